@@ -1,0 +1,1 @@
+"""From a trained model to TF Serving: SavedModels, retriever, client."""

@@ -1,0 +1,62 @@
+"""Package definition; tool settings stand in pyproject.toml."""
+
+import pathlib
+import re
+
+from setuptools import find_packages, setup
+
+HERE = pathlib.Path(__file__).parent
+VERSION = re.search(
+    r'__version__ = "([^"]+)"',
+    (HERE / "keras_lstm_dssm" / "version.py").read_text(),
+).group(1)
+
+PROGRAMS = (
+    "train",
+    "evaluate",
+    "export",
+    "encode",
+    "search",
+    "serve",
+    "query",
+)
+
+setup(
+    name="keras-lstm-dssm",
+    version=VERSION,
+    description=(
+        "Click logs into query and document encoders for TF Serving: "
+        "LSTM-DSSM (Palangi et al. 2016) in Keras"
+    ),
+    long_description=(HERE / "README.md").read_text(),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.10,<3.14",
+    # The top-level folders `export/` and `tools/` are installed as
+    # keras_lstm_dssm.export and keras_lstm_dssm.tools, through the two
+    # symbolic links inside the package (CONTRIBUTING.md says why).
+    packages=find_packages(include=["keras_lstm_dssm", "keras_lstm_dssm.*"]),
+    package_data={"keras_lstm_dssm": ["py.typed"]},
+    install_requires=[
+        "absl-py>=2.1",
+        "bm25s>=0.3",
+        "grpcio>=1.66",
+        "ir-measures>=0.4.3",
+        "keras>=3.12,<3.16",
+        "numpy>=1.26",
+        "tensorboard>=2.20",
+        "tensorflow>=2.21,<2.22",
+        "tensorflow-serving-api>=2.21,<2.22",
+        "tensorflow-text>=2.21.1,<2.22",
+        "tqdm>=4.66",
+    ],
+    extras_require={
+        "dev": ["hypothesis", "mypy", "pytest>=9", "ruff", "types-protobuf"],
+    },
+    entry_points={
+        "console_scripts": [
+            f"lstm-dssm-{name} = keras_lstm_dssm.tools.{name}:run"
+            for name in PROGRAMS
+        ]
+    },
+)

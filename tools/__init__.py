@@ -1,0 +1,1 @@
+"""Command-line programs, one file each: train, evaluate, export, serve..."""
