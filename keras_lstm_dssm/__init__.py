@@ -1,5 +1,54 @@
-"""LSTM-DSSM: click logs into query and document encoders."""
+"""LSTM-DSSM: click logs into query and document encoders.
 
+    import keras_lstm_dssm as dssm
+
+Importing the package registers its Keras classes, so that
+`keras.saving.load_model` finds them in a fresh process.
+"""
+
+from keras_lstm_dssm.encoders import (
+    BidirectionalLSTMEncoder,
+    CLSMEncoder,
+    DSSMEncoder,
+    LSTMEncoder,
+    RNNEncoder,
+    TextEncoder,
+)
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import (
+    LetterTrigrams,
+    PeepholeLSTM,
+    PeepholeLSTMCell,
+    Recurrent,
+    RNNCell,
+    TrigramEmbedding,
+)
+from keras_lstm_dssm.models import PRESETS, TwoTower
+from keras_lstm_dssm.training import (
+    CosineSoftmax,
+    NesterovMomentum,
+    NesterovSchedule,
+)
 from keras_lstm_dssm.version import __version__
 
-__all__ = ["__version__"]
+__all__ = [
+    "PRESETS",
+    "BidirectionalLSTMEncoder",
+    "CLSMEncoder",
+    "CosineSoftmax",
+    "DSSMEncoder",
+    "InputError",
+    "LSTMEncoder",
+    "LetterTrigrams",
+    "NesterovMomentum",
+    "NesterovSchedule",
+    "PeepholeLSTM",
+    "PeepholeLSTMCell",
+    "RNNCell",
+    "RNNEncoder",
+    "Recurrent",
+    "TextEncoder",
+    "TrigramEmbedding",
+    "TwoTower",
+    "__version__",
+]

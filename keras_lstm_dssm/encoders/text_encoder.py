@@ -1,0 +1,125 @@
+"""TextEncoder: what all encoders share, from strings to hashed words."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tqdm import tqdm
+
+from keras_lstm_dssm.layers import LetterTrigrams, TrigramEmbedding, unit
+from keras_lstm_dssm.layers.letter_trigrams import as_strings
+from keras_lstm_dssm.text import WordBatch
+
+
+class TextEncoder(keras.Model):
+    """Base of the encoders: hashes texts; a subclass composes their words.
+
+    A subclass makes its embeddings with `_embedding` and gives
+    `compose(words)`. Its weights exist as soon as it is constructed.
+
+    Args:
+        alphabet: See `LetterTrigrams`.
+        oov_buckets: See `LetterTrigrams`.
+        max_words: See `LetterTrigrams`.
+
+    Call arguments:
+        inputs: Strings `(batch,)`, or the `WordBatch` made of them.
+
+    Returns:
+        `(batch, dimension)`, the sentence vectors y as the paper has them,
+        not scaled to unit length (`encode` scales).
+    """
+
+    dimension: int
+    """Width of the vectors."""
+
+    def __init__(
+        self,
+        *,
+        alphabet: str = "ascii",
+        oov_buckets: int = 0,
+        max_words: int | None = 128,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.trigrams = LetterTrigrams(
+            alphabet, oov_buckets, max_words, name="trigrams"
+        )
+        self._convert_input_args = False
+        self._allow_non_tensor_positional_args = True
+        self._graph: tf.types.experimental.ConcreteFunction | None = None
+
+    def compose(self, words: WordBatch) -> tf.Tensor:
+        """Composes each distinct text's words: `(texts, dimension)`."""
+        raise NotImplementedError(f"{type(self).__name__}.compose")
+
+    def call(self, inputs: Any) -> tf.Tensor:
+        """Encodes strings, or words hashed before."""
+        if not isinstance(inputs, WordBatch):
+            inputs = self.trigrams.distinct(inputs)
+        return tf.gather(self.compose(inputs), inputs.text_index)
+
+    def encode(
+        self,
+        texts: Sequence[str | bytes],
+        batch_size: int = 1024,
+        progress: bool = False,
+    ) -> np.ndarray:
+        """Encodes any number of texts into unit vectors.
+
+        Args:
+            texts: List or array of strings; any bytes are allowed, and an
+                empty text has a defined vector too.
+            batch_size: Texts encoded at once.
+            progress: Whether to show a progress bar.
+
+        Returns:
+            float32 array `[len(texts), dimension]`, rows of length 1, in
+            the order of `texts`.
+
+        Raises:
+            InputError: An element of `texts` is not a string.
+
+        Example:
+        >>> encoder.encode(["hotels in shanghai", ""]).shape
+        (2, 96)
+        """
+        strings = as_strings(texts).numpy()
+        vectors = np.empty((len(strings), self.dimension), self.compute_dtype)
+        # Texts of like length side by side: little of a batch is padding.
+        order = np.argsort([len(text) for text in strings], kind="stable")
+        starts = range(0, len(strings), batch_size)
+        for start in tqdm(starts, "encode", disable=not progress):
+            rows = order[start : start + batch_size]
+            vectors[rows] = self.unit_vectors(tf.constant(strings[rows]))
+        return vectors
+
+    def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
+        """Encodes a string tensor `(batch,)` into unit vectors, as a graph.
+
+        The graph is traced once, at the first call; it is what `encode` runs
+        and what is exported.
+        """
+        if self._graph is None:
+            self._graph = tf.function(
+                lambda text: unit(self(text))
+            ).get_concrete_function(tf.TensorSpec([None], tf.string, "text"))
+        return self._graph(texts)
+
+    def _embedding(self, units: int, name: str) -> TrigramEmbedding:
+        return TrigramEmbedding(
+            self.trigrams.size, units, dtype=self.dtype_policy, name=name
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        hashing = self.trigrams
+        return {
+            "name": self.name,
+            "dtype": self.dtype_policy.name,
+            "alphabet": hashing.alphabet,
+            "oov_buckets": hashing.oov_buckets,
+            "max_words": hashing.max_words,
+        }

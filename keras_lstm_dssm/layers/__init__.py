@@ -1,0 +1,21 @@
+"""Keras layers: hashing, trigram embedding, recurrences, cosine."""
+
+from keras_lstm_dssm.layers.cosine import cosine_matrix, cosine_pairs, unit
+from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
+from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
+from keras_lstm_dssm.layers.peephole_lstm_cell import PeepholeLSTMCell
+from keras_lstm_dssm.layers.recurrent import Recurrent
+from keras_lstm_dssm.layers.rnn_cell import RNNCell
+from keras_lstm_dssm.layers.trigram_embedding import TrigramEmbedding
+
+__all__ = [
+    "LetterTrigrams",
+    "PeepholeLSTM",
+    "PeepholeLSTMCell",
+    "RNNCell",
+    "Recurrent",
+    "TrigramEmbedding",
+    "cosine_matrix",
+    "cosine_pairs",
+    "unit",
+]

@@ -1,0 +1,41 @@
+"""The systems of the paper by name, with the paper's sizes."""
+
+from typing import Any
+
+from keras_lstm_dssm import encoders
+from keras_lstm_dssm.errors import InputError
+
+PRESETS: dict[str, tuple[type[encoders.TextEncoder], dict[str, Any]]] = {
+    "lstm_32": (encoders.LSTMEncoder, {"cells": 32}),
+    "lstm_64": (encoders.LSTMEncoder, {"cells": 64}),
+    "lstm_96": (encoders.LSTMEncoder, {"cells": 96}),
+    "lstm_96_full": (
+        encoders.LSTMEncoder,
+        {"cells": 96, "peephole": "full", "forget_gate": True},
+    ),
+    "bilstm_96": (encoders.BidirectionalLSTMEncoder, {"cells": 96}),
+    "rnn_288": (encoders.RNNEncoder, {"units": 288}),
+    "dssm": (encoders.DSSMEncoder, {"units": [288, 96]}),
+    "clsm_win1": (encoders.CLSMEncoder, {"window": 1}),
+    "clsm_win3": (encoders.CLSMEncoder, {"window": 3}),
+    "clsm_win5": (encoders.CLSMEncoder, {"window": 5}),
+}
+"""Encoder class and arguments of each preset (Table IV of the paper)."""
+
+
+def preset_encoder(preset: str, **kwargs: Any) -> encoders.TextEncoder:
+    """Makes one encoder of a preset.
+
+    Args:
+        preset: A name in `PRESETS`.
+        **kwargs: Arguments that override the preset's.
+
+    Raises:
+        InputError: There is no such preset.
+    """
+    if preset not in PRESETS:
+        raise InputError(
+            f"unknown preset {preset!r}; there are {', '.join(PRESETS)}"
+        )
+    encoder, arguments = PRESETS[preset]
+    return encoder(**{**arguments, **kwargs})

@@ -1,0 +1,305 @@
+"""TwoTower: a query encoder and a document encoder trained together."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import cosine_pairs
+from keras_lstm_dssm.layers.letter_trigrams import as_strings
+from keras_lstm_dssm.models.negatives import in_batch, random_negatives
+from keras_lstm_dssm.models.presets import preset_encoder
+from keras_lstm_dssm.registry import register
+from keras_lstm_dssm.text import WordBatch
+
+NEGATIVES = ("random", "in_batch")
+
+
+@register
+class TwoTower(keras.Model):
+    """Two encoders with their own parameters, trained on clicks.
+
+    Palangi et al. 2016, Fig. 3. `fit` takes a `tf.data.Dataset` of batches
+    `(query, document)`, string tensors `(batch,)`, or two lists of texts.
+
+    Args:
+        query_encoder: Encoder of queries, parameters Lambda_Q.
+        document_encoder: Encoder of document titles, Lambda_D.
+        negatives: `"random"`, `n` documents drawn for each query (the
+            paper's); or `"in_batch"`, all other documents of the batch.
+        n: Negatives a query, for `"random"`.
+        seed: Of the draws.
+
+    Call arguments:
+        inputs: `(query, document)`, each strings `(batch,)` or `WordBatch`.
+
+    Returns:
+        Cosines R(Q, D) of the rows, `(batch,)`, eq. (3).
+
+    Example:
+    >>> model = TwoTower.from_preset("lstm_96")
+    >>> model.compile(NesterovMomentum(0.1), CosineSoftmax(10.0))
+    >>> model.fit(pairs, epochs=8, callbacks=[NesterovSchedule()])
+    >>> model.query_encoder.encode(["angle bracket"]).shape
+    (1, 96)
+    """
+
+    def __init__(
+        self,
+        query_encoder: TextEncoder,
+        document_encoder: TextEncoder,
+        negatives: str = "random",
+        n: int = 4,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if negatives not in NEGATIVES:
+            raise InputError(
+                f"negatives must be one of {', '.join(NEGATIVES)}, "
+                f"not {negatives!r}"
+            )
+        if n < 1:
+            raise InputError(f"n must be at least 1, not {n}")
+        self.query_encoder = query_encoder
+        self.document_encoder = document_encoder
+        self.negatives = negatives
+        self.n = n
+        self.seed = seed
+        self._draws = keras.random.SeedGenerator(seed)
+        self._accuracy = keras.metrics.Mean(name="accuracy")
+        self._convert_input_args = False
+        self._allow_non_tensor_positional_args = True
+        self.built = True
+
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str,
+        negatives: str = "random",
+        n: int = 4,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> "TwoTower":
+        """Makes both towers of a preset.
+
+        Args:
+            preset: A name in `PRESETS`, such as `"lstm_96"`.
+            negatives: See the class.
+            n: See the class.
+            seed: See the class.
+            **kwargs: Arguments of both encoders that override the preset's,
+                such as `oov_buckets`.
+
+        Raises:
+            InputError: There is no such preset.
+        """
+        return cls(
+            preset_encoder(preset, name="query_encoder", **kwargs),
+            preset_encoder(preset, name="document_encoder", **kwargs),
+            negatives,
+            n,
+            seed,
+        )
+
+    def call(self, inputs: tuple[Any, Any]) -> tf.Tensor:
+        """Cosine of each query with the document beside it."""
+        query, document = inputs
+        return cosine_pairs(
+            self.query_encoder(query), self.document_encoder(document)
+        )
+
+    def compile(
+        self,
+        optimizer: Any,
+        loss: Any,
+        jit_compile: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Sets optimizer and loss; each tower's gradient is a group.
+
+        Args:
+            optimizer: `NesterovMomentum`, or any Keras optimizer.
+            loss: `CosineSoftmax`.
+            jit_compile: XLA has no string operations, so False.
+            **kwargs: See `keras.Model.compile`.
+        """
+        super().compile(
+            optimizer=optimizer, loss=loss, jit_compile=jit_compile, **kwargs
+        )
+        self.optimizer.build(self.trainable_variables)
+        if hasattr(self.optimizer, "set_groups"):
+            self.optimizer.set_groups(
+                [
+                    self.query_encoder.trainable_variables,
+                    self.document_encoder.trainable_variables,
+                ]
+            )
+
+    def fit(
+        self, x: Any = None, y: Any = None, **kwargs: Any
+    ) -> keras.callbacks.History:
+        """Trains on a dataset of string batches, or on two lists of texts.
+
+        Hashing runs in the dataset, beside the steps. Arguments and result
+        are those of `keras.Model.fit`.
+
+        Args:
+            x: `tf.data.Dataset` of batches `(query, document)`, or a list
+                of queries.
+            y: List of the clicked titles, when x is a list.
+            **kwargs: See `keras.Model.fit`.
+        """
+        size = kwargs.pop("batch_size", None)
+        validation = kwargs.pop("validation_data", None)
+        if validation is not None:
+            pair = (
+                validation if isinstance(validation, tuple) else (validation,)
+            )
+            kwargs["validation_data"] = self._hashed(
+                pair_batches(*pair, batch_size=size)
+            )
+        pairs = pair_batches(x, y, size, shuffle_seed=self.seed)
+        kwargs["shuffle"] = False  # the dataset has shuffled
+        return super().fit(self._hashed(pairs), **kwargs)
+
+    def evaluate(self, x: Any = None, y: Any = None, **kwargs: Any) -> Any:
+        """Measures loss and accuracy; arguments as for `fit`."""
+        pairs = pair_batches(x, y, kwargs.pop("batch_size", None))
+        return super().evaluate(self._hashed(pairs), **kwargs)
+
+    def train_step(self, data: tuple[Any, Any]) -> dict[str, Any]:
+        """Takes one update, Algorithm 1.
+
+        A function of the batch alone, so that `tf.distribute` can run it.
+
+        Args:
+            data: `(query, document)`, strings or `WordBatch`.
+        """
+        variables = self.trainable_variables
+        if hasattr(self.optimizer, "look_ahead"):
+            self.optimizer.look_ahead(variables)
+        with tf.GradientTape() as tape:
+            loss = self.optimizer.scale_loss(self._loss(data))
+        gradients = tape.gradient(loss, [v.value for v in variables])
+        self.optimizer.apply(gradients, variables)
+        return self.get_metrics_result()
+
+    def test_step(self, data: tuple[Any, Any]) -> dict[str, Any]:
+        """Measures loss and accuracy of a batch, as for `train_step`."""
+        self._loss(data)
+        return self.get_metrics_result()
+
+    def _loss(self, data: tuple[Any, Any]) -> tf.Tensor:
+        if not isinstance(data[0], WordBatch):
+            data = self._hash(*data)
+        query, document = data
+        vectors = (
+            self.query_encoder(query),
+            self.document_encoder.compose(document),
+        )
+        clicked = document.text_index
+        if self.negatives == "in_batch":
+            cosines, labels = in_batch(*vectors, clicked)
+        else:
+            seed = tf.cast(self._draws.next(), tf.int32)
+            cosines, labels = random_negatives(*vectors, clicked, self.n, seed)
+        loss = self.compute_loss(y=labels, y_pred=cosines)
+        # Keras divides by the number of replicas for the gradients' sum.
+        replicas = self.distribute_strategy.num_replicas_in_sync
+        self._loss_tracker.update_state(
+            loss * replicas, sample_weight=tf.size(clicked)
+        )
+        best = tf.reduce_max(tf.where(labels == 0, cosines, -2.0), axis=-1)
+        own = tf.reduce_sum(tf.where(labels > 0, cosines, 0.0), axis=-1)
+        self._accuracy.update_state(own > best)
+        return loss
+
+    def _hash(self, query: Any, document: Any) -> tuple[WordBatch, WordBatch]:
+        return (
+            self.query_encoder.trigrams.distinct(query),
+            self.document_encoder.trigrams.distinct(document),
+        )
+
+    def _hashed(self, pairs: tf.data.Dataset) -> tf.data.Dataset:
+        """Hashes in the dataset, unless replicas share out its strings."""
+        hashed = isinstance(pairs.element_spec[0], WordBatch)
+        if hashed or self.distribute_strategy.num_replicas_in_sync > 1:
+            return pairs
+        return pairs.map(
+            self._hash, num_parallel_calls=tf.data.AUTOTUNE
+        ).prefetch(tf.data.AUTOTUNE)
+
+    def get_compile_config(self) -> dict[str, Any]:
+        """Returns optimizer and loss, for saving."""
+        serialize = keras.saving.serialize_keras_object
+        return {
+            "optimizer": serialize(self.optimizer),
+            "loss": serialize(self.loss),
+        }
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles a loaded model as it was compiled when saved."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        serialize = keras.saving.serialize_keras_object
+        return {
+            "name": self.name,
+            "query_encoder": serialize(self.query_encoder),
+            "document_encoder": serialize(self.document_encoder),
+            "negatives": self.negatives,
+            "n": self.n,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "TwoTower":
+        """Rebuilds the model with its encoders."""
+        deserialize = keras.saving.deserialize_keras_object
+        towers = {
+            name: deserialize(config[name])
+            for name in ("query_encoder", "document_encoder")
+        }
+        return cls(**{**config, **towers})
+
+
+def pair_batches(
+    x: Any,
+    y: Any = None,
+    batch_size: int | None = None,
+    shuffle_seed: int | None = None,
+) -> tf.data.Dataset:
+    """Makes a dataset of string batches; one that is given stays as it is.
+
+    Args:
+        x: Dataset of `(query, document)` batches, or a list of queries.
+        y: List of documents, as many as queries.
+        batch_size: Pairs a batch, for lists; 256 by default.
+        shuffle_seed: Shuffles lists anew each epoch; `None` keeps the order.
+
+    Raises:
+        InputError: The lists differ in length, or a dataset does not hold
+            pairs of string batches.
+    """
+    if isinstance(x, tf.data.Dataset):
+        spec = x.element_spec
+        if not isinstance(spec, tuple) or len(spec) != 2:
+            raise InputError(
+                "expected a dataset of (query, document) batches, got "
+                f"elements {spec}"
+            )
+        return x
+    query, document = as_strings(x), as_strings(y)
+    if len(query) != len(document):
+        raise InputError(
+            f"{len(query)} queries but {len(document)} documents; give one "
+            "clicked title for each query"
+        )
+    pairs = tf.data.Dataset.from_tensor_slices((query, document))
+    if shuffle_seed is not None:
+        pairs = pairs.shuffle(max(len(query), 1), shuffle_seed)
+    return pairs.batch(batch_size or 256)

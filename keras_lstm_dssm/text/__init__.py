@@ -1,0 +1,14 @@
+"""Strings -> words -> letter-trigram ids, in TensorFlow and TF.Text ops."""
+
+from keras_lstm_dssm.text.trigrams import LETTERS, TRIGRAMS, trigram_ids
+from keras_lstm_dssm.text.word_batch import WordBatch, distinct_words
+from keras_lstm_dssm.text.words import split_words
+
+__all__ = [
+    "LETTERS",
+    "TRIGRAMS",
+    "WordBatch",
+    "distinct_words",
+    "split_words",
+    "trigram_ids",
+]

@@ -1,0 +1,72 @@
+"""A batch of texts in which every distinct text, word and trigram is once."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from keras_lstm_dssm.text.trigrams import trigram_ids
+from keras_lstm_dssm.text.words import split_words
+
+
+class WordBatch(NamedTuple):
+    """What the encoders compute with: integers only, nothing twice.
+
+    A batch of 1,024 titles holds some 12,000 words but 3,000 distinct ones,
+    and fewer distinct trigrams still. Each is looked up, and its gradient
+    summed, once. All fields are int32.
+
+    Attributes:
+        trigrams: `[r]`, the ids of the distinct trigrams.
+        trigram_index: `[m]`, for each trigram of each distinct word, its
+            place in `trigrams`.
+        word_index: `[m]`, the distinct word each of them belongs to,
+            ascending.
+        words: `[u, time]`, the distinct word at each place of each distinct
+            text; 0 past the end of the text.
+        lengths: `[u]`, words in each distinct text, at least 1.
+        text_index: `[batch]`, which distinct text each row is.
+    """
+
+    trigrams: tf.Tensor
+    trigram_index: tf.Tensor
+    word_index: tf.Tensor
+    words: tf.Tensor
+    lengths: tf.Tensor
+    text_index: tf.Tensor
+
+
+def distinct_words(
+    texts: tf.Tensor, oov_buckets: int = 0, max_words: int | None = None
+) -> WordBatch:
+    """Turns texts into a `WordBatch`.
+
+    Runs in `tf.data`, in a `tf.function` and in an exported graph alike.
+
+    Args:
+        texts: String tensor `[batch]`; a batch of none is allowed.
+        oov_buckets: See `trigram_ids`.
+        max_words: See `split_words`.
+
+    Example:
+    >>> batch = distinct_words(tf.constant(["a b", "b", "a b"]))
+    >>> batch.words.numpy().tolist(), batch.text_index.numpy().tolist()
+    ([[0, 1], [1, 0]], [0, 1, 0])
+    """
+    distinct_texts, text_index = tf.unique(texts)
+    split = split_words(distinct_texts, max_words)
+    distinct, places = tf.unique(split.flat_values)
+    ids, word_index = trigram_ids(distinct, oov_buckets)
+    trigrams, trigram_index = tf.unique(ids)
+    words = split.with_flat_values(places).to_tensor()
+    # At least one time step: a loop over none of them has no state to give.
+    words = tf.pad(
+        words, [[0, 0], [0, tf.cast(tf.shape(words)[1] < 1, "int32")]]
+    )
+    return WordBatch(
+        trigrams,
+        trigram_index,
+        word_index,
+        words,
+        tf.cast(split.row_lengths(), tf.int32),
+        text_index,
+    )

@@ -1,0 +1,42 @@
+"""Raw strings to words: clean, normalise, fold case, split."""
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+EMPTY_TEXT = "#"
+"""The one word of a text without words; its only trigram is `###`."""
+
+
+def split_words(texts: tf.Tensor, max_words: int | None = None) -> tf.Tensor:
+    """Splits texts into normalised words.
+
+    Invalid UTF-8 becomes U+FFFD, compatible forms are unified (NFKC), case
+    is folded, and words are what stands between Unicode white space: the
+    paper's treatment (section V: "whitespace tokenized and lower-cased,
+    numbers are retained, and no stemming"). A text without words gets the
+    one word `#`, so that every text has a vector.
+
+    Args:
+        texts: String tensor `[batch]`, any bytes.
+        max_words: Words kept of each text, the first ones; `None` for all.
+
+    Returns:
+        `tf.RaggedTensor` of strings, `[batch, (words)]`, at least one word
+        a row.
+
+    Example:
+    >>> split_words(tf.constant(["Hotels in  Shanghai", ""])).to_list()
+    [[b'hotels', b'in', b'shanghai'], [b'#']]
+    """
+    valid = tf.strings.unicode_transcode(
+        texts, "UTF-8", "UTF-8", errors="replace"
+    )
+    folded = tf_text.case_fold_utf8(tf_text.normalize_utf8(valid, "NFKC"))
+    words = tf_text.WhitespaceTokenizer().tokenize(folded)
+    if max_words is not None:
+        words = words[:, :max_words]
+    blank = tf.cast(tf.equal(words.row_lengths(), 0), tf.int64)
+    filler = tf.RaggedTensor.from_row_lengths(
+        tf.fill([tf.reduce_sum(blank)], EMPTY_TEXT), blank
+    )
+    return tf.concat([words, filler], axis=1)

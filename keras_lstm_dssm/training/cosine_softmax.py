@@ -1,0 +1,54 @@
+"""CosineSoftmax: the loss of the paper, (4) and (5)."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.registry import register
+
+
+@register
+class CosineSoftmax(keras.losses.Loss):
+    """Softmax of scaled cosines, minus log likelihood of the clicked title.
+
+        l_r = -log( exp(g R(Q,D+)) / sum over D of exp(g R(Q,D)) )
+            = log(1 + sum over j of exp(-g (R(Q,D+) - R(Q,D_j-))))
+
+    Palangi et al. 2016, (5). The paper sums l_r over a batch; by default
+    this is the mean, so that the learning step does not depend on the batch
+    size (`reduction="sum"` is the paper's).
+
+    Args:
+        gamma: The scale g, chosen on held-out data.
+
+    Call arguments:
+        y_true: `(batch, candidates)`: 1 the clicked document, 0 a negative,
+            -1 no candidate (a drawn document equal to the clicked one).
+        y_pred: Cosines R, `(batch, candidates)`.
+
+    Example:
+    >>> loss = CosineSoftmax(gamma=10.0)
+    >>> float(loss([[1, 0, -1]], [[0.5, 0.2, 0.5]]))
+    0.04858735...
+    """
+
+    def __init__(
+        self,
+        gamma: float = 10.0,
+        reduction: str = "sum_over_batch_size",
+        name: str = "cosine_softmax",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        self.gamma = gamma
+
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        """Returns l_r of each row, `(batch,)`."""
+        scaled = tf.where(y_true < 0, y_pred.dtype.min, self.gamma * y_pred)
+        clicked = tf.reduce_sum(tf.where(y_true > 0, scaled, 0.0), axis=-1)
+        return tf.reduce_logsumexp(scaled, axis=-1) - clicked
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "gamma": self.gamma}

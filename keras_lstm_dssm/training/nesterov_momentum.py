@@ -1,0 +1,206 @@
+"""NesterovMomentum: the paper's update, exact while the momentum changes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.registry import register
+
+
+@register
+class NesterovMomentum(keras.optimizers.Optimizer):
+    """Nesterov's method as Palangi et al. 2016 have it, (6), Algorithm 1.
+
+        V_k = mu V_{k-1} - eps grad L(W_{k-1} + mu V_{k-1})
+        W_k = W_{k-1} + V_k
+
+    The gradient belongs to the look-ahead point W + mu V. Keras's `SGD`
+    keeps that point in the model, with the *next* mu in it, and reads mu as
+    a constant; so a changing mu makes it inexact, and what is evaluated and
+    saved is not W. Here `look_ahead` moves the variables to the look-ahead
+    point just before the gradient is computed, and `apply` takes them from
+    there to W_k. Between steps the model always holds W, and one value of
+    mu is all that a step needs. `TwoTower.train_step` calls both.
+
+    Each tower's gradient is renormalised on its own before the update: a
+    norm above `threshold` becomes `threshold` (Algorithm 1, th_G).
+
+    Args:
+        learning_rate: The fixed step eps.
+        momentum: mu at the start; `NesterovSchedule` changes it. It lives in
+            a variable, so that a traced step sees the change.
+        threshold: th_G; `None` leaves gradients as they are.
+
+    Raises:
+        tf.errors.InvalidArgumentError: A step was applied without a
+            `look_ahead` before it.
+
+    Example:
+    >>> model.compile(NesterovMomentum(0.1), CosineSoftmax(10.0))
+    """
+
+    def __init__(
+        self,
+        learning_rate: float = 0.1,
+        momentum: float = 0.9,
+        threshold: float | None = 1.0,
+        name: str = "nesterov_momentum",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
+        if self.gradient_accumulation_steps or self.use_ema:
+            raise ValueError(
+                "NesterovMomentum supports neither gradient accumulation "
+                "nor use_ema: each update starts at a look-ahead point"
+            )
+        self.initial_momentum = momentum
+        self.threshold = threshold
+        self.momentum = self.add_variable(
+            shape=(), initializer=_constant(momentum), name="momentum"
+        )
+        self._ahead = self.add_variable(
+            shape=(), initializer="zeros", dtype="int32", name="ahead"
+        )
+        self._groups: list[list[str]] = []
+
+    def build(self, variables: Sequence[keras.Variable]) -> None:
+        """Creates V, zero, for each variable."""
+        if self.built:
+            return
+        super().build(variables)
+        self.velocity = self.add_optimizer_variables(variables, "velocity")
+
+    def set_groups(self, groups: Sequence[Sequence[keras.Variable]]) -> None:
+        """Says which variables' gradients are renormalised together.
+
+        Args:
+            groups: The variables of each tower. Without it, all variables
+                are one group.
+        """
+        self._groups = [[self._var_key(v) for v in group] for group in groups]
+
+    def look_ahead(self, variables: Sequence[keras.Variable]) -> None:
+        """Moves `variables` from W to W + mu V.
+
+        Moved once, they stay there until `apply`: when a step fails between
+        the two, the next one starts right.
+        """
+        self.build(variables)
+        self._each(self._move_ahead, [(None, v.value) for v in variables])
+        self._ahead.assign(1)
+
+    def _move_ahead(self, _: Any, variable: tf.Variable, __: Any) -> None:
+        velocity = self.velocity[self._get_variable_index(variable)]
+        still = tf.cast(1 - self._ahead, variable.dtype)
+        variable.assign_add(still * self._mu(variable.dtype) * velocity)
+
+    def update_step(
+        self,
+        gradient: tf.Tensor,
+        variable: tf.Variable,
+        learning_rate: tf.Tensor,
+    ) -> None:
+        """Takes one variable from the look-ahead point to W_k."""
+        # W_k = W_{k-1} + mu V_{k-1} - eps grad: only the touched rows of a
+        # table move here, the rest has moved in `look_ahead`.
+        velocity = self.velocity[self._get_variable_index(variable)]
+        step = gradient * -tf.cast(learning_rate, variable.dtype)
+        self.assign(velocity, self._mu(variable.dtype) * velocity)
+        self.assign_add(velocity, step)
+        self.assign_add(variable, step)
+
+    def _mu(self, dtype: tf.DType) -> tf.Tensor:
+        return tf.cast(self.momentum, dtype)
+
+    def _backend_update_step(
+        self,
+        grads: Sequence[tf.Tensor],
+        trainable_variables: Sequence[keras.Variable],
+        learning_rate: tf.Tensor,
+    ) -> None:
+        with tf.control_dependencies(
+            [
+                tf.debugging.assert_equal(
+                    self._ahead.value,
+                    1,
+                    "NesterovMomentum: call look_ahead(variables) before the "
+                    "gradient is computed; TwoTower.fit does",
+                )
+            ]
+        ):
+            variables = [v.value for v in trainable_variables]
+            # Sum over the replicas first: the norm is the whole gradient's.
+            pairs = self._all_reduce_sum_gradients(
+                list(zip(grads, variables, strict=True))
+            )
+            pairs = self._renormalise(pairs)
+            self._each(self.update_step, pairs, learning_rate)
+            self._ahead.assign(0)
+
+    def _each(
+        self,
+        update: Any,
+        pairs: list[tuple[Any, tf.Variable]],
+        learning_rate: Any = None,
+    ) -> None:
+        """Runs `update` on each variable, on every replica's copy of it."""
+
+        def on_all_replicas(strategy: tf.distribute.Strategy) -> None:
+            for gradient, variable in pairs:
+                strategy.extended.update(
+                    variable,
+                    lambda v, g: update(g, v, learning_rate),
+                    args=(gradient,),
+                    group=False,
+                )
+
+        tf.__internal__.distribute.interim.maybe_merge_call(
+            on_all_replicas, self._distribution_strategy
+        )
+
+    def _renormalise(
+        self, pairs: list[tuple[Any, tf.Variable]]
+    ) -> list[tuple[Any, tf.Variable]]:
+        """Applies Algorithm 1's renormalisation to each group."""
+        if self.threshold is None:
+            return pairs
+        pairs = [(_sum_rows(gradient), v) for gradient, v in pairs]
+        keys = [self._var_key(v) for _, v in pairs]
+        scales = {}
+        for group in self._groups or [keys]:
+            norm = tf.linalg.global_norm(
+                [g for (g, _), key in zip(pairs, keys, strict=True)
+                 if key in group]
+            )  # fmt: skip
+            scale = self.threshold / tf.maximum(norm, self.threshold)
+            scales.update(dict.fromkeys(group, scale))
+        return [
+            (gradient * tf.cast(scales.get(key, 1.0), v.dtype), v)
+            for (gradient, v), key in zip(pairs, keys, strict=True)
+        ]
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {
+            "name": self.name,
+            "learning_rate": float(self.learning_rate),
+            "momentum": self.initial_momentum,
+            "threshold": self.threshold,
+        }
+
+
+def _constant(value: float) -> Any:
+    return lambda shape, dtype: tf.fill(shape, tf.cast(value, dtype))
+
+
+def _sum_rows(gradient: Any) -> Any:
+    """Sums a sparse gradient's rows of one index, as its norm requires."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    indices, place = tf.unique(gradient.indices)
+    values = tf.math.unsorted_segment_sum(
+        gradient.values, place, tf.size(indices)
+    )
+    return tf.IndexedSlices(values, indices, gradient.dense_shape)
