@@ -8,8 +8,8 @@ import tensorflow as tf
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import cosine_pairs
-from keras_lstm_dssm.layers.letter_trigrams import as_strings
 from keras_lstm_dssm.models.negatives import in_batch, random_negatives
+from keras_lstm_dssm.models.pair_batches import pair_batches
 from keras_lstm_dssm.models.presets import preset_encoder
 from keras_lstm_dssm.registry import register
 from keras_lstm_dssm.text import WordBatch
@@ -155,11 +155,11 @@ class TwoTower(keras.Model):
         size = kwargs.pop("batch_size", None)
         validation = kwargs.pop("validation_data", None)
         if validation is not None:
-            pair = (
-                validation if isinstance(validation, tuple) else (validation,)
-            )
+            if isinstance(validation, tf.data.Dataset):
+                validation = (validation, None)
+            queries, documents = validation
             kwargs["validation_data"] = self._hashed(
-                pair_batches(*pair, batch_size=size)
+                pair_batches(queries, documents, size)
             )
         pairs = pair_batches(x, y, size, shuffle_seed=self.seed)
         kwargs["shuffle"] = False  # the dataset has shuffled
@@ -265,41 +265,3 @@ class TwoTower(keras.Model):
             for name in ("query_encoder", "document_encoder")
         }
         return cls(**{**config, **towers})
-
-
-def pair_batches(
-    x: Any,
-    y: Any = None,
-    batch_size: int | None = None,
-    shuffle_seed: int | None = None,
-) -> tf.data.Dataset:
-    """Makes a dataset of string batches; one that is given stays as it is.
-
-    Args:
-        x: Dataset of `(query, document)` batches, or a list of queries.
-        y: List of documents, as many as queries.
-        batch_size: Pairs a batch, for lists; 256 by default.
-        shuffle_seed: Shuffles lists anew each epoch; `None` keeps the order.
-
-    Raises:
-        InputError: The lists differ in length, or a dataset does not hold
-            pairs of string batches.
-    """
-    if isinstance(x, tf.data.Dataset):
-        spec = x.element_spec
-        if not isinstance(spec, tuple) or len(spec) != 2:
-            raise InputError(
-                "expected a dataset of (query, document) batches, got "
-                f"elements {spec}"
-            )
-        return x
-    query, document = as_strings(x), as_strings(y)
-    if len(query) != len(document):
-        raise InputError(
-            f"{len(query)} queries but {len(document)} documents; give one "
-            "clicked title for each query"
-        )
-    pairs = tf.data.Dataset.from_tensor_slices((query, document))
-    if shuffle_seed is not None:
-        pairs = pairs.shuffle(max(len(query), 1), shuffle_seed)
-    return pairs.batch(batch_size or 256)

@@ -59,9 +59,8 @@ def distinct_words(
     trigrams, trigram_index = tf.unique(ids)
     words = split.with_flat_values(places).to_tensor()
     # At least one time step: a loop over none of them has no state to give.
-    words = tf.pad(
-        words, [[0, 0], [0, tf.cast(tf.shape(words)[1] < 1, "int32")]]
-    )
+    missing = tf.maximum(1 - tf.shape(words)[1], 0)
+    words = tf.pad(words, [[0, 0], [0, missing]])
     return WordBatch(
         trigrams,
         trigram_index,
