@@ -44,6 +44,7 @@ setup(
         "ir-measures>=0.4.3",
         "keras>=3.12,<3.16",
         "numpy>=1.26",
+        "packaging>=23",
         "tensorboard>=2.20",
         "tensorflow>=2.21,<2.22",
         "tensorflow-serving-api>=2.21,<2.22",

@@ -1,1 +1,22 @@
 """From a trained model to TF Serving: SavedModels, retriever, client."""
+
+from keras_lstm_dssm.export.client import Client, Hit
+from keras_lstm_dssm.export.documents import Documents, read_documents
+from keras_lstm_dssm.export.export_models import export_models
+from keras_lstm_dssm.export.prediction_service import PredictionServer
+from keras_lstm_dssm.export.retriever import export_retriever
+from keras_lstm_dssm.export.saved_encoder import SavedEncoder, SavedRetriever
+from keras_lstm_dssm.export.saved_model import export_encoder
+
+__all__ = [
+    "Client",
+    "Documents",
+    "Hit",
+    "PredictionServer",
+    "SavedEncoder",
+    "SavedRetriever",
+    "export_encoder",
+    "export_models",
+    "export_retriever",
+    "read_documents",
+]

@@ -6,6 +6,11 @@ Importing the package registers its Keras classes, so that
 `keras.saving.load_model` finds them in a fresh process.
 """
 
+from keras_lstm_dssm.quiet import import_tensorflow
+
+import_tensorflow()
+
+# ruff: noqa: E402 (all other imports come after TensorFlow's)
 from keras_lstm_dssm.encoders import (
     BidirectionalLSTMEncoder,
     CLSMEncoder,
@@ -28,6 +33,7 @@ from keras_lstm_dssm.training import (
     CosineSoftmax,
     NesterovMomentum,
     NesterovSchedule,
+    load_run,
 )
 from keras_lstm_dssm.version import __version__
 
@@ -51,4 +57,5 @@ __all__ = [
     "TrigramEmbedding",
     "TwoTower",
     "__version__",
+    "load_run",
 ]

@@ -6,16 +6,21 @@ from collections.abc import Iterator
 import keras
 import pytest
 
+from keras_lstm_dssm.data import Pair, write_collection
+from keras_lstm_dssm.tools import train
+
 SHARED_DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
 
 
 @pytest.fixture
 def float64() -> Iterator[None]:
     """Runs a proof in double precision, Keras's own variables included."""
-    before = keras.config.floatx()
+    floatx, policy = keras.config.floatx(), keras.config.dtype_policy()
     keras.config.set_floatx("float64")
+    keras.config.set_dtype_policy("float64")  # layers' own, once asked for
     yield
-    keras.config.set_floatx(before)
+    keras.config.set_floatx(floatx)
+    keras.config.set_dtype_policy(policy)
 
 
 @pytest.fixture
@@ -24,3 +29,51 @@ def shared_data() -> pathlib.Path:
     if not SHARED_DATA.is_dir():
         pytest.skip("the real data sets are not on this machine")
     return SHARED_DATA
+
+
+TOPICS = {
+    "bolt": ("hex bolt", "steel hex bolt zinc 3 in"),
+    "glue": ("wood glue", "interior wood glue 8 oz"),
+    "drill": ("cordless drill", "18 volt cordless drill kit"),
+    "lamp": ("desk lamp", "led desk lamp with dimmer"),
+    "hose": ("garden hose", "50 ft rubber garden hose"),
+    "paint": ("white paint", "interior white paint 1 gal"),
+}
+"""Queries and titles of our own making, easily told apart."""
+
+
+@pytest.fixture(scope="session")
+def collection_folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A small collection in BEIR's form, with clicks."""
+    folder = tmp_path_factory.mktemp("data") / "hardware"
+    documents = {name: title for name, (_, title) in TOPICS.items()}
+    queries = {f"q-{name}": query for name, (query, _) in TOPICS.items()}
+    judged = {
+        f"q-{name}": {other: 2 * (other == name) for other in TOPICS}
+        for name in TOPICS
+    }
+    clicks = [Pair(*pair) for pair in TOPICS.values()] * 20
+    write_collection(
+        folder, documents, queries, {"test": judged, "dev": judged}, clicks
+    )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trained_run(
+    collection_folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> pathlib.Path:
+    """A run folder, trained by the program itself."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    code = train.run(
+        [
+            "lstm-dssm-train",
+            f"--data={collection_folder}",
+            "--preset=lstm_32",
+            "--epochs=3",
+            "--batch_size=16",
+            f"--output={folder}",
+        ]
+    )
+    assert code == 0
+    return folder

@@ -58,8 +58,6 @@ def program(
     """
 
     def run(argv: Sequence[str] | None = None) -> int:
-        # TensorFlow's start-up chatter hides the one line that matters.
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         values.unparse_flags()
         for name in values:
             values[name].unparse()

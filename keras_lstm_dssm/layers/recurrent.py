@@ -37,6 +37,7 @@ class Recurrent(keras.layers.Layer):
         super().__init__(**kwargs)
         self.cell = cell
         self.truncate = truncate
+        self._allow_non_tensor_positional_args = True  # lengths in a list
 
     def build(self, input_shape: Any) -> None:
         """Builds the cell; `input_shape` is `(batch, time, features)`."""

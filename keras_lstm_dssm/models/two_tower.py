@@ -232,8 +232,15 @@ class TwoTower(keras.Model):
             self._hash, num_parallel_calls=tf.data.AUTOTUNE
         ).prefetch(tf.data.AUTOTUNE)
 
-    def get_compile_config(self) -> dict[str, Any]:
-        """Returns optimizer and loss, for saving."""
+    def _maybe_symbolic_build(self, **_: Any) -> None:
+        # All weights exist already; Keras would look for shapes in the mean
+        # of the replicas' batches, and strings have no mean.
+        pass
+
+    def get_compile_config(self) -> dict[str, Any] | None:
+        """Returns optimizer and loss, for saving; `None` without them."""
+        if not self.compiled:
+            return None
         serialize = keras.saving.serialize_keras_object
         return {
             "optimizer": serialize(self.optimizer),

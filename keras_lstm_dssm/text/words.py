@@ -11,7 +11,8 @@ def split_words(texts: tf.Tensor, max_words: int | None = None) -> tf.Tensor:
     """Splits texts into normalised words.
 
     Invalid UTF-8 becomes U+FFFD, compatible forms are unified (NFKC), case
-    is folded, and words are what stands between Unicode white space: the
+    is folded, invisible code points (soft hyphens, zero-width joiners) are
+    dropped, and words are what stands between Unicode white space: the
     paper's treatment (section V: "whitespace tokenized and lower-cased,
     numbers are retained, and no stemming"). A text without words gets the
     one word `#`, so that every text has a vector.
@@ -32,7 +33,10 @@ def split_words(texts: tf.Tensor, max_words: int | None = None) -> tf.Tensor:
         texts, "UTF-8", "UTF-8", errors="replace"
     )
     folded = tf_text.case_fold_utf8(tf_text.normalize_utf8(valid, "NFKC"))
-    words = tf_text.WhitespaceTokenizer().tokenize(folded)
+    # The tokenizer cuts the bytes of these four in two; NFKC has made plain
+    # spaces of all other white space.
+    spaced = tf.strings.regex_replace(folded, "[\u0085\u1680\u2028\u2029]", " ")
+    words = tf_text.WhitespaceTokenizer().tokenize(spaced)
     if max_words is not None:
         words = words[:, :max_words]
     blank = tf.cast(tf.equal(words.row_lengths(), 0), tf.int64)

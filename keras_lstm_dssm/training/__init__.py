@@ -1,7 +1,16 @@
-"""What training needs: loss, optimizer, momentum schedule."""
+"""What training needs: loss, optimizer, momentum schedule, run folders."""
 
 from keras_lstm_dssm.training.cosine_softmax import CosineSoftmax
 from keras_lstm_dssm.training.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
+from keras_lstm_dssm.training.run_folder import RunFolder, load_run
+from keras_lstm_dssm.training.train_run import train_run
 
-__all__ = ["CosineSoftmax", "NesterovMomentum", "NesterovSchedule"]
+__all__ = [
+    "CosineSoftmax",
+    "NesterovMomentum",
+    "NesterovSchedule",
+    "RunFolder",
+    "load_run",
+    "train_run",
+]

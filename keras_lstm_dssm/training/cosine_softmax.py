@@ -29,7 +29,8 @@ class CosineSoftmax(keras.losses.Loss):
 
     Example:
     >>> loss = CosineSoftmax(gamma=10.0)
-    >>> float(loss([[1, 0, -1]], [[0.5, 0.2, 0.5]]))
+    >>> labels, cosines = np.array([[1, 0, -1]]), np.array([[0.5, 0.2, 0.5]])
+    >>> float(loss(labels, cosines))
     0.04858735...
     """
 

@@ -1,0 +1,77 @@
+"""Encoders as SavedModels: strings in, unit vectors out."""
+
+import os
+from pathlib import Path
+
+import tensorflow as tf
+
+from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.export.publish import publish
+
+SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+
+
+class EncoderModule(tf.Module):
+    """What an exported encoder is made of: its variables and one function.
+
+    The Keras model itself is not exported: Keras would trace a float32
+    signature for it, and a server needs no more than this.
+
+    Args:
+        encoder: The trained encoder.
+    """
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        super().__init__()
+        self._encode = encoder.unit_vectors
+        self.weights = [weight.value for weight in encoder.weights]
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Signature `serving_default`.
+
+        Args:
+            text: Strings `[batch]`.
+
+        Returns:
+            `embedding`, float32 `[batch, d]`, rows of length 1.
+        """
+        return {"embedding": self._encode(text)}
+
+
+def export_encoder(
+    encoder: TextEncoder,
+    base: str | os.PathLike[str],
+    version: int | None = None,
+) -> Path:
+    """Publishes an encoder as a version of a model, for TF Serving.
+
+    Args:
+        encoder: A trained encoder.
+        base: The model's folder; the version is a folder in it.
+        version: Its number, by default the next free one.
+
+    Returns:
+        `base/<number>`, which holds `saved_model.pb`.
+
+    Raises:
+        InputError: The version exists already.
+
+    Example:
+    >>> export_encoder(model.query_encoder, "models/query_encoder")
+    PosixPath('models/query_encoder/1')
+    """
+    return publish_module(EncoderModule(encoder), base, version)
+
+
+def publish_module(
+    module: tf.Module, base: str | os.PathLike[str], version: int | None
+) -> Path:
+    """Publishes a module with a function `serve` as `serving_default`."""
+    return publish(
+        base,
+        lambda folder: tf.saved_model.save(
+            module, str(folder), signatures={SIGNATURE: module.serve}
+        ),
+        version,
+    )

@@ -1,0 +1,62 @@
+"""Where models lie on disk: MODELS/NAME/NUMBER/saved_model.pb.
+
+TF Serving's rule: a version is a folder whose name is a number, everything
+else beside it is ignored, and the largest number is the newest.
+"""
+
+import os
+from pathlib import Path
+
+from keras_lstm_dssm.errors import InputError
+
+
+def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
+    """Returns the version folders of one model, oldest first.
+
+    Args:
+        base: The model's folder, for example `MODELS/query_encoder`. It may
+            be missing, which is the same as empty.
+
+    Returns:
+        Version number to folder, ascending by number.
+    """
+    base = Path(base)
+    if not base.is_dir():
+        return {}
+    found = {
+        int(path.name): path
+        for path in base.iterdir()
+        if path.name.isascii() and path.name.isdecimal() and path.is_dir()
+    }
+    return dict(sorted(found.items()))
+
+
+def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
+    """Returns every folder below `models_dir` that has a version.
+
+    Args:
+        models_dir: A folder as `lstm-dssm-export` writes it.
+
+    Returns:
+        Model name to folder, ascending by name; at least one.
+
+    Raises:
+        InputError: There is no such folder, or no model in it.
+    """
+    models_dir = Path(models_dir)
+    if not models_dir.is_dir():
+        raise InputError(
+            f"{models_dir}: no such folder; expected one that "
+            "lstm-dssm-export --output wrote"
+        )
+    found = {
+        path.name: path
+        for path in sorted(models_dir.iterdir())
+        if version_folders(path)
+    }
+    if not found:
+        raise InputError(
+            f"{models_dir}: no model in this folder; expected "
+            "NAME/NUMBER/saved_model.pb, as lstm-dssm-export writes them"
+        )
+    return found

@@ -1,0 +1,21 @@
+"""Data: click logs, BEIR folders and the API-search corpus."""
+
+from keras_lstm_dssm.data.api_search import build_api_search, describe
+from keras_lstm_dssm.data.batches import evaluation_batches, training_batches
+from keras_lstm_dssm.data.beir import Collection
+from keras_lstm_dssm.data.beir_writer import write_collection
+from keras_lstm_dssm.data.click_log import ClickLog, Pair
+from keras_lstm_dssm.data.source import open_collection, open_log
+
+__all__ = [
+    "ClickLog",
+    "Collection",
+    "Pair",
+    "build_api_search",
+    "describe",
+    "evaluation_batches",
+    "open_collection",
+    "open_log",
+    "training_batches",
+    "write_collection",
+]

@@ -1,0 +1,138 @@
+"""The name by which a user knows a function: its shortest public path.
+
+`asarray_chkfinite` is written in `numpy.lib._function_base_impl`; who looks
+for it wants `numpy.asarray_chkfinite`. Re-exports are followed from every
+public module, so that a definition gets one name however often it is
+imported.
+"""
+
+import heapq
+import re
+from collections.abc import Iterator, Mapping
+
+from keras_lstm_dssm.data.api_sources import Definition, Module
+
+# Folders of implementation: what is public in them is exported elsewhere.
+_INTERNAL = {"src", "python", "core", "compiler", "tools", "codegen", "dtensor"}
+# Known under the name of the module that takes them over.
+_RENAMED = {
+    "builtins": "",
+    "posix": "os",
+    "posixpath": "os.path",
+    "_io": "io",
+    "_csv": "csv",
+}
+
+
+def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
+    """Maps each public definition to its shortest public dotted name.
+
+    Args:
+        modules: All modules, from `api_sources.read_modules`.
+
+    Returns:
+        Public definitions only, in a fixed order.
+    """
+    queue = [
+        _entry(_RENAMED.get(name, name), name)
+        for name in modules
+        if name in _RENAMED or _is_public(name)
+    ]
+    heapq.heapify(queue)
+    seen: set[str] = set()
+    names: dict[Definition, tuple[int, bool, str]] = {}
+    while queue:
+        *_, path, name = heapq.heappop(queue)
+        if name in seen:
+            continue
+        seen.add(name)
+        for key, (source, item) in _bindings(modules, name):
+            public = f"{path}.{key}".lstrip(".")
+            if item is None:
+                # Elsewhere a module is imported for use, not to be found.
+                if modules[name].is_package:
+                    heapq.heappush(queue, _entry(public, source))
+                continue
+            for entry in modules[source].definitions[item]:
+                full = public + entry.name[len(item) :]
+                rank = (full.count("."), source != name, full)
+                names[entry] = min(rank, names.get(entry, rank))
+    return {entry: rank[-1] for entry, rank in names.items()}
+
+
+def title(name: str) -> str:
+    """Splits a dotted name into lower-case words.
+
+    >>> title("numpy.asarray_chkfinite"), title("http.server.HTTPServer")
+    ('numpy asarray chkfinite', 'http server')
+    """
+    spaced = re.sub(r"([a-z])([A-Z])|([A-Z])([A-Z][a-z])", r"\1\3 \2\4", name)
+    words = re.split(r"[._\s]+", spaced.lower().strip("._"))
+    kept: list[str] = []
+    for word in words:
+        if kept[-1:] != [word]:
+            kept.append(word)
+    for size in (2, 3):  # http server http server -> http server
+        for at in range(len(kept) - 2 * size, -1, -1):
+            if kept[at : at + size] == kept[at + size : at + 2 * size]:
+                del kept[at : at + size]
+    return " ".join(kept)
+
+
+def _entry(path: str, name: str) -> tuple[int, bool, str, str]:
+    return path.count("."), path != name, path, name
+
+
+def _is_public(name: str) -> bool:
+    parts = name.split(".")
+    return not (
+        any(part.startswith("_") for part in parts) or _INTERNAL & {*parts[1:]}
+    )
+
+
+def _bindings(
+    modules: Mapping[str, Module], name: str
+) -> Iterator[tuple[str, tuple[str, str | None]]]:
+    """Yields (public name, (module, definition or None for a module))."""
+    module = modules[name]
+    for key in module.definitions:
+        if not key.startswith("_"):
+            yield key, (name, key)
+    for key, (source, item) in module.imports.items():
+        if not key.startswith("_"):
+            found = _resolve(modules, source, item)
+            if found and _belongs(found[0], name):
+                yield key, found
+    for source in module.stars:
+        if source in modules and source != name and _belongs(source, name):
+            yield from _bindings(modules, source)
+
+
+def _resolve(
+    modules: Mapping[str, Module], source: str, item: str | None, depth: int = 0
+) -> tuple[str, str | None] | None:
+    """Follows an import to where the thing is written."""
+    if item is None:
+        return (source, None) if source in modules else None
+    if f"{source}.{item}" in modules and (
+        source not in modules or item not in modules[source].imports
+    ):
+        return f"{source}.{item}", None
+    module = modules.get(source)
+    if module is None or depth > 8:
+        return None
+    if item in module.definitions:
+        return source, item
+    if item in module.imports:
+        return _resolve(modules, *module.imports[item], depth + 1)
+    for star in module.stars:
+        found = _resolve(modules, star, item, depth + 1)
+        if found:
+            return found
+    return None
+
+
+def _belongs(source: str, name: str) -> bool:
+    """Whether what `source` defines may be known as part of `name`."""
+    top = source.split(".")[0]
+    return top == name.split(".")[0] or top.startswith("_") or top == "posix"

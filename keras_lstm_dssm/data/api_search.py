@@ -1,0 +1,127 @@
+"""API search: the data that every machine with this package has.
+
+The query is the first sentence of a public function's, class's or method's
+doc string; the clicked title is its name in words: "Convert the input to an
+array, checking for NaNs or Infs" -> "numpy asarray chkfinite".
+"""
+
+import hashlib
+import json
+import os
+import platform
+import sys
+from importlib.metadata import Distribution
+
+from keras_lstm_dssm.data.api_files import distributions
+from keras_lstm_dssm.data.api_names import public_names, title
+from keras_lstm_dssm.data.api_sources import read_modules
+from keras_lstm_dssm.data.api_text import first_sentence
+from keras_lstm_dssm.data.beir import SPLITS, Collection
+from keras_lstm_dssm.data.beir_writer import write_collection
+from keras_lstm_dssm.data.click_log import Pair
+
+FORMAT = 2  # raise when the same packages give another corpus
+MAX_TITLES = 5  # a sentence that stands under more names says nothing
+TEST_PERCENT, DEV_PERCENT = 9, 3
+
+
+def build_api_search(
+    folder: str | os.PathLike[str] | None = None, progress: bool = False
+) -> Collection:
+    """Builds the API-search collection, or opens it where it was built.
+
+    It is read from the Python standard library and from what this package
+    requires, and depends on their versions only.
+
+    Args:
+        folder: Where to keep it. By default a folder named after these
+            versions in `$KERAS_LSTM_DSSM_CACHE`, or in
+            `~/.cache/keras_lstm_dssm`.
+        progress: Whether to say on standard error that it is being built.
+
+    Returns:
+        The collection: splits by query (9 % test, 3 % dev), every title in
+        the corpus, grades 1.
+
+    Raises:
+        InputError: this package is not installed.
+
+    Example:
+        >>> print(describe(build_api_search()))  # doctest: +SKIP
+    """
+    found = distributions()
+    if folder is None:
+        folder = os.path.join(_cache(), f"api-{_fingerprint(found)}")
+    if os.path.isdir(folder):
+        return Collection(folder)
+    if progress:
+        print("Reading doc strings (once, ~15 seconds) ...", file=sys.stderr)
+    return _write(folder, _titles_by_query(found))
+
+
+def describe(collection: Collection) -> str:
+    """Says in one line a split what a collection holds."""
+    lines = [
+        f"{len(collection.documents):,} titles,"
+        f" {len(collection.queries):,} queries"
+    ]
+    for split in collection.splits:
+        qrels = collection.qrels(split)
+        pairs = sum(map(len, qrels.values()))
+        lines.append(f"{split}: {len(qrels):,} queries, {pairs:,} pairs")
+    return "\n".join(lines)
+
+
+def _titles_by_query(found: list[Distribution]) -> dict[str, list[str]]:
+    titles: dict[str, set[str]] = {}
+    spelling: dict[str, str] = {}
+    for definition, name in public_names(read_modules(found)).items():
+        sentence = first_sentence(definition.doc)
+        if sentence:
+            key = sentence.casefold()
+            titles.setdefault(key, set()).add(title(name))
+            spelling[key] = min(sentence, spelling.get(key, sentence))
+    return {
+        spelling[key]: sorted(titles[key])
+        for key in sorted(titles)
+        if len(titles[key]) <= MAX_TITLES
+    }
+
+
+def _split(query: str) -> str:
+    """Depends on the words alone, so that no query changes its split."""
+    digest = hashlib.sha256(query.casefold().encode()).digest()
+    percent = int.from_bytes(digest[:8], "big") % 100
+    if percent < TEST_PERCENT:
+        return "test"
+    return "dev" if percent < TEST_PERCENT + DEV_PERCENT else "train"
+
+
+def _write(
+    folder: str | os.PathLike[str], titles_by_query: dict[str, list[str]]
+) -> Collection:
+    corpus = sorted({t for titles in titles_by_query.values() for t in titles})
+    ids = {title: f"d{number}" for number, title in enumerate(corpus, 1)}
+    queries: dict[str, str] = {}
+    qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
+    clicks: list[Pair] = []
+    for number, (query, titles) in enumerate(titles_by_query.items(), 1):
+        split = _split(query)
+        queries[f"q{number}"] = query
+        qrels[split][f"q{number}"] = {ids[title]: 1 for title in titles}
+        if split == "train":
+            clicks.extend(Pair(query, title) for title in titles)
+    documents = {key: title for title, key in ids.items()}
+    return write_collection(folder, documents, queries, qrels, clicks)
+
+
+def _cache() -> str:
+    return os.environ.get("KERAS_LSTM_DSSM_CACHE") or os.path.join(
+        os.path.expanduser("~"), ".cache", "keras_lstm_dssm"
+    )
+
+
+def _fingerprint(found: list[Distribution]) -> str:
+    versions = [f"{d.metadata['Name']} {d.version}" for d in found]
+    key = json.dumps([FORMAT, platform.python_version(), *versions])
+    return hashlib.sha256(key.encode()).hexdigest()[:16]

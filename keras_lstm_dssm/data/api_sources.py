@@ -1,0 +1,187 @@
+"""Modules as they are written: what they define, what they re-export.
+
+Python source is read with `ast` and never run. The standard library's C
+modules have no source; their doc strings are taken from the loaded objects.
+"""
+
+import ast
+import gc
+import importlib
+import importlib.metadata
+import types
+import warnings
+from typing import NamedTuple
+
+from keras_lstm_dssm.data.api_files import source_files
+
+# The C modules worth reading; the Python modules around them (csv around
+# _csv, os around posix) re-export what is public.
+C_MODULES = (
+    "_bisect _bz2 _codecs _collections _csv _datetime _functools _hashlib "
+    "_heapq _io _json _lzma _operator _pickle _random _signal _socket "
+    "_sqlite3 _ssl _struct _thread _weakref array atexit binascii builtins "
+    "cmath errno gc itertools marshal math mmap posix select sys time "
+    "unicodedata zlib"
+).split()
+
+
+class Definition(NamedTuple):
+    """A function, class or method as written: where, name, doc string."""
+
+    module: str
+    name: str
+    doc: str
+
+
+class Module:
+    """One module: its definitions and the names it takes from others.
+
+    Attributes:
+        definitions: Name -> its doc string and those of its methods.
+        imports: Name -> (module, name there, None for the module itself).
+        stars: The modules imported with `*`.
+        added: Doc strings that NumPy attaches from afar (`add_newdoc`):
+            (module, class or "", name, doc string).
+    """
+
+    def __init__(self, name: str, is_package: bool = False) -> None:
+        self.name, self.is_package = name, is_package
+        self.definitions: dict[str, list[Definition]] = {}
+        self.imports: dict[str, tuple[str, str | None]] = {}
+        self.stars: list[str] = []
+        self.added: list[tuple[str, str, str, str]] = []
+
+    def define(self, name: str, doc: str | None, owner: str = "") -> None:
+        """Adds a definition; a method belongs to its class `owner`."""
+        entry = self.definitions.setdefault(owner or name, [])
+        if doc:
+            full = f"{owner}.{name}" if owner else name
+            entry.append(Definition(self.name, full, doc))
+
+    def read(self, body: list[ast.stmt]) -> None:
+        """Reads the statements of a module, also inside `if` and `try`."""
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                self.define(node.name, ast.get_docstring(node))
+            elif isinstance(node, ast.ClassDef):
+                self._read_class(node)
+            elif isinstance(node, ast.ImportFrom):
+                self._read_import(node)
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    if alias.asname:
+                        self.imports[alias.asname] = (alias.name, None)
+            elif isinstance(node, ast.If | ast.Try):
+                self.read(node.body)
+                for handler in getattr(node, "handlers", ()):
+                    self.read(handler.body)
+                self.read(node.orelse)
+            elif isinstance(node, ast.Assign):
+                self._read_alias(node)
+            elif isinstance(node, ast.Expr):
+                self._read_added(node.value)
+
+    def _read_class(self, node: ast.ClassDef) -> None:
+        self.define(node.name, ast.get_docstring(node))
+        for item in node.body:
+            if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
+                if not item.name.startswith("_"):
+                    self.define(item.name, ast.get_docstring(item), node.name)
+
+    def _read_import(self, node: ast.ImportFrom) -> None:
+        parts = self.name.split(".")
+        keep = len(parts) - node.level + self.is_package
+        base = parts[:keep] if node.level else []
+        source = ".".join([*base, *filter(None, [node.module])])
+        for alias in node.names:
+            if alias.name == "*":
+                self.stars.append(source)
+            else:
+                name = alias.asname or alias.name
+                self.imports.setdefault(name, (source, alias.name))
+
+    def _read_alias(self, node: ast.Assign) -> None:
+        """Reads `name = other`, `name = module.other`, `beta = beta_gen()`."""
+        target, value = node.targets[0], node.value
+        if not isinstance(target, ast.Name):
+            return
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
+            if value.func.id.startswith(target.id):
+                value = value.func
+        if isinstance(value, ast.Name):
+            self.imports.setdefault(target.id, (self.name, value.id))
+        elif isinstance(value, ast.Attribute) and isinstance(
+            value.value, ast.Name
+        ):
+            source, name = self.imports.get(value.value.id, ("", None))
+            source = f"{source}.{name}" if name else source
+            self.imports.setdefault(target.id, (source, value.attr))
+
+    def _read_added(self, call: ast.expr) -> None:
+        if (
+            isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Name)
+            and call.func.id == "add_newdoc"
+        ):
+            try:
+                module, name, doc = map(ast.literal_eval, call.args[:3])
+            except ValueError:  # put together when NumPy is imported
+                return
+            if isinstance(doc, str):
+                self.added.append((module, "", name, doc))
+            elif isinstance(doc, tuple):
+                self.added.append((module, name, *doc))
+
+
+def read_modules(
+    found: list[importlib.metadata.Distribution],
+) -> dict[str, Module]:
+    """Reads every module of `found` and of the standard library, by name."""
+    modules = {name: _read_loaded(name) for name in C_MODULES}
+    collecting = gc.isenabled()
+    gc.disable()  # trees hold no cycles; collecting takes half of the time
+    try:
+        for path, place in source_files(found):
+            module = _read_source(path, place)
+            modules[module.name] = module
+    finally:
+        if collecting:
+            gc.enable()
+    for module in list(modules.values()):
+        for name, owner, item, doc in module.added:
+            if name in modules:
+                modules[name].define(item, doc, owner)
+    return modules
+
+
+def _read_source(path: str, place: str) -> Module:
+    parts = place.removesuffix(".py").split("/")
+    is_package = parts[-1] == "__init__"
+    module = Module(".".join(parts[: len(parts) - is_package]), is_package)
+    try:
+        with open(path, "rb") as file, warnings.catch_warnings():
+            # Invalid escapes in other people's strings.
+            warnings.simplefilter("ignore")
+            module.read(ast.parse(file.read()).body)
+    except (OSError, SyntaxError, ValueError):
+        pass  # listed but removed, or a template: nothing to read
+    return module
+
+
+def _read_loaded(name: str) -> Module:
+    module = Module(name)
+    try:
+        loaded = importlib.import_module(name)
+    except ImportError:
+        return module  # not on this platform
+    for key, value in sorted(vars(loaded).items()):
+        if key.startswith("_"):
+            continue
+        if isinstance(value, type) and value.__name__.lower() == key.lower():
+            module.define(key, value.__doc__)
+            for method, item in sorted(vars(value).items()):
+                if callable(item) and not method.startswith("_"):
+                    module.define(method, item.__doc__, key)
+        elif isinstance(value, types.BuiltinFunctionType):
+            module.define(key, value.__doc__)
+    return module

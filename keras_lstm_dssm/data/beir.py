@@ -1,0 +1,176 @@
+"""Test collections in the form of BEIR: documents, queries, grades."""
+
+import functools
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from keras_lstm_dssm.data.click_log import (
+    ClickLog,
+    Pair,
+    click_line,
+    open_bytes,
+)
+from keras_lstm_dssm.errors import InputError
+
+SPLITS = ("train", "dev", "test")
+
+
+class Collection:
+    """A BEIR folder.
+
+    It holds `corpus.jsonl` (`_id`, `title`, `text`), `queries.jsonl` (`_id`,
+    `text`), `qrels/<split>.tsv` (a header, then query-id, corpus-id, score)
+    and, where there is a click log, `clicks.train.tsv`; all but the qrels may
+    be compressed and end in `.gz`. Files are read when first asked for.
+
+    Args:
+        folder: The folder.
+
+    Attributes:
+        folder: Its path, a str.
+        splits: Those of "train", "dev" and "test" that are there.
+
+    Raises:
+        InputError: a file is missing or a line is wrong.
+
+    Source: Thakur et al. 2021, "BEIR: A Heterogeneous Benchmark for
+    Zero-shot Evaluation of Information Retrieval Models".
+
+    Example:
+        >>> collection = Collection("data/wikiqa")  # doctest: +SKIP
+        >>> collection.qrels("test")["q14"]  # doctest: +SKIP
+        {'d210': 0, 'd211': 1}
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = os.fspath(folder)
+        for name in ("corpus.jsonl", "queries.jsonl"):
+            self._file(name)
+        self.splits = tuple(
+            split for split in SPLITS if os.path.isfile(self._qrels_path(split))
+        )
+        if not self.splits:
+            raise InputError(
+                f"{os.path.join(self.folder, 'qrels')}: found no split,"
+                " expected train.tsv, dev.tsv or test.tsv: add one"
+            )
+
+    @functools.cached_property
+    def documents(self) -> dict[str, str]:
+        """Document id -> title, or text where the title is empty."""
+        return {
+            key: row.get("title") or row.get("text", "")
+            for key, row in self._rows("corpus.jsonl")
+        }
+
+    @functools.cached_property
+    def queries(self) -> dict[str, str]:
+        """Query id -> text."""
+        return {
+            key: row.get("text", "") for key, row in self._rows("queries.jsonl")
+        }
+
+    def qrels(self, split: str) -> dict[str, dict[str, int]]:
+        """Returns query id -> document id -> score, in the file's order."""
+        path = self._qrels_path(split)
+        if split not in self.splits:
+            raise InputError(
+                f"{path}: no such split, expected one of"
+                f" {', '.join(self.splits)}: name one of these"
+            )
+        qrels: dict[str, dict[str, int]] = {}
+        for number, line in enumerate(_text_lines(path), 1):
+            fields = line.split("\t")
+            if number == 1 and fields[-1] == "score":
+                continue
+            if len(fields) != 3 or not fields[2].lstrip("-").isdigit():
+                raise InputError(
+                    f"{path}:{number}: found {line[:60]!r}, expected query-id"
+                    " TAB corpus-id TAB whole number: correct the line"
+                )
+            query, document, score = fields
+            for kind, key, known in (
+                ("query", query, self.queries),
+                ("document", document, self.documents),
+            ):
+                if key not in known:
+                    raise InputError(
+                        f"{path}:{number}: found {kind} {key!r}, expected one"
+                        " of the collection's: add it or remove the line"
+                    )
+            qrels.setdefault(query, {})[document] = int(score)
+        return qrels
+
+    def training_log(
+        self,
+        min_relevant: int = 1,
+        write_to: str | os.PathLike[str] | None = None,
+    ) -> ClickLog:
+        """Returns the clicks to train on.
+
+        Args:
+            min_relevant: Where there is no click file, the least score in
+                qrels/train that counts as a click.
+            write_to: The file to write these clicks to (the folder itself
+                is left alone); not needed where there is a click file.
+        """
+        name = os.path.join(self.folder, "clicks.train.tsv")
+        for path in (name, f"{name}.gz"):
+            if os.path.isfile(path):
+                return ClickLog(path)
+        if write_to is None:
+            raise InputError(
+                f"{name}: no such file, expected a click log: say where to"
+                " write the clicks of qrels/train.tsv (write_to)"
+            )
+        clicks = (
+            Pair(self.queries[query], self.documents[document])
+            for query, scores in self.qrels("train").items()
+            for document, score in scores.items()
+            if score >= min_relevant
+        )
+        partial = f"{os.fspath(write_to)}.partial"
+        with open(partial, "w", encoding="utf-8") as file:
+            file.writelines(map(click_line, clicks))
+        os.replace(partial, write_to)
+        return ClickLog(write_to)
+
+    def _qrels_path(self, split: str) -> str:
+        return os.path.join(self.folder, "qrels", f"{split}.tsv")
+
+    def _file(self, name: str) -> str:
+        path = os.path.join(self.folder, name)
+        for candidate in (path, f"{path}.gz"):
+            if os.path.isfile(candidate):
+                return candidate
+        raise InputError(
+            f"{path}: no such file (nor with .gz), expected a BEIR folder with"
+            " corpus.jsonl, queries.jsonl and qrels/: check the path"
+        )
+
+    def _rows(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        path = self._file(name)
+        for number, line in enumerate(_text_lines(path), 1):
+            try:
+                row = json.loads(line)
+                yield str(row["_id"]), row
+            except (json.JSONDecodeError, KeyError, TypeError):
+                raise InputError(
+                    f'{path}:{number}: found {line[:60]!r}, expected {{"_id":'
+                    " ...} on one line: correct the line"
+                ) from None
+
+
+def _text_lines(path: str) -> Iterator[str]:
+    try:
+        with open_bytes(path) as file:
+            for line in file:
+                yield line.decode("utf-8-sig").rstrip("\r\n")
+    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
+        raise InputError(
+            f"{path}: cannot be read ({error}), expected UTF-8 text: write it"
+            " again"
+        ) from None

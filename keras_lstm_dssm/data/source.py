@@ -1,0 +1,57 @@
+"""One word for data: "api", a BEIR folder, or click files."""
+
+import os
+
+from keras_lstm_dssm.data.api_search import build_api_search
+from keras_lstm_dssm.data.beir import Collection
+from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.errors import InputError
+
+API = "api"
+
+
+def open_collection(spec: str) -> Collection:
+    """Opens what can be evaluated on.
+
+    Args:
+        spec: "api" (built when it is not there yet) or a BEIR folder.
+
+    Raises:
+        InputError: it is something else.
+    """
+    if spec == API:
+        return build_api_search(progress=True)
+    if os.path.isdir(spec):
+        return Collection(spec)
+    found = "a file" if os.path.exists(spec) else "nothing there"
+    raise InputError(
+        f"{spec}: found {found}, expected {API!r} or a BEIR folder"
+        " (corpus.jsonl, queries.jsonl, qrels/): check the path"
+    )
+
+
+def open_log(
+    spec: str,
+    min_relevant: int = 1,
+    write_to: str | os.PathLike[str] | None = None,
+) -> ClickLog:
+    """Opens what can be trained on.
+
+    Args:
+        spec: "api", a BEIR folder, or click files: paths or globs, separated
+            by commas.
+        min_relevant: See `Collection.training_log`.
+        write_to: See `Collection.training_log`.
+
+    Raises:
+        InputError: it is something else.
+    """
+    if spec == API or os.path.isdir(spec):
+        return open_collection(spec).training_log(min_relevant, write_to)
+    paths = [path.strip() for path in spec.split(",") if path.strip()]
+    if not paths:
+        raise InputError(
+            f"found no data, expected {API!r}, a BEIR folder, or click files"
+            " (.tsv, .tsv.gz, globs): name one"
+        )
+    return ClickLog(paths)

@@ -1,0 +1,39 @@
+"""Runs, measures and the systems to compare: rerank or whole corpus."""
+
+from keras_lstm_dssm.evaluation.bm25 import BM25System
+from keras_lstm_dssm.evaluation.compare import (
+    Task,
+    evaluate_systems,
+    format_table,
+)
+from keras_lstm_dssm.evaluation.dense import DenseSystem
+from keras_lstm_dssm.evaluation.measures import (
+    MEASURES,
+    evaluate,
+    evaluate_queries,
+    mean,
+)
+from keras_lstm_dssm.evaluation.random_order import random_order
+from keras_lstm_dssm.evaluation.ranking import Qrels, Ranker, Run
+from keras_lstm_dssm.evaluation.system import System
+from keras_lstm_dssm.evaluation.trec import read_run, write_qrels, write_run
+
+__all__ = [
+    "MEASURES",
+    "BM25System",
+    "DenseSystem",
+    "Qrels",
+    "Ranker",
+    "Run",
+    "System",
+    "Task",
+    "evaluate",
+    "evaluate_queries",
+    "evaluate_systems",
+    "format_table",
+    "mean",
+    "random_order",
+    "read_run",
+    "write_qrels",
+    "write_run",
+]

@@ -1,0 +1,111 @@
+"""Strict order: scores into rankings that no order of the input helps."""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+Run = dict[str, dict[str, float]]
+"""Query id -> document id -> score, best first, strictly descending; each
+score is a float32 number, so that 32-bit readers see the same order."""
+
+Qrels = dict[str, dict[str, int]]
+"""Query id -> document id -> grade (0: judged and not relevant)."""
+
+# Below the smallest normal float32 some readers flush numbers to zero.
+_SUBNORMAL = 0x007FFFFF
+
+
+class Ranker:
+    """Orders documents by score, strictly.
+
+    Ties are broken by a fixed hash of the query id and the document id: the
+    same in every process, and blind to the order of the input. Tied scores
+    are then lowered by single float32 steps, because trec_eval reads 32-bit
+    scores, forgets the order of the file and breaks ties by document id.
+
+    Args:
+        document_ids: Distinct ids of the documents that scores refer to.
+
+    Example:
+    >>> Ranker(["d1", "d2", "d3"]).rank("q1", [1.0, 3.0, 1.0])
+    {'d2': 3.0, 'd3': 1.0, 'd1': 0.9999999403953552}
+    """
+
+    def __init__(self, document_ids: Sequence[str]) -> None:
+        self._ids = np.array(document_ids, dtype=object)
+        self._hashes = np.array([_hash(i) for i in document_ids], np.uint64)
+
+    def rank(
+        self,
+        query_id: str,
+        scores: np.ndarray | Sequence[float],
+        depth: int | None = None,
+        positions: np.ndarray | None = None,
+    ) -> dict[str, float]:
+        """Orders one query's documents.
+
+        Args:
+            query_id: The query's id, for the hash that breaks ties.
+            scores: `[n]`, one score for each document, higher is better.
+            depth: Documents kept; `None` for all.
+            positions: `[n]` integers: which documents the scores are of;
+                `None` for all, in their order.
+
+        Returns:
+            Document id -> score, one query of a `Run`.
+
+        Raises:
+            ValueError: A score is NaN or infinite.
+        """
+        scores = np.asarray(scores, np.float32)
+        if not np.isfinite(scores).all():
+            raise ValueError(f"query {query_id}: a score is not finite")
+        if positions is None:
+            positions = np.arange(len(self._ids))
+        kept = np.flatnonzero(scores >= kth_largest(scores, depth))
+        ties = _mix(self._hashes[positions[kept]] ^ np.uint64(_hash(query_id)))
+        kept = kept[np.lexsort((ties, -scores[kept]))[:depth]]
+        best = self._ids[positions[kept]].tolist()
+        strict = strictly_descending(scores[kept]).tolist()
+        return dict(zip(best, strict, strict=True))
+
+
+def kth_largest(scores: np.ndarray, k: int | None) -> float:
+    """Returns the k-th largest score; -inf if there are not more than k."""
+    if k is None or k >= len(scores):
+        return -np.inf
+    return float(np.partition(scores, len(scores) - k)[len(scores) - k])
+
+
+def strictly_descending(scores: np.ndarray) -> np.ndarray:
+    """Lowers scores that do not fall by as few float32 steps as it takes.
+
+    Args:
+        scores: float32 `[n]`, descending, with ties.
+
+    Returns:
+        float32 `[n]`, strictly descending.
+    """
+    # The bits of a float32, read as sign and magnitude, count the numbers
+    # from zero; s[i] = min(s[i], s[i-1] - 1) is then a running minimum.
+    bits = np.ascontiguousarray(scores, np.float32).view(np.int32)
+    magnitude = np.maximum((bits & 0x7FFFFFFF) - np.int64(_SUBNORMAL), 0)
+    steps = np.arange(len(bits))
+    number = np.where(bits < 0, -magnitude, magnitude)
+    number = np.minimum.accumulate(number + steps) - steps
+    magnitude = np.abs(number) + _SUBNORMAL * (number != 0)
+    result = magnitude.astype(np.int32).view(np.float32)
+    return np.where(number < 0, -result, result)
+
+
+def _hash(text: str) -> int:
+    data = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
+
+
+def _mix(values: np.ndarray) -> np.ndarray:
+    """Scatters 64-bit numbers (the finalizer of SplitMix64)."""
+    values = (values ^ (values >> 30)) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> 27)) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> 31)

@@ -1,0 +1,85 @@
+"""train_run: trains a model in a run folder, to be resumed at any update."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.data import ClickLog
+from keras_lstm_dssm.data.batches import training_batches
+from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
+from keras_lstm_dssm.training.run_callbacks import Checkpoint, HistoryFile
+from keras_lstm_dssm.training.run_folder import RunFolder
+
+
+def train_run(
+    run: RunFolder,
+    model: Any,
+    log: ClickLog,
+    epochs: int,
+    batch_size: int,
+    seed: int,
+    validation: tf.data.Dataset | None = None,
+    verbose: int = 2,
+) -> None:
+    """Trains a compiled `TwoTower` from where it stands to the last epoch.
+
+    Where it stands is the optimizer's count of updates, so that a loaded
+    checkpoint goes on with the very batches that it had not seen. The
+    schedule of the momentum is the paper's. When training is interrupted
+    from the keyboard, checkpoint and model are saved before the interrupt
+    goes on.
+
+    Args:
+        run: Where checkpoints, history and TensorBoard logs go.
+        model: The `TwoTower`.
+        log: The clicks.
+        epochs: Passes over the log, over the whole run.
+        batch_size: Clicks a batch.
+        seed: Of the order of the clicks.
+        validation: Batches `(query, document)` for the loss after each epoch.
+        verbose: 1 for a progress bar, 2 for a line an epoch, 0 for nothing.
+    """
+    steps = -(-log.count() // batch_size)
+    end = epochs * steps
+    done = int(model.optimizer.iterations.numpy())
+    callbacks: list[keras.callbacks.Callback] = [
+        HistoryFile(run, done // steps),
+        keras.callbacks.TensorBoard(run.logs, write_graph=False),
+        Checkpoint(run),
+    ]
+    if hasattr(model.optimizer, "look_ahead"):
+        callbacks.append(NesterovSchedule(total_updates=end))
+    # Keras knows whole epochs only: the rest of the one that was
+    # interrupted, if any, is fitted on its own.
+    boundary = -(-done // steps) * steps
+    try:
+        for first, last in ((done, boundary), (boundary, end)):
+            if first < last:
+                model.fit(
+                    training_batches(
+                        log,
+                        batch_size,
+                        epochs=epochs,
+                        seed=seed,
+                        first_update=first,
+                    ),
+                    initial_epoch=first // steps,
+                    epochs=last // steps,
+                    steps_per_epoch=min(steps, last - first),
+                    validation_data=validation,
+                    callbacks=callbacks,
+                    verbose=verbose,
+                )
+    except KeyboardInterrupt:
+        run.save(model, run.checkpoint)
+        run.save(_without_optimizer(model), run.model)
+        raise
+    run.save(_without_optimizer(model), run.model)
+
+
+def _without_optimizer(model: Any) -> Any:
+    """A copy that is half the size when saved, and loads uncompiled."""
+    copy = type(model).from_config(model.get_config())
+    copy.set_weights(model.get_weights())
+    return copy

@@ -1,0 +1,132 @@
+import gzip
+import pathlib
+
+import pytest
+
+from keras_lstm_dssm.data import Collection, Pair, write_collection
+from keras_lstm_dssm.errors import InputError
+
+
+@pytest.fixture
+def folder(tmp_path) -> pathlib.Path:
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "corpus.jsonl").write_text(
+        '{"_id": "d1", "title": "Angle", "text": "long"}\n'
+        '{"_id": "d2", "title": "", "text": "No title"}\n'
+    )
+    (tmp_path / "queries.jsonl.gz").write_bytes(
+        gzip.compress(
+            b'{"_id": "q1", "text": "bracket"}\n{"_id": "q2", "text": "l"}\n'
+        )
+    )
+    for split, rows in (("train", "q2\td1\t3\nq2\td2\t0\nq1\td1\t1\n"),):
+        (tmp_path / "qrels" / f"{split}.tsv").write_text(
+            f"query-id\tcorpus-id\tscore\n{rows}"
+        )
+    return tmp_path
+
+
+def test_reads_a_folder(folder):
+    collection = Collection(folder)
+    assert collection.splits == ("train",)
+    assert collection.documents == {"d1": "Angle", "d2": "No title"}
+    assert collection.queries == {"q1": "bracket", "q2": "l"}
+    qrels = collection.qrels("train")
+    assert qrels == {"q2": {"d1": 3, "d2": 0}, "q1": {"d1": 1}}
+    assert list(qrels) == ["q2", "q1"]
+
+
+def test_training_log_from_qrels(folder, tmp_path):
+    target = tmp_path / "clicks.tsv"
+    log = Collection(folder).training_log(write_to=target)
+    assert list(log) == [("l", "Angle"), ("bracket", "Angle")]
+    log = Collection(folder).training_log(min_relevant=2, write_to=target)
+    assert list(log) == [("l", "Angle")]
+    with pytest.raises(InputError, match="write_to"):
+        Collection(folder).training_log()
+
+
+def test_training_log_from_clicks(folder):
+    (folder / "clicks.train.tsv").write_text("a\tb\n")
+    assert list(Collection(folder).training_log()) == [("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "message"),
+    [
+        ("corpus.jsonl", '{"_id": "d3"', r"corpus.jsonl:3: found '{"),
+        ("corpus.jsonl", '{"title": "x"}', "corpus.jsonl:3: found"),
+        ("corpus.jsonl", "[]", "corpus.jsonl:3: found"),
+        ("qrels/train.tsv", "q1\td1", "train.tsv:5: found 'q1.*TAB"),
+        ("qrels/train.tsv", "q1\td1\tx", "train.tsv:5: found"),
+        ("qrels/train.tsv", "q9\td1\t1", "train.tsv:5: found query 'q9'"),
+        ("qrels/train.tsv", "q1\td9\t1", "train.tsv:5: found document 'd9'"),
+    ],
+)
+def test_a_wrong_line_is_named(folder, name, line, message):
+    with open(folder / name, "a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(InputError, match=message) as caught:
+        Collection(folder).qrels("train")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("corpus.jsonl", "corpus.jsonl: no such file"),
+        ("queries.jsonl.gz", "queries.jsonl: no such file"),
+        ("qrels/train.tsv", "qrels: found no split"),
+    ],
+)
+def test_a_missing_file(folder, name, message):
+    (folder / name).unlink()
+    with pytest.raises(InputError, match=message):
+        Collection(folder)
+
+
+def test_a_missing_split(folder):
+    with pytest.raises(InputError, match="test.tsv: no such split.*train"):
+        Collection(folder).qrels("test")
+
+
+@pytest.mark.parametrize("data", [b"not gzip", b"\x1f\x8b\x08\x00"])
+def test_damaged_gzip(folder, data):
+    (folder / "queries.jsonl.gz").write_bytes(data)
+    with pytest.raises(InputError, match="queries.jsonl.gz: cannot be read"):
+        _ = Collection(folder).queries
+
+
+def test_what_is_written_is_read(tmp_path):
+    documents, queries = {"d1": "A b", "d2": "\u00e9"}, {"q1": "x", "q2": "y"}
+    qrels = {"train": {"q2": {"d2": 1}}, "test": {"q1": {"d2": 2, "d1": 0}}}
+    clicks = [Pair("y", "\u00e9"), Pair("y", "tab\there")]
+    arguments = documents, queries, qrels, clicks
+    collection = write_collection(tmp_path / "new", *arguments)
+    assert collection.documents == documents
+    assert collection.queries == queries
+    assert collection.splits == ("train", "test")
+    assert {s: collection.qrels(s) for s in collection.splits} == qrels
+    assert list(collection.training_log()) == [clicks[0], ("y", "tab here")]
+    write_collection(tmp_path / "again", *arguments)
+    for name in ("corpus.jsonl.gz", "clicks.train.tsv.gz", "qrels/test.tsv"):
+        first, second = (tmp_path / f / name for f in ("new", "again"))
+        assert first.read_bytes() == second.read_bytes()
+    assert {p.name for p in tmp_path.iterdir()} == {"new", "again"}
+
+
+@pytest.mark.parametrize(
+    ("name", "documents", "queries", "clicks"),
+    [
+        ("homedepot", 53489, (8168, 1219, 1204), 34643),
+        ("bestbuy", 437, (3195, 431, 934), None),
+        ("wikiqa", 11406, (873, 126, 237), None),
+    ],
+)
+def test_real_folders(shared_data, tmp_path, name, documents, queries, clicks):
+    collection = Collection(shared_data / name)
+    assert len(collection.documents) == documents
+    splits = ("train", "dev", "test")
+    assert tuple(len(collection.qrels(s)) for s in splits) == queries
+    count = collection.training_log(write_to=tmp_path / "clicks").count()
+    assert count == clicks or clicks is None and count > 1000

@@ -1,0 +1,60 @@
+import pytest
+
+from keras_lstm_dssm.data import (
+    Pair,
+    open_collection,
+    open_log,
+    source,
+    write_collection,
+)
+from keras_lstm_dssm.errors import InputError
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_collection(
+        tmp_path / "c",
+        {"d": "title"},
+        {"q": "query"},
+        {"train": {"q": {"d": 1}}},
+        [Pair("query", "title")],
+    )
+    return str(tmp_path / "c")
+
+
+def test_folder(folder):
+    assert open_collection(folder).documents == {"d": "title"}
+    assert list(open_log(folder)) == [("query", "title")]
+
+
+def test_api(folder, monkeypatch):
+    built = open_collection(folder)
+    monkeypatch.setattr(source, "build_api_search", lambda progress: built)
+    assert open_collection("api") is built
+    assert list(open_log("api")) == [("query", "title")]
+
+
+def test_files_and_globs(tmp_path):
+    for name in ("a1", "a2", "b"):
+        (tmp_path / f"{name}.tsv").write_text(f"{name}\tx\n")
+    log = open_log(f"{tmp_path}/a*.tsv, {tmp_path}/b.tsv")
+    assert [pair.query for pair in log] == ["a1", "a2", "b"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("nowhere", "nowhere: found nothing there, expected 'api' or a BEIR"),
+        (__file__, "found a file, expected 'api' or a BEIR folder"),
+    ],
+)
+def test_no_collection(spec, message):
+    with pytest.raises(InputError, match=message):
+        open_collection(spec)
+
+
+def test_no_log():
+    with pytest.raises(InputError, match="nowhere: no such file"):
+        open_log("nowhere")
+    with pytest.raises(InputError, match="found no data, expected 'api'"):
+        open_log(" ,")

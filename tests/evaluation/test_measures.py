@@ -1,0 +1,117 @@
+import random
+
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import (
+    MEASURES,
+    Ranker,
+    evaluate,
+    evaluate_queries,
+)
+
+# Grades of the ranked documents: d0 3, d1 0, d2 1, d3 unjudged, d4 2; d5
+# has grade 1 and is not in the run.
+QRELS = {"q": {"d0": 3, "d1": 0, "d2": 1, "d4": 2, "d5": 1}}
+
+
+def run_of(order: list[str]) -> dict[str, float]:
+    return {d: float(len(order) - i) for i, d in enumerate(order)}
+
+
+def test_values_by_hand() -> None:
+    run = {"q": run_of(["d1", "d0", "d3", "d2", "d4"])}
+    values = evaluate(run, QRELS)
+    assert tuple(values) == MEASURES
+    best3 = 7 + 3 / 1.584962500721156 + 1 / 2
+    best10 = best3 + 1 / 2.321928094887362
+    dcg3 = 7 / 1.584962500721156
+    dcg10 = dcg3 + 1 / 2.321928094887362 + 3 / 2.584962500721156
+    assert values == pytest.approx(
+        {
+            "ndcg@1": 0.0,
+            "ndcg@3": dcg3 / best3,
+            "ndcg@5": dcg10 / best10,
+            "ndcg@10": dcg10 / best10,
+            "mrr@10": 1 / 2,
+            "map": (1 / 2 + 2 / 4 + 3 / 5) / 4,
+            "p@1": 0.0,
+            "p@10": 0.3,
+            "recall@10": 0.75,
+            "recall@100": 0.75,
+        },
+        abs=1e-12,
+    )
+
+
+def test_min_relevant_moves_the_binary_measures() -> None:
+    run = {"q": run_of(["d1", "d2", "d4", "d0"])}
+    values = evaluate(run, QRELS, min_relevant=2)
+    assert values["mrr@10"] == pytest.approx(1 / 3)
+    assert values["recall@10"] == 1.0
+    assert values["map"] == pytest.approx((1 / 3 + 2 / 4) / 2)
+    assert values["ndcg@10"] == evaluate(run, QRELS)["ndcg@10"]
+
+
+def test_cutoffs() -> None:
+    order = [f"n{i}" for i in range(10)] + ["good"]
+    values = evaluate({"q": run_of(order)}, {"q": {"good": 1}})
+    assert values["mrr@10"] == values["ndcg@10"] == values["recall@10"] == 0
+    assert values["map"] == pytest.approx(1 / 11)
+    assert values["recall@100"] == 1
+
+
+def test_ndcg_equals_ir_measures_where_its_gains_fit() -> None:
+    import ir_measures
+
+    rng = random.Random(0)
+    ids = [f"d{i}" for i in range(30)]
+    qrels = {
+        f"q{q}": {d: rng.randrange(6) for d in rng.sample(ids, 20)} | {"d0": 5}
+        for q in range(40)
+    }
+    run = {
+        q: Ranker(ids).rank(q, [rng.randrange(4) for _ in ids], 25)
+        for q in qrels
+    }
+    gains = {grade: 2**grade - 1 for grade in range(6)}
+    ours = evaluate(run, qrels)
+    for k in (1, 3, 5, 10):
+        measure = ir_measures.nDCG(gains=gains) @ k
+        theirs = ir_measures.calc_aggregate([measure], qrels, run)[measure]
+        assert ours[f"ndcg@{k}"] == pytest.approx(theirs, abs=1e-9)
+        assert 0.2 < theirs < 0.9
+
+
+def test_ndcg_of_click_counts_does_not_overflow() -> None:
+    qrels = {"q": {"a": 1401, "b": 1400, "c": 1}}
+    values = evaluate({"q": run_of(["b", "a", "c"])}, qrels)
+    assert values["ndcg@1"] == pytest.approx(0.5)
+    discount = 1 / 1.584962500721156
+    expected = (0.5 + discount) / (1 + 0.5 * discount)
+    assert values["ndcg@10"] == pytest.approx(expected)
+    assert values["mrr@10"] == 1
+
+
+def test_queries() -> None:
+    qrels = {
+        "found": {"a": 1},
+        "missed": {"a": 1},
+        "nothing": {"a": 1},
+        "irrelevant": {"a": 0, "b": -1},
+        "unjudged": {},
+    }
+    run = {"found": {"a": 1.0}, "nothing": {}, "irrelevant": {"a": 1.0}}
+    values = evaluate_queries(run, qrels)
+    assert list(values) == ["found", "missed", "nothing"]
+    assert [q["map"] for q in values.values()] == [1, 0, 0]
+    assert [q["ndcg@3"] for q in values.values()] == [1, 0, 0]
+    assert all(set(q) == set(MEASURES) for q in values.values())
+    assert evaluate(run, qrels)["mrr@10"] == pytest.approx(1 / 3)
+
+
+def test_wrong_input() -> None:
+    with pytest.raises(InputError, match="min_relevant is 0: expected 1"):
+        evaluate({}, QRELS, min_relevant=0)
+    with pytest.raises(InputError, match="no query has a relevant document"):
+        evaluate({}, QRELS, min_relevant=4)

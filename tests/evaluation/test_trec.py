@@ -1,0 +1,98 @@
+from pathlib import Path
+
+import ir_measures
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import (
+    Ranker,
+    evaluate,
+    read_run,
+    write_qrels,
+    write_run,
+)
+
+IDS = [f"d{i:02}" for i in range(30)]
+QRELS = {
+    f"q{q}": {d: (i * 7 + q) % 5 for i, d in enumerate(IDS[q:])}
+    for q in range(9)
+}
+# Many ties, at zero and elsewhere: readers must see the same order.
+RUN = {q: Ranker(IDS).rank(q, [(i % 4) / 3 for i in range(30)]) for q in QRELS}
+
+
+def test_ir_measures_reads_the_same(tmp_path: Path) -> None:
+    write_run(tmp_path / "run.trec", RUN, "model")
+    write_qrels(tmp_path / "qrels.trec", QRELS)
+    measures = {
+        ir_measures.nDCG(gains={1: 1, 2: 3, 3: 7, 4: 15}) @ 10: "ndcg@10",
+        ir_measures.RR(rel=2) @ 10: "mrr@10",
+        ir_measures.AP(rel=2): "map",
+        ir_measures.P(rel=2) @ 10: "p@10",
+        ir_measures.R(rel=2) @ 10: "recall@10",
+    }
+    found = ir_measures.calc_aggregate(
+        list(measures),
+        list(ir_measures.read_trec_qrels(str(tmp_path / "qrels.trec"))),
+        list(ir_measures.read_trec_run(str(tmp_path / "run.trec"))),
+    )
+    ours = evaluate(RUN, QRELS, min_relevant=2)
+    assert {name: found[m] for m, name in measures.items()} == pytest.approx(
+        {name: ours[name] for name in measures.values()}, abs=1e-9
+    )
+
+
+def test_lines(tmp_path: Path) -> None:
+    path = tmp_path / "run.trec"
+    write_run(path, {"q1": {"b": 1.5, "a": 0.0}}, "bm25")
+    assert path.read_text() == "q1 Q0 b 1 1.5 bm25\nq1 Q0 a 2 0 bm25\n"
+    write_qrels(path, {"q1": {"b": 527, "a": 0}})
+    assert path.read_text() == "q1 0 b 527\nq1 0 a 0\n"
+    assert [item.name for item in tmp_path.iterdir()] == ["run.trec"]
+
+
+def test_read_run_gives_back_what_was_written(tmp_path: Path) -> None:
+    write_run(tmp_path / "run.trec", RUN)
+    again = read_run(tmp_path / "run.trec")
+    assert [*again] == [*RUN]
+    for query_id, ranked in RUN.items():
+        assert list(again[query_id].items()) == list(ranked.items())
+
+
+def test_read_run_orders_by_score(tmp_path: Path) -> None:
+    path = tmp_path / "run.trec"
+    path.write_text("q Q0 low 1 -1e-3 x\nq Q0 high 2 1e3 x\n")
+    assert [*read_run(path)["q"]] == ["high", "low"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("q Q0 d 1 2.5\n", r"run.trec, line 1: found 'q Q0 d 1 2.5', expected"),
+        ("q Q0 d 1 2 x\nq Q0 e 2 ? x\n", "line 2: found 'q Q0 e 2 . x'"),
+        ("q Q0 d 1 2 x\n\n", "line 2: found ''"),
+        ("q Q0 d 1 nan x\n", "line 1: found 'q Q0 d 1 nan x'"),
+        (
+            "q Q0 d 1 2 x\nq Q0 d 2 1 x\n",
+            "line 2: document d occurs twice for query q",
+        ),
+    ],
+)
+def test_read_run_names_the_line(tmp_path, text, message) -> None:
+    path = tmp_path / "run.trec"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_run(path)
+
+
+def test_white_space_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    with pytest.raises(InputError, match="cannot write document id 'd 1'"):
+        write_run(path, {"q": {"d 1": 1.0}})
+    with pytest.raises(InputError, match="cannot write query id ''"):
+        write_run(path, {"": {"d": 1.0}})
+    with pytest.raises(InputError, match="cannot write tag 'my model'"):
+        write_run(path, {"q": {"d": 1.0}}, "my model")
+    with pytest.raises(InputError, match=r"cannot write query id 'q\\t'"):
+        write_qrels(path, {"q\t": {"d": 1}})
+    assert not list(tmp_path.iterdir())

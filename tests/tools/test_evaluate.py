@@ -1,0 +1,111 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.data import Collection, write_collection
+from keras_lstm_dssm.evaluation import MEASURES, Task, read_run
+from keras_lstm_dssm.tools import evaluate
+from keras_lstm_dssm.tools.program import program
+
+DOCUMENTS = {"a": "red hat", "b": "blue-hat", "c": "red shoe", "d": "sock"}
+QUERIES = {"q1": "red", "q2": "hat"}
+QRELS = {"q1": {"a": 1, "c": 2, "d": 0}, "q2": {"b": 2, "d": 0}}
+
+
+class LetterEncoder:
+    """Counts letters: a small encoder of the real one's shape."""
+
+    def encode(self, texts, batch_size, progress) -> np.ndarray:
+        letters = "abcdehlorstuk"
+        return np.array([[t.count(c) for c in letters] for t in texts])
+
+
+class LetterModel:
+    query_encoder = document_encoder = LetterEncoder()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_collection(tmp_path / "data", DOCUMENTS, QUERIES, {"test": QRELS}, [])
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def run(folder: Path):
+    """The program, with a model at hand in place of a run folder."""
+
+    def main(argv: list[str]):
+        return evaluate.evaluate_model(LetterModel(), Collection(folder))
+
+    inner = program(main, evaluate.FLAGS, evaluate.__doc__)
+    return lambda *flags: inner(
+        ["evaluate", "--run=none", f"--data={folder}", *flags]
+    )
+
+
+@pytest.mark.parametrize("mode", ["rerank", "retrieve"])
+def test_results(run, folder, tmp_path, capsys, mode) -> None:
+    files = [tmp_path / "out.json", tmp_path / "out.trec"]
+    flags = [f"--json={files[0]}", f"--run_file={files[1]}", "--depth=3"]
+    assert run(f"--mode={mode}", *flags) == 0
+    results = json.loads(files[0].read_text())
+    assert list(results) == ["test"]
+    assert list(results["test"]) == ["model", "bm25", "random"]
+    assert all(list(v) == list(MEASURES) for v in results["test"].values())
+    task = Task.of(Collection(folder), "test", mode, depth=3)
+    assert results["test"]["random"] == task.random()
+    model = read_run(files[1])
+    assert results["test"]["model"] == task.evaluate(model)
+    assert [len(r) for r in model.values()] == (
+        [3, 2] if mode == "rerank" else [3, 3]
+    )
+    out = capsys.readouterr().out
+    assert f"test, {mode}: 2 queries, 4 titles in the corpus" in out
+    assert f"{100 * results['test']['model']['map']:.2f}" in out
+
+
+def test_words_of_bm25(run, tmp_path) -> None:
+    path = tmp_path / "out.json"
+    found = []
+    for words in ("words", "alphanumeric"):
+        flags = ["--mode=retrieve", f"--json={path}", f"--bm25_words={words}"]
+        assert run(*flags, "--min_relevant=2") == 0
+        found.append(json.loads(path.read_text())["test"]["bm25"]["recall@10"])
+    assert found == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--split=tset", "tset.tsv: no such split, expected one of test"),
+        ("--mode=rank", "--mode=rank: value should be one of <rerank|retr"),
+        ("--bm25_words=stems", "should be one of <words|alphanumeric>"),
+        ("--min_relevant=3", "split 'test' has no query to rerank"),
+        ("--batch_size=0", "--batch_size=0"),
+        ("--run_file=/nowhere/out.trec", "No such file or directory"),
+    ],
+)
+def test_wrong_input_is_one_line(run, capsys, flag, message) -> None:
+    assert run(flag) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("error: ") and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("missing", ["run", "data"])
+def test_missing_input_is_one_line(folder, tmp_path, capsys, missing) -> None:
+    paths = {"run": tmp_path, "data": folder} | {missing: tmp_path / "none"}
+    flags = [f"--{name}={path}" for name, path in paths.items()]
+    assert evaluate.run(["evaluate", *flags]) == 1
+    error = capsys.readouterr().err
+    assert str(paths["run"]) in error
+    assert error.startswith("error: ") and error.count("\n") == 1
+
+
+def test_help_has_an_example(capsys) -> None:
+    assert evaluate.run(["evaluate", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "lstm-dssm-evaluate --run=RUN --data=api" in out
+    assert "--min_relevant" in out

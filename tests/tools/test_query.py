@@ -1,0 +1,82 @@
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from keras_lstm_dssm.export.prediction_service import PredictionServer
+from keras_lstm_dssm.tools import query
+from tests.export.tiny_models import save_models
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    models = save_models(tmp_path_factory.mktemp("models"))
+    with PredictionServer(models, port=0) as running:
+        yield f"127.0.0.1:{running.port}"
+
+
+def test_hits_are_printed_in_columns(
+    server: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert query.run(["query", f"--server={server}", "bolt", "a shelf"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [lines[0], lines[4]] == ["bolt", "a shelf"]
+    hits = [line.split(maxsplit=2) for line in lines[1:4] + lines[5:]]
+    assert [rank for rank, _, _ in hits] == ["1", "2", "3"] * 2
+    assert hits[0] == ["1", "1.0000", "bolt"]
+    assert {title for _, _, title in hits[3:]} == {
+        "bolt",
+        "shelf bracket",
+        "steel angle",
+    }
+    assert len({line.index(line.split()[2]) for line in lines[1:4]}) == 1
+
+
+def test_vectors(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = tmp_path / "answer.json"
+    flags = [f"--server={server}", "--vectors", f"--json={answer}"]
+    assert query.run(["query", *flags, "bolt"]) == 0
+    assert capsys.readouterr().out == "bolt\n      0.6000 0.8000\n"
+    assert json.loads(answer.read_text()) == {
+        "queries": [
+            {
+                "query": "bolt",
+                "vector": [pytest.approx(0.6), pytest.approx(0.8)],
+            }
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no query; give one or more"),
+        (["--k=0", "bolt"], "--k=0"),
+        (["--model=absent", "bolt"], "model absent: NOT_FOUND: Servable not"),
+        (["--model=numbers", "bolt"], "model numbers: INVALID_ARGUMENT"),
+    ],
+)
+def test_wrong_input(
+    server: str,
+    arguments: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert query.run(["query", f"--server={server}", *arguments]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert err.startswith("error: ") and err.count("\n") == 1
+
+
+def test_no_server(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+    assert query.run(["query", f"--server={address}", "bolt"]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"error: no server answers at {address}: start one")
+    assert err.count("\n") == 1

@@ -1,0 +1,153 @@
+"""lstm-dssm-train as a user runs it."""
+
+import csv
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.tools import train
+
+
+def run(*arguments: str) -> int:
+    return train.run(["lstm-dssm-train", *arguments])
+
+
+def test_run_folder_has_all_that_is_promised(trained_run: pathlib.Path) -> None:
+    config = json.loads((trained_run / "config.json").read_text())
+    assert config["preset"] == "lstm_32"
+    assert config["version"] == dssm.__version__
+    with (trained_run / "history.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    # 120 clicks in batches of 16 are 8 updates an epoch.
+    assert [row["epoch"] for row in rows] == ["1", "2", "3"]
+    assert [row["updates"] for row in rows] == ["8", "16", "24"]
+    assert float(rows[-1]["loss"]) < float(rows[0]["loss"])
+    assert list((trained_run / "logs").rglob("events.out.tfevents.*"))
+    assert (trained_run / "checkpoints" / "last.keras").exists()
+    names = {path.name for path in trained_run.rglob("*")}
+    assert not [name for name in names if "partial" in name]
+
+
+def test_model_has_learned_its_pairs(trained_run: pathlib.Path) -> None:
+    model = dssm.load_run(trained_run)
+    queries = ["hex bolt", "wood glue", "garden hose"]
+    titles = [
+        "steel hex bolt zinc 3 in",
+        "interior wood glue 8 oz",
+        "50 ft rubber garden hose",
+    ]
+    cosines = (
+        model.query_encoder.encode(queries)
+        @ model.document_encoder.encode(titles).T
+    )
+    np.testing.assert_array_equal(cosines.argmax(axis=1), [0, 1, 2])
+
+
+def test_same_seed_gives_the_same_weights(
+    collection_folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    vectors = []
+    for name in ("a", "b"):
+        assert not run(
+            f"--data={collection_folder}",
+            "--preset=lstm_32",
+            "--negatives=random",
+            "--epochs=1",
+            f"--output={tmp_path / name}",
+        )
+        model = dssm.load_run(tmp_path / name)
+        vectors.append(model.query_encoder.encode(["hex bolt", "lamp"]))
+    np.testing.assert_array_equal(vectors[0], vectors[1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--data=nowhere.tsv"], "nowhere.tsv"),
+        (["--data=api", "--preset=lstm_97"], "lstm_96"),
+        ([], "--data"),
+        (["--data={faulty}"], "faulty.tsv:2"),
+        (["--data={empty}"], "empty.tsv"),
+        (["--resume"], "no run here"),
+        (["--data=api", "--epochs=0"], "epochs"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_1(
+    arguments: list[str],
+    expected: str,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    faulty, empty = tmp_path / "faulty.tsv", tmp_path / "empty.tsv"
+    faulty.write_text("hex bolt\tsteel hex bolt\nno tab here\n")
+    empty.write_text("")
+    code = run(
+        *(a.format(faulty=faulty, empty=empty) for a in arguments),
+        f"--output={tmp_path / 'run'}",
+    )
+    errors = capsys.readouterr().err
+    assert code == 1
+    assert errors.count("\n") == 1
+    assert expected in errors
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_is_not_overwritten(
+    trained_run: pathlib.Path,
+    collection_folder: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before = (trained_run / "model.keras").stat().st_mtime_ns
+    assert run(f"--data={collection_folder}", f"--output={trained_run}") == 1
+    assert "--resume" in capsys.readouterr().err
+    assert (trained_run / "model.keras").stat().st_mtime_ns == before
+
+
+def test_interrupted_and_resumed_equals_uninterrupted(
+    collection_folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """An interrupt in the middle of an epoch, in a process of its own."""
+    settings = [
+        f"--data={collection_folder}",
+        "--preset=lstm_32",
+        "--epochs=3",
+        "--batch_size=4",
+        "--negatives=random",
+    ]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert run(*settings, f"--output={whole}") == 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "keras_lstm_dssm.tools.train", *settings,
+         f"--output={parts}"],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )  # fmt: skip
+    history = parts / "history.csv"
+    while not history.exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    stopped = dssm.training.RunFolder(parts).load_checkpoint()
+    done = int(stopped.optimizer.iterations.numpy())
+    assert 30 <= done < 90
+    assert dssm.load_run(parts).query_encoder.encode(["usable"]).shape == (
+        1,
+        32,
+    )
+    assert run("--resume", f"--output={parts}") == 0
+    with history.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["updates"] for row in rows] == ["30", "60", "90"]
+    expected, resumed = dssm.load_run(whole), dssm.load_run(parts)
+    for one, other in zip(expected.weights, resumed.weights, strict=True):
+        np.testing.assert_array_equal(one, other)

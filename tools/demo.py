@@ -1,0 +1,104 @@
+"""The whole path on text that every machine has: what `make demo` runs.
+
+Builds the API-search corpus, trains `lstm_96`, evaluates it beside BM25 and
+random order, exports it, serves it on a free port and asks four questions
+over gRPC. Each step is one of the programs; its command line is printed.
+
+Example:
+  python tools/demo.py --output=build/demo
+"""
+
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from absl import flags
+
+from keras_lstm_dssm.data import describe, open_collection
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.client import Client
+from keras_lstm_dssm.export.prediction_service import PredictionServer
+from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.tools import evaluate, export, train
+from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.query import print_hits
+
+QUESTIONS = (
+    "how do I split a string on whitespace",
+    "write rows to a csv file",
+    "compute the inverse of a matrix",
+    "wait until a thread has finished",
+)
+
+FLAGS = new_flags()
+_OUTPUT = flags.DEFINE_string(
+    "output", "build/demo", "Folder, made anew.", flag_values=FLAGS
+)
+_DATA = flags.DEFINE_string(
+    "data", "api", "`api` or a BEIR folder.", flag_values=FLAGS
+)
+_EPOCHS = flags.DEFINE_integer(
+    "epochs", 8, "Passes over the clicks.", 1, flag_values=FLAGS
+)
+
+
+def main(_: list[str]) -> None:
+    """Runs every step; the first that fails ends it."""
+    start = time.perf_counter()
+    output = Path(_OUTPUT.value)
+    models = output / "models"
+    for old in (output / "run", models):
+        shutil.rmtree(old, ignore_errors=True)
+    output.mkdir(parents=True, exist_ok=True)
+
+    collection = open_collection(_DATA.value)
+    print(f"API search: {describe(collection)}")
+    titles = output / "titles.txt"
+    with replacing(titles) as partial:
+        partial.write_text("\n".join(collection.documents.values()) + "\n")
+
+    data, run_folder = f"--data={_DATA.value}", f"{output / 'run'}"
+    _step(
+        train.run,
+        "lstm-dssm-train",
+        data,
+        "--preset=lstm_96",
+        f"--epochs={_EPOCHS.value}",
+        f"--output={run_folder}",
+    )
+    _step(
+        evaluate.run,
+        "lstm-dssm-evaluate",
+        f"--run={run_folder}",
+        data,
+        "--split=test",
+        "--mode=retrieve",
+    )
+    _step(
+        export.run,
+        "lstm-dssm-export",
+        f"--run={run_folder}",
+        f"--documents={titles}",
+        f"--output={models}",
+    )
+    with PredictionServer(models, port=0) as server:
+        address = f"127.0.0.1:{server.port}"
+        print(f"\nserving {models} on {address}")
+        with Client(address) as client:
+            print_hits(QUESTIONS, client.search(QUESTIONS, k=5))
+    print(f"\ndemo: {time.perf_counter() - start:.0f} s")
+
+
+def _step(run: Callable[[list[str]], int], *command: str) -> None:
+    """Runs a program as its command line would."""
+    print(f"\n$ {' '.join(command)}", flush=True)
+    if run(list(command)):
+        raise InputError(f"{command[0]} failed")
+
+
+run = program(main, FLAGS, __doc__)
+
+if __name__ == "__main__":
+    sys.exit(run())
