@@ -1,0 +1,157 @@
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.client import Client, Hit
+from keras_lstm_dssm.export.serving_error import ServingError
+
+
+def unit(*values: float) -> list[float]:
+    return list(np.array(values) / np.linalg.norm(values))
+
+
+def test_encode(client: Client) -> None:
+    got = client.encode(["ab cd", "", "x"])
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(
+        got, [unit(4, 5), unit(2, 0), unit(3, 1)], rtol=1e-6
+    )
+
+
+def test_encode_with_a_version(client: Client) -> None:
+    got = client.encode(["ab cd"], version=1)
+    np.testing.assert_allclose(got, [unit(3, 5)], rtol=1e-6)
+
+
+def test_no_texts(client: Client) -> None:
+    assert client.encode([]).shape == (0, 2)
+    assert client.search([]) == []
+
+
+def test_more_texts_than_one_request_holds(client: Client) -> None:
+    texts = ["x" * (1 + number % 9) for number in range(1300)]
+    got = client.encode(texts)
+    want = [unit(3, len(text)) for text in texts]
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_many_callers_at_once(client: Client) -> None:
+    texts = [["x" * size] for size in range(1, 65)]
+    with ThreadPoolExecutor(16) as pool:
+        got = list(pool.map(client.encode, texts))
+    want = [[unit(3, len(text))] for (text,) in texts]
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_any_string_can_be_sent(client: Client) -> None:
+    # NUL, an emoji, half a surrogate pair, bytes that are not UTF-8.
+    got = client.encode(["a\0b", "\N{GRINNING FACE}", "\ud800", b"\xff\xfe"])
+    want = [unit(3, 3), unit(3, 4), unit(3, 3), unit(3, 2)]
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_a_reply_above_grpcs_own_limit(client: Client) -> None:
+    # 9 bytes a hit, 512 texts, 1,000 columns: 4.5 MiB.
+    found = client.search(["bolt"] * 512, k=1000)
+    assert [len(hits) for hits in found] == [3] * 512
+
+
+def test_search(client: Client) -> None:
+    titles = {"steel angle": (3, 11), "shelf bracket": (3, 13), "bolt": (2, 4)}
+    query = unit(3, 14)
+    want = sorted(
+        (-float(np.dot(unit(*counts), query)), title)
+        for title, counts in titles.items()
+    )
+    (hits,) = client.search(["angle  bracket"], k=2)
+    assert [hit.id for hit in hits] == [title for _, title in want[:2]]
+    np.testing.assert_allclose(
+        [hit.score for hit in hits], [-score for score, _ in want[:2]], 1e-6
+    )
+    assert isinstance(hits[0], Hit)
+
+
+def test_search_beyond_the_corpus_drops_the_surplus(client: Client) -> None:
+    found = client.search(["bolt", "angle bracket"], k=7)
+    assert [len(hits) for hits in found] == [3, 3]
+    assert found[0][0] == Hit("bolt", pytest.approx(1.0))
+
+
+def test_signatures(client: Client) -> None:
+    (name,) = client.signatures("retriever")
+    assert name == "serving_default"
+    inputs, outputs = client.signatures("retriever")[name]
+    assert {key: spec.dtype.name for key, spec in inputs.items()} == {
+        "k": "int32",
+        "text": "string",
+    }
+    assert inputs["text"].shape.as_list() == [None]
+    assert {key: spec.dtype.name for key, spec in outputs.items()} == {
+        "ids": "string",
+        "scores": "float32",
+    }
+
+
+def test_status(client: Client) -> None:
+    assert client.status("query_encoder") == {1: "AVAILABLE", 2: "AVAILABLE"}
+    assert client.status("retriever") == {1: "AVAILABLE"}
+
+
+def test_a_refusal_names_code_and_model(client: Client) -> None:
+    with pytest.raises(ServingError) as caught:
+        client.encode(["x"], model="absent")
+    assert caught.value.code is grpc.StatusCode.NOT_FOUND
+    assert caught.value.model == "absent"
+    assert "Latest(absent)" in caught.value.details
+    assert str(caught.value) == (
+        f"{client.target}, model absent: NOT_FOUND: "
+        "Servable not found for request: Latest(absent)"
+    )
+
+
+def test_a_model_of_another_kind(client: Client) -> None:
+    with pytest.raises(
+        ServingError, match="input alias: x not found in request"
+    ):
+        client.encode(["x"], model="numbers")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda c: c.search(["x"], k=0), "k is 0"),
+        (lambda c: c.encode("one text"), "got one: 'one text'"),
+    ],
+)
+def test_wrong_arguments(
+    client: Client, call: Callable[[Client], Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        call(client)
+
+
+def test_no_server() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    with (
+        Client(f"127.0.0.1:{port}") as client,
+        pytest.raises(OSError, match=f"no server answers at 127.0.0.1:{port}"),
+    ):
+        client.encode(["x"])
+
+
+def test_a_server_that_never_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        target = f"127.0.0.1:{silent.getsockname()[1]}"
+        with (
+            Client(target, timeout=0.2) as client,
+            pytest.raises(ServingError) as caught,
+        ):
+            client.status("query_encoder")
+    assert caught.value.code is grpc.StatusCode.DEADLINE_EXCEEDED

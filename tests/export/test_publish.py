@@ -1,0 +1,107 @@
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.publish import publish
+from keras_lstm_dssm.export.versions import version_folders
+
+
+def write(path: Path) -> None:
+    path.mkdir()
+    (path / "saved_model.pb").write_bytes(b"model")
+
+
+def test_numbers_follow_the_largest(tmp_path: Path) -> None:
+    base = tmp_path / "models" / "encoder"
+    assert publish(base, write) == base / "1"
+    assert publish(base, write, version=7) == base / "7"
+    assert publish(base, write) == base / "8"
+    assert (base / "8" / "saved_model.pb").read_bytes() == b"model"
+    assert sorted(os.listdir(base)) == ["1", "7", "8"]
+
+
+def test_names_that_are_no_version_do_not_count(tmp_path: Path) -> None:
+    for name in ("12.old", "-3", "v4", "²", "0005"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "99").write_text("a file, not a folder")
+    assert version_folders(tmp_path) == {5: tmp_path / "0005"}
+    assert publish(tmp_path, write).name == "6"
+
+
+@pytest.mark.parametrize("version", [3, 0, -1])
+def test_a_wrong_number_is_refused_before_writing(
+    tmp_path: Path, version: int
+) -> None:
+    publish(tmp_path, write, version=3)
+    with pytest.raises(InputError, match=f"version {version}"):
+        publish(tmp_path, lambda path: pytest.fail("wrote"), version=version)
+    assert os.listdir(tmp_path) == ["3"]
+
+
+@pytest.mark.parametrize("fault", [ValueError, KeyboardInterrupt])
+def test_a_fault_leaves_nothing(
+    tmp_path: Path, fault: type[BaseException]
+) -> None:
+    def break_off(path: Path) -> None:
+        write(path)
+        raise fault
+
+    with pytest.raises(fault):
+        publish(tmp_path, break_off)
+    assert os.listdir(tmp_path) == []
+
+
+def test_others_may_read_it(tmp_path: Path) -> None:
+    # The server in a container is another user.
+    usual = tmp_path / "usual"
+    usual.mkdir()
+    mode = stat.S_IMODE(usual.stat().st_mode)
+    path = publish(tmp_path / "encoder", write)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_a_half_written_version_is_never_seen(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def slow(path: Path) -> None:
+        seen.append(len(version_folders(tmp_path)))
+        path.mkdir()
+        seen.append(len(version_folders(tmp_path)))
+        (path / "saved_model.pb").write_bytes(b"model")
+        seen.append(len(version_folders(tmp_path)))
+
+    publish(tmp_path, slow)
+    assert seen == [0, 0, 0]
+    assert list(version_folders(tmp_path)) == [1]
+
+
+def test_writers_at_once_get_numbers_of_their_own(tmp_path: Path) -> None:
+    barrier = threading.Barrier(4)
+
+    def together(path: Path) -> None:
+        write(path)
+        barrier.wait(10)
+
+    threads = [
+        threading.Thread(target=publish, args=(tmp_path, together))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert list(version_folders(tmp_path)) == [1, 2, 3, 4]
+
+
+def test_a_number_taken_while_writing(tmp_path: Path) -> None:
+    def overtaken(path: Path) -> None:
+        write(path)
+        publish(tmp_path, write, version=2)
+
+    with pytest.raises(InputError, match="version 2 exists"):
+        publish(tmp_path, overtaken, version=2)
+    assert os.listdir(tmp_path) == ["2"]

@@ -1,0 +1,39 @@
+"""The README's Python runs as it stands, and its commands exist."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def test_python_blocks_run_in_order(tmp_path: pathlib.Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len(blocks) == 3
+    script = tmp_path / "readme.py"
+    script.write_text("\n".join(blocks))
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    first, second, shape = done.stdout.strip().splitlines()[-3:]
+    # In process and over gRPC the same, and the misspelled drill found.
+    assert first == second
+    assert "Drill" in first
+    assert shape == "(1, 32)"
+    assert (tmp_path / "models" / "retriever" / "1" / "saved_model.pb").exists()
+
+
+def test_every_flag_of_every_command_exists() -> None:
+    commands = re.findall(
+        r"^lstm-dssm-(\w+) ((?:.*\\\n)*.*)$", README, re.MULTILINE
+    )
+    assert {name for name, _ in commands} == {
+        "train", "evaluate", "export", "search", "serve", "query", "encode",
+    }  # fmt: skip
+    for name, arguments in commands:
+        module = __import__(f"keras_lstm_dssm.tools.{name}", fromlist=["FLAGS"])
+        for flag in re.findall(r"--(\w+)", arguments):
+            assert flag in module.FLAGS, (name, flag)
