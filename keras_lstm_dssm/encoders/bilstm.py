@@ -28,10 +28,14 @@ class BidirectionalLSTMEncoder(LSTMEncoder):
             "_backward"
         )
 
-    def compose(self, words: WordBatch) -> tf.Tensor:
+    def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Reads the words in both directions."""
-        forward = super().compose(words)
+        forward = super().compose(words, training)
         reverse = tf.reverse_sequence(words.words, words.lengths, seq_axis=1)
-        steps = tf.gather(self.backward_embedding(words), reverse)
-        backward = self.backward_lstm(steps, words.lengths)
+        backward = self._read(
+            self.backward_embedding,
+            self.backward_lstm,
+            words._replace(words=reverse),
+            training,
+        )
         return tf.concat([forward, backward], axis=-1)

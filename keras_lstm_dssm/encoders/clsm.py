@@ -51,7 +51,7 @@ class CLSMEncoder(TextEncoder):
         self.dense.build((None, filters))
         self.built = True
 
-    def compose(self, words: WordBatch) -> tf.Tensor:
+    def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Slides the window over the words."""
         time = tf.shape(words.words)[1]
         steps = tf.gather(self.embedding(words), words.words)

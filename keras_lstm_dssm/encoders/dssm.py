@@ -42,7 +42,7 @@ class DSSMEncoder(TextEncoder):
             self.dense.append(layer)
         self.built = True
 
-    def compose(self, words: WordBatch) -> tf.Tensor:
+    def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Sums over the words; W1 x is the sum of their W1 l(t)."""
         steps = tf.gather(self.embedding(words), words.words)
         real = tf.sequence_mask(

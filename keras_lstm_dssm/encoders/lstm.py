@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
-from keras_lstm_dssm.layers import PeepholeLSTM
+from keras_lstm_dssm.layers import PeepholeLSTM, TrigramEmbedding, pack
 from keras_lstm_dssm.registry import register
 from keras_lstm_dssm.text import WordBatch
 
@@ -45,10 +45,20 @@ class LSTMEncoder(TextEncoder):
         self.embedding, self.lstm = self._direction("")
         self.built = True
 
-    def compose(self, words: WordBatch) -> tf.Tensor:
+    def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Reads the words from left to right."""
-        steps = tf.gather(self.embedding(words), words.words)
-        return self.lstm(steps, words.lengths)
+        return self._read(self.embedding, self.lstm, words, training)
+
+    def _read(
+        self,
+        embedding: TrigramEmbedding,
+        lstm: PeepholeLSTM,
+        words: WordBatch,
+        training: bool,
+    ) -> tf.Tensor:
+        steps = pack(words.words, words.lengths)
+        values = tf.gather(embedding(words), steps.values)
+        return lstm(steps._replace(values=values), training=training)
 
     def _direction(self, suffix: str) -> tuple[Any, PeepholeLSTM]:
         """One direction's embedding (of all gates at once) and recurrence."""

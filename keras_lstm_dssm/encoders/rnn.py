@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
-from keras_lstm_dssm.layers import Recurrent, RNNCell
+from keras_lstm_dssm.layers import Recurrent, RNNCell, pack
 from keras_lstm_dssm.registry import register
 from keras_lstm_dssm.text import WordBatch
 
@@ -39,10 +39,11 @@ class RNNEncoder(TextEncoder):
         self.rnn.build((None, None, units))
         self.built = True
 
-    def compose(self, words: WordBatch) -> tf.Tensor:
+    def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Reads the words from left to right."""
-        steps = tf.gather(self.embedding(words), words.words)
-        return self.rnn(steps, words.lengths)
+        steps = pack(words.words, words.lengths)
+        values = tf.gather(self.embedding(words), steps.values)
+        return self.rnn(steps._replace(values=values), training=training)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

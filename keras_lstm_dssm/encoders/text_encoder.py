@@ -51,15 +51,15 @@ class TextEncoder(keras.Model):
         self._allow_non_tensor_positional_args = True
         self._graph: tf.types.experimental.ConcreteFunction | None = None
 
-    def compose(self, words: WordBatch) -> tf.Tensor:
+    def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Composes each distinct text's words: `(texts, dimension)`."""
         raise NotImplementedError(f"{type(self).__name__}.compose")
 
-    def call(self, inputs: Any) -> tf.Tensor:
+    def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
         """Encodes strings, or words hashed before."""
         if not isinstance(inputs, WordBatch):
             inputs = self.trigrams.distinct(inputs)
-        return tf.gather(self.compose(inputs), inputs.text_index)
+        return tf.gather(self.compose(inputs, training), inputs.text_index)
 
     def encode(
         self,
@@ -107,6 +107,15 @@ class TextEncoder(keras.Model):
                 lambda text: unit(self(text))
             ).get_concrete_function(tf.TensorSpec([None], tf.string, "text"))
         return self._graph(texts)
+
+    @property
+    def tables(self) -> list[keras.Variable]:
+        """The tables of trigrams, each read once for a batch's trigrams."""
+        return [
+            layer.table
+            for layer in self._flatten_layers(recursive=False)
+            if isinstance(layer, TrigramEmbedding)
+        ]
 
     def _embedding(self, units: int, name: str) -> TrigramEmbedding:
         return TrigramEmbedding(

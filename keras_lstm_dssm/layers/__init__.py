@@ -2,6 +2,7 @@
 
 from keras_lstm_dssm.layers.cosine import cosine_matrix, cosine_pairs, unit
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
+from keras_lstm_dssm.layers.packed_sequence import PackedSequence, pack
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
 from keras_lstm_dssm.layers.peephole_lstm_cell import PeepholeLSTMCell
 from keras_lstm_dssm.layers.recurrent import Recurrent
@@ -10,6 +11,7 @@ from keras_lstm_dssm.layers.trigram_embedding import TrigramEmbedding
 
 __all__ = [
     "LetterTrigrams",
+    "PackedSequence",
     "PeepholeLSTM",
     "PeepholeLSTMCell",
     "RNNCell",
@@ -17,5 +19,6 @@ __all__ = [
     "TrigramEmbedding",
     "cosine_matrix",
     "cosine_pairs",
+    "pack",
     "unit",
 ]

@@ -5,13 +5,20 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+Tensors = dict[str, tf.Tensor]
+
 
 class GatedCell(keras.layers.Layer):
-    """Base of the cells: `W x(t) + W_rec y(t-1) + b` for all gates at once.
+    """Base of the cells: `z(t) = W x(t) + b + W_rec y(t-1)` for all gates.
+
+    A subclass gives `activate`, which makes activations of z, and
+    `backpropagate`, its derivative by hand. A cell serves in
+    `keras.layers.RNN` and, faster, in `Recurrent`.
 
     Args:
         units: Width of the state.
         gates: Number of gates, whose units lie side by side.
+        states: Names of the states among the activations, the output first.
         project_inputs: True, the cell owns the input weights W and takes any
             features, like a stock Keras cell. False, the inputs are
             `W l(t)` already, `(batch, gates * units)`: `TrigramEmbedding`
@@ -19,11 +26,19 @@ class GatedCell(keras.layers.Layer):
     """
 
     def __init__(
-        self, units: int, gates: int, project_inputs: bool, **kwargs: Any
+        self,
+        units: int,
+        gates: int,
+        states: tuple[str, ...],
+        project_inputs: bool,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.units = units
         self.project_inputs = project_inputs
+        self.state_names = states
+        self.state_size = [units] * len(states)
+        self.output_size = units
         self._width = gates * units
 
     def build(self, input_shape: Any) -> None:
@@ -49,14 +64,75 @@ class GatedCell(keras.layers.Layer):
             shape=(self._width,), initializer=self._initial_bias, name="bias"
         )
 
-    def _initial_bias(self, shape: Any, dtype: Any = None) -> tf.Tensor:
-        return tf.zeros(shape, dtype)
-
-    def _preactivation(self, inputs: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-        """The part before peepholes and squashing, `(batch, width)`."""
+    def project(self, inputs: tf.Tensor) -> tf.Tensor:
+        """The part of z that no state is needed for, `W x(t) + b`."""
         if self.project_inputs:
             inputs = tf.matmul(inputs, self.kernel)
-        return inputs + tf.matmul(y, self.recurrent_kernel) + self.bias
+        return inputs + self.bias
+
+    def recurrent_weights(self) -> Tensors:
+        """The weights that multiply states, by name; W_rec is `recurrent`."""
+        return {"recurrent": tf.convert_to_tensor(self.recurrent_kernel)}
+
+    def activate(
+        self, z: tf.Tensor, states: Tensors, weights: Tensors
+    ) -> Tensors:
+        """Makes the activations at time t, the new states among them.
+
+        Args:
+            z: `(batch, gates * units)`.
+            states: The states at t-1, by name.
+            weights: From `recurrent_weights`.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.activate")
+
+    def backpropagate(
+        self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
+    ) -> tuple[tf.Tensor, Tensors]:
+        """Takes error signals from the states at t to z and the states at t-1.
+
+        Args:
+            now: The activations at t.
+            before: The states at t-1.
+            errors: Derivatives by the states at t.
+            weights: From `recurrent_weights`.
+
+        Returns:
+            The derivative by z, and those by the states at t-1 other than
+            through `W_rec y(t-1)`, which is common to all cells.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.backpropagate")
+
+    def weight_gradients(
+        self, dz: tf.Tensor, now: Tensors, before: Tensors
+    ) -> Tensors:
+        """Sums the outer products over all steps, one large product each.
+
+        Args:
+            dz: Derivatives by z at all steps, `(steps, gates * units)`.
+            now: Activations at all steps.
+            before: States before all steps.
+        """
+        return {"recurrent": tf.matmul(before["y"], dz, transpose_a=True)}
+
+    def step(self, x: tf.Tensor, states: Tensors, weights: Tensors) -> Tensors:
+        """Makes the activations at time t from `project`ed inputs."""
+        z = x + tf.matmul(states["y"], weights["recurrent"])
+        return self.activate(z, states, weights)
+
+    def call(
+        self, inputs: tf.Tensor, states: list[tf.Tensor]
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """Takes one step, `(y(t), new states)`, for `keras.layers.RNN`."""
+        now = self.step(
+            self.project(inputs),
+            dict(zip(self.state_names, states, strict=True)),
+            self.recurrent_weights(),
+        )
+        return now["y"], [now[name] for name in self.state_names]
+
+    def _initial_bias(self, shape: Any, dtype: Any = None) -> tf.Tensor:
+        return tf.zeros(shape, dtype)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers.gated_cell import GatedCell
+from keras_lstm_dssm.layers.gated_cell import GatedCell, Tensors
 from keras_lstm_dssm.registry import register
 
 PEEPHOLES = (None, "diagonal", "full")
@@ -59,63 +59,117 @@ class PeepholeLSTMCell(GatedCell):
                 f"peephole must be one of {PEEPHOLES}, not {peephole!r}"
             )
         self.gates = ("i", "f", "g", "o") if forget_gate else ("i", "g", "o")
-        super().__init__(units, len(self.gates), project_inputs, **kwargs)
+        super().__init__(
+            units, len(self.gates), ("y", "c"), project_inputs, **kwargs
+        )
+        self.activation_names = (*self.gates, "c", "y")
         self.peephole = peephole
         self.forget_gate = forget_gate
-        self.state_size = [units, units]
-        self.output_size = units
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights; `input_shape` is `(batch, features)`."""
         super().build(input_shape)
-        self.peepholes = {}
-        if self.peephole is None:
-            return
         full = self.peephole == "full"
-        for gate in self.gates:
-            if gate != "g":
-                self.peepholes[gate] = self.add_weight(
-                    shape=(self.units,) * (2 if full else 1),
-                    initializer="glorot_uniform" if full else "zeros",
-                    name=f"peephole_{gate}",
-                )
+        self.peepholes = {
+            gate: self.add_weight(
+                shape=(self.units,) * (2 if full else 1),
+                initializer="glorot_uniform" if full else "zeros",
+                name=f"peephole_{gate}",
+            )
+            for gate in self.gates
+            if gate != "g" and self.peephole
+        }
 
-    def activations(
-        self, inputs: tf.Tensor, states: list[tf.Tensor]
-    ) -> dict[str, tf.Tensor]:
+    def recurrent_weights(self) -> Tensors:
+        """W_rec, and each gate's peephole under the gate's name."""
+        return {
+            **super().recurrent_weights(),
+            **{
+                gate: tf.convert_to_tensor(weight)
+                for gate, weight in self.peepholes.items()
+            },
+        }
+
+    def activate(
+        self, z: tf.Tensor, states: Tensors, weights: Tensors
+    ) -> Tensors:
         """Returns i, f (with a forget gate), g, c, o and y at time t."""
-        y, old = states
-        parts = tf.split(
-            self._preactivation(inputs, y), len(self.gates), axis=-1
-        )
-        z = dict(zip(self.gates, parts, strict=True))
-        i = tf.sigmoid(self._peep("i", z["i"], old))
-        g = tf.tanh(z["g"])
+        parts = self._split(z)
+        old = states["c"]
+        now = {
+            "i": tf.sigmoid(self._peep("i", parts["i"], old, weights)),
+            "g": tf.tanh(parts["g"]),
+        }
+        kept = old
         if self.forget_gate:
-            f = tf.sigmoid(self._peep("f", z["f"], old))
-            c = f * old + i * g
-        else:
-            c = old + i * g
-        o = tf.sigmoid(self._peep("o", z["o"], c))
-        result = {"i": i, "g": g, "c": c, "o": o, "y": o * tf.tanh(c)}
-        return {**result, "f": f} if self.forget_gate else result
+            now["f"] = tf.sigmoid(self._peep("f", parts["f"], old, weights))
+            kept = now["f"] * old
+        now["c"] = kept + now["i"] * now["g"]
+        now["o"] = tf.sigmoid(self._peep("o", parts["o"], now["c"], weights))
+        now["y"] = now["o"] * tf.tanh(now["c"])
+        return now
 
-    def call(
-        self, inputs: tf.Tensor, states: list[tf.Tensor]
-    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """Takes one step: `(y(t), [y(t), c(t)])`."""
-        step = self.activations(inputs, states)
-        return step["y"], [step["y"], step["c"]]
+    def backpropagate(
+        self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
+    ) -> tuple[tf.Tensor, Tensors]:
+        """Error signals of Appendix A: (17), (22), (30), (38), and onward.
 
-    def _peep(self, gate: str, z: tf.Tensor, c: tf.Tensor) -> tf.Tensor:
-        if gate not in self.peepholes:
-            return z
-        weight = self.peepholes[gate]
-        # W_p c for a column c is c W_p' for the row that a batch holds.
-        full = self.peephole == "full"
-        return z + (
-            tf.matmul(c, weight, transpose_b=True) if full else c * weight
+        Where the appendix leaves out the way from c(t) through the peephole
+        of the output gate, this has it.
+        """
+        squashed = tf.tanh(now["c"])
+        dz = {
+            "o": tf.raw_ops.SigmoidGrad(y=now["o"], dy=errors["y"] * squashed)
+        }
+        dc = errors["c"] + tf.raw_ops.TanhGrad(
+            y=squashed, dy=errors["y"] * now["o"]
         )
+        dc = self._peep_back("o", dc, dz["o"], weights)
+        dz["i"] = tf.raw_ops.SigmoidGrad(y=now["i"], dy=dc * now["g"])
+        dz["g"] = tf.raw_ops.TanhGrad(y=now["g"], dy=dc * now["i"])
+        if self.forget_gate:
+            dz["f"] = tf.raw_ops.SigmoidGrad(y=now["f"], dy=dc * before["c"])
+            dc = self._peep_back("f", dc * now["f"], dz["f"], weights)
+        dc = self._peep_back("i", dc, dz["i"], weights)
+        return tf.concat([dz[gate] for gate in self.gates], axis=-1), {"c": dc}
+
+    def weight_gradients(
+        self, dz: tf.Tensor, now: Tensors, before: Tensors
+    ) -> Tensors:
+        """Outer products (16), (19), (26), (34), summed over all steps."""
+        result = super().weight_gradients(dz, now, before)
+        parts = self._split(dz)
+        for gate in self.peepholes:
+            seen = now["c"] if gate == "o" else before["c"]
+            result[gate] = (
+                tf.reduce_sum(parts[gate] * seen, axis=0)
+                if self.peephole == "diagonal"
+                else tf.matmul(parts[gate], seen, transpose_a=True)
+            )
+        return result
+
+    def _split(self, z: tf.Tensor) -> Tensors:
+        parts = tf.split(z, len(self.gates), axis=-1)
+        return dict(zip(self.gates, parts, strict=True))
+
+    def _peep(
+        self, gate: str, z: tf.Tensor, c: tf.Tensor, weights: Tensors
+    ) -> tf.Tensor:
+        if gate not in weights:
+            return z
+        if self.peephole == "diagonal":
+            return z + c * weights[gate]
+        # W_p c for a column c is c W_p' for the row that a batch holds.
+        return z + tf.matmul(c, weights[gate], transpose_b=True)
+
+    def _peep_back(
+        self, gate: str, dc: tf.Tensor, dz: tf.Tensor, weights: Tensors
+    ) -> tf.Tensor:
+        if gate not in weights:
+            return dc
+        if self.peephole == "diagonal":
+            return dc + dz * weights[gate]
+        return dc + tf.matmul(dz, weights[gate])
 
     def _initial_bias(self, shape: Any, dtype: Any = None) -> tf.Tensor:
         # A forget gate that starts open (Gers et al. 2000) lets the state

@@ -5,6 +5,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_lstm_dssm.layers.packed_sequence import PackedSequence, pack, unpack
+from keras_lstm_dssm.layers.recurrence import (
+    last_steps,
+    read_backward,
+    read_forward,
+)
 from keras_lstm_dssm.registry import register
 
 
@@ -12,8 +18,9 @@ from keras_lstm_dssm.registry import register
 class Recurrent(keras.layers.Layer):
     """Reads sequences with a cell; gives y at each one's last real word.
 
-    Masks are not used, Keras operations drop them: the lengths are an
-    input. Padding is neither read nor part of any gradient.
+    Gives the numbers of `keras.layers.RNN(cell)`, without computing padding
+    and with a backward pass written by hand. Masks are not used, Keras
+    operations drop them: the lengths are an input.
 
     Args:
         cell: `RNNCell` or `PeepholeLSTMCell`. Its first state is its output.
@@ -21,11 +28,15 @@ class Recurrent(keras.layers.Layer):
             T of eq. (7); `None` for all. States before are constants.
 
     Call arguments:
-        inputs: `(batch, time, features)`, time at least 1.
-        lengths: int `(batch,)`, words of each row; `None` for all `time`.
+        inputs: `(batch, time, features)`, time at least 1; or a
+            `PackedSequence` of such.
+        lengths: int `(batch,)`, words of each row, at least 1; `None` for
+            all `time`.
+        training: Whether a gradient will be wanted. Without, it is still
+            right, but slower.
 
     Returns:
-        `(batch, units)`.
+        `(batch, units)`; of a `PackedSequence` in its order of rows.
     """
 
     def __init__(
@@ -41,36 +52,24 @@ class Recurrent(keras.layers.Layer):
 
     def build(self, input_shape: Any) -> None:
         """Builds the cell; `input_shape` is `(batch, time, features)`."""
-        self.cell.build((input_shape[0], input_shape[-1]))
-        self.cell.built = True
+        if isinstance(input_shape, PackedSequence):
+            input_shape = input_shape.values
+        if not self.cell.built:  # it is when loaded with its own build shape
+            self.cell.build((None, input_shape[-1]))
+            self.cell.built = True
 
     def call(
-        self, inputs: tf.Tensor, lengths: tf.Tensor | None = None
+        self,
+        inputs: tf.Tensor | PackedSequence,
+        lengths: tf.Tensor | None = None,
+        training: bool = False,
     ) -> tf.Tensor:
         """Reads to the end of each row."""
-        time, lengths = _time_and_lengths(inputs, lengths)
-        steps = tf.TensorArray(inputs.dtype, time).unstack(
-            tf.transpose(inputs, [1, 0, 2])
-        )
-
-        def body(
-            t: tf.Tensor, states: list[tf.Tensor]
-        ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-            if self.truncate is not None:
-                states = self._cut(states, lengths - 1 - t)
-            _, new = self.cell.call(steps.read(t), states)
-            reading = (t < lengths)[:, tf.newaxis]
-            return t + 1, [
-                tf.where(reading, after, before)
-                for after, before in zip(new, states, strict=True)
-            ]
-
-        _, states = tf.while_loop(
-            lambda t, _: t < time,
-            body,
-            (tf.constant(0), self._initial_states(inputs)),
-        )
-        return states[0]
+        if isinstance(inputs, PackedSequence):
+            return self._read(inputs, training)
+        steps, order = _packed(inputs, lengths)
+        back = tf.math.invert_permutation(order)
+        return tf.gather(self._read(steps, training), back)
 
     def activations(
         self, inputs: tf.Tensor, lengths: tf.Tensor | None = None
@@ -86,47 +85,47 @@ class Recurrent(keras.layers.Layer):
             an RNN y; each `(batch, time, units)`, zero past the last word,
             as in Figs. 4 and 5 of the paper.
         """
-        time, lengths = _time_and_lengths(inputs, lengths)
-        states = self._initial_states(inputs)
-        names = list(self.cell.activations(inputs[:, 0], states))
-        arrays = [tf.TensorArray(inputs.dtype, time) for _ in names]
-
-        def body(
-            t: tf.Tensor, states: list[tf.Tensor], arrays: list[tf.TensorArray]
-        ) -> tuple[tf.Tensor, list[tf.Tensor], list[tf.TensorArray]]:
-            step = self.cell.activations(inputs[:, t], states)
-            reading = tf.cast(t < lengths, inputs.dtype)[:, tf.newaxis]
-            arrays = [
-                array.write(t, step[name] * reading)
-                for name, array in zip(names, arrays, strict=True)
-            ]
-            return t + 1, [step[name] for name in self._state_names], arrays
-
-        _, _, arrays = tf.while_loop(
-            lambda t, *_: t < time, body, (tf.constant(0), states, arrays)
+        steps, order = _packed(inputs, lengths)
+        steps = steps._replace(values=self.cell.project(steps.values))
+        back = tf.math.invert_permutation(order)
+        found = read_forward(
+            self.cell,
+            self.cell.recurrent_weights(),
+            steps,
+            self.cell.activation_names,
         )
         return {
-            name: tf.transpose(array.stack(), [1, 0, 2])
-            for name, array in zip(names, arrays, strict=True)
+            name: tf.gather(unpack(steps._replace(values=values)), back)
+            for name, values in found.items()
         }
 
-    @property
-    def _state_names(self) -> tuple[str, ...]:
-        return ("y", "c")[: len(self.cell.state_size)]
+    def _read(self, steps: PackedSequence, training: bool) -> tf.Tensor:
+        steps = steps._replace(values=self.cell.project(steps.values))
+        weights = self.cell.recurrent_weights()
+        if not training and self.truncate is None:
+            return last_steps(
+                read_forward(self.cell, weights, steps, ["y"])["y"], steps
+            )
+        names = list(weights)
 
-    def _initial_states(self, inputs: tf.Tensor) -> list[tf.Tensor]:
-        batch = tf.shape(inputs)[0]
-        return [
-            tf.zeros([batch, width], inputs.dtype)
-            for width in self.cell.state_size
-        ]
+        @tf.custom_gradient
+        def read(values: tf.Tensor, *tensors: tf.Tensor) -> Any:
+            given = dict(zip(names, tensors, strict=True))
+            packed = steps._replace(values=values)
+            now = read_forward(
+                self.cell, given, packed, self.cell.activation_names
+            )
 
-    def _cut(
-        self, states: list[tf.Tensor], steps_left: tf.Tensor
-    ) -> list[tf.Tensor]:
-        """Makes the states constants where the last word is T or more off."""
-        constant = (steps_left >= self.truncate)[:, tf.newaxis]
-        return [tf.where(constant, tf.stop_gradient(s), s) for s in states]
+            def gradient(error: tf.Tensor) -> list[tf.Tensor]:
+                error = tf.convert_to_tensor(error)  # of a gather, sparse
+                dz, found = read_backward(
+                    self.cell, given, packed, now, error, self.truncate
+                )
+                return [dz, *(found[name] for name in names)]
+
+            return last_steps(now["y"], packed), gradient
+
+        return read(steps.values, *weights.values())
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
@@ -144,10 +143,13 @@ class Recurrent(keras.layers.Layer):
         return cls(**config)
 
 
-def _time_and_lengths(
+def _packed(
     inputs: tf.Tensor, lengths: tf.Tensor | None
-) -> tuple[tf.Tensor, tf.Tensor]:
+) -> tuple[PackedSequence, tf.Tensor]:
+    """Packs rows in any order; also returns the order that packing has."""
     shape = tf.shape(inputs)
     if lengths is None:
         lengths = tf.fill([shape[0]], shape[1])
-    return shape[1], tf.cast(lengths, tf.int32)
+    lengths = tf.cast(lengths, tf.int32)
+    order = tf.argsort(lengths, direction="DESCENDING", stable=True)
+    return pack(tf.gather(inputs, order), tf.gather(lengths, order)), order

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_lstm_dssm.layers.gated_cell import GatedCell
+from keras_lstm_dssm.layers.gated_cell import GatedCell, Tensors
 from keras_lstm_dssm.registry import register
 
 
@@ -24,19 +24,17 @@ class RNNCell(GatedCell):
     def __init__(
         self, units: int, project_inputs: bool = True, **kwargs: Any
     ) -> None:
-        super().__init__(units, 1, project_inputs, **kwargs)
-        self.state_size = [units]
-        self.output_size = units
+        super().__init__(units, 1, ("y",), project_inputs, **kwargs)
+        self.activation_names = ("y",)
 
-    def activations(
-        self, inputs: tf.Tensor, states: list[tf.Tensor]
-    ) -> dict[str, tf.Tensor]:
-        """Returns y(t), the only activation, under its name."""
-        return {"y": tf.tanh(self._preactivation(inputs, states[0]))}
+    def activate(
+        self, z: tf.Tensor, states: Tensors, weights: Tensors
+    ) -> Tensors:
+        """Returns y(t)."""
+        return {"y": tf.tanh(z)}
 
-    def call(
-        self, inputs: tf.Tensor, states: list[tf.Tensor]
-    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """Takes one step: `(y(t), [y(t)])`."""
-        y = self.activations(inputs, states)["y"]
-        return y, [y]
+    def backpropagate(
+        self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
+    ) -> tuple[tf.Tensor, Tensors]:
+        """Eq. (10): (1 - y) o (1 + y) o the error."""
+        return tf.raw_ops.TanhGrad(y=now["y"], dy=errors["y"]), {}

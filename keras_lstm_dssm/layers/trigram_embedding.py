@@ -20,7 +20,7 @@ class TrigramEmbedding(keras.layers.Layer):
     Args:
         size: Rows of the table, see `LetterTrigrams.size`.
         units: Columns of the table.
-        initializer: Of the table, by default uniform in [-0.1, 0.1]: "small
+        initializer: Of the table, by default uniform in [-0.05, 0.05]: "small
             random numbers" (Algorithm 1).
 
     Call arguments:
@@ -41,7 +41,7 @@ class TrigramEmbedding(keras.layers.Layer):
         self.size = size
         self.units = units
         self.initializer = keras.initializers.get(
-            initializer or keras.initializers.RandomUniform(-0.1, 0.1)
+            initializer or keras.initializers.RandomUniform(-0.05, 0.05)
         )
         self.table = self.add_weight(
             shape=(size, units), initializer=self.initializer, name="table"

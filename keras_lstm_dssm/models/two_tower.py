@@ -130,13 +130,18 @@ class TwoTower(keras.Model):
             optimizer=optimizer, loss=loss, jit_compile=jit_compile, **kwargs
         )
         self.optimizer.build(self.trainable_variables)
+        towers = (self.query_encoder, self.document_encoder)
         if hasattr(self.optimizer, "set_groups"):
-            self.optimizer.set_groups(
-                [
-                    self.query_encoder.trainable_variables,
-                    self.document_encoder.trainable_variables,
-                ]
-            )
+            self.optimizer.set_groups([t.trainable_variables for t in towers])
+        # A tower used twice reads its table twice, replicas read rows of
+        # their own: there the update stays dense.
+        self._lazy = (
+            getattr(self.optimizer, "lazy", False)
+            and towers[0] is not towers[1]
+            and self.distribute_strategy.num_replicas_in_sync == 1
+        )
+        if self._lazy:
+            self.optimizer.set_tables([v for t in towers for v in t.tables])
 
     def fit(
         self, x: Any = None, y: Any = None, **kwargs: Any
@@ -163,11 +168,16 @@ class TwoTower(keras.Model):
             )
         pairs = pair_batches(x, y, size, shuffle_seed=self.seed)
         kwargs["shuffle"] = False  # the dataset has shuffled
-        return super().fit(self._hashed(pairs), **kwargs)
+        kwargs["callbacks"] = [_Settle(), *(kwargs.get("callbacks") or ())]
+        try:
+            return super().fit(self._hashed(pairs), **kwargs)
+        finally:
+            self.settle()
 
     def evaluate(self, x: Any = None, y: Any = None, **kwargs: Any) -> Any:
         """Measures loss and accuracy; arguments as for `fit`."""
         pairs = pair_batches(x, y, kwargs.pop("batch_size", None))
+        self.settle()
         return super().evaluate(self._hashed(pairs), **kwargs)
 
     def train_step(self, data: tuple[Any, Any]) -> dict[str, Any]:
@@ -178,27 +188,60 @@ class TwoTower(keras.Model):
         Args:
             data: `(query, document)`, strings or `WordBatch`.
         """
+        query, document = self._hash(*data)
         variables = self.trainable_variables
-        if hasattr(self.optimizer, "look_ahead"):
+        if self._lazy:
+            rows = [
+                (table, words.trigrams)
+                for tower, words in (
+                    (self.query_encoder, query),
+                    (self.document_encoder, document),
+                )
+                for table in tower.tables
+            ]
+            self.optimizer.look_ahead(variables, rows)
+        elif hasattr(self.optimizer, "look_ahead"):
             self.optimizer.look_ahead(variables)
         with tf.GradientTape() as tape:
-            loss = self.optimizer.scale_loss(self._loss(data))
+            loss = self.optimizer.scale_loss(
+                self._loss(query, document, training=True)
+            )
         gradients = tape.gradient(loss, [v.value for v in variables])
         self.optimizer.apply(gradients, variables)
         return self.get_metrics_result()
 
     def test_step(self, data: tuple[Any, Any]) -> dict[str, Any]:
         """Measures loss and accuracy of a batch, as for `train_step`."""
-        self._loss(data)
+        self._loss(*self._hash(*data), training=False)
         return self.get_metrics_result()
 
-    def _loss(self, data: tuple[Any, Any]) -> tf.Tensor:
-        if not isinstance(data[0], WordBatch):
-            data = self._hash(*data)
-        query, document = data
+    def settle(self) -> None:
+        """Brings the trigram tables up to date with the last update.
+
+        Rows that a batch does not read are updated later, when they are read
+        or here. `fit`, `evaluate` and saving do this by themselves; only
+        who calls `train_step` without `fit`, or encodes from a callback
+        within an epoch, has to.
+        """
+        if self.compiled and self._lazy:
+            self.optimizer.settle()
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Saves the model, see `keras.Model.save`."""
+        self.settle()
+        super().save(*args, **kwargs)
+
+    def save_weights(self, *args: Any, **kwargs: Any) -> None:
+        """Saves the weights, see `keras.Model.save_weights`."""
+        self.settle()
+        super().save_weights(*args, **kwargs)
+
+    def _loss(
+        self, query: WordBatch, document: WordBatch, training: bool
+    ) -> tf.Tensor:
         vectors = (
-            self.query_encoder(query),
-            self.document_encoder.compose(document),
+            self.query_encoder(query, training=training),
+            self.document_encoder.compose(document, training),
         )
         clicked = document.text_index
         if self.negatives == "in_batch":
@@ -218,6 +261,8 @@ class TwoTower(keras.Model):
         return loss
 
     def _hash(self, query: Any, document: Any) -> tuple[WordBatch, WordBatch]:
+        if isinstance(query, WordBatch):
+            return query, document
         return (
             self.query_encoder.trigrams.distinct(query),
             self.document_encoder.trigrams.distinct(document),
@@ -272,3 +317,10 @@ class TwoTower(keras.Model):
             for name in ("query_encoder", "document_encoder")
         }
         return cls(**{**config, **towers})
+
+
+class _Settle(keras.callbacks.Callback):
+    """Lets the other callbacks see the exact weights after each epoch."""
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.model.settle()

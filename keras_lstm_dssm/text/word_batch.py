@@ -22,8 +22,9 @@ class WordBatch(NamedTuple):
         word_index: `[m]`, the distinct word each of them belongs to,
             ascending.
         words: `[u, time]`, the distinct word at each place of each distinct
-            text; 0 past the end of the text.
-        lengths: `[u]`, words in each distinct text, at least 1.
+            text; 0 past the end of the text. The longest text comes first,
+            which lets a recurrence leave out the padding.
+        lengths: `[u]`, words in each distinct text, descending, at least 1.
         text_index: `[batch]`, which distinct text each row is.
     """
 
@@ -54,6 +55,8 @@ def distinct_words(
     """
     distinct_texts, text_index = tf.unique(texts)
     split = split_words(distinct_texts, max_words)
+    order = tf.argsort(split.row_lengths(), direction="DESCENDING", stable=True)
+    split = tf.gather(split, order)
     distinct, places = tf.unique(split.flat_values)
     ids, word_index = trigram_ids(distinct, oov_buckets)
     trigrams, trigram_index = tf.unique(ids)
@@ -67,5 +70,5 @@ def distinct_words(
         word_index,
         words,
         tf.cast(split.row_lengths(), tf.int32),
-        text_index,
+        tf.gather(tf.math.invert_permutation(order), text_index),
     )

@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.registry import register
+from keras_lstm_dssm.training.lazy_rows import LazyRows
 
 
 @register
@@ -32,10 +33,13 @@ class NesterovMomentum(keras.optimizers.Optimizer):
         momentum: mu at the start; `NesterovSchedule` changes it. It lives in
             a variable, so that a traced step sees the change.
         threshold: th_G; `None` leaves gradients as they are.
+        lazy: Whether `TwoTower` names its tables (`set_tables`), so that
+            rows move when they are read. The weights are those of the dense
+            update, to rounding.
 
     Raises:
         tf.errors.InvalidArgumentError: A step was applied without a
-            `look_ahead` before it.
+            `look_ahead` before it, or begun while one was under way.
 
     Example:
     >>> model.compile(NesterovMomentum(0.1), CosineSoftmax(10.0))
@@ -46,6 +50,7 @@ class NesterovMomentum(keras.optimizers.Optimizer):
         learning_rate: float = 0.1,
         momentum: float = 0.9,
         threshold: float | None = 1.0,
+        lazy: bool = True,
         name: str = "nesterov_momentum",
         **kwargs: Any,
     ) -> None:
@@ -57,13 +62,20 @@ class NesterovMomentum(keras.optimizers.Optimizer):
             )
         self.initial_momentum = momentum
         self.threshold = threshold
+        self.lazy = lazy
         self.momentum = self.add_variable(
             shape=(), initializer=_constant(momentum), name="momentum"
         )
         self._ahead = self.add_variable(
             shape=(), initializer="zeros", dtype="int32", name="ahead"
         )
+        # The momentum that rows of tables have moved with since they were
+        # last brought up to date.
+        self._pace = self.add_variable(
+            shape=(), initializer=_constant(momentum), name="pace"
+        )
         self._groups: list[list[str]] = []
+        self._tables: dict[str, LazyRows] = {}
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
         """Creates V, zero, for each variable."""
@@ -81,20 +93,87 @@ class NesterovMomentum(keras.optimizers.Optimizer):
         """
         self._groups = [[self._var_key(v) for v in group] for group in groups]
 
-    def look_ahead(self, variables: Sequence[keras.Variable]) -> None:
+    def set_tables(self, tables: Sequence[keras.Variable]) -> None:
+        """Names tables whose rows move only when a batch reads them.
+
+        `look_ahead` must then be told the rows, and `settle` brings the
+        other rows up to date before the model is used or saved. The result
+        is that of the dense update, to rounding; see `LazyRows`.
+
+        Args:
+            tables: Variables `[rows, units]`, built already, each read by
+                one gather of distinct rows in a step.
+        """
+        for table in tables:
+            updated = self.add_variable(
+                shape=(table.shape[0],),
+                initializer="zeros",
+                dtype="int32",
+                name=f"{table.name}_updated",
+            )
+            velocity = self.velocity[self._get_variable_index(table)]
+            self._tables[self._var_key(table)] = LazyRows(
+                table.value, velocity, updated
+            )
+
+    def look_ahead(
+        self,
+        variables: Sequence[keras.Variable],
+        rows: Sequence[tuple[keras.Variable, tf.Tensor]] = (),
+    ) -> None:
         """Moves `variables` from W to W + mu V.
 
-        Moved once, they stay there until `apply`: when a step fails between
-        the two, the next one starts right.
+        Args:
+            variables: All that the gradient will be taken for.
+            rows: For each of the tables, the distinct rows that the step
+                reads, int `[r]`.
+
+        Raises:
+            tf.errors.InvalidArgumentError: The variables are at a look-ahead
+                point already, because a step failed before its `apply`.
         """
         self.build(variables)
-        self._each(self._move_ahead, [(None, v.value) for v in variables])
-        self._ahead.assign(1)
+        with tf.control_dependencies(
+            [
+                tf.debugging.assert_equal(
+                    self._ahead.value,
+                    0,
+                    "NesterovMomentum: the step before failed halfway; load "
+                    "the last checkpoint",
+                )
+            ]
+        ):
+            self._ahead.assign(1)
+        if self._tables:
+            # Rows move by a geometric sum while the momentum stays as it is.
+            tf.cond(
+                tf.not_equal(self._pace.value, self.momentum.value),
+                self._settle,
+                lambda: None,
+            )
+            self._pace.assign(self.momentum)
+        for table, read in rows:
+            self._tables[self._var_key(table)].look_ahead(
+                read, self._pace.value, self.iterations.value
+            )
+        dense = [v.value for v in variables if self._lazy(v) is None]
+        self._each(self._move_ahead, [(None, v) for v in dense])
+
+    def settle(self) -> None:
+        """Brings all rows of the tables up to date with the last update."""
+        self._settle()
+
+    @tf.function
+    def _settle(self) -> None:
+        for table in self._tables.values():
+            table.settle(self._pace.value, self.iterations.value)
+
+    def _lazy(self, variable: Any) -> LazyRows | None:
+        return self._tables.get(self._var_key(variable))
 
     def _move_ahead(self, _: Any, variable: tf.Variable, __: Any) -> None:
         velocity = self.velocity[self._get_variable_index(variable)]
-        still = tf.cast(1 - self._ahead, variable.dtype)
-        variable.assign_add(still * self._mu(variable.dtype) * velocity)
+        variable.assign_add(self._mu(variable.dtype) * velocity)
 
     def update_step(
         self,
@@ -103,10 +182,19 @@ class NesterovMomentum(keras.optimizers.Optimizer):
         learning_rate: tf.Tensor,
     ) -> None:
         """Takes one variable from the look-ahead point to W_k."""
+        step = _scaled(gradient, -tf.cast(learning_rate, variable.dtype))
+        lazy = self._lazy(variable)
+        if lazy is not None:
+            lazy.update(
+                step.values,
+                step.indices,
+                self._pace.value,
+                self.iterations.value,
+            )
+            return
         # W_k = W_{k-1} + mu V_{k-1} - eps grad: only the touched rows of a
         # table move here, the rest has moved in `look_ahead`.
         velocity = self.velocity[self._get_variable_index(variable)]
-        step = gradient * -tf.cast(learning_rate, variable.dtype)
         self.assign(velocity, self._mu(variable.dtype) * velocity)
         self.assign_add(velocity, step)
         self.assign_add(variable, step)
@@ -166,7 +254,10 @@ class NesterovMomentum(keras.optimizers.Optimizer):
         """Applies Algorithm 1's renormalisation to each group."""
         if self.threshold is None:
             return pairs
-        pairs = [(_sum_rows(gradient), v) for gradient, v in pairs]
+        pairs = [
+            (gradient if self._lazy(v) else _sum_rows(gradient), v)
+            for gradient, v in pairs
+        ]
         keys = [self._var_key(v) for _, v in pairs]
         scales = {}
         for group in self._groups or [keys]:
@@ -177,7 +268,7 @@ class NesterovMomentum(keras.optimizers.Optimizer):
             scale = self.threshold / tf.maximum(norm, self.threshold)
             scales.update(dict.fromkeys(group, scale))
         return [
-            (gradient * tf.cast(scales.get(key, 1.0), v.dtype), v)
+            (_scaled(gradient, tf.cast(scales.get(key, 1.0), v.dtype)), v)
             for (gradient, v), key in zip(pairs, keys, strict=True)
         ]
 
@@ -188,11 +279,21 @@ class NesterovMomentum(keras.optimizers.Optimizer):
             "learning_rate": float(self.learning_rate),
             "momentum": self.initial_momentum,
             "threshold": self.threshold,
+            "lazy": self.lazy,
         }
 
 
 def _constant(value: float) -> Any:
     return lambda shape, dtype: tf.fill(shape, tf.cast(value, dtype))
+
+
+def _scaled(gradient: Any, factor: tf.Tensor) -> Any:
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient * factor
+    # `*` would make a sparse gradient dense.
+    return tf.IndexedSlices(
+        gradient.values * factor, gradient.indices, gradient.dense_shape
+    )
 
 
 def _sum_rows(gradient: Any) -> Any:

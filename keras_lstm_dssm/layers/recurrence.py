@@ -1,0 +1,162 @@
+"""The recurrence over packed sentences, forward and, by hand, backward."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from keras_lstm_dssm.layers.gated_cell import GatedCell, Tensors
+from keras_lstm_dssm.layers.packed_sequence import PackedSequence
+
+
+def read_forward(
+    cell: GatedCell,
+    weights: Tensors,
+    steps: PackedSequence,
+    names: Sequence[str],
+) -> Tensors:
+    """Runs a cell from zero states over packed inputs.
+
+    At each time only the rows that still read take part: those behind them
+    have ended, and their states stay where they are.
+
+    Args:
+        cell: Gives `step`.
+        weights: From `cell.recurrent_weights`.
+        steps: Its values are `cell.project`ed, `(steps, gates * units)`.
+        names: Activations wanted.
+
+    Returns:
+        Each activation at all steps, packed, `(steps, units)`.
+    """
+    time, starts = tf.size(steps.counts), steps.starts
+    dtype = steps.values.dtype
+
+    def body(
+        t: tf.Tensor, states: Tensors, arrays: list[tf.TensorArray]
+    ) -> tuple[tf.Tensor, Tensors, list[tf.TensorArray]]:
+        rows = steps.counts[t]
+        x = steps.values[starts[t] : starts[t] + rows]
+        states = {name: state[:rows] for name, state in states.items()}
+        now = cell.step(x, states, weights)
+        arrays = [
+            array.write(t, now[name])
+            for name, array in zip(names, arrays, strict=True)
+        ]
+        return t + 1, {name: now[name] for name in states}, arrays
+
+    rows = tf.shape(steps.lengths)[0]
+    states = {
+        name: tf.zeros([rows, cell.units], dtype) for name in cell.state_names
+    }
+    wide = tf.TensorShape([None, cell.units])
+    arrays = [
+        tf.TensorArray(dtype, time, element_shape=wide, infer_shape=False)
+        for _ in names
+    ]
+    _, _, arrays = tf.while_loop(
+        lambda t, *_: t < time,
+        body,
+        (tf.constant(0), states, arrays),
+        shape_invariants=(
+            tf.TensorShape([]),
+            dict.fromkeys(states, wide),
+            [tf.TensorShape(None)] * len(names),
+        ),
+    )
+    return {
+        name: array.concat() for name, array in zip(names, arrays, strict=True)
+    }
+
+
+def read_backward(
+    cell: GatedCell,
+    weights: Tensors,
+    steps: PackedSequence,
+    now: Tensors,
+    error: tf.Tensor,
+    truncate: int | None,
+) -> tuple[tf.Tensor, Tensors]:
+    """Back-propagates through time from y at each row's last word.
+
+    The loop carries the error signals only. What the weights get, a sum of
+    outer products over all steps (Appendix A), is left to one large matrix
+    product each, the paper's "one large update".
+
+    Args:
+        cell: Gives `backpropagate` and `weight_gradients`.
+        weights: As for `read_forward`.
+        steps: As for `read_forward`.
+        now: All activations, from `read_forward`.
+        error: Derivative by y at the rows' last words, `(rows, units)`.
+        truncate: Steps that the error reaches back, the T of (7).
+
+    Returns:
+        Derivatives by the values of `steps`, and by the weights.
+    """
+    before = {name: _shift(now[name], steps) for name in cell.state_names}
+    time, starts = tf.size(steps.counts), steps.starts
+    wide = tf.TensorShape([None, cell.units])
+
+    def body(
+        t: tf.Tensor, errors: Tensors, array: tf.TensorArray
+    ) -> tuple[tf.Tensor, Tensors, tf.TensorArray]:
+        first, rows = starts[t], steps.counts[t]
+
+        def at(values: Tensors) -> Tensors:
+            return {n: v[first : first + rows] for n, v in values.items()}
+
+        # Rows whose last word this is join those that read on.
+        reading = tf.shape(errors["y"])[0]
+        ending = error[reading:rows]
+        errors = {
+            name: tf.concat(
+                [value, ending if name == "y" else tf.zeros_like(ending)], 0
+            )
+            for name, value in errors.items()
+        }
+        dz, errors = cell.backpropagate(at(now), at(before), errors, weights)
+        errors["y"] = tf.matmul(dz, weights["recurrent"], transpose_b=True)
+        if truncate is not None:
+            # States that enter T steps before the last word are constants.
+            left = steps.lengths[:rows] - 1 - t
+            goes_on = tf.cast(left < truncate, dz.dtype)[:, tf.newaxis]
+            errors = {n: e * goes_on for n, e in errors.items()}
+        return t - 1, errors, array.write(t, dz)
+
+    _, _, array = tf.while_loop(
+        lambda t, *_: t >= 0,
+        body,
+        (
+            time - 1,
+            {name: error[:0] for name in cell.state_names},
+            tf.TensorArray(
+                error.dtype,
+                time,
+                element_shape=[None, steps.values.shape[-1]],
+                infer_shape=False,
+            ),
+        ),
+        shape_invariants=(
+            tf.TensorShape([]),
+            dict.fromkeys(cell.state_names, wide),
+            tf.TensorShape(None),
+        ),
+    )
+    dz = array.concat()
+    return dz, cell.weight_gradients(dz, now, before)
+
+
+def last_steps(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:
+    """Takes each row's value at its last word: `(rows, units)`."""
+    rows = tf.range(tf.size(steps.lengths))
+    return tf.gather(values, tf.gather(steps.starts, steps.lengths - 1) + rows)
+
+
+def _shift(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:
+    """Values one step before each step of the same row, zero at the first."""
+    # Row r at time t stands at starts[t] + r; one step before, starts[t-1] + r.
+    back = tf.repeat(tf.pad(steps.counts[:-1], [[1, 0]]), steps.counts)
+    place = tf.range(tf.shape(values)[0]) - back
+    first = steps.counts[0]
+    zeros = tf.zeros([first, values.shape[-1]], values.dtype)
+    return tf.concat([zeros, tf.gather(values, place[first:])], axis=0)

@@ -1,0 +1,97 @@
+"""LazyRows: Nesterov's method on a table of which a batch reads few rows."""
+
+import keras
+import tensorflow as tf
+
+
+class LazyRows:
+    """Brings rows of a table up to date when they are next read, exactly.
+
+    Momentum moves every row at every update, read or not. But a row without
+    gradient moves by a geometric sum: over m updates with momentum mu,
+
+        V -> mu^m V        W -> W + V (mu + mu^2 + ... + mu^m)
+
+    so it can be left alone until a batch reads it. The rows then are those
+    of the dense update, to rounding, at the cost of the rows read. mu must
+    be one value since a row's last update: before it changes, all rows are
+    brought up to date (`settle`).
+
+    Args:
+        table: W, float `[rows, units]`.
+        velocity: V, of the same shape.
+        updated: int `[rows]`, the update that each row is up to date with.
+    """
+
+    def __init__(
+        self,
+        table: tf.Variable,
+        velocity: keras.Variable,
+        updated: keras.Variable,
+    ) -> None:
+        self.table = table
+        self.velocity = velocity.value
+        self.updated = updated.value
+
+    def look_ahead(
+        self, rows: tf.Tensor, mu: tf.Tensor, now: tf.Tensor
+    ) -> None:
+        """Moves rows to the look-ahead point of the update after `now`.
+
+        Args:
+            rows: int `[r]`, each at most once.
+            mu: The momentum since the last `settle`.
+            now: Number of updates done.
+        """
+        _, distance = self._powers(tf.gather(self.updated, rows), mu, now + 1)
+        step = tf.gather(self.velocity, rows) * distance
+        self.table.scatter_add(tf.IndexedSlices(step, rows))
+
+    def update(
+        self,
+        step: tf.Tensor,
+        rows: tf.Tensor,
+        mu: tf.Tensor,
+        now: tf.Tensor,
+    ) -> None:
+        """Takes rows from the look-ahead point to the update after `now`.
+
+        Args:
+            step: -eps times the gradient, `[r, units]`.
+            rows: As for `look_ahead`.
+            mu: As for `look_ahead`.
+            now: As for `look_ahead`.
+        """
+        decay, _ = self._powers(tf.gather(self.updated, rows), mu, now + 1)
+        velocity = tf.gather(self.velocity, rows) * decay + step
+        self.velocity.scatter_update(tf.IndexedSlices(velocity, rows))
+        self.table.scatter_add(tf.IndexedSlices(step, rows))
+        done = tf.fill(tf.shape(rows), tf.cast(now + 1, self.updated.dtype))
+        self.updated.scatter_update(tf.IndexedSlices(done, rows))
+
+    def settle(self, mu: tf.Tensor, now: tf.Tensor) -> None:
+        """Brings all rows up to date with update `now`."""
+        decay, distance = self._powers(self.updated, mu, now)
+        self.table.assign_add(self.velocity * distance)
+        self.velocity.assign(self.velocity * decay)
+        self.updated.assign(tf.fill(tf.shape(self.updated), tf.cast(
+            now, self.updated.dtype
+        )))  # fmt: skip
+
+    def _powers(
+        self, updated: tf.Tensor, mu: tf.Tensor, now: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """mu^m and mu + ... + mu^m, `[r, 1]`, for the updates since."""
+        # In double precision: 1 - mu^m cancels most of a float's digits.
+        m = tf.cast(tf.cast(now, updated.dtype) - updated, tf.float64)
+        mu = tf.cast(mu, tf.float64)
+        decay = mu**m
+        rest = 1 - mu
+        distance = tf.where(
+            rest > 0, mu * (1 - decay) / tf.where(rest > 0, rest, 1), m
+        )
+        dtype = self.table.dtype
+        return (
+            tf.cast(decay, dtype)[:, tf.newaxis],
+            tf.cast(distance, dtype)[:, tf.newaxis],
+        )

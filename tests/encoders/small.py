@@ -1,0 +1,82 @@
+"""Small encoders of every kind, and what NumPy makes of a raw string."""
+
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm import (
+    BidirectionalLSTMEncoder,
+    CLSMEncoder,
+    DSSMEncoder,
+    LSTMEncoder,
+    RNNEncoder,
+    TextEncoder,
+)
+from tests import reference
+
+RANDOM = np.random.default_rng(5)
+
+ENCODERS: dict[str, tuple[type[TextEncoder], dict[str, Any]]] = {
+    **{
+        f"lstm_{peephole}_{'forget' if forget else 'keep'}": (
+            LSTMEncoder,
+            {"cells": 3, "peephole": peephole, "forget_gate": forget},
+        )
+        for peephole in (None, "diagonal", "full")
+        for forget in (False, True)
+    },
+    "bilstm": (BidirectionalLSTMEncoder, {"cells": 2, "peephole": "full"}),
+    "rnn": (RNNEncoder, {"units": 4}),
+    "dssm": (DSSMEncoder, {"units": [4, 3, 2]}),
+    "clsm_1": (CLSMEncoder, {"window": 1, "filters": 4, "units": 3}),
+    "clsm_3": (CLSMEncoder, {"window": 3, "filters": 4, "units": 3}),
+}
+FIVE = ("lstm_full_forget", "bilstm", "rnn", "dssm", "clsm_3")
+
+
+def small_encoder(name: str, **arguments: Any) -> TextEncoder:
+    """An encoder of random weights, biases and peepholes included."""
+    kind, sizes = ENCODERS[name]
+    encoder = kind(**sizes, **arguments)
+    for variable in encoder.variables:
+        variable.assign(RANDOM.normal(size=variable.shape) * 0.7)
+    return encoder
+
+
+def by_numpy(encoder: TextEncoder, text: str) -> np.ndarray:
+    """y of a raw string, hashing included, spec 1 and 2."""
+    words = [reference.counts(word) for word in reference.split(text)]
+    tables = {
+        name: getattr(encoder, name).table.numpy()
+        for name in ("embedding", "backward_embedding")
+        if hasattr(encoder, name)
+    }
+    W = tables["embedding"].T
+    if isinstance(encoder, LSTMEncoder):
+        gate = reference.gates_of(encoder.lstm.cell, W.T)
+        y = reference.lstm(gate, words)["y"][-1]
+        if isinstance(encoder, BidirectionalLSTMEncoder):
+            gate = reference.gates_of(
+                encoder.backward_lstm.cell, tables["backward_embedding"]
+            )
+            back = reference.lstm(gate, words[::-1])["y"][-1]
+            y = np.concatenate([y, back])
+        return y
+    if isinstance(encoder, RNNEncoder):
+        cell = encoder.rnn.cell
+        W_rec = cell.recurrent_kernel.numpy().T
+        return reference.rnn(W, W_rec, cell.bias.numpy(), words)[-1]
+    if isinstance(encoder, DSSMEncoder):
+        layers = [(d.kernel.numpy().T, d.bias.numpy()) for d in encoder.dense]
+        return reference.dssm(W, layers, words)
+    assert isinstance(encoder, CLSMEncoder)
+    # One block of the table for each place in the window.
+    blocks = np.split(W, encoder.window)
+    dense = encoder.dense
+    return reference.clsm(
+        np.hstack(blocks),
+        encoder.bias.numpy(),
+        dense.kernel.numpy().T,
+        dense.bias.numpy(),
+        words,
+    )

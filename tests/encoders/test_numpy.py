@@ -1,0 +1,43 @@
+"""Every encoder against NumPy, from raw strings, in double precision."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm import CLSMEncoder, LetterTrigrams
+from tests.encoders.small import ENCODERS, by_numpy, small_encoder
+
+TEXTS = [
+    "Hotels in Shanghai",
+    "a",
+    "shanghai hotels accommodation hotel in shanghai discount",
+    "",
+    "Straße 上海 3x4",
+    "Hotels in Shanghai",
+]
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_equals_numpy(name: str) -> None:
+    encoder = small_encoder(name)
+    expected = np.array([by_numpy(encoder, text) for text in TEXTS])
+    np.testing.assert_allclose(
+        encoder(tf.constant(TEXTS)), expected, rtol=1e-11, atol=1e-13
+    )
+    length = np.linalg.norm(expected, axis=1, keepdims=True)
+    vectors = encoder.encode(TEXTS)
+    assert vectors.dtype == np.float64
+    np.testing.assert_allclose(vectors, expected / length, rtol=1e-11)
+
+
+def test_strings_and_hashed_words_give_the_same() -> None:
+    encoder = small_encoder("bilstm")
+    hashed = LetterTrigrams().distinct(TEXTS)
+    np.testing.assert_array_equal(encoder(TEXTS), encoder(hashed))
+
+
+def test_wrong_window() -> None:
+    with pytest.raises(ValueError, match="window must be odd .*, not 2"):
+        CLSMEncoder(window=2)

@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm.layers import cosine_matrix, cosine_pairs, unit
+from tests import reference
+
+RANDOM = np.random.default_rng(0)
+QUERY, DOCUMENT = RANDOM.normal(size=(4, 6)), RANDOM.normal(size=(3, 6))
+
+
+def test_matrix_and_pairs_equal_the_formula() -> None:
+    expected = [[reference.cosine(q, d) for d in DOCUMENT] for q in QUERY]
+    matrix = cosine_matrix(tf.constant(QUERY), tf.constant(DOCUMENT))
+    pairs = cosine_pairs(QUERY[:, np.newaxis], tf.constant(DOCUMENT))
+    np.testing.assert_allclose(matrix, expected, rtol=1e-14)
+    np.testing.assert_allclose(pairs, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e12])
+def test_unit_vectors_have_length_one(scale: float) -> None:
+    for dtype, error in ("float32", 3e-7), ("float64", 1e-15):
+        vectors = tf.constant(QUERY * scale, dtype)
+        length = np.linalg.norm(unit(vectors), axis=-1)
+        np.testing.assert_allclose(length, 1, atol=error)
+
+
+def test_a_zero_vector_is_the_first_basis_vector_without_gradient() -> None:
+    zero = tf.zeros([2, 3], tf.float64)
+    other = tf.constant([0.6, 0.8, 0.0], tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch([zero, other])
+        cosine = cosine_pairs(zero, other)
+    gradient, toward = tape.gradient(cosine, [zero, other])
+    np.testing.assert_allclose(cosine, [0.6, 0.6])
+    np.testing.assert_array_equal(gradient, np.zeros((2, 3)))
+    np.testing.assert_allclose(toward, [2 * 0.64, -2 * 0.48, 0])
+
+
+def test_the_gradient_is_v_of_the_paper() -> None:
+    """(15): v_Q = b c y_D - a b^3 c y_Q, with a, b, c of (12)."""
+    query, document = tf.constant(QUERY[0]), tf.constant(DOCUMENT[0])
+    with tf.GradientTape() as tape:
+        tape.watch(query)
+        cosine = cosine_pairs(query, document)
+    a = QUERY[0] @ DOCUMENT[0]
+    b, c = 1 / np.linalg.norm(QUERY[0]), 1 / np.linalg.norm(DOCUMENT[0])
+    np.testing.assert_allclose(
+        tape.gradient(cosine, query),
+        b * c * DOCUMENT[0] - a * b**3 * c * QUERY[0],
+        rtol=1e-12,
+    )

@@ -1,0 +1,70 @@
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.models.negatives import in_batch, random_negatives
+from tests import reference
+
+RANDOM = np.random.default_rng(6)
+QUERY, DOCUMENT = RANDOM.normal(size=(5, 3)), RANDOM.normal(size=(4, 3))
+CLICKED = [0, 1, 0, 2, 3]  # rows 0 and 2 clicked the same document
+
+
+def drawn(
+    seed: int, n: int = 4, clicked: list[int] = CLICKED
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cosines and labels of one draw."""
+    cosines, labels = random_negatives(
+        tf.constant(QUERY[: len(clicked)]), tf.constant(DOCUMENT),
+        tf.constant(clicked, tf.int32), n, tf.constant([0, seed]),
+    )  # fmt: skip
+    return cosines.numpy(), labels.numpy()
+
+
+def test_random_negatives_are_other_rows_documents() -> None:
+    table = np.array(
+        [[reference.cosine(q, d) for d in DOCUMENT] for q in QUERY]
+    )
+    for seed in range(20):
+        cosines, labels = drawn(seed)
+        assert cosines.shape == labels.shape == (5, 5)
+        np.testing.assert_allclose(cosines[:, 0], table[range(5), CLICKED])
+        np.testing.assert_array_equal(labels[:, 0], 1)
+        for row, clicked in enumerate(CLICKED):
+            for cosine, label in zip(
+                cosines[row, 1:], labels[row, 1:], strict=True
+            ):
+                (document,) = np.flatnonzero(np.isclose(table[row], cosine))
+                assert label == (-1 if document == clicked else 0)
+
+
+def test_random_negatives_are_drawn_evenly_from_the_other_rows() -> None:
+    """Row 0: document 0 of row 2, and 1, 2, 3, each a quarter."""
+    (cosines, labels) = drawn(0, n=8000)
+    values, counts = np.unique(cosines[0, 1:].round(9), return_counts=True)
+    assert len(values) == 4
+    np.testing.assert_allclose(counts / 8000, 0.25, atol=0.02)
+    np.testing.assert_allclose((labels[0] < 0).mean(), 0.25, atol=0.02)
+
+
+def test_random_negatives_follow_the_seed() -> None:
+    np.testing.assert_array_equal(drawn(1)[0], drawn(1)[0])
+    assert (drawn(1)[0] != drawn(2)[0]).any()
+
+
+def test_a_batch_of_one_has_no_negatives() -> None:
+    cosines, labels = drawn(0, clicked=[2])
+    np.testing.assert_array_equal(labels, [[1, -1, -1, -1, -1]])
+    assert np.isfinite(cosines).all()
+
+
+def test_a_batch_of_none() -> None:
+    assert drawn(0, clicked=[])[0].shape == (0, 5)
+
+
+def test_in_batch_negatives_are_the_distinct_documents() -> None:
+    cosines, labels = in_batch(
+        tf.constant(QUERY), tf.constant(DOCUMENT), tf.constant(CLICKED)
+    )
+    expected = [[reference.cosine(q, d) for d in DOCUMENT] for q in QUERY]
+    np.testing.assert_allclose(cosines, expected)
+    np.testing.assert_array_equal(labels, np.eye(4)[CLICKED])

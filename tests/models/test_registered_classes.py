@@ -1,0 +1,114 @@
+"""Every class that Keras knows under the package's name survives saving."""
+
+import pathlib
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from keras_lstm_dssm import (
+    BidirectionalLSTMEncoder,
+    CLSMEncoder,
+    CosineSoftmax,
+    DSSMEncoder,
+    LetterTrigrams,
+    LSTMEncoder,
+    NesterovMomentum,
+    PeepholeLSTM,
+    PeepholeLSTMCell,
+    Recurrent,
+    RNNCell,
+    RNNEncoder,
+    TrigramEmbedding,
+    TwoTower,
+)
+from keras_lstm_dssm.registry import PACKAGE
+from tests.encoders.small import FIVE, small_encoder
+
+HASHING = {"oov_buckets": 3, "max_words": 9, "name": "mine"}
+LSTM = {"peephole": "full", "forget_gate": True}
+SAMPLES: dict[type, dict[str, Any]] = {  # no argument has its default
+    LetterTrigrams: HASHING,
+    TrigramEmbedding: {"size": 7, "units": 2, "initializer": "ones"},
+    PeepholeLSTMCell: {"units": 2, **LSTM, "project_inputs": False},
+    RNNCell: {"units": 2, "project_inputs": False},
+    Recurrent: {"cell": RNNCell(2), "truncate": 3},
+    PeepholeLSTM: {
+        "units": 2, **LSTM, "truncate": 3, "project_inputs": False,
+    },
+    LSTMEncoder: {"cells": 2, **LSTM, "truncate": 3, **HASHING},
+    BidirectionalLSTMEncoder: {"cells": 2, **LSTM, "truncate": 3, **HASHING},
+    RNNEncoder: {"units": 2, "truncate": 3, **HASHING},
+    DSSMEncoder: {"units": [3, 2], "dtype": "float64", **HASHING},
+    CLSMEncoder: {"window": 1, "filters": 3, "units": 2, **HASHING},
+    TwoTower: {
+        "query_encoder": RNNEncoder(2),
+        "document_encoder": DSSMEncoder([2]),
+        "negatives": "in_batch",
+        "n": 2,
+        "seed": 3,
+    },
+    CosineSoftmax: {"gamma": 2.0, "reduction": "sum", "name": "mine"},
+    NesterovMomentum: {
+        "learning_rate": 0.5, "momentum": 0.25, "threshold": None,
+        "name": "mine",
+    },
+}  # fmt: skip
+REGISTERED = {
+    kind
+    for name, kind in keras.saving.get_custom_objects().items()
+    if name.startswith(f"{PACKAGE}>")
+}
+
+
+def test_every_registered_class_has_a_sample() -> None:
+    assert set(SAMPLES) == REGISTERED
+
+
+@pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)
+def test_configuration_round_trip(kind: type) -> None:
+    arguments = SAMPLES[kind]
+    one = kind(**arguments)
+    config = one.get_config()
+    for name, value in arguments.items():
+        if isinstance(value, int | float | list | None) or name == "name":
+            assert config[name] == value
+    again = kind.from_config(config)
+    assert again.get_config() == config
+    serialized = keras.saving.serialize_keras_object(one)
+    assert serialized["registered_name"] == f"{PACKAGE}>{kind.__name__}"
+    loaded = keras.saving.deserialize_keras_object(serialized)
+    assert type(loaded) is kind and loaded.get_config() == config
+
+
+def layers_alone() -> list[keras.layers.Layer]:
+    return [
+        PeepholeLSTM(2, "full", forget_gate=True),
+        Recurrent(RNNCell(2), truncate=1),
+        keras.layers.RNN(PeepholeLSTMCell(2, "diagonal")),
+    ]
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_recurrent_layers_save_in_a_functional_model(
+    place: int, tmp_path: pathlib.Path
+) -> None:
+    inputs = keras.Input((None, 3))
+    model = keras.Model(inputs, layers_alone()[place](inputs))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    words = np.linspace(-1, 1, 24, dtype="float32").reshape(2, 4, 3)
+    np.testing.assert_array_equal(model(words), loaded(words))
+
+
+@pytest.mark.parametrize("name", FIVE)
+def test_encoders_keep_their_weights(name: str, tmp_path: pathlib.Path) -> None:
+    encoder = small_encoder(name, oov_buckets=5)
+    encoder.save(tmp_path / "encoder.keras")
+    loaded = keras.saving.load_model(tmp_path / "encoder.keras")
+    assert loaded.get_config() == encoder.get_config()
+    for one, other in zip(encoder.variables, loaded.variables, strict=True):
+        np.testing.assert_array_equal(one, other)
+    texts = ["hotels in 上海", ""]
+    np.testing.assert_array_equal(loaded.encode(texts), encoder.encode(texts))

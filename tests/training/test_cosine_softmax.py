@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm import CosineSoftmax
+
+GAMMA = 7.0
+RANDOM = np.random.default_rng(3)
+COSINES = RANDOM.uniform(-1, 1, (5, 4))
+LABELS = np.array(
+    [[1, 0, 0, 0], [0, 0, 1, 0], [1, -1, 0, 0], [1, 0, -1, -1], [1, -1, -1, -1]]
+).astype("float64")
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+def deltas(row: int) -> np.ndarray:
+    """Delta_j = R(Q, D+) - R(Q, D_j-) over the negatives of a row."""
+    cosines, labels = COSINES[row], LABELS[row]
+    return cosines[labels == 1] - cosines[labels == 0]
+
+
+def losses() -> tuple[np.ndarray, np.ndarray]:
+    """The two forms of (5)."""
+    softmax, logistic = [], []
+    for row, (cosines, labels) in enumerate(zip(COSINES, LABELS, strict=True)):
+        scores = np.exp(GAMMA * cosines)
+        clicked = scores[labels == 1].sum()
+        softmax.append(-np.log(clicked / (clicked + scores[labels == 0].sum())))
+        logistic.append(np.log(1 + np.exp(-GAMMA * deltas(row)).sum()))
+    return np.array(softmax), np.array(logistic)
+
+
+def test_equals_both_forms() -> None:
+    loss = CosineSoftmax(GAMMA, reduction=None)(LABELS, COSINES)
+    for form in losses():
+        np.testing.assert_allclose(loss, form, rtol=1e-12, atol=1e-14)
+
+
+def test_nothing_to_beat_costs_nothing() -> None:
+    loss = CosineSoftmax(GAMMA)(LABELS[4:], COSINES[4:])
+    assert loss.numpy() == 0
+
+
+def test_sum_is_the_papers_and_mean_the_default() -> None:
+    expected = losses()[0]
+    total = CosineSoftmax(GAMMA, reduction="sum")(LABELS, COSINES)
+    mean = CosineSoftmax(GAMMA)(LABELS, COSINES)
+    np.testing.assert_allclose(total, expected.sum(), rtol=1e-12)
+    np.testing.assert_allclose(mean, expected.mean(), rtol=1e-12)
+
+
+def test_derivative_is_alpha() -> None:
+    """alpha_j of (8) is dl/d Delta_j; masked cosines have none.
+
+    alpha is negative, so that grad L = sum alpha dDelta: the minus sign in
+    front of the sum in (7) is one too many.
+    """
+    cosines = tf.constant(COSINES)
+    with tf.GradientTape() as tape:
+        tape.watch(cosines)
+        total = CosineSoftmax(GAMMA, reduction="sum")(LABELS, cosines)
+    gradient = tape.gradient(total, cosines).numpy()
+    for row, labels in enumerate(LABELS):
+        weights = np.exp(-GAMMA * deltas(row))
+        alpha = -GAMMA * weights / (1 + weights.sum())
+        expected = np.zeros(4)
+        expected[labels == 0] = -alpha  # Delta_j falls as R(Q, D_j) grows
+        expected[labels == 1] = alpha.sum()
+        np.testing.assert_allclose(gradient[row], expected, atol=1e-12)
+
+
+def test_large_gamma_does_not_overflow() -> None:
+    labels = np.array([[1, 0, -1], [-1, 1, 0]])
+    cosines = np.array([[1.0, -1.0, 1.0], [1.0, -1.0, 1.0]])
+    loss = CosineSoftmax(1e4, reduction=None)(labels, cosines)
+    np.testing.assert_allclose(loss, [0, 2e4])
+
+
+def test_the_documented_number() -> None:
+    loss = CosineSoftmax(gamma=10.0)
+    cost = loss(np.array([[1, 0, -1]]), np.array([[0.5, 0.2, 0.5]]))
+    assert float(cost) == pytest.approx(0.04858735, abs=1e-8)
