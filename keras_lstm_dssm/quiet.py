@@ -15,7 +15,9 @@ def import_tensorflow() -> None:
     be lost among them. Other lines are passed on. TF_CPP_MIN_LOG_LEVEL=0
     shows everything.
     """
-    level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # Its "errors" are notes on the machine (no GPU, no AVX-512); what goes
+    # wrong is raised in Python.
+    level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if "tensorflow" in sys.modules or level == "0":
         return
     try:

@@ -3,11 +3,11 @@
 import pathlib
 from collections.abc import Iterator
 
-import keras
 import pytest
 
 from keras_lstm_dssm.data import Pair, write_collection
 from keras_lstm_dssm.tools import train
+from tests.precision import precision
 
 SHARED_DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
 
@@ -15,12 +15,8 @@ SHARED_DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
 @pytest.fixture
 def float64() -> Iterator[None]:
     """Runs a proof in double precision, Keras's own variables included."""
-    floatx, policy = keras.config.floatx(), keras.config.dtype_policy()
-    keras.config.set_floatx("float64")
-    keras.config.set_dtype_policy("float64")  # layers' own, once asked for
-    yield
-    keras.config.set_floatx(floatx)
-    keras.config.set_dtype_policy(policy)
+    with precision("float64"):
+        yield
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ SAMPLES: dict[type, dict[str, Any]] = {  # no argument has its default
     CosineSoftmax: {"gamma": 2.0, "reduction": "sum", "name": "mine"},
     NesterovMomentum: {
         "learning_rate": 0.5, "momentum": 0.25, "threshold": None,
-        "name": "mine",
+        "lazy": False, "name": "mine",
     },
 }  # fmt: skip
 REGISTERED = {
