@@ -7,6 +7,7 @@ from keras_lstm_dssm.export.prediction_service import PredictionServer
 from keras_lstm_dssm.export.retriever import export_retriever
 from keras_lstm_dssm.export.saved_encoder import SavedEncoder, SavedRetriever
 from keras_lstm_dssm.export.saved_model import export_encoder
+from keras_lstm_dssm.export.serving_error import ServingError
 
 __all__ = [
     "Client",
@@ -15,6 +16,7 @@ __all__ = [
     "PredictionServer",
     "SavedEncoder",
     "SavedRetriever",
+    "ServingError",
     "export_encoder",
     "export_models",
     "export_retriever",

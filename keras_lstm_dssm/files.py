@@ -1,9 +1,11 @@
 """How files are written: beside their place, then renamed."""
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 @contextmanager
@@ -25,3 +27,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Writes a value as JSON."""
+    with replacing(path) as partial:
+        partial.write_text(json.dumps(value, indent=2) + "\n")

@@ -28,8 +28,8 @@ from keras_lstm_dssm.tools.query import print_hits
 QUESTIONS = (
     "how do I split a string on whitespace",
     "write rows to a csv file",
-    "compute the inverse of a matrix",
-    "wait until a thread has finished",
+    "remove a directory",
+    "calculate the mean of an aray",  # spelled as people do
 )
 
 FLAGS = new_flags()

@@ -5,9 +5,8 @@ help, and `run = program(main, FLAGS, __doc__)`, which is both the console
 script and what tests call.
 """
 
-import json
+import io
 import logging
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from absl import flags
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import write_json
 
 
 def new_flags() -> flags.FlagValues:
@@ -62,6 +62,8 @@ def program(
         for name in values:
             values[name].unparse()
         argv = list(sys.argv if argv is None else argv)
+        if isinstance(sys.stdout, io.TextIOWrapper):  # any title can be shown
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             if {"--help", "-h", "--helpfull"} & set(argv[1:]):
                 print(f"{doc.strip()}\n\nFlags:\n{values.get_help()}")
@@ -81,16 +83,6 @@ def program(
 
     logging.getLogger("absl").setLevel(logging.ERROR)
     return run
-
-
-def write_json(path: str | os.PathLike[str], value: Mapping[str, Any]) -> None:
-    """Writes `value` beside `path` and renames it, so no half file is seen."""
-    path = os.fspath(path)
-    partial = f"{path}.partial"
-    with open(partial, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=2)
-        file.write("\n")
-    os.replace(partial, path)
 
 
 def _one_line(error: BaseException) -> str:

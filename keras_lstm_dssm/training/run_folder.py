@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.files import replacing, write_json
 
 
 class RunFolder:
@@ -122,9 +122,3 @@ def load_run(path: str | os.PathLike[str]) -> Any:
     >>> model = dssm.load_run("build/run")
     """
     return RunFolder(path).load_model()
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Writes JSON beside `path` and renames it."""
-    with replacing(path) as partial:
-        partial.write_text(json.dumps(value, indent=2) + "\n")
