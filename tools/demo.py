@@ -40,7 +40,7 @@ _DATA = flags.DEFINE_string(
     "data", "api", "`api` or a BEIR folder.", flag_values=FLAGS
 )
 _EPOCHS = flags.DEFINE_integer(
-    "epochs", 16, "Passes over the clicks.", 1, flag_values=FLAGS
+    "epochs", 32, "Passes over the clicks.", 1, flag_values=FLAGS
 )
 
 

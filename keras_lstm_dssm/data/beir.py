@@ -14,6 +14,7 @@ from keras_lstm_dssm.data.click_log import (
     open_bytes,
 )
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import replacing
 
 SPLITS = ("train", "dev", "test")
 
@@ -132,10 +133,12 @@ class Collection:
             for document, score in scores.items()
             if score >= min_relevant
         )
-        partial = f"{os.fspath(write_to)}.partial"
-        with open(partial, "w", encoding="utf-8") as file:
+        os.makedirs(os.path.dirname(write_to) or ".", exist_ok=True)
+        with (
+            replacing(write_to) as partial,
+            partial.open("w", encoding="utf-8") as file,
+        ):
             file.writelines(map(click_line, clicks))
-        os.replace(partial, write_to)
         return ClickLog(write_to)
 
     def _qrels_path(self, split: str) -> str:

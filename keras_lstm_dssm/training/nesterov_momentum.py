@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.registry import register
 from keras_lstm_dssm.training.lazy_rows import LazyRows
+from keras_lstm_dssm.training.renormalise import renormalise, scaled
 
 
 @register
@@ -182,7 +183,7 @@ class NesterovMomentum(keras.optimizers.Optimizer):
         learning_rate: tf.Tensor,
     ) -> None:
         """Takes one variable from the look-ahead point to W_k."""
-        step = _scaled(gradient, -tf.cast(learning_rate, variable.dtype))
+        step = scaled(gradient, -tf.cast(learning_rate, variable.dtype))
         lazy = self._lazy(variable)
         if lazy is not None:
             lazy.update(
@@ -223,9 +224,22 @@ class NesterovMomentum(keras.optimizers.Optimizer):
             pairs = self._all_reduce_sum_gradients(
                 list(zip(grads, variables, strict=True))
             )
-            pairs = self._renormalise(pairs)
-            self._each(self.update_step, pairs, learning_rate)
+            gradients = [gradient for gradient, _ in pairs]
+            if self.threshold is not None:
+                gradients = renormalise(
+                    gradients, self._towers(variables), self.threshold
+                )
+            self._each(
+                self.update_step,
+                list(zip(gradients, variables, strict=True)),
+                learning_rate,
+            )
             self._ahead.assign(0)
+
+    def _towers(self, variables: Sequence[tf.Variable]) -> list[int]:
+        """The group of each variable; without groups all are in one."""
+        group = {key: n for n, keys in enumerate(self._groups) for key in keys}
+        return [group.get(self._var_key(v), -1) for v in variables]
 
     def _each(
         self,
@@ -248,30 +262,6 @@ class NesterovMomentum(keras.optimizers.Optimizer):
             on_all_replicas, self._distribution_strategy
         )
 
-    def _renormalise(
-        self, pairs: list[tuple[Any, tf.Variable]]
-    ) -> list[tuple[Any, tf.Variable]]:
-        """Applies Algorithm 1's renormalisation to each group."""
-        if self.threshold is None:
-            return pairs
-        pairs = [
-            (gradient if self._lazy(v) else _sum_rows(gradient), v)
-            for gradient, v in pairs
-        ]
-        keys = [self._var_key(v) for _, v in pairs]
-        scales = {}
-        for group in self._groups or [keys]:
-            norm = tf.linalg.global_norm(
-                [g for (g, _), key in zip(pairs, keys, strict=True)
-                 if key in group]
-            )  # fmt: skip
-            scale = self.threshold / tf.maximum(norm, self.threshold)
-            scales.update(dict.fromkeys(group, scale))
-        return [
-            (_scaled(gradient, tf.cast(scales.get(key, 1.0), v.dtype)), v)
-            for (gradient, v), key in zip(pairs, keys, strict=True)
-        ]
-
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         return {
@@ -285,23 +275,3 @@ class NesterovMomentum(keras.optimizers.Optimizer):
 
 def _constant(value: float) -> Any:
     return lambda shape, dtype: tf.fill(shape, tf.cast(value, dtype))
-
-
-def _scaled(gradient: Any, factor: tf.Tensor) -> Any:
-    if not isinstance(gradient, tf.IndexedSlices):
-        return gradient * factor
-    # `*` would make a sparse gradient dense.
-    return tf.IndexedSlices(
-        gradient.values * factor, gradient.indices, gradient.dense_shape
-    )
-
-
-def _sum_rows(gradient: Any) -> Any:
-    """Sums a sparse gradient's rows of one index, as its norm requires."""
-    if not isinstance(gradient, tf.IndexedSlices):
-        return gradient
-    indices, place = tf.unique(gradient.indices)
-    values = tf.math.unsorted_segment_sum(
-        gradient.values, place, tf.size(indices)
-    )
-    return tf.IndexedSlices(values, indices, gradient.dense_shape)
