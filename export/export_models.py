@@ -3,11 +3,10 @@
 import os
 from pathlib import Path
 
-from keras_lstm_dssm.export.server_files import write_server_files
-
 from keras_lstm_dssm.export.documents import Documents
 from keras_lstm_dssm.export.retriever import export_retriever
 from keras_lstm_dssm.export.saved_model import export_encoder
+from keras_lstm_dssm.export.server_files import write_server_files
 from keras_lstm_dssm.models import TwoTower
 
 
