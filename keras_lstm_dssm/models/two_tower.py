@@ -68,7 +68,6 @@ class TwoTower(keras.Model):
         self.negatives = negatives
         self.n = n
         self.seed = seed
-        self._draws = keras.random.SeedGenerator(seed)
         self._accuracy = keras.metrics.Mean(name="accuracy")
         self._convert_input_args = False
         self._allow_non_tensor_positional_args = True
@@ -168,9 +167,17 @@ class TwoTower(keras.Model):
             )
         pairs = pair_batches(x, y, size, shuffle_seed=self.seed)
         kwargs["shuffle"] = False  # the dataset has shuffled
-        kwargs["callbacks"] = [_Settle(), *(kwargs.get("callbacks") or ())]
+        callbacks = [_Settle(), *(kwargs.pop("callbacks", None) or ())]
         try:
-            return super().fit(self._hashed(pairs), **kwargs)
+            return super().fit(
+                self._hashed(pairs), callbacks=callbacks, **kwargs
+            )
+        except KeyboardInterrupt:
+            # Before rows are settled, which rounds them differently than an
+            # uninterrupted run would.
+            for callback in callbacks:
+                getattr(callback, "on_interrupt", lambda: None)()
+            raise
         finally:
             self.settle()
 
@@ -247,8 +254,12 @@ class TwoTower(keras.Model):
         if self.negatives == "in_batch":
             cosines, labels = in_batch(*vectors, clicked)
         else:
-            seed = tf.cast(self._draws.next(), tf.int32)
-            cosines, labels = random_negatives(*vectors, clicked, self.n, seed)
+            # A function of the update, so that a resumed run draws as the
+            # whole one; Keras does not save the state of a generator.
+            update = tf.cast(self.optimizer.iterations.value, tf.int32)
+            cosines, labels = random_negatives(
+                *vectors, clicked, self.n, tf.stack([self.seed, update])
+            )
         loss = self.compute_loss(y=labels, y_pred=cosines)
         # Keras divides by the number of replicas for the gradients' sum.
         replicas = self.distribute_strategy.num_replicas_in_sync

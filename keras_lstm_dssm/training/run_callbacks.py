@@ -10,7 +10,10 @@ from keras_lstm_dssm.training.run_folder import RunFolder
 
 
 class Checkpoint(keras.callbacks.Callback):
-    """Saves model and optimizer after each epoch, to resume from."""
+    """Saves model and optimizer after each epoch, to resume from.
+
+    `TwoTower.fit` calls `on_interrupt` when it is stopped from the keyboard.
+    """
 
     def __init__(self, run: RunFolder) -> None:
         super().__init__()
@@ -18,7 +21,16 @@ class Checkpoint(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Replaces the run's checkpoint."""
-        self.run.save(self.model, self.run.checkpoint)
+        self._save()
+
+    def on_interrupt(self) -> None:
+        """Keeps the updates since the last epoch."""
+        self._save()
+
+    def _save(self) -> None:
+        # As it is: rows that are behind are resumed as rows that are behind.
+        with replacing(self.run.checkpoint) as partial:
+            keras.saving.save_model(self.model, partial)
 
 
 class HistoryFile(keras.callbacks.Callback):

@@ -72,7 +72,6 @@ def train_run(
                     verbose=verbose,
                 )
     except KeyboardInterrupt:
-        run.save(model, run.checkpoint)
         run.save(_without_optimizer(model), run.model)
         raise
     run.save(_without_optimizer(model), run.model)
