@@ -1,6 +1,6 @@
 """A gRPC client for TF Serving and for the local PredictionService."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.serving_error import ServingError
 from keras_lstm_dssm.export.signatures import Signature, signatures
 from keras_lstm_dssm.export.tensors import to_proto
+from keras_lstm_dssm.text import as_bytes
 
 _ROWS = 512
 
@@ -77,7 +78,7 @@ class Client:
 
     def encode(
         self,
-        texts: Sequence[str | bytes],
+        texts: Iterable[str | bytes],
         model: str = "query_encoder",
         version: int | None = None,
     ) -> np.ndarray:
@@ -94,13 +95,13 @@ class Client:
         parts = [
             self._predict(model, {"text": rows}, ["embedding"], version)
             # No texts still make one request: d is known to the server.
-            for rows in list(_chunks(texts)) or [_strings([])]
+            for rows in list(_chunks(texts)) or [np.array([], object)]
         ]
         return np.concatenate([part["embedding"] for part in parts])
 
     def search(
         self,
-        texts: Sequence[str | bytes],
+        texts: Iterable[str | bytes],
         k: int = 5,
         model: str = "retriever",
         version: int | None = None,
@@ -200,25 +201,10 @@ class Client:
             ) from error
 
 
-def _chunks(texts: Sequence[str | bytes]) -> Iterator[np.ndarray]:
-    if isinstance(texts, str | bytes):
-        raise InputError(f"expected a list of texts, got one: {texts!r}")
-    for start in range(0, len(texts), _ROWS):
-        yield _strings(texts[start : start + _ROWS])
-
-
-def _strings(texts: Sequence[str | bytes]) -> np.ndarray:
-    # Lone surrogates, as in a command line that is not UTF-8, become invalid
-    # UTF-8, for which the encoders have a defined answer.
-    return np.array(
-        [
-            text.encode("utf-8", "surrogatepass")
-            if isinstance(text, str)
-            else text
-            for text in texts
-        ],
-        dtype=object,
-    )
+def _chunks(texts: Iterable[str | bytes]) -> Iterator[np.ndarray]:
+    encoded = np.array(as_bytes(texts), dtype=object)
+    for start in range(0, len(encoded), _ROWS):
+        yield encoded[start : start + _ROWS]
 
 
 def _spec(model: str, version: int | None) -> ModelSpec:

@@ -31,6 +31,7 @@ def export_models(
     >>> export_models(model, "models", Documents(titles, titles))
     [PosixPath('models/query_encoder/1'), ...]
     """
+    model.settle()
     output = Path(output)
     folders = [
         export_encoder(model.query_encoder, output / "query_encoder"),

@@ -9,13 +9,14 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.saved_model import publish_module
+from keras_lstm_dssm.export.saved_model import EncoderModule, publish_module
+from keras_lstm_dssm.text import as_strings
 
 NO_SCORE = -2.0
 """Score of a place beyond a row's own k: below every cosine."""
 
 
-class RetrieverModule(tf.Module):
+class RetrieverModule(EncoderModule):
     """A query encoder with the vectors and ids of all documents.
 
     Args:
@@ -27,9 +28,7 @@ class RetrieverModule(tf.Module):
     def __init__(
         self, encoder: TextEncoder, ids: tf.Tensor, vectors: np.ndarray
     ) -> None:
-        super().__init__()
-        self._encode = encoder.unit_vectors
-        self.weights = [weight.value for weight in encoder.weights]
+        super().__init__(encoder)
         # Variables, not constants: a graph is limited to 2 GiB.
         self.ids = tf.Variable(ids, trainable=False, name="ids")
         self.vectors = tf.Variable(vectors, trainable=False, name="vectors")
@@ -92,14 +91,14 @@ def export_retriever(
         InputError: There are no titles, or not as many ids; or the version
             exists already.
     """
-    if not titles or len(ids) != len(titles):
+    if len(titles) == 0 or len(ids) != len(titles):
         raise InputError(
             f"a retriever needs titles and as many ids; got {len(titles)} "
             f"titles and {len(ids)} ids"
         )
     module = RetrieverModule(
         query_encoder,
-        tf.constant(list(ids), tf.string),
+        as_strings(ids),
         document_encoder.encode(titles),
     )
     return publish_module(module, base, version)

@@ -14,7 +14,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.client import Hit
 from keras_lstm_dssm.export.saved_model import SIGNATURE
 from keras_lstm_dssm.export.versions import version_folders
-from keras_lstm_dssm.layers.letter_trigrams import as_strings
+from keras_lstm_dssm.text import as_strings
 
 
 class SavedEncoder:

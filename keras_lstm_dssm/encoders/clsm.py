@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.registry import register
 from keras_lstm_dssm.text import WordBatch
 
@@ -36,7 +37,7 @@ class CLSMEncoder(TextEncoder):
     ) -> None:
         super().__init__(**kwargs)
         if window < 1 or window % 2 == 0:
-            raise ValueError(f"window must be odd and positive, not {window}")
+            raise InputError(f"window must be odd and positive, not {window}")
         self.window = window
         self.filters = filters
         self.units = self.dimension = units

@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.registry import register
 from keras_lstm_dssm.text import WordBatch
 
@@ -28,6 +29,8 @@ class DSSMEncoder(TextEncoder):
     def __init__(self, units: Sequence[int] = (288, 96), **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.units = list(units)
+        if not self.units or min(self.units) < 1:
+            raise InputError(f"units must be widths of layers, not {units}")
         self.dimension = self.units[-1]
         self.embedding = self._embedding(self.units[0], "embedding")
         self.dense = []

@@ -9,8 +9,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from keras_lstm_dssm.layers import LetterTrigrams, TrigramEmbedding, unit
-from keras_lstm_dssm.layers.letter_trigrams import as_strings
-from keras_lstm_dssm.text import WordBatch
+from keras_lstm_dssm.text import WordBatch, as_strings
 
 
 class TextEncoder(keras.Model):
@@ -76,8 +75,8 @@ class TextEncoder(keras.Model):
             progress: Whether to show a progress bar.
 
         Returns:
-            float32 array `[len(texts), dimension]`, rows of length 1, in
-            the order of `texts`.
+            Array `[len(texts), dimension]` of the encoder's dtype, float32
+            unless said otherwise, rows of length 1, in the order of `texts`.
 
         Raises:
             InputError: An element of `texts` is not a string.
@@ -110,11 +109,11 @@ class TextEncoder(keras.Model):
 
     @property
     def tables(self) -> list[keras.Variable]:
-        """The tables of trigrams, each read once for a batch's trigrams."""
+        """The trainable tables, each read once for a batch's trigrams."""
         return [
             layer.table
             for layer in self._flatten_layers(recursive=False)
-            if isinstance(layer, TrigramEmbedding)
+            if isinstance(layer, TrigramEmbedding) and layer.trainable
         ]
 
     def _embedding(self, units: int, name: str) -> TrigramEmbedding:

@@ -5,6 +5,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_lstm_dssm.errors import InputError
+
 Tensors = dict[str, tf.Tensor]
 
 
@@ -34,6 +36,8 @@ class GatedCell(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if units < 1:
+            raise InputError(f"a cell needs 1 unit or more, not {units}")
         self.units = units
         self.project_inputs = project_inputs
         self.state_names = states

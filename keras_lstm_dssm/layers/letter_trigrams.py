@@ -10,6 +10,7 @@ from keras_lstm_dssm.registry import register
 from keras_lstm_dssm.text import (
     TRIGRAMS,
     WordBatch,
+    as_strings,
     distinct_words,
     split_words,
     trigram_ids,
@@ -102,30 +103,3 @@ class LetterTrigrams(keras.layers.Layer):
             "oov_buckets": self.oov_buckets,
             "max_words": self.max_words,
         }
-
-
-def as_strings(texts: Any) -> tf.Tensor:
-    """Converts a tensor, array or list of strings or bytes to a tensor.
-
-    Raises:
-        InputError: An element is neither `str` nor `bytes`.
-    """
-    if tf.is_tensor(texts):
-        return tf.convert_to_tensor(texts, tf.string)
-    if isinstance(texts, str | bytes):
-        raise InputError(
-            f"expected a list of texts, got one text, {texts!r:.60}; "
-            "write [text]"
-        )
-    for place, text in enumerate(texts):
-        if not isinstance(text, str | bytes):
-            raise InputError(
-                f"text {place} is {text!r:.60} ({type(text).__name__}), "
-                "expected str or bytes"
-            )
-    # A lone surrogate has no UTF-8 form; it becomes "?".
-    encoded = [
-        text.encode("utf-8", "replace") if isinstance(text, str) else text
-        for text in texts
-    ]
-    return tf.constant(encoded, tf.string, shape=[len(encoded)])

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.packed_sequence import PackedSequence, pack, unpack
 from keras_lstm_dssm.layers.recurrence import (
     last_steps,
@@ -46,6 +47,8 @@ class Recurrent(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if truncate is not None and truncate < 0:
+            raise InputError(f"truncate must be 0 or more, not {truncate}")
         self.cell = cell
         self.truncate = truncate
         self._allow_non_tensor_positional_args = True  # lengths in a list

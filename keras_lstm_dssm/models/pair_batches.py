@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers.letter_trigrams import as_strings
+from keras_lstm_dssm.text import WordBatch, as_strings
 
 
 def pair_batches(
@@ -28,12 +28,19 @@ def pair_batches(
     """
     if isinstance(x, tf.data.Dataset):
         spec = x.element_spec
-        if not isinstance(spec, tuple) or len(spec) != 2:
+        if not isinstance(spec, tuple) or not (
+            len(spec) == 2 and all(map(_is_batch, spec))
+        ):
             raise InputError(
-                "expected a dataset of (query, document) batches, got "
-                f"elements {spec}"
+                "expected a dataset of (query, document) batches, string "
+                f"tensors [batch], got {spec}; make them with .batch(256)"
             )
         return x
+    if y is None:
+        raise InputError(
+            "expected a tf.data.Dataset, or a list of queries and a list of "
+            f"documents; got one {type(x).__name__}"
+        )
     query, document = as_strings(x), as_strings(y)
     if len(query) != len(document):
         raise InputError(
@@ -44,3 +51,12 @@ def pair_batches(
     if shuffle_seed is not None:
         pairs = pairs.shuffle(max(len(query), 1), shuffle_seed)
     return pairs.batch(batch_size or 256)
+
+
+def _is_batch(spec: Any) -> bool:
+    """Whether it is the spec of a batch of strings, hashed or not."""
+    return isinstance(spec, WordBatch) or (
+        isinstance(spec, tf.TensorSpec)
+        and spec.dtype == tf.string
+        and spec.shape.rank in (1, None)
+    )

@@ -63,6 +63,12 @@ class TwoTower(keras.Model):
             )
         if n < 1:
             raise InputError(f"n must be at least 1, not {n}")
+        widths = query_encoder.dimension, document_encoder.dimension
+        if widths[0] != widths[1]:
+            raise InputError(
+                "both encoders must give vectors of one width; the query's "
+                f"has {widths[0]}, the document's {widths[1]}"
+            )
         self.query_encoder = query_encoder
         self.document_encoder = document_encoder
         self.negatives = negatives
@@ -123,8 +129,15 @@ class TwoTower(keras.Model):
             optimizer: `NesterovMomentum`, or any Keras optimizer.
             loss: `CosineSoftmax`.
             jit_compile: XLA has no string operations, so False.
-            **kwargs: See `keras.Model.compile`.
+            **kwargs: See `keras.Model.compile`; loss and accuracy are the
+                only metrics.
         """
+        if kwargs.get("metrics") or kwargs.get("weighted_metrics"):
+            raise InputError(
+                "TwoTower has its own metrics, loss and accuracy; measure "
+                "rankings with keras_lstm_dssm.evaluation"
+            )
+        self.settle()  # rows that another optimizer has left behind
         super().compile(
             optimizer=optimizer, loss=loss, jit_compile=jit_compile, **kwargs
         )
@@ -140,21 +153,31 @@ class TwoTower(keras.Model):
             and self.distribute_strategy.num_replicas_in_sync == 1
         )
         if self._lazy:
-            self.optimizer.set_tables([v for t in towers for v in t.tables])
+            self.optimizer.set_tables(
+                [table for tower in towers for table in tower.tables]
+            )
 
     def fit(
         self, x: Any = None, y: Any = None, **kwargs: Any
     ) -> keras.callbacks.History:
         """Trains on a dataset of string batches, or on two lists of texts.
 
-        Hashing runs in the dataset, beside the steps. Arguments and result
-        are those of `keras.Model.fit`.
+        Hashing runs in the dataset, beside the steps.
 
         Args:
             x: `tf.data.Dataset` of batches `(query, document)`, or a list
                 of queries.
             y: List of the clicked titles, when x is a list.
-            **kwargs: See `keras.Model.fit`.
+            **kwargs: See `keras.Model.fit`: epochs, callbacks, verbose,
+                steps_per_epoch, initial_epoch, and for lists batch_size and
+                shuffle. `validation_data` is a dataset, or a pair of lists.
+
+        Returns:
+            The history: loss and accuracy of each epoch, the share of rows
+            whose clicked document is nearer than every negative.
+
+        Raises:
+            InputError: x and y are neither a dataset of pairs nor two lists.
         """
         size = kwargs.pop("batch_size", None)
         validation = kwargs.pop("validation_data", None)
@@ -165,9 +188,13 @@ class TwoTower(keras.Model):
             kwargs["validation_data"] = self._hashed(
                 pair_batches(queries, documents, size)
             )
-        pairs = pair_batches(x, y, size, shuffle_seed=self.seed)
+        seed = self.seed if kwargs.pop("shuffle", True) else None
+        pairs = pair_batches(x, y, size, shuffle_seed=seed)
         kwargs["shuffle"] = False  # the dataset has shuffled
-        callbacks = [_Settle(), *(kwargs.pop("callbacks", None) or ())]
+        callbacks = kwargs.pop("callbacks", None) or []
+        if isinstance(callbacks, keras.callbacks.Callback):
+            callbacks = [callbacks]
+        callbacks = [_Settle(), *callbacks]
         try:
             return super().fit(
                 self._hashed(pairs), callbacks=callbacks, **kwargs
@@ -187,6 +214,16 @@ class TwoTower(keras.Model):
         self.settle()
         return super().evaluate(self._hashed(pairs), **kwargs)
 
+    def predict(self, x: Any, y: Any = None, **kwargs: Any) -> Any:
+        """Cosines of the pairs, `(pairs,)`; x and y as for `fit`."""
+        pairs = pair_batches(x, y, kwargs.pop("batch_size", None))
+        self.settle()
+        return super().predict(self._hashed(pairs), **kwargs)
+
+    def predict_step(self, data: tuple[Any, Any]) -> tf.Tensor:
+        """Cosines of a batch of pairs."""
+        return self(self._hash(*data))
+
     def train_step(self, data: tuple[Any, Any]) -> dict[str, Any]:
         """Takes one update, Algorithm 1.
 
@@ -195,7 +232,7 @@ class TwoTower(keras.Model):
         Args:
             data: `(query, document)`, strings or `WordBatch`.
         """
-        query, document = self._hash(*data)
+        query, document = self._hash(*data[:2])
         variables = self.trainable_variables
         if self._lazy:
             rows = [
@@ -219,16 +256,17 @@ class TwoTower(keras.Model):
 
     def test_step(self, data: tuple[Any, Any]) -> dict[str, Any]:
         """Measures loss and accuracy of a batch, as for `train_step`."""
-        self._loss(*self._hash(*data), training=False)
+        self._loss(*self._hash(*data[:2]), training=False)
         return self.get_metrics_result()
 
     def settle(self) -> None:
         """Brings the trigram tables up to date with the last update.
 
         Rows that a batch does not read are updated later, when they are read
-        or here. `fit`, `evaluate` and saving do this by themselves; only
-        who calls `train_step` without `fit`, or encodes from a callback
-        within an epoch, has to.
+        or here. `fit`, `evaluate`, `predict`, `save` and `export_models` do
+        this by themselves. Only who calls `train_step` or `train_on_batch`
+        without `fit`, or uses an encoder by itself, or
+        `keras.saving.save_model`, from a callback within an epoch, has to.
         """
         if self.compiled and self._lazy:
             self.optimizer.settle()
@@ -255,8 +293,10 @@ class TwoTower(keras.Model):
             cosines, labels = in_batch(*vectors, clicked)
         else:
             # A function of the update, so that a resumed run draws as the
-            # whole one; Keras does not save the state of a generator.
+            # whole one; Keras does not save the state of a generator. What
+            # is measured has draws of its own, the same each time.
             update = tf.cast(self.optimizer.iterations.value, tf.int32)
+            update = update if training else tf.constant(-1)
             cosines, labels = random_negatives(
                 *vectors, clicked, self.n, tf.stack([self.seed, update])
             )
@@ -310,10 +350,14 @@ class TwoTower(keras.Model):
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         serialize = keras.saving.serialize_keras_object
+        shared = self.document_encoder is self.query_encoder
         return {
             "name": self.name,
             "query_encoder": serialize(self.query_encoder),
-            "document_encoder": serialize(self.document_encoder),
+            # `None`: one encoder is both towers.
+            "document_encoder": None
+            if shared
+            else serialize(self.document_encoder),
             "negatives": self.negatives,
             "n": self.n,
             "seed": self.seed,
@@ -323,11 +367,11 @@ class TwoTower(keras.Model):
     def from_config(cls, config: dict[str, Any]) -> "TwoTower":
         """Rebuilds the model with its encoders."""
         deserialize = keras.saving.deserialize_keras_object
-        towers = {
-            name: deserialize(config[name])
-            for name in ("query_encoder", "document_encoder")
-        }
-        return cls(**{**config, **towers})
+        query = deserialize(config["query_encoder"])
+        document = deserialize(config["document_encoder"]) or query
+        return cls(
+            **{**config, "query_encoder": query, "document_encoder": document}
+        )
 
 
 class _Settle(keras.callbacks.Callback):

@@ -1,5 +1,6 @@
 """Strings -> words -> letter-trigram ids, in TensorFlow and TF.Text ops."""
 
+from keras_lstm_dssm.text.strings import as_bytes, as_strings
 from keras_lstm_dssm.text.trigrams import LETTERS, TRIGRAMS, trigram_ids
 from keras_lstm_dssm.text.word_batch import WordBatch, distinct_words
 from keras_lstm_dssm.text.words import split_words
@@ -8,6 +9,8 @@ __all__ = [
     "LETTERS",
     "TRIGRAMS",
     "WordBatch",
+    "as_bytes",
+    "as_strings",
     "distinct_words",
     "split_words",
     "trigram_ids",

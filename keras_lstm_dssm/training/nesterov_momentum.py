@@ -55,12 +55,14 @@ class NesterovMomentum(keras.optimizers.Optimizer):
         name: str = "nesterov_momentum",
         **kwargs: Any,
     ) -> None:
-        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
-        if self.gradient_accumulation_steps or self.use_ema:
+        if kwargs:
+            # Decay, clipping, averages and accumulation would have to know
+            # of the look-ahead point, and of rows that are behind.
             raise ValueError(
-                "NesterovMomentum supports neither gradient accumulation "
-                "nor use_ema: each update starts at a look-ahead point"
+                "NesterovMomentum has none of Keras's other options; got "
+                + ", ".join(kwargs)
             )
+        super().__init__(learning_rate=learning_rate, name=name)
         self.initial_momentum = momentum
         self.threshold = threshold
         self.lazy = lazy
@@ -106,6 +108,8 @@ class NesterovMomentum(keras.optimizers.Optimizer):
                 one gather of distinct rows in a step.
         """
         for table in tables:
+            if self._lazy(table) is not None:  # compiled again
+                continue
             updated = self.add_variable(
                 shape=(table.shape[0],),
                 initializer="zeros",
@@ -266,7 +270,7 @@ class NesterovMomentum(keras.optimizers.Optimizer):
         """Returns the constructor's arguments."""
         return {
             "name": self.name,
-            "learning_rate": float(self.learning_rate),
+            "learning_rate": super().get_config()["learning_rate"],
             "momentum": self.initial_momentum,
             "threshold": self.threshold,
             "lazy": self.lazy,

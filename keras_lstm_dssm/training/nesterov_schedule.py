@@ -16,8 +16,10 @@ class NesterovSchedule(keras.callbacks.Callback):
     run goes on where it was.
 
     Args:
-        total_updates: Updates of the whole run. By default epochs times
-            steps, which needs a dataset of known cardinality.
+        total_updates: Updates of the whole run, from the optimizer's first
+            on. By default the run is this `fit`: epochs times steps from
+            where the optimizer is, which needs a dataset of known
+            cardinality.
         ends: mu in the first and the last part.
         middle: mu in between.
         fraction: Size of the first and of the last part.
@@ -42,7 +44,7 @@ class NesterovSchedule(keras.callbacks.Callback):
         self.ends = ends
         self.middle = middle
         self.fraction = fraction
-        self._total = 0
+        self._first = self._total = 0
 
     def momentum(self, update: int, total: int) -> float:
         """Returns mu of an update, counted from 0, among `total`."""
@@ -71,10 +73,14 @@ class NesterovSchedule(keras.callbacks.Callback):
                 "NesterovSchedule: the dataset's cardinality is unknown; "
                 "give total_updates (epochs times steps)"
             )
-        self._total = self.total_updates or self.params["epochs"] * steps
+        if self.total_updates is not None:
+            self._first, self._total = 0, self.total_updates
+        else:
+            self._first = int(self.model.optimizer.iterations.numpy())
+            self._total = self.params["epochs"] * steps
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         """Sets mu for the coming update."""
         optimizer = self.model.optimizer
-        update = int(optimizer.iterations.numpy())
+        update = int(optimizer.iterations.numpy()) - self._first
         optimizer.momentum.assign(self.momentum(update, self._total))

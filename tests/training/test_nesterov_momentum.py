@@ -174,7 +174,7 @@ def test_no_step_follows_one_that_failed_halfway() -> None:
 
 
 def test_what_it_does_not_support() -> None:
-    with pytest.raises(ValueError, match="gradient accumulation"):
+    with pytest.raises(ValueError, match="gradient_accumulation_steps"):
         NesterovMomentum(gradient_accumulation_steps=2)
     with pytest.raises(ValueError, match="use_ema"):
         NesterovMomentum(use_ema=True)

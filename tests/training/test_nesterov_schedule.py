@@ -63,6 +63,15 @@ def test_a_second_fit_goes_on(model: TwoTower) -> None:
     assert seen.momenta == [0.5] * 2 + [0.75] * 6 + [0.5] * 2
 
 
+def test_a_fit_of_its_own_has_a_schedule_of_its_own(model: TwoTower) -> None:
+    """Without `total_updates`, training a loaded model on starts anew."""
+    for _ in range(2):
+        seen = Recorder()
+        schedule = NesterovSchedule(ends=0.5, middle=0.75, fraction=0.2)
+        model.fit(batches(5), verbose=0, callbacks=[schedule, seen])
+        assert seen.momenta == [0.5] + [0.75] * 3 + [0.5]
+
+
 def test_parts_are_2_96_and_2_percent() -> None:
     schedule = NesterovSchedule()
     momenta = [schedule.momentum(k, 1000) for k in range(1000)]
