@@ -1,12 +1,10 @@
 """Click logs and pairs as `tf.data` batches of (query, document) strings."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+
+import tensorflow as tf
 
 from keras_lstm_dssm.data.click_log import ClickLog, Pair
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 _FILES_AT_ONCE = 16
 _LINES_PER_TURN = 16
@@ -20,7 +18,7 @@ def training_batches(
     seed: int,
     first_update: int = 0,
     shuffle_buffer: int = 100_000,
-) -> "tf.data.Dataset":
+) -> tf.data.Dataset:
     """Streams a click log, shuffled anew in each epoch.
 
     The order is a function of `seed` and the epoch alone. So a run that was
@@ -50,21 +48,19 @@ def training_batches(
         ... )  # doctest: +SKIP
         >>> model.fit(batches)  # doctest: +SKIP
     """
-    import tensorflow as tf
-
     per_epoch = -(-log.count() // batch_size)
     first_epoch, skipped = divmod(first_update, per_epoch)
 
-    def epoch_batches(epoch: "tf.Tensor") -> "tf.data.Dataset":
+    def epoch_batches(epoch: tf.Tensor) -> tf.data.Dataset:
         # Shuffling also looks at the seed of the graph, which is the global
         # one unless it is set: here, of this function's graph only.
         tf.random.set_seed(1)
         seeds = tf.random.stateless_uniform(
             [2], [seed, epoch], minval=None, maxval=None, dtype=tf.int64
         )
-        files = tf.data.Dataset.from_tensor_slices(list(log.paths))
         return (
-            files.shuffle(len(log.paths), seeds[0])
+            _files(log)
+            .shuffle(len(log.paths), seeds[0])
             .interleave(
                 _lines,
                 cycle_length=_FILES_AT_ONCE,
@@ -85,7 +81,7 @@ def training_batches(
 
 def evaluation_batches(
     pairs: Iterable[Pair] | ClickLog, batch_size: int
-) -> "tf.data.Dataset":
+) -> tf.data.Dataset:
     """Batches pairs in their order; a `ClickLog` is streamed.
 
     Returns:
@@ -94,12 +90,9 @@ def evaluation_batches(
     Raises:
         InputError: a file of the log is wrong (see `ClickLog.count`).
     """
-    import tensorflow as tf
-
     if isinstance(pairs, ClickLog):
         count = pairs.count()
-        files = tf.data.Dataset.from_tensor_slices(list(pairs.paths))
-        batches = _pairs(files.flat_map(_lines).batch(batch_size))
+        batches = _pairs(_files(pairs).flat_map(_lines).batch(batch_size))
         return batches.apply(
             tf.data.experimental.assert_cardinality(-(-count // batch_size))
         )
@@ -111,18 +104,24 @@ def evaluation_batches(
     return tf.data.Dataset.from_tensor_slices(columns).batch(batch_size)
 
 
-def _lines(path: "tf.Tensor") -> "tf.data.Dataset":
-    import tensorflow as tf
+def _files(log: ClickLog) -> tf.data.Dataset:
+    """Yields (path, clicks in it) for each file."""
+    return tf.data.Dataset.from_tensor_slices(
+        (list(log.paths), tf.constant(log.counts(), tf.int64))
+    )
 
+
+def _lines(path: tf.Tensor, count: tf.Tensor) -> tf.data.Dataset:
     compressed = tf.strings.substr(path, -3, 3) == ".gz"
-    return tf.data.TextLineDataset(path, tf.where(compressed, "GZIP", ""))
+    lines = tf.data.TextLineDataset(path, tf.where(compressed, "GZIP", ""))
+    # What follows the last click can only be blank lines.
+    return lines.take(count)
 
 
-def _pairs(batches: "tf.data.Dataset") -> "tf.data.Dataset":
+def _pairs(batches: tf.data.Dataset) -> tf.data.Dataset:
     """Splits batches of lines into (query, document)."""
-    import tensorflow as tf
 
-    def split(lines: "tf.Tensor") -> tuple["tf.Tensor", "tf.Tensor"]:
+    def split(lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         # `ClickLog.count` has seen that each line has exactly one tab.
         fields = tf.strings.split(lines, "\t").values
         fields = tf.strings.regex_replace(fields, "^\ufeff", "")

@@ -1,22 +1,18 @@
 """Test collections in the form of BEIR: documents, queries, grades."""
 
 import functools
-import gzip
 import json
 import os
 from collections.abc import Iterator
 from typing import Any
 
-from keras_lstm_dssm.data.click_log import (
-    ClickLog,
-    Pair,
-    click_line,
-    open_bytes,
-)
+from keras_lstm_dssm.data.click_log import ClickLog, Pair, click_line
+from keras_lstm_dssm.data.text_files import text_lines
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
 
 SPLITS = ("train", "dev", "test")
+_CLICKS = "clicks.train.tsv"
 
 
 class Collection:
@@ -74,6 +70,13 @@ class Collection:
             key: row.get("text", "") for key, row in self._rows("queries.jsonl")
         }
 
+    @functools.cached_property
+    def clicks(self) -> ClickLog | None:
+        """The folder's click file, where there is one."""
+        path = os.path.join(self.folder, _CLICKS)
+        found = [p for p in (path, f"{path}.gz") if os.path.isfile(p)]
+        return ClickLog(found[0]) if found else None
+
     def qrels(self, split: str) -> dict[str, dict[str, int]]:
         """Returns query id -> document id -> score, in the file's order."""
         path = self._qrels_path(split)
@@ -83,7 +86,7 @@ class Collection:
                 f" {', '.join(self.splits)}: name one of these"
             )
         qrels: dict[str, dict[str, int]] = {}
-        for number, line in enumerate(_text_lines(path), 1):
+        for number, line in enumerate(text_lines(path), 1):
             fields = line.split("\t")
             if number == 1 and fields[-1] == "score":
                 continue
@@ -118,14 +121,13 @@ class Collection:
             write_to: The file to write these clicks to (the folder itself
                 is left alone); not needed where there is a click file.
         """
-        name = os.path.join(self.folder, "clicks.train.tsv")
-        for path in (name, f"{name}.gz"):
-            if os.path.isfile(path):
-                return ClickLog(path)
+        if self.clicks:
+            return self.clicks
         if write_to is None:
             raise InputError(
-                f"{name}: no such file, expected a click log: say where to"
-                " write the clicks of qrels/train.tsv (write_to)"
+                f"{os.path.join(self.folder, _CLICKS)}: no such file, expected"
+                " a click log: say where to write the clicks of"
+                " qrels/train.tsv (write_to)"
             )
         clicks = (
             Pair(self.queries[query], self.documents[document])
@@ -156,7 +158,7 @@ class Collection:
 
     def _rows(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         path = self._file(name)
-        for number, line in enumerate(_text_lines(path), 1):
+        for number, line in enumerate(text_lines(path), 1):
             try:
                 row = json.loads(line)
                 yield str(row["_id"]), row
@@ -167,13 +169,16 @@ class Collection:
                 ) from None
 
 
-def _text_lines(path: str) -> Iterator[str]:
-    try:
-        with open_bytes(path) as file:
-            for line in file:
-                yield line.decode("utf-8-sig").rstrip("\r\n")
-    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
-        raise InputError(
-            f"{path}: cannot be read ({error}), expected UTF-8 text: write it"
-            " again"
-        ) from None
+def describe(collection: Collection) -> str:
+    """Says in one line a split what a collection holds."""
+    lines = [
+        f"{len(collection.documents):,} titles,"
+        f" {len(collection.queries):,} queries"
+    ]
+    if collection.clicks and "train" not in collection.splits:
+        lines.append(f"train: {collection.clicks.count():,} clicks")
+    for split in collection.splits:
+        qrels = collection.qrels(split)
+        pairs = sum(map(len, qrels.values()))
+        lines.append(f"{split}: {len(qrels):,} queries, {pairs:,} pairs")
+    return "\n".join(lines)

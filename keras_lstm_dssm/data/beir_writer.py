@@ -73,6 +73,6 @@ def write_collection(
 def _write_gz(path: str, lines: Iterable[str]) -> None:
     with (
         open(path, "wb") as raw,
-        gzip.GzipFile("", "wb", mtime=0, fileobj=raw) as file,
+        gzip.GzipFile("", "wb", 6, raw, mtime=0) as file,
     ):
         file.writelines(line.encode() for line in lines)

@@ -1,18 +1,15 @@
 """Click logs: text files of one click a line, query TAB clicked title."""
 
 import glob
-import gzip
 import os
-import zlib
 from collections.abc import Iterable, Iterator
-from typing import IO, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
+from keras_lstm_dssm.data.text_files import line_chunks
 from keras_lstm_dssm.errors import InputError
 
-_BOM = b"\xef\xbb\xbf"
-_CHUNK = 1 << 22
 _EXPECTED = "expected query TAB clicked title: correct or remove the line"
 
 
@@ -27,8 +24,9 @@ class ClickLog:
     r"""One or more click files, `.tsv` or `.tsv.gz`, read as a stream.
 
     A line is a query, one tab, and the title clicked for it. A pair that was
-    clicked again stands there again. A byte order mark and CRLF line ends
-    are accepted, and invalid UTF-8 is read as U+FFFD.
+    clicked again stands there again. A byte order mark, CRLF line ends and
+    blank lines at the very end are accepted, and invalid UTF-8 is read as
+    U+FFFD.
 
     Args:
         paths: A path or glob, or several.
@@ -55,22 +53,26 @@ class ClickLog:
         if not found:
             raise InputError("no click file was given: give a path or a glob")
         self.paths = tuple(sorted(found))
-        self._count: int | None = None
+        self._counts: tuple[int, ...] | None = None
 
-    def count(self) -> int:
-        """Reads every line once, checks it, and returns how many there are.
+    def counts(self) -> tuple[int, ...]:
+        """Reads every line once, checks it, and returns the clicks by file.
 
         Raises:
             InputError: with file and line number, at the first wrong line.
         """
-        if self._count is None:
-            self._count = sum(map(_count_file, self.paths))
-        return self._count
+        if self._counts is None:
+            self._counts = tuple(map(_count_file, self.paths))
+        return self._counts
+
+    def count(self) -> int:
+        """Returns the clicks of all files; see `counts`."""
+        return sum(self.counts())
 
     def __iter__(self) -> Iterator[Pair]:
         for path in self.paths:
             number = 0
-            for chunk in _chunks(path):
+            for chunk in line_chunks(path):
                 for line in chunk.split(b"\n")[:-1]:
                     number += 1
                     query, document = _fields(path, number, line)
@@ -88,13 +90,6 @@ def click_line(pair: Pair) -> str:
     """Returns the line of a click file; white space becomes single spaces."""
     query, document = (" ".join(text.split()) for text in pair)
     return f"{query}\t{document}\n"
-
-
-def open_bytes(path: str) -> IO[bytes]:
-    """Opens a file that may be compressed: gzip where it ends in `.gz`."""
-    if path.endswith(".gz"):
-        return gzip.open(path, "rb")  # type: ignore[return-value]
-    return open(path, "rb")
 
 
 def _files(path: str) -> list[str]:
@@ -115,34 +110,9 @@ def _files(path: str) -> list[str]:
     return files
 
 
-def _chunks(path: str) -> Iterator[bytes]:
-    """Yields the file in pieces of whole lines, each ended by a newline."""
-    rest, size = b"", 0
-    try:
-        with open_bytes(path) as file:
-            while chunk := file.read(_CHUNK):
-                chunk = chunk if size else chunk.removeprefix(_BOM)
-                size += len(chunk)
-                whole, newline, rest = (rest + chunk).rpartition(b"\n")
-                if newline:
-                    yield whole + newline
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(
-            f"{path}: found a damaged gzip file ({error}), expected a whole"
-            " one: copy it again"
-        ) from None
-    if not size:
-        raise InputError(
-            f"{path}: found an empty file, expected query TAB clicked title"
-            " on each line: check how it was written"
-        )
-    if rest:
-        yield rest + b"\n"
-
-
 def _count_file(path: str) -> int:
     lines = 0
-    for chunk in _chunks(path):
+    for chunk in line_chunks(path):
         data = np.frombuffer(chunk, np.uint8)
         ends = np.flatnonzero(data == ord("\n"))
         starts = np.concatenate([[0], ends[:-1] + 1])

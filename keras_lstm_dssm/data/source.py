@@ -48,10 +48,13 @@ def open_log(
     """
     if spec == API or os.path.isdir(spec):
         return open_collection(spec).training_log(min_relevant, write_to)
-    paths = [path.strip() for path in spec.split(",") if path.strip()]
-    if not paths:
-        raise InputError(
-            f"found no data, expected {API!r}, a BEIR folder, or click files"
-            " (.tsv, .tsv.gz, globs): name one"
-        )
-    return ClickLog(paths)
+    return open_files(spec)
+
+
+def open_files(spec: str) -> ClickLog:
+    """Opens click files: paths or globs, separated by commas.
+
+    Raises:
+        InputError: there is no path, or nothing where it leads.
+    """
+    return ClickLog(path.strip() for path in spec.split(",") if path.strip())

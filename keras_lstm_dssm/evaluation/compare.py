@@ -18,7 +18,7 @@ from keras_lstm_dssm.evaluation.ranking import Qrels, Run
 from keras_lstm_dssm.evaluation.system import System
 from keras_lstm_dssm.evaluation.trec import write_run
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the data package imports TensorFlow
     from keras_lstm_dssm.data import Collection
 
 MODES = ("rerank", "retrieve")

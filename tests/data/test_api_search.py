@@ -2,10 +2,9 @@ import importlib.metadata
 
 import pytest
 
-from keras_lstm_dssm.data import api_search
+from keras_lstm_dssm.data import api_search, build_api_search, describe
 from keras_lstm_dssm.data.api_files import distributions, source_files
 from keras_lstm_dssm.data.api_names import title
-from keras_lstm_dssm.data.api_search import build_api_search, describe
 from keras_lstm_dssm.data.api_text import first_sentence
 
 
@@ -103,19 +102,6 @@ def test_describe(collection):
     documents, queries = len(collection.documents), len(collection.queries)
     assert first == f"{documents:,} titles, {queries:,} queries"
     assert [line.split(":")[0] for line in rest] == ["train", "dev", "test"]
-
-
-@pytest.mark.parametrize(
-    ("query", "split"),
-    [
-        ("Sort a list", "train"),
-        ("sort a LIST", "train"),
-        ("a b c d", "test"),
-        ("read 3 files", "dev"),
-    ],
-)
-def test_the_split_of_a_query_never_changes(query, split):
-    assert api_search._split(query) == split
 
 
 def test_development_tools_do_not_change_the_corpus():

@@ -97,3 +97,14 @@ def test_evaluation_of_pairs():
         [(b"c", b"d")],
     ]
     assert read(evaluation_batches([], 2)) == []
+
+
+def test_blank_lines_at_the_end_of_a_file(log, tmp_path):
+    whole = batches(log), read(evaluation_batches(log, 40))
+    with open(tmp_path / "a.tsv", "a") as plain:
+        plain.write("\n \t\r\n\n")
+    with gzip.open(tmp_path / "b.tsv.gz", "ab") as compressed:
+        compressed.write(b"\r\n\n")
+    longer = ClickLog(log.paths)
+    assert longer.counts() == (50, 33) and len(list(longer)) == 83
+    assert (batches(longer), read(evaluation_batches(longer, 40))) == whole

@@ -3,7 +3,7 @@ import pathlib
 
 import pytest
 
-from keras_lstm_dssm.data import Collection, Pair, write_collection
+from keras_lstm_dssm.data import Collection, Pair, describe, write_collection
 from keras_lstm_dssm.errors import InputError
 
 
@@ -48,7 +48,19 @@ def test_training_log_from_qrels(folder, tmp_path):
 
 def test_training_log_from_clicks(folder):
     (folder / "clicks.train.tsv").write_text("a\tb\n")
-    assert list(Collection(folder).training_log()) == [("a", "b")]
+    collection = Collection(folder)
+    assert list(collection.training_log()) == [("a", "b")]
+    # Where the split has qrels, these are counted; they have the queries.
+    assert describe(collection).splitlines() == [
+        "2 titles, 2 queries",
+        "train: 2 queries, 3 pairs",
+    ]
+    (folder / "qrels" / "train.tsv").rename(folder / "qrels" / "dev.tsv")
+    assert describe(Collection(folder)).splitlines() == [
+        "2 titles, 2 queries",
+        "train: 1 clicks",
+        "dev: 2 queries, 3 pairs",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -93,8 +105,20 @@ def test_a_missing_split(folder):
 @pytest.mark.parametrize("data", [b"not gzip", b"\x1f\x8b\x08\x00"])
 def test_damaged_gzip(folder, data):
     (folder / "queries.jsonl.gz").write_bytes(data)
-    with pytest.raises(InputError, match="queries.jsonl.gz: cannot be read"):
+    with pytest.raises(InputError, match="queries.jsonl.gz: found a damaged"):
         _ = Collection(folder).queries
+
+
+def test_text_that_is_not_utf8(folder):
+    (folder / "corpus.jsonl").write_bytes(b'{"_id": "\xff"}\n')
+    with pytest.raises(InputError, match="corpus.jsonl: cannot be read.*utf-8"):
+        _ = Collection(folder).documents
+
+
+def test_blank_lines_at_the_end(folder):
+    with (folder / "corpus.jsonl").open("a") as file:
+        file.write("\n \n")
+    assert list(Collection(folder).documents) == ["d1", "d2"]
 
 
 def test_what_is_written_is_read(tmp_path):

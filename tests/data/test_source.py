@@ -56,5 +56,5 @@ def test_no_collection(spec, message):
 def test_no_log():
     with pytest.raises(InputError, match="nowhere: no such file"):
         open_log("nowhere")
-    with pytest.raises(InputError, match="found no data, expected 'api'"):
+    with pytest.raises(InputError, match="no click file was given"):
         open_log(" ,")

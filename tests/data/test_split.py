@@ -1,0 +1,132 @@
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from keras_lstm_dssm.data import ClickLog, Collection, split_log, split_of
+from keras_lstm_dssm.errors import InputError
+
+
+@pytest.fixture
+def log(tmp_path) -> ClickLog:
+    """1,000 queries, each written in two ways and clicked 1 to 5 times."""
+    for part, query in enumerate(["query ", "QUERY  "]):
+        (tmp_path / f"{part}.tsv").write_text(
+            "".join(
+                f"{query}{i}\ttitle {(i + click) % 300}\n"
+                for i in range(1000)
+                for click in range(part, i % 5 + 1, 2)
+            )
+        )
+    return ClickLog(f"{tmp_path}/*.tsv")
+
+
+def words(query: str) -> str:
+    return " ".join(query.lower().split())
+
+
+def test_each_click_is_in_one_split(log, tmp_path):
+    split_log(log, tmp_path / "new", dev_percent=10, test_percent=20)
+    collection = Collection(tmp_path / "new")
+    assert collection.splits == ("dev", "test")
+    found: Counter[tuple[str, str]] = Counter()
+    queries = {}
+    for split in collection.splits:
+        qrels = collection.qrels(split)
+        queries[split] = [words(collection.queries[q]) for q in qrels]
+        for query, grades in qrels.items():
+            for document, grade in grades.items():
+                title = collection.documents[document]
+                found[words(collection.queries[query]), title] += grade
+    training = list(collection.training_log())
+    found.update((words(pair.query), pair.document) for pair in training)
+    assert found == Counter((words(p.query), p.document) for p in log)
+    assert found.total() == 3000
+    # Both ways to write a query are one query, of one split.
+    parts = [{words(p.query) for p in training}, *map(set, queries.values())]
+    assert sum(map(len, parts)) == len(set.union(*parts)) == 1000
+    assert len(collection.queries) == sum(map(len, queries.values()))
+    assert 70 < len(queries["dev"]) < 130 and 160 < len(queries["test"]) < 240
+    titles = list(collection.documents.values())
+    assert titles == list(log.documents()) and len(titles) == 300
+
+
+def test_same_bytes_in_another_process(log, tmp_path):
+    split_log(log, tmp_path / "here")
+    code = (
+        "import sys; from keras_lstm_dssm.data import ClickLog, split_log;"
+        "split_log(ClickLog(sys.argv[1]), sys.argv[2])"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code, f"{tmp_path}/*.tsv", tmp_path / "there"],
+        env={**os.environ, "PYTHONHASHSEED": "7", "TF_CPP_MIN_LOG_LEVEL": "3"},
+        check=True,
+    )
+    files = sorted(p for p in (tmp_path / "here").rglob("*") if p.is_file())
+    assert len(files) == 5
+    for file in files:
+        other = tmp_path / "there" / file.relative_to(tmp_path / "here")
+        assert other.read_bytes() == file.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("query", "split"),
+    [
+        ("Sort a list", "train"),
+        ("sort a LIST", "train"),
+        ("a b c d", "test"),
+        ("\uff21\u3000b  c d", "test"),
+        ("read 3 files", "dev"),
+    ],
+)
+def test_the_split_of_a_query_never_changes(query, split):
+    assert split_of(query, 3, 9) == split
+
+
+def test_texts_are_one_line_and_blank_ones_left_out(tmp_path):
+    lines = [" a  b c\u3000d\tThe\u2028title", "\u00a0\tx", "read 3 files\ty"]
+    lines += ["sort a list\t z \x1c z", "sort a list\t\u3000"]
+    (tmp_path / "log.tsv").write_text("\n".join(lines))
+    log = ClickLog(tmp_path / "log.tsv")
+    collection = split_log(log, tmp_path / "new", 3, 9)
+    assert collection.documents == {"d1": "The title", "d2": "y", "d3": "z z"}
+    assert collection.queries == {"q1": "a b c d", "q2": "read 3 files"}
+    assert collection.qrels("test") == {"q1": {"d1": 1}}
+    assert list(collection.training_log()) == [("sort a list", "z z")]
+
+
+def test_no_dev(log, tmp_path):
+    collection = split_log(log, tmp_path / "new", dev_percent=0)
+    assert collection.splits == ("test",)
+
+
+@pytest.mark.parametrize("percents", [(-1, 10), (0, 0), (50, 50)])
+def test_percentages(log, tmp_path, percents):
+    with pytest.raises(InputError, match="expected 0 or more each, and a sum"):
+        split_log(log, tmp_path / "new", *percents)
+
+
+@pytest.mark.parametrize(
+    ("percents", "split"), [((1, 10), "dev"), ((11, 1), "test"), ((6, 6), "")]
+)
+def test_a_log_that_is_too_small(tmp_path, percents, split):
+    lines = "a b c d\tx\nread 3 files\ty\n" + "sort a list\tz\n" * bool(split)
+    (tmp_path / "log.tsv").write_text(lines)
+    log, expected = ClickLog(tmp_path / "log.tsv"), split or "train"
+    with pytest.raises(InputError, match=f"none of them fell to {expected}"):
+        split_log(log, tmp_path / "new", *percents)
+    assert not (tmp_path / "new").exists()
+
+
+def test_nothing_is_lost_and_nothing_left(log, tmp_path):
+    (tmp_path / "new").mkdir()
+    with pytest.raises(InputError, match="new: is already there"):
+        split_log(log, tmp_path / "new")
+    assert list((tmp_path / "new").iterdir()) == []
+    with open(tmp_path / "1.tsv", "a") as file:
+        file.write("no tab\n")
+    with pytest.raises(InputError, match="1.tsv:1201: found no tab"):
+        split_log(log, tmp_path / "other")
+    assert {p.name for p in tmp_path.iterdir()} == {"0.tsv", "1.tsv", "new"}

@@ -1,0 +1,83 @@
+import json
+import pathlib
+
+import pytest
+
+from keras_lstm_dssm.data import Collection
+from keras_lstm_dssm.tools import evaluate, split, train
+
+
+@pytest.fixture
+def clicks(tmp_path: pathlib.Path) -> pathlib.Path:
+    """200 queries, two titles each; the first is clicked twice."""
+    path = tmp_path / "clicks.tsv"
+    path.write_text(
+        "".join(
+            f"query {i}\ttitle {i % 9}\nquery {i}\ttitle {(i + 1) % 9}\n"
+            f"query {i}\ttitle {i % 9}\n"
+            for i in range(200)
+        )
+    )
+    return path
+
+
+def test_split_train_evaluate(clicks, tmp_path, capsys) -> None:
+    folder, figures = tmp_path / "data", tmp_path / "out.json"
+    code = split.run(
+        ["split", f"--data={clicks}", f"--output={folder}",
+         f"--json={figures}", "--test_percent=20"]
+    )  # fmt: skip
+    assert code == 0
+    result = json.loads(figures.read_text())
+    collection = Collection(folder)
+    dev, test = (len(collection.qrels(s)) for s in ("dev", "test"))
+    assert result == {
+        "titles": 9,
+        "train_clicks": 3 * (200 - dev - test),
+        "dev_queries": dev,
+        "test_queries": test,
+    }
+    assert capsys.readouterr().out.splitlines() == [
+        f"9 titles, {dev + test} queries",
+        f"train: {result['train_clicks']} clicks",
+        f"dev: {dev} queries, {2 * dev} pairs",
+        f"test: {test} queries, {2 * test} pairs",
+    ]
+    run = tmp_path / "run"
+    options = ["--preset=lstm_32", "--epochs=1", f"--output={run}"]
+    assert train.run(["train", f"--data={folder}", *options]) == 0
+    for mode in ("rerank", "retrieve"):
+        arguments = [f"--run={run}", f"--data={folder}", f"--mode={mode}"]
+        assert evaluate.run(["evaluate", *arguments]) == 0
+        out = capsys.readouterr().out
+        assert f"test, {mode}: {test} queries, 9 titles in the corpus" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--output={new}"], "--data"),
+        (["--data={clicks}"], "--output"),
+        (["--data=none.tsv", "--output={new}"], "none.tsv: no such file"),
+        (["--data=,", "--output={new}"], "no click file was given"),
+        (["--data={here}", "--output={new}"], "found a folder, expected click"),
+        (["--data={clicks}", "--output={here}"], "is already there"),
+        (["--data={clicks}", "--output={clicks}/new"], "clicks.tsv"),
+        (["--data={clicks}", "--output={new}", "--test_percent=95"], "95 %"),
+        (["--data={clicks}", "--output={new}", "--dev_percent=-1"], "-1"),
+    ],
+)
+def test_wrong_input_is_one_line(
+    clicks, tmp_path, capsys, arguments, message
+) -> None:
+    places = {"clicks": clicks, "here": tmp_path, "new": tmp_path / "new"}
+    code = split.run(["split", *(a.format(**places) for a in arguments)])
+    error = capsys.readouterr().err
+    assert code == 1 and message in error
+    assert error.startswith("error: ") and error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == [clicks]
+
+
+def test_help_has_an_example(capsys) -> None:
+    assert split.run(["split", "--help"]) == 0
+    assert "lstm-dssm-split --data=clicks.tsv.gz" in capsys.readouterr().out
