@@ -1,4 +1,4 @@
-"""How files are written: beside their place, then renamed."""
+"""How files are written: beside their place, then renamed; and JSON."""
 
 import json
 import os
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from keras_lstm_dssm.errors import InputError
 
 
 @contextmanager
@@ -15,9 +17,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     Readers see the old file or the whole new one; a failure leaves the old
     one as it was, and nothing beside it.
 
+    Raises:
+        OSError: It cannot be written; `filename` is `path`.
+
     Example:
     >>> with replacing("titles.txt") as partial:
-    ...     partial.write_text("Angle bracket")
+    ...     partial.write_text("Angle bracket", encoding="utf-8")
     """
     path = Path(path)
     # The ending stays: some writers choose the format by it.
@@ -25,11 +30,55 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         yield partial
         os.replace(partial, path)
+    except OSError as error:
+        # A full disk is reported without a name.
+        if error.errno and error.filename in (None, str(partial)):
+            error.filename = str(path)
+        raise
     finally:
         partial.unlink(missing_ok=True)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Checks that a file can be written, before the work it shall hold.
+
+    Raises:
+        InputError: It is a folder, or its own folder is missing or closed.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path}: found a folder, expected a file to write")
+    if not path.parent.is_dir():
+        raise InputError(
+            f"{path}: there is no folder {path.parent}; make it first, or "
+            "name another"
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(
+            f"{path}: no permission to write in {path.parent}; name another "
+            "folder"
+        )
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
     """Writes a value as JSON."""
     with replacing(path) as partial:
-        partial.write_text(json.dumps(value, indent=2) + "\n")
+        text = json.dumps(value, indent=2) + "\n"
+        partial.write_text(text, encoding="utf-8")
+
+
+def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads an object that `write_json` wrote.
+
+    Raises:
+        InputError: It is not JSON, or another kind of value.
+        OSError: It cannot be read.
+    """
+    expected = "expected a JSON object; the file is damaged: restore it"
+    try:
+        value = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path}: {error}; {expected}") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: found {value!r:.40}, {expected}")
+    return value

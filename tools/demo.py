@@ -57,7 +57,8 @@ def main(_: list[str]) -> None:
     print(f"API search: {describe(collection)}")
     titles = output / "titles.txt"
     with replacing(titles) as partial:
-        partial.write_text("\n".join(collection.documents.values()) + "\n")
+        text = "\n".join(collection.documents.values()) + "\n"
+        partial.write_text(text, encoding="utf-8")
 
     data, run_folder = f"--data={_DATA.value}", f"{output / 'run'}"
     _step(
@@ -98,7 +99,7 @@ def _step(run: Callable[[list[str]], int], *command: str) -> None:
         raise InputError(f"{command[0]} failed")
 
 
-run = program(main, FLAGS, __doc__)
+run = program(main, FLAGS, __doc__, required=["output", "data"])
 
 if __name__ == "__main__":
     sys.exit(run())

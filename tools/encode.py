@@ -1,4 +1,4 @@
-"""Encode texts with an exported encoder.
+r"""Encode texts with an exported encoder.
 
 Example:
   lstm-dssm-encode --saved_model=MODELS/document_encoder \
@@ -17,7 +17,7 @@ from absl import flags
 
 from keras_lstm_dssm.export.documents import read_lines
 from keras_lstm_dssm.export.saved_encoder import SavedEncoder
-from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.files import check_writable, replacing
 from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()
@@ -25,19 +25,19 @@ _MODEL = flags.DEFINE_string(
     "saved_model",
     None,
     "Folder of an exported encoder.",
-    required=True,
     flag_values=FLAGS,
 )
 _INPUT = flags.DEFINE_string(
-    "input", None, "Texts, one a line.", required=True, flag_values=FLAGS
+    "input", None, "Texts, one a line.", flag_values=FLAGS
 )
 _OUTPUT = flags.DEFINE_string(
-    "output", None, "The .npy file to write.", required=True, flag_values=FLAGS
+    "output", None, "The .npy file to write.", flag_values=FLAGS
 )
 
 
 def main(_: list[str]) -> dict[str, Any]:
     """Encodes the file; returns the array's shape and the speed."""
+    check_writable(_OUTPUT.value)
     texts = list(read_lines(_INPUT.value))
     encoder = SavedEncoder(_MODEL.value)
     start = time.perf_counter()
@@ -50,7 +50,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return {"shape": vectors.shape, "texts_per_second": speed}
 
 
-run = program(main, FLAGS, __doc__)
+run = program(main, FLAGS, __doc__, required=["saved_model", "input", "output"])
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -2,7 +2,8 @@
 
 Orders the judged titles of each query (`--mode=rerank`), or finds titles in
 the whole corpus (`--mode=retrieve`), and prints NDCG, MRR, MAP, precision
-and recall in percent; they are kept in the run's `metrics.json` too.
+and recall in percent. The run's `metrics.json` keeps them too: of each mode
+as "test/rerank", of the latest as "test".
 
 Example:
     lstm-dssm-evaluate --run=RUN --data=api --split=test --mode=retrieve
@@ -25,6 +26,7 @@ from keras_lstm_dssm.evaluation import (
 )
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS
 from keras_lstm_dssm.evaluation.compare import MODES
+from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.tools.program import new_flags, program
 from keras_lstm_dssm.training import RunFolder
 
@@ -63,21 +65,24 @@ flags.DEFINE_integer(
     "batch_size", 1024, "Texts encoded at once.",
     lower_bound=1, flag_values=FLAGS,
 )  # fmt: skip
-flags.mark_flags_as_required(["run", "data"], flag_values=FLAGS)
 
 
 def main(argv: list[str]) -> dict[str, Any]:
-    """Loads model and data; returns `{split: {system: {measure: value}}}`."""
+    """Loads model and data; returns the mode and each system's measures."""
+    if FLAGS.run_file:
+        check_writable(FLAGS.run_file)
     folder = RunFolder(FLAGS.run)
+    folder.read_metrics()  # a damaged file shows before the work
     model = folder.load_model()
-    figures = evaluate_model(model, open_collection(FLAGS.data))
-    for split, results in figures.items():
-        folder.add_metrics(split, {"mode": FLAGS.mode, **results})
-    return figures
+    results = evaluate_model(model, open_collection(FLAGS.data))
+    figures = {"mode": FLAGS.mode, **results[FLAGS.split]}
+    folder.add_metrics(FLAGS.split, figures)
+    folder.add_metrics(f"{FLAGS.split}/{FLAGS.mode}", figures)
+    return {FLAGS.split: figures}
 
 
 def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
-    """Evaluates a `TwoTower` on a `Collection` as the flags say."""
+    """Returns `{split: {system: {measure: value}}}`, as the flags say."""
     task = Task.of(
         collection, FLAGS.split, FLAGS.mode, FLAGS.min_relevant, FLAGS.depth
     )
@@ -104,7 +109,7 @@ def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
     return {FLAGS.split: results}
 
 
-run = program(main, FLAGS, __doc__)
+run = program(main, FLAGS, __doc__, required=["run", "data"])
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -20,10 +20,10 @@ from keras_lstm_dssm.training import load_run
 
 FLAGS = new_flags()
 _RUN = flags.DEFINE_string(
-    "run", None, "Folder of a trained run.", required=True, flag_values=FLAGS
+    "run", None, "Folder of a trained run.", flag_values=FLAGS
 )
 _OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder of the models.", required=True, flag_values=FLAGS
+    "output", None, "Folder of the models.", flag_values=FLAGS
 )
 _DOCUMENTS = flags.DEFINE_string(
     "documents", None, "Titles to find, .txt or .gz.", flag_values=FLAGS
@@ -42,7 +42,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return {"folders": [str(folder) for folder in folders]}
 
 
-run = program(main, FLAGS, __doc__)
+run = program(main, FLAGS, __doc__, required=["run", "output"])
 
 if __name__ == "__main__":
     sys.exit(run())

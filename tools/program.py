@@ -14,7 +14,7 @@ from typing import Any
 from absl import flags
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import write_json
+from keras_lstm_dssm.files import check_writable, write_json
 
 
 def new_flags() -> flags.FlagValues:
@@ -42,6 +42,8 @@ def program(
     main: Callable[[list[str]], Mapping[str, Any] | None],
     values: flags.FlagValues,
     doc: str,
+    required: Sequence[str] = (),
+    arguments: bool = False,
 ) -> Callable[..., int]:
     """Wraps `main` into a console script.
 
@@ -50,6 +52,8 @@ def program(
             is written to `--json=FILE`.
         values: The program's flags, from `new_flags`.
         doc: The help text: what it does and an example.
+        required: The flags that must be given, and not be empty.
+        arguments: Whether it takes arguments that are not flags.
 
     Returns:
         `run(argv=None) -> int`. It returns 0, or 1 after one line on
@@ -68,7 +72,19 @@ def program(
             if {"--help", "-h", "--helpfull"} & set(argv[1:]):
                 print(f"{doc.strip()}\n\nFlags:\n{values.get_help()}")
                 return 0
-            result = main(values(argv)[1:])
+            given = values(argv)[1:]
+            if given and not arguments:
+                raise InputError(
+                    f"unexpected argument {given[0]!r}; quote globs"
+                )
+            for name in required:
+                if not values[name].value:
+                    raise InputError(
+                        f"--{name} is missing: {values[name].help}"
+                    )
+            if values.json:
+                check_writable(values.json)
+            result = main(given)
             if values.json and result is not None:
                 write_json(values.json, result)
             return 0

@@ -1,7 +1,8 @@
 """Asks a server, TF Serving or lstm-dssm-serve, over gRPC.
 
-Prints the best titles of each query with their scores, or the queries'
-vectors with `--vectors`.
+Prints the ids of the best titles of each query with their scores: the ids
+given at export, or the titles themselves where their file had no ids. With
+`--vectors` it prints the queries' vectors.
 
 Example:
   lstm-dssm-query --server=127.0.0.1:8500 --k=3 "angle bracket" "deck screws"
@@ -33,7 +34,7 @@ _VECTORS = flags.DEFINE_bool(
     "vectors", False, "Print the queries' vectors instead.", flag_values=FLAGS
 )
 _TIMEOUT = flags.DEFINE_float(
-    "timeout", 5.0, "Seconds to wait for an answer.", 0.0, flag_values=FLAGS
+    "timeout", 5.0, "Seconds to wait for an answer.", 1e-3, flag_values=FLAGS
 )
 
 
@@ -78,7 +79,7 @@ def print_vectors(
     return {"queries": results}
 
 
-run = program(main, FLAGS, __doc__)
+run = program(main, FLAGS, __doc__, required=["server"], arguments=True)
 
 if __name__ == "__main__":
     sys.exit(run())

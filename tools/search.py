@@ -1,5 +1,8 @@
 """Search with an exported retriever, in process.
 
+Prints the ids of the best titles of each query with their scores: the ids
+given at export, or the titles themselves where their file had no ids.
+
 Example:
   lstm-dssm-search --models=MODELS "angle bracket"
 """
@@ -17,7 +20,7 @@ from keras_lstm_dssm.tools.query import print_hits
 
 FLAGS = new_flags()
 _MODELS = flags.DEFINE_string(
-    "models", None, "Exported models.", required=True, flag_values=FLAGS
+    "models", None, "Exported models.", flag_values=FLAGS
 )
 _K = flags.DEFINE_integer(
     "k", 5, "Documents for each query.", 1, flag_values=FLAGS
@@ -32,7 +35,7 @@ def main(queries: list[str]) -> dict[str, Any]:
     return print_hits(queries, retriever.search(queries, _K.value))
 
 
-run = program(main, FLAGS, __doc__)
+run = program(main, FLAGS, __doc__, required=["models"], arguments=True)
 
 if __name__ == "__main__":
     sys.exit(run())

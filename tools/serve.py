@@ -1,8 +1,8 @@
 """Serves exported models over gRPC, with TF Serving's own services.
 
 For trials and tests on one machine; the README that lies beside exported
-models has the command line of TF Serving itself. SIGINT (ctrl-c) and SIGTERM
-end it.
+models has the command line of TF Serving itself. Versions exported while it
+runs are served after a restart. SIGINT (ctrl-c) and SIGTERM end it.
 
 Example:
   lstm-dssm-serve --models=MODELS --port=8500
@@ -19,7 +19,7 @@ from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()
 _MODELS = flags.DEFINE_string(
-    "models", None, "Exported models.", required=True, flag_values=FLAGS
+    "models", None, "Exported models.", flag_values=FLAGS
 )
 _PORT = flags.DEFINE_integer(
     "port", 8500, "Port; 0 takes a free one.", 0, 65535, flag_values=FLAGS
@@ -64,7 +64,7 @@ def main(_: list[str]) -> None:
             signal.signal(number, handler)
 
 
-run = program(main, FLAGS, __doc__)
+run = program(main, FLAGS, __doc__, required=["models"])
 
 if __name__ == "__main__":
     sys.exit(run())

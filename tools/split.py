@@ -21,13 +21,11 @@ from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()
 _DATA = flags.DEFINE_string(
-    "data", None, "Click files (.tsv, .tsv.gz, globs).",
-    required=True, flag_values=FLAGS,
-)  # fmt: skip
+    "data", None, "Click files (.tsv, .tsv.gz, globs).", flag_values=FLAGS
+)
 _OUTPUT = flags.DEFINE_string(
-    "output", None, "New folder, in BEIR's form.",
-    required=True, flag_values=FLAGS,
-)  # fmt: skip
+    "output", None, "New folder, in BEIR's form.", flag_values=FLAGS
+)
 _DEV = flags.DEFINE_integer(
     "dev_percent", 5, "Of the queries, to tune on.", 0, 99, flag_values=FLAGS
 )
@@ -51,7 +49,7 @@ def main(_: list[str]) -> dict[str, Any]:
     }
 
 
-run = program(main, FLAGS, __doc__)
+run = program(main, FLAGS, __doc__, required=["data", "output"])
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -42,14 +42,9 @@ class HistoryFile(keras.callbacks.Callback):
     def __init__(self, run: RunFolder, initial_epoch: int = 0) -> None:
         super().__init__()
         self.run = run
-        self.rows: list[dict[str, Any]] = []
-        if run.history.exists():
-            with run.history.open(newline="") as file:
-                self.rows = [
-                    row
-                    for row in csv.DictReader(file)
-                    if int(row["epoch"]) <= initial_epoch
-                ]
+        self.rows = [
+            row for row in run.read_history() if row["epoch"] <= initial_epoch
+        ]
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Adds a row: epoch (from 1), update, losses and accuracies."""
@@ -57,7 +52,7 @@ class HistoryFile(keras.callbacks.Callback):
         self.rows.append({"epoch": epoch + 1, "updates": updates, **logs})
         with (
             replacing(self.run.history) as partial,
-            partial.open("w", newline="") as file,
+            partial.open("w", newline="", encoding="utf-8") as file,
         ):
             names = list(dict.fromkeys(n for row in self.rows for n in row))
             writer = csv.DictWriter(file, names)

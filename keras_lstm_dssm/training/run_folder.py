@@ -1,6 +1,6 @@
 """RunFolder: the files of one training run."""
 
-import json
+import csv
 import os
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import replacing, write_json
+from keras_lstm_dssm.files import read_json, replacing, write_json
 
 
 class RunFolder:
@@ -34,33 +34,42 @@ class RunFolder:
         self.metrics = self.path / "metrics.json"
         self.logs = self.path / "logs"
 
-    def create(self, config: dict[str, Any]) -> None:
-        """Makes the folder and writes what the run is made of.
+    def check_new(self) -> None:
+        """Checks that there is no run in the folder.
 
         Raises:
-            InputError: There is a run in it already.
+            InputError: There is one.
         """
         if self.config.exists():
             raise InputError(
                 f"{self.path}: there is a run here already; go on with it by "
                 "--resume, or name another folder"
             )
+
+    def create(self, config: dict[str, Any], model: keras.Model) -> None:
+        """Makes the folder, with what the run is made of and starts from.
+
+        Raises:
+            InputError: There is a run in it already.
+        """
+        self.check_new()
         self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        self.save(model, self.checkpoint)
+        # The last: it is what says that there is a run, to be resumed.
         write_json(self.config, config)
 
     def read_config(self) -> dict[str, Any]:
-        """Returns what `create` was given.
+        """Returns the settings that `create` was given.
 
         Raises:
-            InputError: There is no run in the folder.
+            InputError: There is no run in the folder, or the file is damaged.
         """
         if not self.config.exists():
             raise InputError(
                 f"{self.path}: no run here (no config.json); train one with "
                 f"lstm-dssm-train --output={self.path}"
             )
-        config: dict[str, Any] = json.loads(self.config.read_text())
-        return config
+        return read_json(self.config)
 
     def save(self, model: keras.Model, path: Path) -> None:
         """Saves a model under one of the run's names."""
@@ -95,12 +104,39 @@ class RunFolder:
 
     def add_metrics(self, name: str, values: dict[str, Any]) -> None:
         """Sets one entry of `metrics.json`, such as `"test"`."""
-        known = (
-            json.loads(self.metrics.read_text())
-            if self.metrics.exists()
-            else {}
-        )
-        write_json(self.metrics, {**known, name: values})
+        write_json(self.metrics, {**self.read_metrics(), name: values})
+
+    def read_metrics(self) -> dict[str, Any]:
+        """Returns what is in `metrics.json`, nothing where there is none.
+
+        Raises:
+            InputError: It is damaged.
+        """
+        return read_json(self.metrics) if self.metrics.exists() else {}
+
+    def read_history(self) -> list[dict[str, float]]:
+        """Returns the figures of each epoch, none where there are none.
+
+        Raises:
+            InputError: `history.csv` is damaged.
+        """
+        if not self.history.exists():
+            return []
+        try:
+            with self.history.open(newline="", encoding="utf-8") as file:
+                return [
+                    {
+                        "epoch": int(row.pop("epoch")),
+                        "updates": int(row.pop("updates")),
+                        **{name: float(row[name]) for name in row},
+                    }
+                    for row in csv.DictReader(file)
+                ]
+        except (ValueError, TypeError, KeyError, csv.Error) as error:
+            raise InputError(
+                f"{self.history}: not the figures of epochs ({error}); "
+                "restore the file, or remove it"
+            ) from error
 
     def _load(self, path: Path) -> Any:
         try:

@@ -21,7 +21,7 @@ def train_run(
     seed: int,
     validation: tf.data.Dataset | None = None,
     verbose: int = 2,
-) -> None:
+) -> int:
     """Trains a compiled `TwoTower` from where it stands to the last epoch.
 
     Where it stands is the optimizer's count of updates, so that a loaded
@@ -39,6 +39,9 @@ def train_run(
         seed: Of the order of the clicks.
         validation: Batches `(query, document)` for the loss after each epoch.
         verbose: 1 for a progress bar, 2 for a line an epoch, 0 for nothing.
+
+    Returns:
+        The number of updates taken, 0 when the run was finished before.
     """
     steps = -(-log.count() // batch_size)
     end = epochs * steps
@@ -50,6 +53,10 @@ def train_run(
     ]
     if hasattr(model.optimizer, "look_ahead"):
         callbacks.append(NesterovSchedule(total_updates=end))
+    if done and done % steps == 0:
+        # A checkpoint made just before the end of an epoch: the whole run
+        # brings its rows up to date there.
+        model.settle()
     # Keras knows whole epochs only: the rest of the one that was
     # interrupted, if any, is fitted on its own.
     boundary = -(-done // steps) * steps
@@ -75,6 +82,7 @@ def train_run(
         run.save(_without_optimizer(model), run.model)
         raise
     run.save(_without_optimizer(model), run.model)
+    return max(0, end - done)
 
 
 def _without_optimizer(model: Any) -> Any:

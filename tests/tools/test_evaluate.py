@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,48 @@ def test_words_of_bm25(run, tmp_path) -> None:
 )
 def test_wrong_input_is_one_line(run, capsys, flag, message) -> None:
     assert run(flag) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("error: ") and error.count("\n") == 1
+
+
+def test_metrics_of_both_modes_are_kept(
+    trained_run, collection_folder, tmp_path
+) -> None:
+    for name in ("config.json", "model.keras", "metrics.json"):
+        shutil.copy(trained_run / name, tmp_path)
+    answers = {}
+    for mode in ("retrieve", "rerank"):
+        out = tmp_path / f"{mode}.json"
+        command = ["evaluate", f"--run={tmp_path}", f"--mode={mode}"]
+        data = f"--data={collection_folder}"
+        assert evaluate.run([*command, data, f"--json={out}"]) == 0
+        answers[mode] = json.loads(out.read_text())["test"]
+        assert list(answers[mode]) == ["mode", "model", "bm25", "random"]
+        assert answers[mode]["mode"] == mode
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert metrics.pop("train")["epoch"] == 3
+    assert metrics == {
+        "test": answers["rerank"],
+        "test/rerank": answers["rerank"],
+        "test/retrieve": answers["retrieve"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--json={run}/no/out.json", "out.json: there is no folder"),
+        ("--run_file={run}/no/out.trec", "out.trec: there is no folder"),
+        ("--depth=1", "metrics.json: "),
+    ],
+)
+def test_what_would_fail_at_the_end_fails_first(
+    folder, tmp_path, capsys, flag, message
+) -> None:
+    (tmp_path / "metrics.json").write_text("{")  # and there is no model
+    flags = [f"--run={tmp_path}", f"--data={folder}"]
+    assert evaluate.run(["evaluate", *flags, flag.format(run=tmp_path)]) == 1
     error = capsys.readouterr().err
     assert message in error
     assert error.startswith("error: ") and error.count("\n") == 1

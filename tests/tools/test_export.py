@@ -107,6 +107,12 @@ def test_encode_writes_what_the_encoder_gives(
              "--output={tmp}/v.npy"],
             "no.txt",
         ),
+        (
+            encode,
+            ["--saved_model={models}/query_encoder", "--input={tmp}/no.txt",
+             "--output={tmp}/no/v.npy"],
+            "v.npy: there is no folder",
+        ),
     ],
 )  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_code_1(

@@ -56,6 +56,7 @@ def test_vectors(
     [
         ([], "no query; give one or more"),
         (["--k=0", "bolt"], "--k=0"),
+        (["--server=", "bolt"], "--server is missing: The server's gRPC"),
         (["--model=absent", "bolt"], "model absent: NOT_FOUND: Servable not"),
         (["--model=numbers", "bolt"], "model numbers: INVALID_ARGUMENT"),
     ],

@@ -7,13 +7,27 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.tools import train
+
+STOPPED_AT = 45
+WAITING = f"""
+import time
+from keras_lstm_dssm.tools import train
+from keras_lstm_dssm.training import NesterovSchedule
+
+def wait(callback, batch, logs=None):
+    if callback.model.optimizer.iterations == {STOPPED_AT}:
+        print("waiting", flush=True)
+        time.sleep(600)
+
+NesterovSchedule.on_train_batch_end = wait
+raise SystemExit(train.run())
+"""
 
 
 def run(*arguments: str) -> int:
@@ -30,6 +44,9 @@ def test_run_folder_has_all_that_is_promised(trained_run: pathlib.Path) -> None:
     assert [row["epoch"] for row in rows] == ["1", "2", "3"]
     assert [row["updates"] for row in rows] == ["8", "16", "24"]
     assert float(rows[-1]["loss"]) < float(rows[0]["loss"])
+    metrics = json.loads((trained_run / "metrics.json").read_text())["train"]
+    assert metrics == {name: float(rows[-1][name]) for name in rows[-1]}
+    assert config["clicks"] == 120
     assert list((trained_run / "logs").rglob("events.out.tfevents.*"))
     assert (trained_run / "checkpoints" / "last.keras").exists()
     names = {path.name for path in trained_run.rglob("*")}
@@ -78,6 +95,15 @@ def test_same_seed_gives_the_same_weights(
         (["--data={empty}"], "empty.tsv"),
         (["--resume"], "no run here"),
         (["--data=api", "--epochs=0"], "epochs"),
+        (["--data={good}", "--validation=nowhere.tsv"], "nowhere.tsv"),
+        (["--data={good}", "--validation={faulty}"], "faulty.tsv:2"),
+        (["--data={good}", "--seed=-1"], "--seed=-1"),
+        (["--data={good}", "--seed=4294967296"], "--seed=4294967296"),
+        (["--data={good}", "--threshold=0"], "--threshold=0"),
+        (["--data={good}", "--gamma=0"], "--gamma=0"),
+        (["--data={good}", "--learning_rate=0"], "--learning_rate=0"),
+        (["--data={good}", "--min_relevant=0"], "--min_relevant=0"),
+        (["--data", "{good}", "{faulty}"], "faulty.tsv'; quote globs"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_1(
@@ -87,10 +113,12 @@ def test_wrong_input_is_one_line_and_exit_code_1(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     faulty, empty = tmp_path / "faulty.tsv", tmp_path / "empty.tsv"
+    good = tmp_path / "good.tsv"
+    good.write_text("hex bolt\tsteel hex bolt\n")
     faulty.write_text("hex bolt\tsteel hex bolt\nno tab here\n")
     empty.write_text("")
     code = run(
-        *(a.format(faulty=faulty, empty=empty) for a in arguments),
+        *(a.format(faulty=faulty, empty=empty, good=good) for a in arguments),
         f"--output={tmp_path / 'run'}",
     )
     errors = capsys.readouterr().err
@@ -123,29 +151,33 @@ def test_interrupted_and_resumed_equals_uninterrupted(
         "--negatives=random",
     ]
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert run(*settings, f"--output={whole}") == 0
     process = subprocess.Popen(
-        [sys.executable, "-m", "keras_lstm_dssm.tools.train", *settings,
-         f"--output={parts}"],
+        [sys.executable, "-c", WAITING, *settings, f"--output={parts}"],
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        text=True,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )  # fmt: skip
-    history = parts / "history.csv"
-    while not history.exists():
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode == 130
+    )
+    try:
+        assert run(*settings, f"--output={whole}") == 0  # meanwhile
+        assert process.stdout
+        waiting = any(line == "waiting\n" for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert waiting, errors
+    assert process.returncode == 130, errors
+    assert errors.endswith("interrupted\n")
     stopped = dssm.training.RunFolder(parts).load_checkpoint()
     done = int(stopped.optimizer.iterations.numpy())
-    assert 30 <= done < 90
+    assert 30 <= done == STOPPED_AT < 90
     assert dssm.load_run(parts).query_encoder.encode(["usable"]).shape == (
         1,
         32,
     )
     assert run("--resume", f"--output={parts}") == 0
-    with history.open() as file:
+    with (parts / "history.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["updates"] for row in rows] == ["30", "60", "90"]
     expected, resumed = dssm.load_run(whole), dssm.load_run(parts)

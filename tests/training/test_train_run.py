@@ -62,7 +62,8 @@ def test_stopped_at_an_update_and_resumed(
         np.testing.assert_array_equal(one, other)
     with (parts / "history.csv").open() as file:
         updates = [row["updates"] for row in csv.DictReader(file)]
-    assert updates == ["15", "30"]
+    # At 15 it was stopped after the epoch's last update, before its figures.
+    assert updates == (["30"] if at == STEPS else ["15", "30"])
 
 
 def test_a_folder_without_what_is_asked_for(tmp_path: pathlib.Path) -> None:
@@ -77,6 +78,42 @@ def test_a_folder_without_what_is_asked_for(tmp_path: pathlib.Path) -> None:
     run.model.write_text("not a model")
     with pytest.raises(InputError, match=r"model\.keras: not a model"):
         run.load_model()
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "\udcff"])
+def test_a_damaged_file_is_named(tmp_path: pathlib.Path, content: str) -> None:
+    run = RunFolder(tmp_path)
+    for file, read in (
+        (run.config, run.read_config),
+        (run.metrics, run.read_metrics),
+        (run.metrics, lambda: run.add_metrics("dev", {})),
+    ):
+        file.write_text(content, errors="surrogateescape")
+        with pytest.raises(InputError, match=f"{file.name}: .*damaged"):
+            read()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "loss\n0.5\n",
+        "epoch,updates,loss\none,2,0.5\n",
+        "epoch,updates,loss\n1,2\n",
+        "epoch,updates,loss\n1,2,0.5,0.6\n",
+        "\udcff",
+    ],
+)
+def test_a_damaged_history_is_named(
+    tmp_path: pathlib.Path, content: str
+) -> None:
+    run = RunFolder(tmp_path)
+    assert run.read_history() == []
+    text = "epoch,updates,loss\n1,2,0.5\n"
+    run.history.write_text(text)
+    assert run.read_history() == [{"epoch": 1, "updates": 2, "loss": 0.5}]
+    run.history.write_text(content, errors="surrogateescape")
+    with pytest.raises(InputError, match="history.csv: not the figures"):
+        run.read_history()
 
 
 def test_metrics_keep_what_other_programs_wrote(

@@ -1,0 +1,145 @@
+"""lstm-dssm-train --resume: what it goes on with, and what it refuses."""
+
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.tools import train
+
+
+@pytest.fixture
+def copy(trained_run: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
+    """A run that may be changed."""
+    return shutil.copytree(trained_run, tmp_path / "run")
+
+
+def resume(run: pathlib.Path, *flags: str) -> int:
+    return train.run(["train", "--resume", f"--output={run}", *flags])
+
+
+def test_a_finished_run(
+    copy: pathlib.Path,
+    trained_run: pathlib.Path,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "out.json"
+    # Given again, the settings are those of the run; the model was lost.
+    (copy / "model.keras").unlink()
+    assert resume(copy, "--epochs=3", "--batch_size=16", f"--json={out}") == 0
+    assert "already finished; to train longer, start anew in another" in (
+        capsys.readouterr().out
+    )
+    assert (
+        json.loads(out.read_text())
+        == json.loads((trained_run / "metrics.json").read_text())["train"]
+    )
+    for name in ("history.csv", "config.json"):
+        assert (copy / name).read_text() == (trained_run / name).read_text()
+    before, after = dssm.load_run(trained_run), dssm.load_run(copy)
+    for one, other in zip(before.weights, after.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("flag", "known"),
+    [
+        ("--epochs=9", "3"),
+        ("--data=other.tsv", "hardware"),
+        ("--validation=dev.tsv", "None"),
+        ("--learning_rate=0.2", "0.1"),
+        ("--preset=lstm_64", "lstm_32"),
+        ("--seed=1", "0"),
+    ],
+)
+def test_another_setting(
+    trained_run: pathlib.Path,
+    flag: str,
+    known: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert resume(trained_run, flag) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {flag}: the run in {trained_run} was ")
+    assert f"{known}; leave the flag out" in error
+    assert error.count("\n") == 1
+
+
+def test_other_data(
+    copy: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, "clicks": 121}))
+    before = (copy / "model.keras").stat().st_mtime_ns
+    assert resume(copy) == 1
+    error = capsys.readouterr().err
+    assert "hardware: found 120 clicks, expected the 121" in error
+    assert error.count("\n") == 1
+    assert (copy / "model.keras").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("config.json", "{", "config.json: "),
+        ("config.json", "{}", "config.json: 'data' is missing"),
+        ("metrics.json", "{", "metrics.json: "),
+        ("history.csv", "epoch,updates\nx,y\n", "history.csv: "),
+    ],
+)
+def test_a_damaged_run(
+    trained_run: pathlib.Path,
+    tmp_path: pathlib.Path,
+    name: str,
+    content: str,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shutil.copy(trained_run / "config.json", tmp_path)
+    (tmp_path / name).write_text(content)
+    assert resume(tmp_path) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("error: ") and error.count("\n") == 1
+
+
+def test_a_start_that_failed_can_be_repeated(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What says that there is a run is written when all else is there."""
+    (tmp_path / "clicks.tsv").write_text("hex bolt\tsteel hex bolt\n" * 4)
+    flags = [
+        f"--data={tmp_path / 'clicks.tsv'}",
+        "--preset=lstm_32",
+        "--epochs=1",
+        f"--output={tmp_path / 'run'}",
+    ]
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(train.RunFolder, "save", full)
+        assert train.run(["train", *flags]) == 1
+    assert train.run(["train", *flags]) == 0
+    assert (tmp_path / "run" / "model.keras").exists()
+
+
+def test_a_run_is_left_alone_by_a_new_one(
+    collection_folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """Not even the clicks of a collection without a log are written."""
+    data = shutil.copytree(collection_folder, tmp_path / "data")
+    for log in data.glob("clicks.train.tsv*"):
+        log.unlink()
+    qrels = data / "qrels"
+    shutil.copy(qrels / "dev.tsv", qrels / "train.tsv")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text("{}")
+    flags = [f"--data={data}", f"--output={tmp_path / 'run'}"]
+    assert train.run(["train", *flags]) == 1
+    assert [p.name for p in (tmp_path / "run").iterdir()] == ["config.json"]
