@@ -12,6 +12,7 @@ VERSION = re.search(
 ).group(1)
 
 PROGRAMS = (
+    "split",
     "train",
     "evaluate",
     "export",
@@ -19,6 +20,7 @@ PROGRAMS = (
     "search",
     "serve",
     "query",
+    "benchmark",
 )
 
 setup(
@@ -52,6 +54,8 @@ setup(
         "tqdm>=4.66",
     ],
     extras_require={
+        # The PyTorch peer of `lstm-dssm-benchmark`; it runs without, too.
+        "benchmark": ["torch>=2.13"],
         "dev": ["hypothesis", "mypy", "pytest>=9", "ruff", "types-protobuf"],
     },
     entry_points={

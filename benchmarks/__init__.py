@@ -1,0 +1,1 @@
+"""Timed comparisons with peers: what `lstm-dssm-benchmark` runs."""

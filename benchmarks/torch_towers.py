@@ -1,0 +1,110 @@
+"""Peer: the same towers in PyTorch, as a practised user would write them.
+
+An `EmbeddingBag` of 288 columns sums trigrams by word, `nn.LSTM` reads packed
+sequences, `SGD` has Nesterov momentum. Hashing happens ahead and is not timed,
+in this peer's favour. Importing this module needs PyTorch.
+"""
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+import torch
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
+
+from keras_lstm_dssm.benchmarks.measure import WARM_STEPS, seconds
+from keras_lstm_dssm.layers import LetterTrigrams
+
+CELLS, WIDTH = 96, 288
+HASHING = LetterTrigrams()
+
+
+class Hashed(NamedTuple):
+    """A batch of texts, ready for `TorchTower`."""
+
+    trigrams: torch.Tensor
+    word_starts: torch.Tensor
+    word_order: PackedSequence
+
+
+def hash_texts(texts: tf.Tensor) -> Hashed:
+    """Hashes strings `(batch,)`, and packs the places of the words."""
+    ids = HASHING(texts)
+    places = ids.with_values(tf.range(ids.values.nrows())).to_tensor()
+    lengths = torch.from_numpy(ids.row_lengths().numpy())
+    return Hashed(
+        torch.from_numpy(ids.flat_values.numpy()),
+        torch.from_numpy(ids.values.row_starts().numpy()).int(),
+        pack_padded_sequence(
+            torch.from_numpy(places.numpy()),
+            lengths,
+            batch_first=True,
+            enforce_sorted=False,
+        ),
+    )
+
+
+class TorchTower(torch.nn.Module):
+    """Encodes hashed texts into unit vectors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = torch.nn.EmbeddingBag(HASHING.size, WIDTH, mode="sum")
+        self.lstm = torch.nn.LSTM(WIDTH, CELLS)
+
+    def forward(self, batch: Hashed) -> torch.Tensor:
+        """Returns `(batch, 96)`."""
+        words = self.words(batch.trigrams, batch.word_starts)
+        order, *rest = batch.word_order
+        packed = PackedSequence(words.index_select(0, order), *rest)
+        _, (h, _) = self.lstm(packed)
+        return torch.nn.functional.normalize(h[-1], dim=1)
+
+
+class TorchTowers:
+    """Two towers, hashed batches held ready."""
+
+    def __init__(self) -> None:
+        self.query, self.document = TorchTower(), TorchTower()
+        self._optimizer = torch.optim.SGD(
+            [*self.query.parameters(), *self.document.parameters()],
+            lr=0.1,
+            momentum=0.9,
+            nesterov=True,
+        )
+
+    def train(self, batches: tf.data.Dataset, steps: int) -> float:
+        """Seconds a step, from hashed batches to updated weights."""
+        ready = [
+            (hash_texts(query), hash_texts(document))
+            for query, document in batches.take(WARM_STEPS + steps)
+        ]
+        for pair in ready[:WARM_STEPS]:
+            self._step(*pair)
+
+        def run() -> None:
+            for pair in ready[WARM_STEPS:]:
+                self._step(*pair)
+
+        return seconds(run) / steps
+
+    def prepare(self, titles: list[str], batch_size: int) -> list[Hashed]:
+        """Hashes titles for `encode`."""
+        starts = range(0, len(titles), batch_size)
+        return [
+            hash_texts(tf.constant(titles[start : start + batch_size]))
+            for start in starts
+        ]
+
+    @torch.inference_mode()
+    def encode(self, batches: list[Hashed]) -> Any:
+        """Encodes hashed titles, `[titles, 96]`."""
+        return torch.cat([self.document(batch) for batch in batches]).numpy()
+
+    def _step(self, query: Hashed, document: Hashed) -> None:
+        self._optimizer.zero_grad(set_to_none=True)
+        cosines = self.query(query) @ self.document(document).T
+        loss = torch.nn.functional.cross_entropy(
+            10 * cosines, torch.arange(len(cosines))
+        )
+        loss.backward()
+        self._optimizer.step()

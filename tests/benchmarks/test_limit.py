@@ -1,0 +1,30 @@
+"""The count of a step's work, against a count by hand."""
+
+import tensorflow as tf
+
+from keras_lstm_dssm.benchmarks.limit import Work, step_work, tower_work
+from keras_lstm_dssm.text import distinct_words
+
+
+def test_tower_by_hand() -> None:
+    # Distinct texts "ab c" and "c": 3 words in all, 2 distinct ones, and the
+    # trigrams #ab, ab#, #c#.
+    words = distinct_words(tf.constant(["ab c", "c", "ab c"]))
+    work = tower_work(words, cells=10, gates=3)
+    assert work.flops == 3 * 2 * 3 * 10 * 30  # three products, 3 words
+    floats = 6 * 3 * 30 + 4 * 2 * 30 + 4 * 3 * 30 + 2 * 3 * (30 + 20)
+    assert work.bytes == 4 * floats
+
+
+def test_step_adds_the_cosines() -> None:
+    query = distinct_words(tf.constant(["a", "b", "a"]))
+    document = distinct_words(tf.constant(["x", "y", "x"]))
+    towers = [tower_work(words, 10, 3) for words in (query, document)]
+    work = step_work(query, document, 10, 3)
+    # 3 queries by 2 distinct documents.
+    assert work.flops == sum(t.flops for t in towers) + 3 * 2 * 3 * 2 * 10
+    assert work.bytes == sum(t.bytes for t in towers) + 6 * 3 * 2 * 4
+
+
+def test_seconds_add_both_times() -> None:
+    assert Work(flops=100, bytes=30).seconds(50.0, 10.0) == 5.0

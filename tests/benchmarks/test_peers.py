@@ -1,0 +1,84 @@
+"""The peers compute what the model computes, and ratios point one way."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm.benchmarks.keras_towers import PaddedTower, SegmentTower
+from keras_lstm_dssm.benchmarks.peers import compared, new_peers
+
+TEXTS = tf.constant(["steel hex bolt", "glue", "18 volt drill kit", "bolt"])
+
+
+def keras_towers() -> tuple[PaddedTower, SegmentTower]:
+    padded, segments = PaddedTower(), SegmentTower()
+    padded(PaddedTower.hash(TEXTS))
+    segments(SegmentTower.hash(TEXTS))
+    table, *lstm = segments.get_weights()
+    padded.set_weights([np.pad(table, [(1, 0), (0, 0)]), *lstm])
+    return padded, segments
+
+
+def test_both_keras_forms_give_the_same_vectors() -> None:
+    padded, segments = keras_towers()
+    vectors = segments(SegmentTower.hash(TEXTS)).numpy()
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(
+        padded(PaddedTower.hash(TEXTS)), vectors, atol=1e-6
+    )
+
+
+def test_pytorch_gives_the_same_vectors() -> None:
+    torch = pytest.importorskip("torch")
+    from keras_lstm_dssm.benchmarks import torch_towers
+
+    _, segments = keras_towers()
+    table, kernel, recurrent, bias = segments.get_weights()
+    tower = torch_towers.TorchTower()
+    # Both have the gates in the order i, f, g, o; PyTorch has two biases.
+    arrays = (table, kernel.T, recurrent.T, bias, np.zeros_like(bias))
+    with torch.no_grad():
+        for parameter, array in zip(tower.parameters(), arrays, strict=True):
+            parameter.copy_(torch.from_numpy(array.copy()))
+        vectors = tower(torch_towers.hash_texts(TEXTS)).numpy()
+    np.testing.assert_allclose(
+        vectors, segments(SegmentTower.hash(TEXTS)), atol=1e-6
+    )
+
+
+def test_without_pytorch_one_line_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(
+        sys.modules, "keras_lstm_dssm.benchmarks.torch_towers", False
+    )
+    assert list(new_peers()) == ["keras_segments", "keras_padded"]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "pip install torch" in line
+
+
+def test_ratios_are_ours_by_theirs() -> None:
+    result: dict[str, Any] = compared(
+        {
+            "ours": 12.0,
+            "torch": 3.0,
+            "keras_segments": 4.0,
+            "keras_padded": 2.0,
+            "exported": 9.0,
+        },
+        "titles_per_second",
+    )
+    assert result["ours"] == {"titles_per_second": 12.0}
+    assert result["keras"] == {"titles_per_second": 4.0}
+    ratios = {k: v for k, v in result.items() if k.startswith("ratio_")}
+    assert ratios == {
+        "ratio_torch": 4.0,
+        "ratio_keras": 3.0,
+        "ratio_keras_segments": 3.0,
+        "ratio_keras_padded": 6.0,
+        "ratio_exported": 0.75,  # the exported one's rate by ours
+    }

@@ -1,0 +1,132 @@
+"""Measure speed: training, encoding, serving, and cost as the work grows.
+
+Example:
+  lstm-dssm-benchmark --suite=train,encode --data=clicks.tsv.gz --json=out.json
+
+Suites, several separated by commas, or `all`:
+  train   pairs/s, from strings to updated weights
+  encode  titles/s, from strings to vectors
+  serve   milliseconds for one query, in process and over gRPC
+  scale   cost of a pair, memory and waiting time, on synthetic logs
+The same towers in stock Keras and, where it is installed, in PyTorch take
+turns with ours (train, encode). Figures are medians. Nothing else should run
+on the machine meanwhile: its load is printed first.
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+
+from keras_lstm_dssm.benchmarks.encode_suite import measure_encoding
+from keras_lstm_dssm.benchmarks.machine import describe_machine
+from keras_lstm_dssm.benchmarks.scale_suite import measure_scale
+from keras_lstm_dssm.benchmarks.serve_suite import measure_serving
+from keras_lstm_dssm.benchmarks.train_suite import measure_training
+from keras_lstm_dssm.data import ClickLog, open_log
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.tools.program import new_flags, program
+
+SUITES = ("train", "encode", "serve", "scale")
+
+FLAGS = new_flags()
+flags.DEFINE_list("suite", ["train"], "Suites, or `all`.", flag_values=FLAGS)
+flags.DEFINE_string(
+    "data", "api", "`api`, a BEIR folder or click files.", flag_values=FLAGS
+)
+flags.DEFINE_integer(
+    "batch_size", 1024, "Pairs in a step, texts encoded at once.", 2,
+    flag_values=FLAGS,
+)  # fmt: skip
+flags.DEFINE_integer(
+    "steps", 30, "Steps in one measurement.", 1, flag_values=FLAGS
+)
+flags.DEFINE_integer(
+    "rounds", 5, "Measurements of each figure.", 1, flag_values=FLAGS
+)
+flags.DEFINE_integer(
+    "titles", 20_480, "Titles to encode, at most.", 1, flag_values=FLAGS
+)
+flags.DEFINE_integer(
+    "queries", 500, "Single queries in one measurement.", 1, flag_values=FLAGS
+)
+flags.DEFINE_list(
+    "pairs", ["10000", "100000", "1000000", "10000000"],
+    "Sizes of the synthetic logs; ten million are 0.8 GB on disk.",
+    flag_values=FLAGS,
+)  # fmt: skip
+
+
+def main(_: list[str]) -> dict[str, Any]:
+    """Runs the suites, prints and returns their figures."""
+    suites = SUITES if FLAGS.suite == ["all"] else FLAGS.suite
+    unknown = set(suites) - set(SUITES)
+    if unknown or not suites:
+        raise InputError(
+            f"--suite={','.join(FLAGS.suite)}: expected all, or some of "
+            f"{', '.join(SUITES)}"
+        )
+    sizes = _sizes(FLAGS.pairs)
+    with tempfile.TemporaryDirectory() as folder:
+        log = open_log(FLAGS.data, write_to=Path(folder, "clicks.tsv"))
+        print("machine", flush=True)
+        machine = describe_machine()
+        _show(machine)
+        measures: dict[str, Callable[[], dict[str, Any]]] = {
+            "train": lambda: measure_training(
+                log, machine, FLAGS.batch_size, FLAGS.steps, FLAGS.rounds
+            ),
+            "encode": lambda: measure_encoding(
+                list(islice(log.documents(), FLAGS.titles)),
+                FLAGS.batch_size,
+                FLAGS.rounds,
+            ),
+            "serve": lambda: measure_serving(_queries(log), FLAGS.rounds),
+            "scale": lambda: measure_scale(
+                sizes, FLAGS.batch_size, FLAGS.steps, FLAGS.rounds
+            ),
+        }
+        results: dict[str, Any] = {"machine": machine}
+        for suite in suites:
+            print(suite, flush=True)  # some take minutes
+            results[suite] = measures[suite]()
+            _show(results[suite])
+    return results
+
+
+def _queries(log: ClickLog) -> list[str]:
+    distinct = dict.fromkeys(pair.query for pair in log)
+    return list(islice(distinct, FLAGS.queries))
+
+
+def _sizes(texts: list[str]) -> list[int]:
+    if not texts or not all(text.isdecimal() and int(text) for text in texts):
+        raise InputError(
+            f"--pairs={','.join(texts)}: expected sizes separated by commas, "
+            "such as 10000,1000000"
+        )
+    return [int(text) for text in texts]
+
+
+def _show(figures: dict[str, Any]) -> None:
+    """Prints figures line by line, those of one thing on one line."""
+    for key, value in figures.items():
+        print(f"  {key:20} {_text(value)}", flush=True)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return "  ".join(f"{k} {_text(v)}" for k, v in value.items())
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return str(value)
+
+
+run = program(main, FLAGS, __doc__)
+
+if __name__ == "__main__":
+    sys.exit(run())
