@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the ops of the graph)
-from tqdm import tqdm
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.client import Hit
 from keras_lstm_dssm.export.saved_model import SIGNATURE
 from keras_lstm_dssm.export.versions import version_folders
-from keras_lstm_dssm.text import as_strings
+from keras_lstm_dssm.text import as_strings, encode_in_batches
 
 
 class SavedEncoder:
@@ -39,19 +38,15 @@ class SavedEncoder:
     def encode(
         self,
         texts: Sequence[str | bytes],
-        batch_size: int = 1024,
+        batch_size: int = 2048,
         progress: bool = False,
     ) -> np.ndarray:
         """Encodes texts into unit vectors, float32 `[len(texts), d]`."""
-        strings = as_strings(texts)
-        starts = range(0, max(len(strings), 1), batch_size)
-        return np.concatenate(
-            [
-                self._serve(text=strings[start : start + batch_size])[
-                    "embedding"
-                ].numpy()
-                for start in tqdm(starts, "encode", disable=not progress)
-            ]
+        return encode_in_batches(
+            lambda text: self._serve(text=text)["embedding"],
+            texts,
+            batch_size,
+            progress,
         )
 
 

@@ -62,7 +62,7 @@ flags.DEFINE_enum(
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(
-    "batch_size", 1024, "Texts encoded at once.",
+    "batch_size", 2048, "Texts encoded at once.",
     lower_bound=1, flag_values=FLAGS,
 )  # fmt: skip
 

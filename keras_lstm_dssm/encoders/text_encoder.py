@@ -6,10 +6,9 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from tqdm import tqdm
 
 from keras_lstm_dssm.layers import LetterTrigrams, TrigramEmbedding, unit
-from keras_lstm_dssm.text import WordBatch, as_strings
+from keras_lstm_dssm.text import WordBatch, encode_in_batches
 
 
 class TextEncoder(keras.Model):
@@ -63,7 +62,7 @@ class TextEncoder(keras.Model):
     def encode(
         self,
         texts: Sequence[str | bytes],
-        batch_size: int = 1024,
+        batch_size: int = 2048,
         progress: bool = False,
     ) -> np.ndarray:
         """Encodes any number of texts into unit vectors.
@@ -85,15 +84,7 @@ class TextEncoder(keras.Model):
         >>> encoder.encode(["hotels in shanghai", ""]).shape
         (2, 96)
         """
-        strings = as_strings(texts).numpy()
-        vectors = np.empty((len(strings), self.dimension), self.compute_dtype)
-        # Texts of like length side by side: little of a batch is padding.
-        order = np.argsort([len(text) for text in strings], kind="stable")
-        starts = range(0, len(strings), batch_size)
-        for start in tqdm(starts, "encode", disable=not progress):
-            rows = order[start : start + batch_size]
-            vectors[rows] = self.unit_vectors(tf.constant(strings[rows]))
-        return vectors
+        return encode_in_batches(self.unit_vectors, texts, batch_size, progress)
 
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
         """Encodes a string tensor `(batch,)` into unit vectors, as a graph.

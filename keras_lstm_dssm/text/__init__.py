@@ -1,5 +1,6 @@
 """Strings -> words -> letter-trigram ids, in TensorFlow and TF.Text ops."""
 
+from keras_lstm_dssm.text.in_batches import encode_in_batches
 from keras_lstm_dssm.text.strings import as_bytes, as_strings
 from keras_lstm_dssm.text.trigrams import LETTERS, TRIGRAMS, trigram_ids
 from keras_lstm_dssm.text.word_batch import WordBatch, distinct_words
@@ -12,6 +13,7 @@ __all__ = [
     "as_bytes",
     "as_strings",
     "distinct_words",
+    "encode_in_batches",
     "split_words",
     "trigram_ids",
 ]

@@ -8,7 +8,11 @@ import tensorflow as tf
 
 from keras_lstm_dssm.registry import register
 from keras_lstm_dssm.training.lazy_rows import LazyRows
-from keras_lstm_dssm.training.renormalise import renormalise, scaled
+from keras_lstm_dssm.training.renormalise import (
+    renormalise,
+    scaled,
+    sum_rows,
+)
 
 
 @register
@@ -228,7 +232,10 @@ class NesterovMomentum(keras.optimizers.Optimizer):
             pairs = self._all_reduce_sum_gradients(
                 list(zip(grads, variables, strict=True))
             )
-            gradients = [gradient for gradient, _ in pairs]
+            gradients = [
+                gradient if self._lazy(v) else sum_rows(gradient)
+                for gradient, v in pairs
+            ]
             if self.threshold is not None:
                 gradients = renormalise(
                     gradients, self._towers(variables), self.threshold

@@ -14,7 +14,8 @@ def renormalise(
         if ||grad|| > th then grad <- th grad / ||grad||
 
     Args:
-        gradients: Tensors or `IndexedSlices`; rows of one index are summed.
+        gradients: Tensors, or `IndexedSlices` of distinct rows, see
+            `sum_rows`.
         groups: For each gradient, which group's it is: the two towers'
             gradients are shortened on their own.
         threshold: th_G, above 0.
@@ -22,10 +23,9 @@ def renormalise(
     Returns:
         The gradients, in their order.
     """
-    summed = [_sum_rows(gradient) for gradient in gradients]
     norms = {
         group: tf.linalg.global_norm(
-            [g for g, of in zip(summed, groups, strict=True) if of == group]
+            [g for g, of in zip(gradients, groups, strict=True) if of == group]
         )
         for group in set(groups)
     }
@@ -36,7 +36,7 @@ def renormalise(
                 threshold / tf.maximum(norms[group], threshold), gradient.dtype
             ),
         )
-        for gradient, group in zip(summed, groups, strict=True)
+        for gradient, group in zip(gradients, groups, strict=True)
     ]
 
 
@@ -49,7 +49,7 @@ def scaled(gradient: Any, factor: tf.Tensor) -> Any:
     )
 
 
-def _sum_rows(gradient: Any) -> Any:
+def sum_rows(gradient: Any) -> Any:
     """Sums a sparse gradient's rows of one index, as its norm requires."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
