@@ -34,9 +34,9 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.10,<3.14",
-    # The top-level folders `export/` and `tools/` are installed as
-    # keras_lstm_dssm.export and keras_lstm_dssm.tools, through the two
-    # symbolic links inside the package (CONTRIBUTING.md says why).
+    # The top-level folders `export/`, `tools/` and `benchmarks/` are
+    # installed as keras_lstm_dssm.export and so on, through the symbolic
+    # links inside the package (CONTRIBUTING.md says why).
     packages=find_packages(include=["keras_lstm_dssm", "keras_lstm_dssm.*"]),
     package_data={"keras_lstm_dssm": ["py.typed"]},
     install_requires=[
