@@ -71,7 +71,13 @@ def publish_module(
     return publish(
         base,
         lambda folder: tf.saved_model.save(
-            module, str(folder), signatures={SIGNATURE: module.serve}
+            module,
+            str(folder),
+            signatures={SIGNATURE: module.serve},
+            # A server takes no gradients.
+            options=tf.saved_model.SaveOptions(
+                experimental_custom_gradients=False
+            ),
         ),
         version,
     )

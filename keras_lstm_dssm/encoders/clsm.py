@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import gather_sum
 from keras_lstm_dssm.registry import register
 from keras_lstm_dssm.text import WordBatch
 
@@ -54,25 +55,26 @@ class CLSMEncoder(TextEncoder):
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Slides the window over the words."""
-        time = tf.shape(words.words)[1]
-        steps = tf.gather(self.embedding(words), words.words)
-        real = tf.sequence_mask(words.lengths, time)[:, :, tf.newaxis]
-        steps = tf.where(real, steps, 0.0)
-        half = self.window // 2
-        padded = tf.pad(steps, [[0, 0], [half, half], [0, 0]])
-        total = self.bias + tf.add_n(
-            [
-                padded[
-                    :,
-                    place : place + time,
-                    place * self.filters : (place + 1) * self.filters,
-                ]
-                for place in range(self.window)
-            ]
+        index, texts = words.flat()
+        # One row for each distinct word at each place in the window.
+        rows = tf.reshape(self.embedding(words), [-1, self.filters])
+        places = self._around(index) * self.window + tf.range(self.window)
+        inside = tf.equal(self._around(texts), texts[:, tf.newaxis])
+        total = gather_sum(
+            rows,
+            tf.boolean_mask(places, inside),
+            tf.cast(tf.where(inside)[:, 0], tf.int32),
         )
-        lowest = steps.dtype.min
-        best = tf.reduce_max(tf.where(real, tf.tanh(total), lowest), axis=1)
+        best = tf.math.segment_max(tf.tanh(total + self.bias), texts)
         return self.dense(best)
+
+    def _around(self, values: tf.Tensor) -> tf.Tensor:
+        """Values of the words around each word, `(words, window)`."""
+        half, size = self.window // 2, tf.size(values)
+        padded = tf.pad(values, [[half, half]], constant_values=-1)
+        return tf.stack(
+            [padded[place : place + size] for place in range(self.window)], 1
+        )
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import gather_sum
 from keras_lstm_dssm.registry import register
 from keras_lstm_dssm.text import WordBatch
 
@@ -47,11 +48,7 @@ class DSSMEncoder(TextEncoder):
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Sums over the words; W1 x is the sum of their W1 l(t)."""
-        steps = tf.gather(self.embedding(words), words.words)
-        real = tf.sequence_mask(
-            words.lengths, tf.shape(words.words)[1], steps.dtype
-        )
-        y = tf.einsum("utd,ut->ud", steps, real)
+        y = gather_sum(self.embedding(words), *words.flat())
         for layer in self.dense:
             y = layer(y)
         return y

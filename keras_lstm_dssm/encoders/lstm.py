@@ -5,7 +5,12 @@ from typing import Any
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
-from keras_lstm_dssm.layers import PeepholeLSTM, TrigramEmbedding, pack
+from keras_lstm_dssm.layers import (
+    PeepholeLSTM,
+    TrigramEmbedding,
+    gather_sum,
+    pack,
+)
 from keras_lstm_dssm.registry import register
 from keras_lstm_dssm.text import WordBatch
 
@@ -57,7 +62,7 @@ class LSTMEncoder(TextEncoder):
         training: bool,
     ) -> tf.Tensor:
         steps = pack(words.words, words.lengths)
-        values = tf.gather(embedding(words), steps.values)
+        values = gather_sum(lstm.project(embedding(words)), steps.values)
         return lstm(steps._replace(values=values), training=training)
 
     def _direction(self, suffix: str) -> tuple[Any, PeepholeLSTM]:

@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
-from keras_lstm_dssm.layers import Recurrent, RNNCell, pack
+from keras_lstm_dssm.layers import Recurrent, RNNCell, gather_sum, pack
 from keras_lstm_dssm.registry import register
 from keras_lstm_dssm.text import WordBatch
 
@@ -42,7 +42,8 @@ class RNNEncoder(TextEncoder):
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Reads the words from left to right."""
         steps = pack(words.words, words.lengths)
-        values = tf.gather(self.embedding(words), steps.values)
+        projected = self.rnn.project(self.embedding(words))
+        values = gather_sum(projected, steps.values)
         return self.rnn(steps._replace(values=values), training=training)
 
     def get_config(self) -> dict[str, Any]:

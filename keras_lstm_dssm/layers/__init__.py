@@ -1,6 +1,7 @@
 """Keras layers: hashing, trigram embedding, recurrences, cosine."""
 
 from keras_lstm_dssm.layers.cosine import cosine_matrix, cosine_pairs, unit
+from keras_lstm_dssm.layers.gather_sum import gather_sum
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
 from keras_lstm_dssm.layers.packed_sequence import PackedSequence, pack
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
@@ -19,6 +20,7 @@ __all__ = [
     "TrigramEmbedding",
     "cosine_matrix",
     "cosine_pairs",
+    "gather_sum",
     "pack",
     "unit",
 ]

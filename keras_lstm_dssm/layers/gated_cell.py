@@ -41,6 +41,8 @@ class GatedCell(keras.layers.Layer):
         self.units = units
         self.project_inputs = project_inputs
         self.state_names = states
+        # States whose past the gradients need; W_rec's needs that of y.
+        self.remembered = ["y"]
         self.state_size = [units] * len(states)
         self.output_size = units
         self._width = gates * units
@@ -97,7 +99,7 @@ class GatedCell(keras.layers.Layer):
 
         Args:
             now: The activations at t.
-            before: The states at t-1.
+            before: The `remembered` states at t-1.
             errors: Derivatives by the states at t.
             weights: From `recurrent_weights`.
 
@@ -114,8 +116,8 @@ class GatedCell(keras.layers.Layer):
 
         Args:
             dz: Derivatives by z at all steps, `(steps, gates * units)`.
-            now: Activations at all steps.
-            before: States before all steps.
+            now: The `remembered` states at all steps.
+            before: The same one step before.
         """
         return {"recurrent": tf.matmul(before["y"], dz, transpose_a=True)}
 

@@ -65,6 +65,8 @@ class PeepholeLSTMCell(GatedCell):
         self.activation_names = (*self.gates, "c", "y")
         self.peephole = peephole
         self.forget_gate = forget_gate
+        if peephole or forget_gate:
+            self.remembered = ["y", "c"]
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights; `input_shape` is `(batch, features)`."""

@@ -1,11 +1,13 @@
 """The recurrence over packed sentences, forward and, by hand, backward."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
 from keras_lstm_dssm.layers.gated_cell import GatedCell, Tensors
 from keras_lstm_dssm.layers.packed_sequence import PackedSequence
+
+Arrays = dict[str, tf.TensorArray]
 
 
 def read_forward(
@@ -13,11 +15,8 @@ def read_forward(
     weights: Tensors,
     steps: PackedSequence,
     names: Sequence[str],
-) -> Tensors:
+) -> Arrays:
     """Runs a cell from zero states over packed inputs.
-
-    At each time only the rows that still read take part: those behind them
-    have ended, and their states stay where they are.
 
     Args:
         cell: Gives `step`.
@@ -26,33 +25,79 @@ def read_forward(
         names: Activations wanted.
 
     Returns:
-        Each activation at all steps, packed, `(steps, units)`.
+        Each activation by time: element t has the `counts[t]` rows that
+        read then, so that `concat()` gives packed values.
+    """
+
+    def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
+        return {
+            name: array.write(t, now[name]) for name, array in arrays.items()
+        }
+
+    return _loop(cell, weights, steps, names, write)
+
+
+def read_last(
+    cell: GatedCell, weights: Tensors, steps: PackedSequence
+) -> tf.Tensor:
+    """Runs a cell as `read_forward` does, to y at the rows' last words.
+
+    Keeps nothing else, which is all that encoding needs.
+
+    Returns:
+        `(rows, units)`.
+    """
+    time = tf.size(steps.counts)
+    reading_next = tf.pad(steps.counts[1:], [[0, 1]])
+
+    def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
+        # The longest rows are the first ones, and the last to end.
+        ended = now["y"][reading_next[t] :]
+        return {"y": arrays["y"].write(time - 1 - t, ended)}
+
+    return _loop(cell, weights, steps, ["y"], write)["y"].concat()
+
+
+def _loop(
+    cell: GatedCell,
+    weights: Tensors,
+    steps: PackedSequence,
+    names: Sequence[str],
+    write: Callable[[tf.Tensor, Tensors, Arrays], Arrays],
+) -> Arrays:
+    """Steps through time.
+
+    At each time only the rows that still read take part: those behind them
+    have ended, and their states stay where they are.
     """
     time, starts = tf.size(steps.counts), steps.starts
     dtype = steps.values.dtype
 
     def body(
-        t: tf.Tensor, states: Tensors, arrays: list[tf.TensorArray]
-    ) -> tuple[tf.Tensor, Tensors, list[tf.TensorArray]]:
+        t: tf.Tensor, states: Tensors, arrays: Arrays
+    ) -> tuple[tf.Tensor, Tensors, Arrays]:
         rows = steps.counts[t]
         x = steps.values[starts[t] : starts[t] + rows]
         states = {name: state[:rows] for name, state in states.items()}
         now = cell.step(x, states, weights)
-        arrays = [
-            array.write(t, now[name])
-            for name, array in zip(names, arrays, strict=True)
-        ]
-        return t + 1, {name: now[name] for name in states}, arrays
+        states = {name: now[name] for name in states}
+        return t + 1, states, write(t, now, arrays)
 
     rows = tf.shape(steps.lengths)[0]
     states = {
         name: tf.zeros([rows, cell.units], dtype) for name in cell.state_names
     }
     wide = tf.TensorShape([None, cell.units])
-    arrays = [
-        tf.TensorArray(dtype, time, element_shape=wide, infer_shape=False)
-        for _ in names
-    ]
+    arrays = {
+        name: tf.TensorArray(
+            dtype,
+            time,
+            element_shape=wide,
+            infer_shape=False,
+            clear_after_read=False,
+        )
+        for name in names
+    }
     _, _, arrays = tf.while_loop(
         lambda t, *_: t < time,
         body,
@@ -60,19 +105,17 @@ def read_forward(
         shape_invariants=(
             tf.TensorShape([]),
             dict.fromkeys(states, wide),
-            [tf.TensorShape(None)] * len(names),
+            dict.fromkeys(names, tf.TensorShape(None)),
         ),
     )
-    return {
-        name: array.concat() for name, array in zip(names, arrays, strict=True)
-    }
+    return arrays
 
 
 def read_backward(
     cell: GatedCell,
     weights: Tensors,
     steps: PackedSequence,
-    now: Tensors,
+    now: Arrays,
     error: tf.Tensor,
     truncate: int | None,
 ) -> tuple[tf.Tensor, Tensors]:
@@ -93,7 +136,8 @@ def read_backward(
     Returns:
         Derivatives by the values of `steps`, and by the weights.
     """
-    before = {name: _shift(now[name], steps) for name in cell.state_names}
+    states = {name: now[name].concat() for name in cell.remembered}
+    before = {name: _shift(value, steps) for name, value in states.items()}
     time, starts = tf.size(steps.counts), steps.starts
     wide = tf.TensorShape([None, cell.units])
 
@@ -101,9 +145,6 @@ def read_backward(
         t: tf.Tensor, errors: Tensors, array: tf.TensorArray
     ) -> tuple[tf.Tensor, Tensors, tf.TensorArray]:
         first, rows = starts[t], steps.counts[t]
-
-        def at(values: Tensors) -> Tensors:
-            return {n: v[first : first + rows] for n, v in values.items()}
 
         # Rows whose last word this is join those that read on.
         reading = tf.shape(errors["y"])[0]
@@ -114,7 +155,12 @@ def read_backward(
             )
             for name, value in errors.items()
         }
-        dz, errors = cell.backpropagate(at(now), at(before), errors, weights)
+        dz, errors = cell.backpropagate(
+            {name: array.read(t) for name, array in now.items()},
+            {n: value[first : first + rows] for n, value in before.items()},
+            errors,
+            weights,
+        )
         errors["y"] = tf.matmul(dz, weights["recurrent"], transpose_b=True)
         if truncate is not None:
             # States that enter T steps before the last word are constants.
@@ -143,7 +189,7 @@ def read_backward(
         ),
     )
     dz = array.concat()
-    return dz, cell.weight_gradients(dz, now, before)
+    return dz, cell.weight_gradients(dz, states, before)
 
 
 def last_steps(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:

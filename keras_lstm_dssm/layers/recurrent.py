@@ -11,6 +11,7 @@ from keras_lstm_dssm.layers.recurrence import (
     last_steps,
     read_backward,
     read_forward,
+    read_last,
 )
 from keras_lstm_dssm.registry import register
 
@@ -30,7 +31,7 @@ class Recurrent(keras.layers.Layer):
 
     Call arguments:
         inputs: `(batch, time, features)`, time at least 1; or a
-            `PackedSequence` of such.
+            `PackedSequence` of `project`ed ones.
         lengths: int `(batch,)`, words of each row, at least 1; `None` for
             all `time`.
         training: Whether a gradient will be wanted. Without, it is still
@@ -70,9 +71,17 @@ class Recurrent(keras.layers.Layer):
         """Reads to the end of each row."""
         if isinstance(inputs, PackedSequence):
             return self._read(inputs, training)
-        steps, order = _packed(inputs, lengths)
+        steps, order = _packed(self.project(inputs), lengths)
         back = tf.math.invert_permutation(order)
         return tf.gather(self._read(steps, training), back)
+
+    def project(self, inputs: tf.Tensor) -> tf.Tensor:
+        """The cell's `W x(t) + b`, `(..., gates * units)`.
+
+        For inputs that stand in many places it is made once, before they
+        are packed.
+        """
+        return self.cell.project(inputs)
 
     def activations(
         self, inputs: tf.Tensor, lengths: tf.Tensor | None = None
@@ -88,8 +97,7 @@ class Recurrent(keras.layers.Layer):
             an RNN y; each `(batch, time, units)`, zero past the last word,
             as in Figs. 4 and 5 of the paper.
         """
-        steps, order = _packed(inputs, lengths)
-        steps = steps._replace(values=self.cell.project(steps.values))
+        steps, order = _packed(self.project(inputs), lengths)
         back = tf.math.invert_permutation(order)
         found = read_forward(
             self.cell,
@@ -98,17 +106,14 @@ class Recurrent(keras.layers.Layer):
             self.cell.activation_names,
         )
         return {
-            name: tf.gather(unpack(steps._replace(values=values)), back)
-            for name, values in found.items()
+            name: tf.gather(unpack(steps._replace(values=array.concat())), back)
+            for name, array in found.items()
         }
 
     def _read(self, steps: PackedSequence, training: bool) -> tf.Tensor:
-        steps = steps._replace(values=self.cell.project(steps.values))
         weights = self.cell.recurrent_weights()
         if not training and self.truncate is None:
-            return last_steps(
-                read_forward(self.cell, weights, steps, ["y"])["y"], steps
-            )
+            return read_last(self.cell, weights, steps)
         names = list(weights)
 
         @tf.custom_gradient
@@ -126,7 +131,7 @@ class Recurrent(keras.layers.Layer):
                 )
                 return [dz, *(found[name] for name in names)]
 
-            return last_steps(now["y"], packed), gradient
+            return last_steps(now["y"].concat(), packed), gradient
 
         return read(steps.values, *weights.values())
 

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_lstm_dssm.layers.gather_sum import gather_sum
 from keras_lstm_dssm.registry import register
 from keras_lstm_dssm.text import WordBatch
 
@@ -52,9 +53,7 @@ class TrigramEmbedding(keras.layers.Layer):
         """Sums the table's rows by word."""
         # From the variable itself: a gather of its value would copy it.
         rows = tf.gather(self.table.value, words.trigrams)
-        return tf.sparse.segment_sum(
-            rows, words.trigram_index, words.word_index
-        )
+        return gather_sum(rows, words.trigram_index, words.word_index)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

@@ -35,6 +35,17 @@ class WordBatch(NamedTuple):
     lengths: tf.Tensor
     text_index: tf.Tensor
 
+    def flat(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """The words of one text after the other, and whose they are.
+
+        Returns:
+            `(words, texts)`, both int32 `[w]`: the word's place, and the
+            ascending place of its text.
+        """
+        real = tf.sequence_mask(self.lengths, tf.shape(self.words)[1])
+        texts = tf.repeat(tf.range(tf.size(self.lengths)), self.lengths)
+        return tf.boolean_mask(self.words, real), texts
+
 
 def distinct_words(
     texts: tf.Tensor, oov_buckets: int = 0, max_words: int | None = None

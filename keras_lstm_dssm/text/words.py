@@ -41,6 +41,6 @@ def split_words(texts: tf.Tensor, max_words: int | None = None) -> tf.Tensor:
         words = words[:, :max_words]
     blank = tf.cast(tf.equal(words.row_lengths(), 0), tf.int64)
     filler = tf.RaggedTensor.from_row_lengths(
-        tf.fill([tf.reduce_sum(blank)], EMPTY_TEXT), blank
+        tf.fill([tf.reduce_sum(blank)], EMPTY_TEXT), blank, validate=False
     )
     return tf.concat([words, filler], axis=1)

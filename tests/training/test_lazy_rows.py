@@ -80,6 +80,9 @@ def test_settling_is_needed_and_enough(float64: None) -> None:
 class PlainLSTM(keras.layers.RNN):
     """The plain road: the cell in Keras's own loop, its own gradients."""
 
+    def project(self, inputs):
+        return inputs  # the cell does
+
     def call(self, steps, lengths=None, training=False):
         mask = tf.sequence_mask(steps.lengths, tf.size(steps.counts))
         return super().call(unpack(steps), mask=mask)
