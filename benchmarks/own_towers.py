@@ -11,9 +11,9 @@ from keras_lstm_dssm.benchmarks.measure import fit_seconds
 PRESET = "lstm_96"
 
 
-def new_model() -> dssm.TwoTower:
-    """A compiled model: 96 cells, in-batch negatives, Nesterov."""
-    model = dssm.TwoTower.from_preset(PRESET, negatives="in_batch")
+def new_model(cells: int = 96) -> dssm.TwoTower:
+    """A compiled model of the paper's cells, in-batch negatives, Nesterov."""
+    model = dssm.TwoTower.from_preset(PRESET, negatives="in_batch", cells=cells)
     model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax(10.0))
     return model
 

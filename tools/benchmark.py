@@ -7,6 +7,7 @@ Suites, several separated by commas, or `all`:
   train   pairs/s, from strings to updated weights
   encode  titles/s, from strings to vectors
   serve   milliseconds for one query, in process and over gRPC
+  profile where a step's time goes; its growth with cells, words and batch
   scale   cost of a pair, memory and waiting time, on synthetic logs
 The same towers in stock Keras and, where it is installed, in PyTorch take
 turns with ours (train, encode). Figures are medians. Nothing else should run
@@ -24,6 +25,7 @@ from absl import flags
 
 from keras_lstm_dssm.benchmarks.encode_suite import measure_encoding
 from keras_lstm_dssm.benchmarks.machine import describe_machine
+from keras_lstm_dssm.benchmarks.profile_suite import measure_profile
 from keras_lstm_dssm.benchmarks.scale_suite import measure_scale
 from keras_lstm_dssm.benchmarks.serve_suite import measure_serving
 from keras_lstm_dssm.benchmarks.train_suite import measure_training
@@ -31,7 +33,7 @@ from keras_lstm_dssm.data import ClickLog, open_log
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools.program import new_flags, program
 
-SUITES = ("train", "encode", "serve", "scale")
+SUITES = ("train", "encode", "serve", "profile", "scale")
 
 FLAGS = new_flags()
 flags.DEFINE_list("suite", ["train"], "Suites, or `all`.", flag_values=FLAGS)
@@ -86,6 +88,9 @@ def main(_: list[str]) -> dict[str, Any]:
                 FLAGS.rounds,
             ),
             "serve": lambda: measure_serving(_queries(log), FLAGS.rounds),
+            "profile": lambda: measure_profile(
+                log, FLAGS.batch_size, FLAGS.steps, FLAGS.rounds
+            ),
             "scale": lambda: measure_scale(
                 sizes, FLAGS.batch_size, FLAGS.steps, FLAGS.rounds
             ),

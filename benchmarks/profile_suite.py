@@ -1,0 +1,147 @@
+"""Profile: where a training step's time goes, and how it grows."""
+
+import collections
+import itertools
+import tempfile
+from collections.abc import Iterable
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from keras_lstm_dssm.benchmarks.batches import whole_batches
+from keras_lstm_dssm.benchmarks.measure import (
+    WARM_STEPS,
+    fit_seconds,
+    interleaved,
+)
+from keras_lstm_dssm.benchmarks.own_towers import new_model
+from keras_lstm_dssm.data import ClickLog
+
+CELLS = (48, 96, 192, 384)
+WORDS = (3, 6, 12, 24)
+BATCHES = (0.25, 0.5, 1, 2, 4)
+
+# What an operation's time is spent on, by the end of its type's name.
+_KINDS = {
+    "matrix products": ("MatMul",),
+    "rows of tables and words": (
+        "Gather", "GatherV2", "ScatterUpdate", "SegmentSum",
+        "WithNumSegments", "TopKV2", "Pow",
+    ),
+    "gates": (
+        "Sigmoid", "Tanh", "SigmoidGrad", "TanhGrad", "Mul", "AddV2", "Sub",
+    ),
+    "copies": (
+        "ConcatV2", "Split", "Slice", "TensorListConcatV2", "Transpose",
+        "Pack", "Tile",
+    ),
+    "loss and accuracy": (
+        "SoftmaxCrossEntropyWithLogits", "SelectV2", "Max", "OneHot", "Relu",
+        "Exp", "Less", "Greater", "Equal", "L2Loss",
+    ),
+    "words to trigrams": (
+        "UnicodeTranscode", "UnicodeDecode", "Unique", "CaseFoldUTF8",
+        "NormalizeUTF8", "WhitespaceTokenizeWithOffsetsV2",
+        "StaticRegexReplace", "StringSplitV2", "RegexReplace", "StringStrip",
+    ),
+}  # fmt: skip
+
+
+def measure_profile(
+    log: ClickLog, batch_size: int, steps: int, rounds: int
+) -> dict[str, Any]:
+    """Times training steps of several sizes, and the parts of one.
+
+    Args:
+        log: The clicks.
+        batch_size: Pairs a step.
+        steps: Steps of one measurement.
+        rounds: Measurements, of which the median counts.
+
+    Returns:
+        `parts`, milliseconds a step that operations of a kind took, summed
+        over threads; and milliseconds a step by `cells`, by `words` a title
+        and by `batch_size`.
+    """
+    batches = whole_batches(log, batch_size, steps)
+    sizes = [int(share * batch_size) for share in BATCHES]
+    growth = {
+        "cells": {n: (n, batches) for n in CELLS},
+        "words": {
+            n: (96, _titles_of(n, log, batch_size, steps)) for n in WORDS
+        },
+        "batch_size": {
+            n: (96, whole_batches(log, n, steps))
+            for n in sizes
+            if n <= log.count()
+        },
+    }
+    times = interleaved(
+        {
+            f"{axis} {value}": partial(
+                fit_seconds, new_model(cells), data, steps
+            )
+            for axis, points in growth.items()
+            for value, (cells, data) in points.items()
+        },
+        rounds,
+    )
+    return {
+        "parts": _parts(batches, steps),
+        **{
+            axis: {
+                str(value): 1000 * times[f"{axis} {value}"] for value in points
+            }
+            for axis, points in growth.items()
+        },
+    }
+
+
+def _titles_of(
+    words: int, log: ClickLog, batch_size: int, steps: int
+) -> tf.data.Dataset:
+    """Batches whose titles have n words each, in the log's own words."""
+    count = batch_size * (steps + WARM_STEPS)
+    pairs = list(islice(itertools.cycle(log), count))
+    stream = itertools.cycle(
+        [word for pair in pairs for word in pair.document.split()]
+    )
+    titles = [" ".join(islice(stream, words)) for _ in pairs]
+    columns = [pair.query for pair in pairs], titles
+    return tf.data.Dataset.from_tensor_slices(columns).batch(batch_size)
+
+
+def _parts(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
+    """Milliseconds of each kind of operation in a step, by the profiler."""
+    model = new_model()
+    fit_seconds(model, batches, 1)
+    taken: collections.Counter[str] = collections.Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        with tf.profiler.experimental.Profile(folder):
+            model.fit(batches, steps_per_epoch=steps, shuffle=False, verbose=0)
+        for operation, milliseconds in _operations(folder):
+            kind = next(
+                (k for k, ends in _KINDS.items() if operation.endswith(ends)),
+                "other",
+            )
+            taken[kind] += milliseconds / steps
+    return dict(taken.most_common())
+
+
+def _operations(folder: str) -> Iterable[tuple[str, float]]:
+    """Type and milliseconds of each operation that the profiler saw."""
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    space = xplane_pb2.XSpace()
+    (file,) = Path(folder).rglob("*.xplane.pb")
+    space.ParseFromString(file.read_bytes())
+    for plane in space.planes:
+        for line in plane.lines:
+            for event in line.events:
+                name = plane.event_metadata[event.metadata_id].name
+                # What is not an operation has no type behind its name.
+                if "::" not in name and ":" in name and " " not in name:
+                    yield name.rsplit(":", 1)[1], event.duration_ps / 1e9
