@@ -21,7 +21,15 @@ PROGRAMS = (
     "serve",
     "query",
     "benchmark",
+    "table_iv",
 )
+
+BASELINES = [
+    "gensim>=4.4",
+    "matplotlib>=3.10",
+    "scipy>=1.13",
+    "snowballstemmer>=3",
+]
 
 setup(
     name="keras-lstm-dssm",
@@ -56,7 +64,17 @@ setup(
     extras_require={
         # The PyTorch peer of `lstm-dssm-benchmark`; it runs without, too.
         "benchmark": ["torch>=2.13"],
-        "dev": ["hypothesis", "mypy", "pytest>=9", "ruff", "types-protobuf"],
+        # What `lstm-dssm-table_iv` compares with, and its pictures.
+        "baselines": BASELINES,
+        "dev": [
+            *BASELINES,
+            "hypothesis",
+            "mypy",
+            "pytest>=9",
+            "ruff",
+            "scikit-learn>=1.7",
+            "types-protobuf",
+        ],
     },
     entry_points={
         "console_scripts": [

@@ -118,7 +118,7 @@ def _parts(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
     """Milliseconds of each kind of operation in a step, by the profiler."""
     model = new_model()
     fit_seconds(model, batches, 1)
-    taken: collections.Counter[str] = collections.Counter()
+    taken: dict[str, float] = collections.defaultdict(float)
     with tempfile.TemporaryDirectory() as folder:
         with tf.profiler.experimental.Profile(folder):
             model.fit(batches, steps_per_epoch=steps, shuffle=False, verbose=0)
@@ -128,7 +128,7 @@ def _parts(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
                 "other",
             )
             taken[kind] += milliseconds / steps
-    return dict(taken.most_common())
+    return dict(sorted(taken.items(), key=lambda item: -item[1]))
 
 
 def _operations(folder: str) -> Iterable[tuple[str, float]]:

@@ -16,15 +16,14 @@ from typing import Any
 
 from absl import flags
 
+from keras_lstm_dssm.baselines import TOKENIZERS, BM25System
 from keras_lstm_dssm.data import Collection, open_collection
 from keras_lstm_dssm.evaluation import (
-    BM25System,
     DenseSystem,
     Task,
     evaluate_systems,
     format_table,
 )
-from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS
 from keras_lstm_dssm.evaluation.compare import MODES
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.tools.program import new_flags, program
@@ -58,7 +57,8 @@ flags.DEFINE_string(
 )  # fmt: skip
 flags.DEFINE_enum(
     "bm25_words", "words", list(TOKENIZERS),
-    "What BM25 matches: the model's words, or runs of letters and digits.",
+    "What BM25 matches: the model's words, runs of letters and digits, or the"
+    " stems of English ones.",
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(

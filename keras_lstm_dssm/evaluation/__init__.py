@@ -1,6 +1,5 @@
 """Runs, measures and the systems to compare: rerank or whole corpus."""
 
-from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.compare import (
     Task,
     evaluate_systems,
@@ -20,7 +19,6 @@ from keras_lstm_dssm.evaluation.trec import read_run, write_qrels, write_run
 
 __all__ = [
     "MEASURES",
-    "BM25System",
     "DenseSystem",
     "Qrels",
     "Ranker",

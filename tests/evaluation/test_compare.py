@@ -4,11 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from keras_lstm_dssm.baselines import BM25System
 from keras_lstm_dssm.data import Collection, write_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
     MEASURES,
-    BM25System,
     DenseSystem,
     Task,
     evaluate,

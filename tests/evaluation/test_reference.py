@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from keras_lstm_dssm.baselines import BM25System
 from keras_lstm_dssm.data import Collection
-from keras_lstm_dssm.evaluation import BM25System, Run, Task
+from keras_lstm_dssm.evaluation import Run, Task
 
 CUTOFFS = (1, 3, 10)
 

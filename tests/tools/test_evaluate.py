@@ -82,7 +82,7 @@ def test_words_of_bm25(run, tmp_path) -> None:
     [
         ("--split=tset", "tset.tsv: no such split, expected one of test"),
         ("--mode=rank", "--mode=rank: value should be one of <rerank|retr"),
-        ("--bm25_words=stems", "should be one of <words|alphanumeric>"),
+        ("--bm25_words=stems", "should be one of <words|alphanumeric|stemmed>"),
         ("--min_relevant=3", "split 'test' has no query to rerank"),
         ("--batch_size=0", "--batch_size=0"),
         ("--run_file=/nowhere/out.trec", "No such file or directory"),

@@ -1,10 +1,8 @@
 import math
-import unicodedata
 
 import pytest
 
-from keras_lstm_dssm.evaluation import BM25System
-from keras_lstm_dssm.evaluation.bm25 import alphanumeric, words
+from keras_lstm_dssm.baselines import BM25System, alphanumeric, words
 
 DOCUMENTS = {
     "a": "Red angle-bracket",
@@ -66,35 +64,15 @@ def test_corpus_without_words() -> None:
     assert set(run["q"]) == {"a", "b"}
 
 
-def test_tokenizers() -> None:
-    text = (
-        "  Cr\u00e8me-Br\u00fbl\u00e9e, \ufb01ve_2x4 STRASSE\u00df\u3000\u65b0 "
-    )
-    assert words(text) == [
-        "cr\u00e8me-br\u00fbl\u00e9e,",
-        "five_2x4",
-        "strassess",
-        "\u65b0",
-    ]
-    assert alphanumeric(text) == [
-        "cr\u00e8me",
-        "br\u00fbl\u00e9e",
-        "five",
-        "2x4",
-        "strassess",
-        "\u65b0",
-    ]
-    assert unicodedata.is_normalized("NFKC", " ".join(words(text)))
-
-
-def test_words_are_those_of_the_model() -> None:
-    tf = pytest.importorskip("tensorflow")
-    from keras_lstm_dssm.text import split_words
-
-    texts = [
-        "  Angle Bracket,\t12-Gauge \n",
-        "\uff21\uff22\uff23 \ufb01ve STRASSE\u00df \u0130stanbul",
-        "\u65b0 \u3000\u5e74 \u0645\u0631\u062d\u0628\u0627 \U0001f600",
-    ]
-    seen = split_words(tf.constant(texts)).to_list()
-    assert [[w.encode() for w in words(text)] for text in texts] == seen
+def test_another_corpus_is_another_index() -> None:
+    documents = dict(DOCUMENTS)
+    first = BM25System().retrieve(QUERIES, documents, 10)
+    assert list(first["q1"]) == ["b"]
+    documents["c"] = "bracket"
+    assert set(BM25System().retrieve(QUERIES, documents, 10)["q1"]) == {
+        "b",
+        "c",
+    }
+    assert BM25System().retrieve(QUERIES, DOCUMENTS, 10) == first
+    assert BM25System(k1=2).retrieve(QUERIES, DOCUMENTS, 10) != first
+    assert BM25System(b=0).retrieve(QUERIES, DOCUMENTS, 10) != first

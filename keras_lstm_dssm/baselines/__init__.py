@@ -1,0 +1,28 @@
+"""Systems that stand beside the encoders; all are `evaluation.System`s.
+
+`baselines.skip_thought` is imported by itself, as it needs TensorFlow.
+"""
+
+from keras_lstm_dssm.baselines.bm25 import BM25System
+from keras_lstm_dssm.baselines.doc2vec import Doc2VecSystem
+from keras_lstm_dssm.baselines.plsa import PLSASystem
+from keras_lstm_dssm.baselines.tokenizers import (
+    TOKENIZERS,
+    Tokenizer,
+    alphanumeric,
+    stemmed,
+    words,
+)
+from keras_lstm_dssm.baselines.unigram_lm import UnigramLMSystem
+
+__all__ = [
+    "TOKENIZERS",
+    "BM25System",
+    "Doc2VecSystem",
+    "PLSASystem",
+    "Tokenizer",
+    "UnigramLMSystem",
+    "alphanumeric",
+    "stemmed",
+    "words",
+]

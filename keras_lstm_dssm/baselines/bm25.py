@@ -1,0 +1,75 @@
+"""BM25System: the term-matching baseline, through bm25s."""
+
+import functools
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm.baselines.corpus import cached_corpus
+from keras_lstm_dssm.baselines.scoring import Scores, ScoringSystem
+from keras_lstm_dssm.baselines.tokenizers import Tokenizer, words
+
+
+class BM25System(ScoringSystem):
+    """Ranks by BM25 with Lucene's IDF, log(1 + (N - df + 0.5)/(df + 0.5)).
+
+    The IDF is that of the whole corpus in both modes. Retrieval returns only
+    documents that share a word with the query. Many systems on one corpus
+    (k1 and b chosen on held-out queries) split its titles once.
+
+    Args:
+        k1: Saturation of the term frequency.
+        b: Weight of the title's length, from 0 to 1.
+        tokenizer: String -> words; one of `TOKENIZERS`, or your own.
+
+    Reference: Kamphuis et al. 2020, "Which BM25 do you mean?", for the
+        variants; Lù 2024, "BM25S", for the library.
+
+    Example:
+    >>> BM25System().retrieve({"q": "cat"}, {"a": "a cat", "b": "dog"}, 10)
+    {'q': {'a': 0.27725887298583984}}
+    """
+
+    def __init__(
+        self,
+        k1: float = 1.2,
+        b: float = 0.75,
+        tokenizer: Tokenizer = words,
+    ) -> None:
+        self.k1 = k1
+        self.b = b
+        self.tokenizer = tokenizer
+
+    def scores(
+        self, queries: Sequence[str], titles: tuple[str, ...]
+    ) -> Iterator[Scores]:
+        """Scores all titles; see `ScoringSystem.scores`."""
+        index = _index(titles, self.tokenizer, self.k1, self.b)
+        for query in queries:
+            ids = index.get_tokens_ids(self.tokenizer(query))
+            if ids:
+                scores = index.get_scores_from_ids(ids)
+            else:
+                scores = np.zeros(len(titles), np.float32)
+            yield scores, np.flatnonzero(scores)
+
+
+@functools.lru_cache(1)  # for rerank and retrieve, one after the other
+def _index(
+    titles: tuple[str, ...], tokenizer: Tokenizer, k1: float, b: float
+) -> Any:
+    import bm25s
+
+    # It sets its own level to DEBUG when it is imported.
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
+    corpus = cached_corpus(titles, tokenizer)
+    index = bm25s.BM25(k1=k1, b=b, method="lucene")
+    with np.errstate(invalid="ignore"):  # 0/0 without any words
+        index.index(
+            (corpus.ids, corpus.vocabulary),
+            create_empty_token=False,
+            show_progress=False,
+        )
+    return index

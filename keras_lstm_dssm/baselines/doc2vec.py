@@ -1,0 +1,179 @@
+"""Doc2VecSystem: paragraph vectors, through gensim."""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm.baselines.corpus import not_fitted, training_corpus
+from keras_lstm_dssm.baselines.tokenizers import Tokenizer, alphanumeric
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.dense import DenseSystem
+from keras_lstm_dssm.evaluation.ranking import Run
+from keras_lstm_dssm.optional import import_optional
+
+
+class Doc2VecSystem:
+    """Ranks by the cosine of paragraph vectors (PV-DM), inferred alike.
+
+    The defaults are the settings of Palangi et al. 2016, who trained on all
+    queries and titles, the test set's too; `fit` takes any texts. A text's
+    vector depends on the text, the seed and the training alone: not on the
+    texts before it, nor on the process. A text without a known word has the
+    vector 0, and cosine 0 with all others.
+
+    Vectors are kept, so that the titles of a corpus are inferred once. Needs
+    the extra `[baselines]`.
+
+    Args:
+        vector_size: Width of the vectors.
+        window: Words on each side that predict a word.
+        sample: Rate from which frequent words are skipped at random.
+        negative: Noise words for each word.
+        epochs: Passes over the titles in training, and over a text when its
+            vector is inferred.
+        min_count: Occurrences from which a word is kept.
+        tokenizer: String -> words; one of `TOKENIZERS`, or your own.
+        seed: Of all random numbers.
+
+    Attributes:
+        model_: The `gensim.models.Doc2Vec`; after `fit`.
+        parameters: Numbers in the vectors of words, of the output layer and
+            of the training titles.
+
+    Reference: Le and Mikolov 2014, "Distributed Representations of Sentences
+        and Documents".
+
+    Example:
+    >>> system = Doc2VecSystem().fit(["red hat", "blue hat", "garden hose"])
+    >>> run = system.rerank({"q": "hat"}, {"q": ["a"]}, {"a": "red hat"})
+    """
+
+    def __init__(
+        self,
+        vector_size: int = 100,
+        window: int = 5,
+        sample: float = 1e-4,
+        negative: int = 5,
+        epochs: int = 30,
+        min_count: int = 1,
+        tokenizer: Tokenizer = alphanumeric,
+        seed: int = 0,
+    ) -> None:
+        self.vector_size = vector_size
+        self.window = window
+        self.sample = sample
+        self.negative = negative
+        self.epochs = epochs
+        self.min_count = min_count
+        self.tokenizer = tokenizer
+        self.seed = seed
+        self.parameters = 0
+        self._system = DenseSystem(self.encode, self.encode)
+
+    def fit(self, titles: Sequence[str]) -> "Doc2VecSystem":
+        """Trains the vectors of words, in one thread: two runs are equal.
+
+        Raises:
+            InputError: Not a sequence of strings, or without a single word;
+                or gensim is not installed.
+        """
+        corpus = training_corpus(titles, self.tokenizer)
+        words = list(corpus.vocabulary)
+        gensim = import_optional("gensim.models.doc2vec", "baselines")
+        tagged = [
+            gensim.TaggedDocument([words[i] for i in ids], [number])
+            for number, ids in enumerate(corpus.ids)
+        ]
+        model = gensim.Doc2Vec(
+            vector_size=self.vector_size,
+            window=self.window,
+            sample=self.sample,
+            negative=self.negative,
+            epochs=self.epochs,
+            min_count=self.min_count,
+            seed=self.seed,
+            workers=1,
+        )
+        model.build_vocab(tagged)
+        if not len(model.wv):
+            raise InputError(
+                f"no word occurs min_count={self.min_count} times in"
+                f" {len(titles)} titles; lower it"
+            )
+        model.train(tagged, total_examples=len(tagged), epochs=self.epochs)
+        self.model_: Any = model
+        self.parameters = sum(
+            array.size
+            for array in (model.wv.vectors, model.dv.vectors, model.syn1neg)
+        )
+        self._vectors: dict[str, np.ndarray] = {}
+        return self
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Infers vectors.
+
+        Args:
+            texts: n strings.
+
+        Returns:
+            float32 `[n, vector_size]`.
+
+        Raises:
+            InputError: `fit` was not called.
+        """
+        if not self.parameters:
+            raise not_fitted("Doc2VecSystem")
+        for text in texts:
+            if text not in self._vectors:
+                self._vectors[text] = self._infer(text)
+        return np.array([self._vectors[text] for text in texts])
+
+    def rerank(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> Run:
+        """Orders candidates; see `System.rerank`."""
+        return self._system.rerank(queries, candidates, documents)
+
+    def retrieve(
+        self,
+        queries: Mapping[str, str],
+        documents: Mapping[str, str],
+        depth: int,
+    ) -> Run:
+        """Searches the whole corpus; see `System.retrieve`."""
+        return self._system.retrieve(queries, documents, depth)
+
+    def _infer(self, text: str) -> np.ndarray:
+        # `model.infer_vector`, but for its two sources of chance: it goes on
+        # with the model's random numbers, and it starts from a vector drawn
+        # by Python's hash of the text, which is another in each process.
+        gensim = import_optional("gensim.models.doc2vec", "baselines")
+        model = self.model_
+        size = self.vector_size
+        known = [w for w in self.tokenizer(text) if w in model.wv]
+        if not known:
+            return np.zeros(size, np.float32)
+        model.random.seed(self.seed)
+        vector = gensim.pseudorandom_weak_vector(size, " ".join(known), _hash)
+        vector = vector.reshape(1, size)
+        for alpha in np.linspace(model.alpha, model.min_alpha, self.epochs):
+            gensim.train_document_dm(
+                model,
+                known,
+                [0],
+                alpha,
+                learn_words=False,
+                learn_hidden=False,
+                doctag_vectors=vector,
+                doctags_lockf=np.ones(1, np.float32),
+            )
+        return vector[0]
+
+
+def _hash(text: str) -> int:
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,261 @@
+"""SkipThoughtSystem: sentence vectors that foretell the neighbours."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.baselines.skip_thought.model import (
+    SkipThought,
+    sentence_encoder,
+)
+from keras_lstm_dssm.baselines.skip_thought.triples import (
+    mark,
+    triples,
+    word_ids,
+)
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.dense import DenseSystem
+from keras_lstm_dssm.files import read_json, replacing, write_json
+from keras_lstm_dssm.text import encode_in_batches
+
+MODES = {"uni": ("uni",), "bi": ("bi",), "combined": ("uni", "bi")}
+
+NOTE = (
+    "Skip-Thought is trained here, on the paragraphs named. The weights that"
+    " Kiros et al. 2015 published, and the word vectors by which they widen"
+    " the vocabulary, cannot be had offline."
+)
+
+_ENCODER, _SETTINGS = "encoder.keras", "settings.json"
+_ENCODE_BATCH = 512
+_ARGUMENTS = (
+    "mode", "units", "embedding", "vocabulary", "epochs", "batch_size",
+    "learning_rate", "sampled", "seed",
+)  # fmt: skip
+
+
+class SkipThoughtSystem(DenseSystem):
+    """Ranks by the cosine of Skip-Thought vectors of query and title.
+
+    An encoder is trained so that two decoders can tell the sentences before
+    and after a sentence from its vector (`SkipThought`). It sees paragraphs
+    and no clicks. Words are runs of letters and digits, case folded, the
+    first 30 of a text; a word that is not among the most frequent of the
+    paragraphs is the unknown word, as there are no published vectors to
+    widen the vocabulary with. The paper has 2,400 units, 20,000 words and
+    74 million sentences.
+
+    Args:
+        mode: "uni", a GRU that reads left to right; "bi", two of half the
+            width in both directions; "combined", a uni and a bi encoder
+            trained one after the other, their vectors put together.
+        units: Width of a uni or bi vector; "combined" has twice as many.
+        embedding: Width of the word vectors.
+        vocabulary: Word ids at most, those of padding, of the unknown word
+            and of the end of a sentence counted.
+        epochs: Times that the paragraphs are read.
+        batch_size: Sentences in a training batch.
+        learning_rate: Adam's.
+        sampled: See `SkipThought`; the paper has 0, the whole softmax.
+        seed: Of the weights, the order of the sentences and the samples.
+
+    Attributes:
+        history: Encoder -> -log P a word, by epoch; sampled words make it
+            less than the whole vocabulary would.
+
+    Reference: Kiros et al. 2015, "Skip-Thought Vectors".
+
+    Example:
+    >>> system = SkipThoughtSystem("uni").fit(read_paragraphs("novel.txt"))
+    >>> system.encode(["a red hat", ""]).shape
+    (2, 256)
+    """
+
+    def __init__(
+        self,
+        mode: str = "combined",
+        units: int = 256,
+        embedding: int = 128,
+        vocabulary: int = 8000,
+        epochs: int = 3,
+        batch_size: int = 128,
+        learning_rate: float = 1e-3,
+        sampled: int = 500,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(self.encode, self.encode)
+        if mode not in MODES:
+            raise InputError(
+                f"unknown mode {mode!r}: choose one of {', '.join(MODES)}"
+            )
+        if units < 2 or units % 2:
+            raise InputError(
+                f"found {units} units, expected an even number: one half for"
+                " each direction"
+            )
+        self.mode = mode
+        self.units = units
+        self.embedding = embedding
+        self.vocabulary = vocabulary
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.sampled = sampled
+        self.seed = seed
+        self.history: dict[str, list[float]] = {}
+        self._learnt: (
+            tuple[keras.Model, Callable[[tf.Tensor], tf.Tensor]] | None
+        ) = None
+
+    def fit(
+        self, paragraphs: Sequence[Sequence[str]], progress: bool = False
+    ) -> "SkipThoughtSystem":
+        """Trains on contiguous sentences.
+
+        Keras's global seed is set, so that two runs are equal.
+
+        Args:
+            paragraphs: The sentences of each paragraph, in their order; see
+                `data.api_paragraphs`.
+            progress: Whether to show Keras's progress bar.
+
+        Returns:
+            This object.
+
+        Raises:
+            InputError: Not lists of strings, or no two sentences in a row.
+        """
+        _check(paragraphs)
+        marked = [[mark(s) for s in paragraph] for paragraph in paragraphs]
+        lookup = word_ids(
+            (sentence for paragraph in marked for sentence in paragraph),
+            self.vocabulary,
+        )
+        text = keras.Input((), dtype="string", name="text")
+        ids = lookup(text)
+        vectors = [
+            self._train(name, marked, lookup, progress)(ids)
+            for name in MODES[self.mode]
+        ]
+        vector = vectors[0]
+        if len(vectors) > 1:
+            vector = keras.layers.Concatenate()(vectors)
+        self._use(keras.Model(text, vector))
+        return self
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Encodes texts; an empty one has a defined vector too.
+
+        Returns:
+            float32 `[texts, units]`, twice as wide if "combined".
+
+        Raises:
+            InputError: Nothing was trained or loaded.
+        """
+        encoder, graph = self._trained()
+        if not len(texts):  # no steps for the recurrence to run
+            return np.zeros((0, encoder.output_shape[-1]), np.float32)
+        lines = [mark(text) for text in texts]
+        return encode_in_batches(graph, lines, _ENCODE_BATCH, progress=False)
+
+    @property
+    def parameters(self) -> int:
+        """Numbers in the encoder; the decoders are thrown away."""
+        return self._trained()[0].count_params()
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the encoder with its words, arguments and history.
+
+        Args:
+            folder: Made where it is not there; `settings.json` is written
+                last.
+        """
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        with replacing(path / _ENCODER) as partial:
+            self._trained()[0].save(partial)
+        settings = {name: getattr(self, name) for name in _ARGUMENTS}
+        write_json(
+            path / _SETTINGS, {"arguments": settings, "history": self.history}
+        )
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> "SkipThoughtSystem":
+        """Reads what `save` wrote; its vectors are the same.
+
+        Raises:
+            InputError: The folder holds something else.
+        """
+        path = Path(folder)
+        try:
+            settings = read_json(path / _SETTINGS)
+            system = cls(**settings["arguments"])
+            system.history = settings["history"]
+            encoder = keras.saving.load_model(path / _ENCODER, compile=False)
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{path}: found {' '.join(str(error).split())[:90]!r}, expected"
+                f" {_ENCODER} and {_SETTINGS} as `save` writes them: check the"
+                " path, or train again"
+            ) from error
+        system._use(encoder)
+        return system
+
+    def _train(
+        self,
+        name: str,
+        marked: Sequence[Sequence[str]],
+        lookup: keras.layers.TextVectorization,
+        progress: bool,
+    ) -> keras.Model:
+        keras.utils.set_random_seed(self.seed)
+        words = lookup.vocabulary_size()
+        encoder = sentence_encoder(
+            words, self.embedding, self.units, bidirectional=name == "bi"
+        )
+        model = SkipThought(encoder, self.sampled * (self.sampled < words))
+        # The paper's optimizer and threshold; XLA cannot compile the mask.
+        model.compile(
+            keras.optimizers.Adam(self.learning_rate, global_clipnorm=10.0),
+            jit_compile=False,
+        )
+        run = model.fit(
+            triples(marked, lookup, self.batch_size, self.seed),
+            epochs=self.epochs,
+            shuffle=False,
+            verbose="auto" if progress else 0,
+        )
+        self.history[name] = run.history[model.per_word.name]
+        return encoder
+
+    def _use(self, encoder: keras.Model) -> None:
+        text = tf.TensorSpec([None], tf.string)
+        graph = tf.function(encoder).get_concrete_function(text)
+        self._learnt = encoder, graph
+
+    def _trained(self) -> tuple[keras.Model, Callable[[tf.Tensor], tf.Tensor]]:
+        if self._learnt is None:
+            raise InputError(
+                "Skip-Thought has learnt nothing yet: call fit or load first"
+            )
+        return self._learnt
+
+
+def _check(paragraphs: Sequence[Sequence[str]]) -> None:
+    for number, paragraph in enumerate(paragraphs, 1):
+        if isinstance(paragraph, str) or not all(
+            isinstance(sentence, str) for sentence in paragraph
+        ):
+            raise InputError(
+                f"paragraph {number}: found {paragraph!r:.40}, expected a list"
+                " of sentences"
+            )
+    if max(map(len, paragraphs), default=0) < 2:
+        raise InputError(
+            f"found {len(paragraphs)} paragraphs of one sentence or none,"
+            " expected sentences with neighbours: give contiguous text"
+        )

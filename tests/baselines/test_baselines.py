@@ -1,0 +1,42 @@
+"""What all baselines have in common."""
+
+import subprocess
+import sys
+
+from keras_lstm_dssm.baselines import (
+    BM25System,
+    Doc2VecSystem,
+    PLSASystem,
+    UnigramLMSystem,
+    stemmed,
+)
+from keras_lstm_dssm.data import Collection
+from keras_lstm_dssm.evaluation import Task
+from tests.bare_package import BARE_PACKAGE
+
+
+def test_importing_baselines_is_cheap() -> None:
+    code = """
+import keras_lstm_dssm.baselines
+heavy = {"bm25s", "gensim", "scipy", "sklearn", "snowballstemmer", "torch"}
+heavy = (heavy | {"ir_measures", "tensorflow", "keras"}) & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", BARE_PACKAGE + code], check=True)
+
+
+def test_every_system_beats_chance(shared_data) -> None:
+    collection = Collection(shared_data / "bestbuy")
+    rerank = Task.of(collection, "dev", "rerank")
+    retrieve = Task.of(collection, "dev", "retrieve")
+    titles = list(collection.documents.values())
+    ndcg, mrr = rerank.random()["ndcg@1"], retrieve.random()["mrr@10"]
+    for system, better in (
+        (BM25System(tokenizer=stemmed), 0.15),
+        (UnigramLMSystem(tokenizer=stemmed), 0.15),
+        (PLSASystem(100, tokenizer=stemmed).fit(titles), 0.15),
+        # With the paper's `sample`, 437 titles are next to nothing.
+        (Doc2VecSystem(tokenizer=stemmed).fit(titles), -0.02),
+    ):
+        assert rerank.evaluate(rerank.run(system))["ndcg@1"] > ndcg + better
+        assert retrieve.evaluate(retrieve.run(system))["mrr@10"] > 5 * mrr

@@ -1,0 +1,52 @@
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from keras_lstm_dssm.evaluation.significance import holm, randomisation_test
+
+
+def draw(queries: int, systems: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0.2, 1.0, (queries, systems))
+
+
+def test_few_queries_are_enumerated() -> None:
+    differences = draw(9, 3)
+    signs = np.array(list(itertools.product([1, -1], repeat=9)))
+    means = np.abs(signs @ differences)
+    share = np.mean(means >= np.abs(differences.sum(axis=0)) - 1e-12, axis=0)
+    assert randomisation_test(differences) == pytest.approx(share, abs=1e-12)
+
+
+def test_exact_p_is_scipys() -> None:
+    differences = draw(10, 4, seed=1)
+    theirs = [
+        stats.permutation_test(
+            (column,), np.mean, permutation_type="samples", n_resamples=np.inf
+        ).pvalue
+        for column in differences.T
+    ]
+    assert randomisation_test(differences) == pytest.approx(theirs, abs=1e-12)
+
+
+def test_many_queries_are_sampled() -> None:
+    differences = draw(200, 3, seed=2)
+    found = randomisation_test(differences, 20_000)
+    theirs = stats.ttest_1samp(differences, 0.0).pvalue
+    assert found == pytest.approx(theirs, abs=0.01)
+    # What is not among the signings drawn is rare, not impossible.
+    assert randomisation_test(np.ones(200), 999)[0] == 1 / 1000
+    assert (randomisation_test(differences, 20_000) == found).all()
+
+
+def test_equal_systems_do_not_differ() -> None:
+    assert randomisation_test(np.zeros((50, 2)), 99).tolist() == [1.0, 1.0]
+    # Sums of such numbers depend on the order of the additions.
+    values = np.array([0.1, 0.2, 0.3, -0.3, -0.2, -0.1])
+    assert randomisation_test(values).tolist() == [1.0]
+
+
+def test_holm() -> None:
+    found = holm(np.array([0.01, 0.04, 0.03, 0.005, 0.9]))
+    assert found == pytest.approx([0.04, 0.09, 0.09, 0.025, 0.9])

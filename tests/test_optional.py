@@ -1,0 +1,17 @@
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.optional import import_optional
+
+
+def test_present() -> None:
+    assert import_optional("json.decoder", "baselines").JSONDecoder
+
+
+def test_missing() -> None:
+    with pytest.raises(InputError) as error:
+        import_optional("no_such_package.part", "baselines")
+    assert str(error.value) == (
+        "no_such_package is not installed: pip install"
+        ' "keras-lstm-dssm[baselines]"'
+    )
