@@ -24,12 +24,8 @@ PROGRAMS = (
     "table_iv",
 )
 
-BASELINES = [
-    "gensim>=4.4",
-    "matplotlib>=3.10",
-    "scipy>=1.13",
-    "snowballstemmer>=3",
-]
+ANALYSIS = ["matplotlib>=3.10", "scikit-learn>=1.7"]
+BASELINES = ["gensim>=4.4", "scipy>=1.13", "snowballstemmer>=3"]
 
 setup(
     name="keras-lstm-dssm",
@@ -64,15 +60,17 @@ setup(
     extras_require={
         # The PyTorch peer of `lstm-dssm-benchmark`; it runs without, too.
         "benchmark": ["torch>=2.13"],
-        # What `lstm-dssm-table_iv` compares with, and its pictures.
+        # Pictures: `lstm-dssm-analyze`, and those of `lstm-dssm-table_iv`.
+        "analysis": ANALYSIS,
+        # What `lstm-dssm-table_iv` compares with.
         "baselines": BASELINES,
         "dev": [
+            *ANALYSIS,
             *BASELINES,
             "hypothesis",
             "mypy",
             "pytest>=9",
             "ruff",
-            "scikit-learn>=1.7",
             "types-protobuf",
         ],
     },

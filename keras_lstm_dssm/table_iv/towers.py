@@ -1,0 +1,120 @@
+"""The neural systems of Table IV: what is tried on dev, and the training."""
+
+import itertools
+import time
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_lstm_dssm.data import training_batches
+from keras_lstm_dssm.evaluation import DenseSystem
+from keras_lstm_dssm.models import TwoTower
+from keras_lstm_dssm.table_iv.dataset import DataSet
+from keras_lstm_dssm.table_iv.rows import Row
+from keras_lstm_dssm.table_iv.settings import Settings
+from keras_lstm_dssm.table_iv.trained import Options, Trained
+from keras_lstm_dssm.training import (
+    CosineSoftmax,
+    NesterovMomentum,
+    NesterovSchedule,
+)
+
+_TIMED_TITLES = 20_000
+
+
+def tower_options(settings: Settings) -> list[Options]:
+    """Returns what is tried on dev, the same for every neural system."""
+    return [
+        {"learning_rate": rate, "gamma": gamma}
+        for rate, gamma in itertools.product(
+            settings.learning_rates, settings.gammas
+        )
+    ]
+
+
+def train_towers(
+    row: Row,
+    options: Options,
+    seed: int,
+    data: DataSet,
+    settings: Settings,
+    epochs: int,
+) -> Trained:
+    """Trains two towers as the paper does, and keeps the best epoch on dev.
+
+    Args:
+        row: The system.
+        options: One of `tower_options`.
+        seed: Of weights, order and negatives.
+        data: The clicks and the dev task.
+        settings: `batch_size` and `looks` are used.
+        epochs: The momentum's schedule spans them all, whichever is kept.
+    """
+    keras.backend.clear_session()  # the towers trained before
+    keras.utils.set_random_seed(seed)
+    assert row.preset is not None
+    model = TwoTower.from_preset(
+        row.preset, row.negatives, row.n, seed, **row.encoder
+    )
+    model.compile(
+        NesterovMomentum(options["learning_rate"]),
+        CosineSoftmax(options["gamma"]),
+    )
+    system = DenseSystem(
+        model.query_encoder.encode, model.document_encoder.encode
+    )
+    looks = _Looks(data, system, epochs, settings.looks)
+    size = settings.batch_size
+    steps = -(-data.log.count() // size)
+    model.fit(
+        training_batches(data.log, size, epochs=epochs, seed=seed),
+        epochs=epochs,
+        steps_per_epoch=steps,
+        callbacks=[NesterovSchedule(epochs * steps), looks],
+        verbose=0,
+    )
+    model.set_weights(looks.weights)
+    timed = data.titles[:_TIMED_TITLES]
+    start = time.perf_counter()
+    model.document_encoder.encode(timed)
+    return Trained(
+        system=system,
+        parameters=model.document_encoder.count_params(),
+        dev=looks.best,
+        train_seconds=sum(row["seconds"] for row in looks.history),
+        titles_per_second=len(timed) / (time.perf_counter() - start),
+        epoch=looks.epoch,
+        history=tuple(looks.history),
+    )
+
+
+class _Looks(keras.callbacks.Callback):
+    """Measures on dev some times in a training; keeps the best weights."""
+
+    def __init__(
+        self, data: DataSet, system: DenseSystem, epochs: int, looks: int
+    ) -> None:
+        super().__init__()
+        self.data = data
+        self.system = system
+        # Evenly spread, the last epoch always among them.
+        last = np.linspace(0, epochs, min(looks, epochs) + 1)[1:]
+        self.looks = set(np.round(last).astype(int).tolist())
+        self.best = -1.0
+        self.epoch = 0
+        self.weights: list[np.ndarray] = []
+        self.history: list[dict[str, Any]] = []
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self.start = time.perf_counter()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        row = {"epoch": epoch + 1, **(logs or {}), "dev": None}
+        row["seconds"] = time.perf_counter() - self.start
+        self.history.append(row)
+        if epoch + 1 in self.looks:
+            row["dev"] = self.data.dev_figure(self.system)
+            if row["dev"] > self.best:
+                self.best, self.epoch = row["dev"], epoch + 1
+                self.weights = self.model.get_weights()

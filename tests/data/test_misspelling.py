@@ -1,0 +1,68 @@
+import collections
+
+import pytest
+
+from keras_lstm_dssm.data.misspelling import NEIGHBOURS, misspell
+
+TEXT = "interior wood glue for 8 oz bottles"
+
+
+def edits(word: str) -> dict[str, set[str]]:
+    """Everything one edit can make of a word, in another way."""
+    found: dict[str, set[str]] = collections.defaultdict(set)
+    for i, letter in enumerate(word):
+        found["delete"].add(word[:i] + word[i + 1 :])
+        for key in NEIGHBOURS.get(letter, ""):
+            found["insert"].add(word[: i + 1] + key + word[i + 1 :])
+            found["substitute"].add(word[:i] + key + word[i + 1 :])
+        swapped = word[:i] + word[i : i + 2][::-1] + word[i + 2 :]
+        found["transpose"] |= {swapped} - {word}
+    return found
+
+
+def test_keyboard() -> None:
+    assert set(NEIGHBOURS["g"]) == set("tyfhvb")
+    assert set(NEIGHBOURS["q"]) == set("12wa")
+    assert all(a in NEIGHBOURS[b] for a in NEIGHBOURS for b in NEIGHBOURS[a])
+
+
+def test_each_kind_of_edit_is_made() -> None:
+    possible = edits("plumber")
+    found = {misspell("plumber", 1.0, seed) for seed in range(300)}
+    assert found <= set().union(*possible.values())
+    assert all(found & words for words in possible.values())
+
+
+def test_one_edit_in_words_of_three_letters() -> None:
+    words = TEXT.split()
+    typed = misspell(TEXT, 1.0).split()
+    for word, other in zip(words, typed, strict=True):
+        expected = set().union(*edits(word).values())
+        assert other == word if len(word) < 3 else other in expected
+
+
+def test_rate_is_the_share_of_words() -> None:
+    words = [f"word{i}" for i in range(4000)]
+    hit = sum(misspell(word, 0.2) != word for word in words)
+    assert 0.18 < hit / 4000 < 0.22
+    assert misspell(TEXT, 0.0) == TEXT
+
+
+def test_lower_rates_make_some_of_the_same_errors() -> None:
+    text = " ".join(f"word{i}" for i in range(100))
+    few, many = misspell(text, 0.1).split(), misspell(text, 0.3).split()
+    assert few != many
+    for word, one, other in zip(text.split(), few, many, strict=True):
+        assert one in (word, other)
+
+
+def test_it_depends_on_seed_and_text_alone() -> None:
+    typed = "interoir ood gule cor 8 oz bottls"  # the same in every process
+    assert misspell(TEXT, 1.0) == typed
+    assert misspell(TEXT, 1.0, 1) != misspell(TEXT, 1.0, 2)
+
+
+@pytest.mark.parametrize("text", ["", "aaa", "ab", "слово", "日本語"])
+def test_any_text(text: str) -> None:
+    typed = misspell(text, 1.0)
+    assert (typed == text) == (len(text) < 3)

@@ -1,0 +1,45 @@
+import json
+from pathlib import Path
+
+from keras_lstm_dssm.table_iv import Settings, open_dataset
+from keras_lstm_dssm.table_iv.baselines import GRIDS, baseline_options
+from keras_lstm_dssm.table_iv.choice import choose
+from keras_lstm_dssm.table_iv.towers import tower_options
+
+
+def test_every_tower_has_the_same_grid() -> None:
+    settings = Settings("api", learning_rates=(0.1, 0.2), gammas=(5.0, 10.0))
+    pairs = [tuple(o.values()) for o in tower_options(settings)]
+    assert pairs == [(0.1, 5.0), (0.1, 10.0), (0.2, 5.0), (0.2, 10.0)]
+
+
+def test_grids_of_baselines() -> None:
+    assert len(baseline_options("bm25")) == 3 * 5 * 5
+    assert baseline_options("plsa") == [{"topics": 100}, {"topics": 500}]
+    assert baseline_options("doc2vec") == [{}]  # its paper's settings
+
+
+def test_the_best_on_dev_is_chosen(table_folder: Path) -> None:
+    system = table_folder / "systems/bm25"
+    choice = json.loads((system / "choice.json").read_text())
+    best = max(choice["tried"], key=lambda trial: trial["dev"])
+    assert choice["measure"] == "dev ndcg@10"
+    assert choice["options"] == {name: best[name] for name in GRIDS["bm25"]}
+    result = json.loads((system / "seed_0/result.json").read_text())
+    assert result["options"] == choice["options"]
+    assert result["dev"] == {"ndcg@10": best["dev"]}
+
+
+def test_an_interrupted_search_goes_on(
+    settings: Settings, tmp_path: Path
+) -> None:
+    path = tmp_path / "choice.json"
+    grid = baseline_options("ulm")
+    tried = [{**options, "dev": 0.5, "seconds": 9.0} for options in grid[:-1]]
+    tried[7]["dev"] = 2.0  # no trial that is run again could find this
+    path.write_text(json.dumps({"tried": tried}))
+    data = open_dataset(settings, tmp_path)
+    assert choose("ulm", data, settings, path) == grid[7]
+    found = json.loads(path.read_text())["tried"]
+    assert found[:-1] == tried
+    assert found[-1]["dev"] == 1.0

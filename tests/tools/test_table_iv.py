@@ -1,0 +1,107 @@
+"""lstm-dssm-table_iv as a user runs it."""
+
+import json
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from keras_lstm_dssm.table_iv.csv_files import read_csv
+from keras_lstm_dssm.tools import table_iv
+
+FLAGS = (
+    "--seeds=1", "--epochs=2", "--batch_size=16", "--learning_rates=0.1",
+    "--gammas=10",
+)  # fmt: skip
+
+
+def run(data: object, output: Path, *flags: str) -> int:
+    return table_iv.run(
+        ["table_iv", f"--data={data}", f"--output={output}", *FLAGS, *flags]
+    )
+
+
+def test_table_and_curve(collection_folder, tmp_path, capfd) -> None:
+    output = tmp_path / "out"
+    # One system cannot be run: where its folder should be, there is a file.
+    blocked = output / "systems/random"
+    blocked.parent.mkdir(parents=True)
+    blocked.write_text("in the way")
+    flags = ["--systems=random,dssm", "--pairs=40"]
+    json_file = tmp_path / "all.json"
+    assert run(collection_folder, output, *flags, f"--json={json_file}") == 0
+    table = json.loads((output / "table.json").read_text())
+    assert json.loads(json_file.read_text()) == table
+    assert list(table["systems"]) == ["dssm"]
+    assert str(blocked) in table["failed"]["random"]
+    rows = [r for r in read_csv(output / "curve.csv") if r["mode"] == "rerank"]
+    assert [(r["system"], r["pairs"]) for r in rows] == [
+        ("dssm", "40"), ("dssm", "120"),
+    ]  # fmt: skip
+    # A third of the clicks, three times the epochs: as many updates.
+    assert len(read_csv(next((output / "pairs/40").rglob("*history.csv")))) == 6
+    assert (output / "curve.rerank.png").exists()
+    assert (output / "curve.retrieve.png").exists()
+    capfd.readouterr()
+    assert run(collection_folder, output, "--systems=dssm") == 0
+    assert "dssm: finished before" in capfd.readouterr().out
+    assert run(collection_folder, output, "--epochs=3") == 1
+    error = capfd.readouterr().err
+    assert "was begun with epochs 2, now it is 3" in error
+    assert error.count("\n") == 1
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def kill_child() -> None:
+    multiprocessing.active_children()[0].kill()
+
+
+@pytest.mark.parametrize(
+    ("event", "code", "message"),
+    [
+        (interrupt, 130, "interrupted\n"),
+        (kill_child, 1, "{'dssm': 'its process ended with code -9'}\n"),
+    ],
+)
+def test_a_sudden_end_leaves_no_half_result(
+    collection_folder, tmp_path, capfd, event, code, message
+) -> None:
+    folder = tmp_path / "out/systems/dssm"
+
+    def strike() -> None:
+        while not folder.exists():  # made by the system's own process
+            time.sleep(0.01)
+        event()
+
+    threading.Thread(target=strike, daemon=True).start()
+    flags = ["--systems=dssm", "--epochs=1000000"]
+    assert run(collection_folder, tmp_path / "out", *flags) == code
+    assert capfd.readouterr().err.endswith(message)
+    assert not multiprocessing.active_children()
+    assert not list(folder.glob("seed_*"))
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--systems=lstm", "found 'lstm', expected all, or some of random"),
+        ("--misspelled=20", "--misspelled=20: expected numbers from 0 to 1"),
+        ("--gammas=", "need a number each"),
+        ("--pairs=120", "--pairs=120: the log has 120 clicks"),
+        ("--pairs=many", "--pairs=many: expected numbers"),
+    ],
+)
+def test_wrong_flags(
+    collection_folder, tmp_path, capsys, flag, message
+) -> None:
+    assert run(collection_folder, tmp_path / "out", flag) == 1
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert not (tmp_path / "out/systems").exists()
