@@ -22,9 +22,12 @@ PROGRAMS = (
     "query",
     "benchmark",
     "table_iv",
+    "analyze",
+    "index",
 )
 
 ANALYSIS = ["matplotlib>=3.10", "scikit-learn>=1.7"]
+FAISS = ["faiss-cpu>=1.10"]
 BASELINES = ["gensim>=4.4", "scipy>=1.13", "snowballstemmer>=3"]
 
 setup(
@@ -47,6 +50,7 @@ setup(
         "absl-py>=2.1",
         "bm25s>=0.3",
         "grpcio>=1.66",
+        "grpcio-health-checking>=1.66",
         "ir-measures>=0.4.3",
         "keras>=3.12,<3.16",
         "numpy>=1.26",
@@ -64,9 +68,12 @@ setup(
         "analysis": ANALYSIS,
         # What `lstm-dssm-table_iv` compares with.
         "baselines": BASELINES,
+        # Approximate indexes of more titles than a retriever should hold.
+        "faiss": FAISS,
         "dev": [
             *ANALYSIS,
             *BASELINES,
+            *FAISS,
             "hypothesis",
             "mypy",
             "pytest>=9",

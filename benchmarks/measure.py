@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -41,10 +42,18 @@ def seconds(run: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def percentiles(run: Callable[[str], Any], texts: Iterable[str]) -> np.ndarray:
-    """Calls with one text after the other; milliseconds, p50 and p99."""
-    taken = [1000 * seconds(partial(run, text)) for text in texts]
+def percentiles(run: Callable[[Any], Any], inputs: Iterable) -> np.ndarray:
+    """Calls with one input after the other; milliseconds, p50 and p99."""
+    taken = [1000 * seconds(partial(run, one)) for one in inputs]
     return np.percentile(taken, [50, 99])
+
+
+def memory_megabytes(field: str) -> float:
+    """This process's memory: `VmRSS`, resident now, or `VmHWM`, its peak."""
+    # Not getrusage: its peak may be that of the parent before exec.
+    lines = Path("/proc/self/status").read_text().splitlines()
+    values = dict(line.split(":", 1) for line in lines)
+    return int(values[field].split()[0]) * 1024 / 1e6
 
 
 def fit_seconds(model: Any, batches: tf.data.Dataset, steps: int) -> float:

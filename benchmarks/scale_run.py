@@ -4,12 +4,11 @@ A process of its own, because the peak of memory is the process's.
 """
 
 import json
-import resource
 import sys
 from typing import Any
 
 from keras_lstm_dssm.benchmarks.batches import whole_batches
-from keras_lstm_dssm.benchmarks.measure import seconds
+from keras_lstm_dssm.benchmarks.measure import memory_megabytes, seconds
 from keras_lstm_dssm.benchmarks.own_towers import OwnTowers
 from keras_lstm_dssm.data import ClickLog
 
@@ -32,13 +31,11 @@ def measure_log(path: str, batch_size: int, steps: int) -> dict[str, Any]:
     pairs = log.count()
     batches = whole_batches(log, batch_size, steps)
     step = 1e6 * OwnTowers().train(batches, steps) / batch_size
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    unit = 1 if sys.platform == "darwin" else 1024
     return {
         "count_seconds": counting,
         "step_microseconds_per_pair": step,
         "microseconds_per_pair": step + 1e6 * counting / pairs,
-        "peak_gigabytes": peak * unit / 1e9,
+        "peak_gigabytes": memory_megabytes("VmHWM") / 1000,
     }
 
 

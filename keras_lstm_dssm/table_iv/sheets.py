@@ -81,7 +81,8 @@ def notes(summary: Summary) -> list[str]:
         " averaged over seeds, two-sided, 100,000 signings, Holm-corrected"
         f" over the column, p < {LEVEL}. The CLSM is the one best on dev.",
         f"Neural systems: {settings['epochs']} epochs, batches of"
-        f" {settings['batch_size']}, Nesterov momentum 0.9/0.995/0.9; learning"
+        f" {settings['batch_size']}, Nesterov momentum 0.9/0.995/0.9, both"
+        " towers started with the same random weights; learning"
         f" step from {settings['learning_rates']} and gamma from"
         f" {settings['gammas']}, chosen on dev with one seed and"
         f" {settings['search']:g} of the epochs, equal for all; the epoch kept"

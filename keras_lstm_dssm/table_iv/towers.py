@@ -55,7 +55,7 @@ def train_towers(
     keras.utils.set_random_seed(seed)
     assert row.preset is not None
     model = TwoTower.from_preset(
-        row.preset, row.negatives, row.n, seed, **row.encoder
+        row.preset, row.negatives, row.n, seed, equal_start=True, **row.encoder
     )
     model.compile(
         NesterovMomentum(options["learning_rate"]),

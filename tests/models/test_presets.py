@@ -1,5 +1,7 @@
 """Parameter counts of the paper's systems, spec 1 (50 k x 288 = 14.4 M)."""
 
+import keras
+import numpy as np
 import pytest
 
 from keras_lstm_dssm import PRESETS, InputError, TwoTower
@@ -57,3 +59,15 @@ def test_towers_of_a_preset_share_nothing_and_take_arguments() -> None:
 def test_unknown_preset() -> None:
     with pytest.raises(InputError, match="unknown preset 'gru'; there are l"):
         TwoTower.from_preset("gru")
+
+
+def test_towers_that_start_equal_find_shared_trigrams_untrained() -> None:
+    keras.utils.set_random_seed(1)
+    model = TwoTower.from_preset("dssm", equal_start=True)
+    query, document = model.query_encoder, model.document_encoder
+    for ours, theirs in zip(query.weights, document.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours is not theirs  # each tower learns on its own
+    queries = ["hotels in shanghai"] * 2
+    near, far = model((queries, ["shanghai hotel", "rubber hose"]))
+    assert near > 0.5 > far + 0.2
