@@ -1,8 +1,9 @@
 """The whole path on text that every machine has: what `make demo` runs.
 
 Builds the API-search corpus, trains `lstm_96`, evaluates it beside BM25 and
-random order, exports it, serves it on a free port and asks four questions
-over gRPC. Each step is one of the programs; its command line is printed.
+random order, exports it, serves it on a free port, asks four questions over
+gRPC and draws what the model keeps of a query and a title (report.html). Each
+step is one of the programs; its command line is printed.
 
 Example:
   python tools/demo.py --output=build/demo
@@ -21,7 +22,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.client import Client
 from keras_lstm_dssm.export.prediction_service import PredictionServer
 from keras_lstm_dssm.files import replacing
-from keras_lstm_dssm.tools import evaluate, export, train
+from keras_lstm_dssm.tools import analyze, evaluate, export, train
 from keras_lstm_dssm.tools.program import new_flags, program
 from keras_lstm_dssm.tools.query import print_hits
 
@@ -31,6 +32,7 @@ QUESTIONS = (
     "remove a directory",
     "calculate the mean of an aray",  # spelled as people do
 )
+ANSWER = "csv writer writerows"  # to the second question
 
 FLAGS = new_flags()
 _OUTPUT = flags.DEFINE_string(
@@ -89,6 +91,15 @@ def main(_: list[str]) -> None:
         print(f"\nserving {models} on {address}")
         with Client(address) as client:
             print_hits(QUESTIONS, client.search(QUESTIONS, k=5))
+    _step(
+        analyze.run,
+        "lstm-dssm-analyze",
+        f"--run={run_folder}",
+        data,
+        f"--query={QUESTIONS[1]}",
+        f"--document={ANSWER}",
+        f"--output={output / 'report.html'}",
+    )
     print(f"\ndemo: {time.perf_counter() - start:.0f} s")
 
 

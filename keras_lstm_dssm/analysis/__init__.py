@@ -1,0 +1,32 @@
+"""What the encoders keep of a text: section V-A of Palangi et al. 2016."""
+
+from keras_lstm_dssm.analysis.activations import (
+    Activations,
+    activations,
+    each_activations,
+)
+from keras_lstm_dssm.analysis.attenuation import WordEffect, attenuation
+from keras_lstm_dssm.analysis.growth import Growth, growth
+from keras_lstm_dssm.analysis.keywords import (
+    ActiveCell,
+    Keyword,
+    active_cells,
+    keywords,
+)
+from keras_lstm_dssm.analysis.topics import TopicWord, topics
+
+__all__ = [
+    "Activations",
+    "ActiveCell",
+    "Growth",
+    "Keyword",
+    "TopicWord",
+    "WordEffect",
+    "activations",
+    "active_cells",
+    "attenuation",
+    "each_activations",
+    "growth",
+    "keywords",
+    "topics",
+]
