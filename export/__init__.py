@@ -1,6 +1,8 @@
 """From a trained model to TF Serving: SavedModels, retriever, client."""
 
-from keras_lstm_dssm.export.client import Client, Hit
+from keras_lstm_dssm.export.async_client import AsyncClient
+from keras_lstm_dssm.export.client import Client
+from keras_lstm_dssm.export.client_calls import Hit, Prediction, VersionStatus
 from keras_lstm_dssm.export.documents import Documents, read_documents
 from keras_lstm_dssm.export.export_models import export_models
 from keras_lstm_dssm.export.prediction_service import PredictionServer
@@ -10,13 +12,16 @@ from keras_lstm_dssm.export.saved_model import export_encoder
 from keras_lstm_dssm.export.serving_error import ServingError
 
 __all__ = [
+    "AsyncClient",
     "Client",
     "Documents",
     "Hit",
+    "Prediction",
     "PredictionServer",
     "SavedEncoder",
     "SavedRetriever",
     "ServingError",
+    "VersionStatus",
     "export_encoder",
     "export_models",
     "export_retriever",

@@ -1,11 +1,11 @@
 """The file of titles that a retriever is made from."""
 
-import gzip
+import io
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
+from keras_lstm_dssm.data.text_files import reading
 from keras_lstm_dssm.errors import InputError
 
 
@@ -22,17 +22,12 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     Raises:
         InputError: The file is missing or cannot be read.
     """
-    path = Path(path)
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(
-            path, "rt", encoding="utf-8-sig", errors="replace", newline=None
-        ) as file:
-            for line in file:
-                yield line.rstrip("\n")
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot be read: {reason}") from error
+    with (
+        reading(path) as file,
+        io.TextIOWrapper(file, "utf-8-sig", "replace", newline=None) as text,
+    ):
+        for line in text:
+            yield line.rstrip("\n")
 
 
 def read_documents(path: str | os.PathLike[str]) -> Documents:

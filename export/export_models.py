@@ -3,10 +3,16 @@
 import os
 from pathlib import Path
 
+import tensorflow as tf
+
+from keras_lstm_dssm.export.document_vectors import check_vectors
 from keras_lstm_dssm.export.documents import Documents
-from keras_lstm_dssm.export.retriever import export_retriever
-from keras_lstm_dssm.export.saved_model import export_encoder
-from keras_lstm_dssm.export.server_files import write_server_files
+from keras_lstm_dssm.export.retriever import new_retriever
+from keras_lstm_dssm.export.saved_model import EncoderModule, publish_module
+from keras_lstm_dssm.export.server_files import (
+    check_server_files,
+    write_server_files,
+)
 from keras_lstm_dssm.models import TwoTower
 
 
@@ -14,6 +20,8 @@ def export_models(
     model: TwoTower,
     output: str | os.PathLike[str],
     documents: Documents | None = None,
+    vectors: str = "float32",
+    progress: bool = False,
 ) -> list[Path]:
     """Publishes both encoders, and a retriever when there are documents.
 
@@ -23,29 +31,41 @@ def export_models(
             there already. `models.config`, `batching.config` and a README
             for the server's operator stand beside them.
         documents: Ids and titles for the retriever.
+        vectors: How the retriever holds its vectors, `float32` or `int8`.
+        progress: Whether to show a progress bar.
 
     Returns:
         The folders of the new versions.
+
+    Raises:
+        InputError: `output` holds a `models.config` that cannot be read;
+            there is no such kind of vectors; a weight is not finite.
 
     Example:
     >>> export_models(model, "models", Documents(titles, titles))
     [PosixPath('models/query_encoder/1'), ...]
     """
+    check_vectors(vectors)
+    check_server_files(output)
     model.settle()
-    output = Path(output)
-    folders = [
-        export_encoder(model.query_encoder, output / "query_encoder"),
-        export_encoder(model.document_encoder, output / "document_encoder"),
-    ]
+    # All are made before the first is published: what is wrong with one must
+    # not leave the others without it.
+    modules: dict[str, tf.Module] = {
+        "query_encoder": EncoderModule(model.query_encoder),
+        "document_encoder": EncoderModule(model.document_encoder),
+    }
     if documents is not None:
-        folders.append(
-            export_retriever(
-                model.query_encoder,
-                model.document_encoder,
-                documents.ids,
-                documents.titles,
-                output / "retriever",
-            )
+        modules["retriever"] = new_retriever(
+            model.query_encoder,
+            model.document_encoder,
+            documents.ids,
+            documents.titles,
+            vectors,
+            progress,
         )
+    folders = [
+        publish_module(module, Path(output, name), None)
+        for name, module in modules.items()
+    ]
     write_server_files(output)
     return folders

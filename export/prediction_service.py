@@ -1,122 +1,57 @@
 """TF Serving's gRPC services in this process: for trials, demos and tests.
 
 The messages and services are those of `tensorflow-serving-api`, so the same
-client works against either. Production wants TF Serving itself: it batches
-requests, watches the folder and is not held up by Python.
+client works against either. `docs/local-service.md` compares the two line by
+line; production wants TF Serving itself, which batches requests and is not
+held up by Python.
 """
 
+import logging
 import os
-from collections.abc import Callable
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any
 
 import grpc
-from tensorflow_serving.apis.get_model_metadata_pb2 import (
-    GetModelMetadataRequest,
-    GetModelMetadataResponse,
-    SignatureDefMap,
-)
-from tensorflow_serving.apis.get_model_status_pb2 import (
-    GetModelStatusRequest,
-    GetModelStatusResponse,
-    ModelVersionStatus,
-)
+from grpc_health.v1.health import OVERALL_HEALTH, HealthServicer
+from grpc_health.v1.health_pb2 import HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 from tensorflow_serving.apis.model_service_pb2_grpc import (
-    ModelServiceServicer,
     add_ModelServiceServicer_to_server,
 )
-from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 from tensorflow_serving.apis.prediction_service_pb2_grpc import (
-    PredictionServiceServicer,
     add_PredictionServiceServicer_to_server,
 )
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.fault import Fault, invalid
 from keras_lstm_dssm.export.registry import Registry
+from keras_lstm_dssm.export.services import Models, Predictions
 
-
-def _answers(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Turns a `Fault` into the call's status; all requests name a model."""
-
-    def answer(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
-        try:
-            if not request.HasField("model_spec"):
-                raise invalid("Missing ModelSpec")
-            return method(self, request)
-        except Fault as fault:
-            return context.abort(fault.code, fault.details)
-
-    return answer
-
-
-class _Predictions(PredictionServiceServicer):
-    def __init__(self, models: Registry) -> None:
-        self._models = models
-
-    @_answers
-    def Predict(self, request: PredictRequest) -> PredictResponse:
-        return self._models.find(request.model_spec).predict(request)
-
-    @_answers
-    def GetModelMetadata(
-        self, request: GetModelMetadataRequest
-    ) -> GetModelMetadataResponse:
-        if not request.metadata_field:
-            raise invalid(
-                "GetModelMetadataRequest must specify at least one "
-                "metadata_field"
-            )
-        for field in request.metadata_field:
-            if field != "signature_def":
-                raise invalid(f"Metadata field {field} is not supported")
-        servable = self._models.find(request.model_spec)
-        reply = GetModelMetadataResponse()
-        reply.model_spec.name = servable.name
-        reply.model_spec.version.value = servable.version
-        reply.metadata["signature_def"].Pack(
-            SignatureDefMap(signature_def=servable.signature_defs)
-        )
-        return reply
-
-
-class _Models(ModelServiceServicer):
-    def __init__(self, models: Registry) -> None:
-        self._models = models
-
-    @_answers
-    def GetModelStatus(
-        self, request: GetModelStatusRequest
-    ) -> GetModelStatusResponse:
-        spec = request.model_spec
-        versions = self._models.versions(spec.name)
-        missing = f"Could not find any versions of model {spec.name}"
-        if spec.HasField("version"):
-            wanted = spec.version.value
-            versions = [wanted] if wanted in versions else []
-            missing = f"Could not find version {wanted} of model {spec.name}"
-        if not versions:
-            raise Fault(grpc.StatusCode.NOT_FOUND, missing)
-        reply = GetModelStatusResponse()
-        for version in reversed(versions):
-            status = reply.model_version_status.add(
-                version=version, state=ModelVersionStatus.AVAILABLE
-            )
-            status.status.SetInParent()
-        return reply
+_LOG = logging.getLogger(__name__)
+_SERVICES = (
+    OVERALL_HEALTH,
+    "tensorflow.serving.PredictionService",
+    "tensorflow.serving.ModelService",
+)
 
 
 class PredictionServer:
     """Serves a folder of models over gRPC while it is entered.
 
+    New versions are loaded and warmed up while the old ones answer. The
+    standard health service knows the server (""), its services and each
+    model by name.
+
     Args:
-        models_dir: The folder, `NAME/NUMBER/saved_model.pb` in it.
+        models_dir: The folder, `NAME/NUMBER/saved_model.pb` in it, and
+            `models.config` where versions have policies or labels.
         port: The port; 0 takes a free one.
         host: The address to listen on; by default only this machine.
         versions: How many of the newest versions of each model to load.
         max_message_mb: Largest request and reply, in MiB.
-        threads: Requests answered at the same time.
+        threads: Requests answered at the same time; others wait in line.
+        poll_seconds: How often to look for new versions; 0 for never.
+        grace_seconds: How long requests may run on after the end.
 
     Attributes:
         port: The port it listens on.
@@ -138,10 +73,16 @@ class PredictionServer:
         port: int = 8500,
         host: str = "127.0.0.1",
         versions: int = 1,
-        max_message_mb: int = 64,
+        max_message_mb: int = 2047,
         threads: int = 8,
+        poll_seconds: float = 1.0,
+        grace_seconds: float = 10.0,
     ) -> None:
         self.models = Registry(models_dir, versions)
+        self._poll_seconds = poll_seconds
+        self._grace_seconds = grace_seconds
+        self._ending = threading.Event()
+        self._polling = threading.Thread(target=self._poll, daemon=True)
         self._server = grpc.server(
             ThreadPoolExecutor(threads),
             options=[
@@ -152,10 +93,13 @@ class PredictionServer:
                 ("grpc.max_send_message_length", max_message_mb << 20),
             ],
         )
+        self._health = HealthServicer()
+        add_HealthServicer_to_server(self._health, self._server)
         add_PredictionServiceServicer_to_server(
-            _Predictions(self.models), self._server
+            Predictions(self.models), self._server
         )
-        add_ModelServiceServicer_to_server(_Models(self.models), self._server)
+        add_ModelServiceServicer_to_server(Models(self.models), self._server)
+        self._tell_health()
         try:
             self.port = self._server.add_insecure_port(f"{host}:{port}")
         except RuntimeError as error:
@@ -165,8 +109,36 @@ class PredictionServer:
                 "a free one"
             ) from error
 
+    def refresh(self) -> None:
+        """Looks for new versions now; see `Registry.refresh`."""
+        self.models.refresh()
+        self._tell_health()
+
+    def _tell_health(self) -> None:
+        kinds = HealthCheckResponse
+        for service in _SERVICES:
+            self._health.set(service, kinds.SERVING)
+        for name in self.models.names():
+            serves = self.models.versions(name)
+            self._health.set(
+                name, kinds.SERVING if serves else kinds.NOT_SERVING
+            )
+
+    def _poll(self) -> None:
+        said = ""
+        while not self._ending.wait(self._poll_seconds):
+            try:
+                self.refresh()
+                said = ""
+            except (InputError, OSError) as error:
+                if str(error) != said:  # once, not at every poll
+                    said = str(error)
+                    _LOG.warning("%s; serving as before", said)
+
     def __enter__(self) -> "PredictionServer":
         self._server.start()
+        if self._poll_seconds:
+            self._polling.start()
         return self
 
     def __exit__(
@@ -175,5 +147,8 @@ class PredictionServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # Running calls get a second to finish.
-        self._server.stop(1).wait()
+        self._health.enter_graceful_shutdown()
+        self._server.stop(self._grace_seconds).wait()
+        self._ending.set()
+        if self._poll_seconds:
+            self._polling.join()

@@ -1,70 +1,162 @@
 """The models a server holds, found by the ModelSpec of a request."""
 
+import gc
+import logging
 import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
 
 import grpc
 from tensorflow_serving.apis.model_pb2 import ModelSpec
+from tensorflow_serving.config.model_server_config_pb2 import ModelConfig
 
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.fault import Fault, invalid
 from keras_lstm_dssm.export.servable import Servable
+from keras_lstm_dssm.export.served_config import read_config, wanted_versions
+from keras_lstm_dssm.export.served_model import ServedModel, VersionState
 from keras_lstm_dssm.export.versions import model_folders, version_folders
+
+_LOG = logging.getLogger(__name__)
 
 
 class Registry:
-    """Every model of a folder, the newest versions of each in memory.
+    """Every model of a folder, the wanted versions of each in memory.
+
+    `models.config`, where it lies in the folder, says which models and
+    versions are served and which labels they bear; its paths are those of a
+    container and are not read. Without it every model is served.
 
     Args:
         models_dir: The folder, `NAME/NUMBER/saved_model.pb` in it.
-        versions: How many of the newest versions to load, as TF Serving's
-            `model_version_policy { latest { num_versions } }`.
+        versions: How many of the newest versions to load where there is no
+            `model_version_policy`.
 
     Raises:
-        InputError: There is no model in the folder, or one does not load.
+        InputError: There is no model in the folder, one does not load, or
+            `models.config` is wrong.
     """
 
     def __init__(
         self, models_dir: str | os.PathLike[str], versions: int = 1
     ) -> None:
-        self._models_dir = models_dir
+        self._models_dir = Path(models_dir)
         self._versions = versions
-        self._models: dict[str, dict[int, Servable]] = {}
-        self.refresh()
+        self._models: dict[str, ServedModel] = {}
+        self._labels: dict[str, dict[str, int]] = {}
+        self._lock = threading.Lock()
+        self._dropped = False
+        self._refresh()
+        for name, model in self._models.items():
+            if not model.available:
+                raise InputError(
+                    "; ".join(model.broken())
+                    or f"{self._models_dir / name}: none of the versions that "
+                    "models.config asks for is there"
+                )
+        self._warn_of(self._broken())
 
     def refresh(self) -> None:
         """Loads what is new on disk and drops what is not wanted any more.
 
-        Requests go on meanwhile: they see the old models or the new ones.
+        Requests go on meanwhile: they see the old version or the new one. A
+        version that does not load is logged, and told by `states`.
+
+        Raises:
+            InputError: There is no model in the folder, or `models.config`
+                is wrong. All serve on as before.
         """
-        models: dict[str, dict[int, Servable]] = {}
-        for name, base in model_folders(self._models_dir).items():
-            held = self._models.get(name, {})
-            newest = list(version_folders(base).items())[-self._versions :]
-            models[name] = {
-                version: held.get(version) or Servable(name, version, folder)
-                for version, folder in newest
-            }
-        self._models = models
+        with self._lock:
+            known = self._broken()
+            try:
+                self._refresh()
+            finally:
+                self._warn_of(self._broken() - known)
+
+    def _refresh(self) -> None:
+        if self._dropped:
+            # Loaded models lie in reference cycles. By now the requests that
+            # held the dropped ones are done.
+            gc.collect()
+        self._dropped = False
+        configs = read_config(self._models_dir / "models.config")
+        folders = model_folders(self._models_dir)
+        missing = configs.keys() - folders.keys()
+        names = (configs or folders).keys() - missing
+        for name in sorted(names):
+            wanted = wanted_versions(
+                version_folders(folders[name]),
+                configs.get(name),
+                self._versions,
+            )
+            self._update(name, wanted)
+        for name in self._models.keys() - names - missing:
+            # A model whose whole folder is gone serves on: the disk may have
+            # been unmounted.
+            if configs or (self._models_dir / name).is_dir():
+                self._update(name, {})
+        if missing:
+            raise InputError(
+                f"{self._models_dir}: models.config lists "
+                f"{', '.join(sorted(missing))}, which is not in this folder; "
+                "export it, or take it off the list"
+            )
+        self._labels = self._available_labels(configs)
+
+    def _broken(self) -> set[str]:
+        models = self._models.values()
+        return {message for model in models for message in model.broken()}
+
+    @staticmethod
+    def _warn_of(messages: set[str]) -> None:
+        for message in sorted(messages):
+            _LOG.warning("%s; other versions serve on", message)
+
+    def _update(self, name: str, wanted: Mapping[int, Path]) -> None:
+        model = self._models.get(name) or ServedModel(name)
+        # Copied, since other threads read it.
+        self._models = {**self._models, name: model}
+        self._dropped |= model.update(wanted)
+
+    def _available_labels(
+        self, configs: Mapping[str, ModelConfig]
+    ) -> dict[str, dict[str, int]]:
+        labels = {name: dict(c.version_labels) for name, c in configs.items()}
+        for name, versions in labels.items():
+            for version in versions.values():
+                if version not in self._models[name].available:
+                    raise InputError(
+                        f"Request to assign label to version {version} of "
+                        f"model {name}, which is not currently available for "
+                        "inference; give it a model_version_policy in "
+                        "models.config that keeps this version"
+                    )
+        return labels
 
     def find(self, spec: ModelSpec) -> Servable:
         """Returns the version asked for, by default the newest.
 
         Raises:
             Fault: As TF Serving names it: no such model or version
-                (NOT_FOUND), an empty name or a label (INVALID_ARGUMENT).
+                (NOT_FOUND), an empty name or an unknown label
+                (INVALID_ARGUMENT).
         """
         if not spec.name:
             raise invalid("ModelSpec has no name specified.")
-        if spec.HasField("version_label"):
-            raise invalid(
-                "Unrecognized servable version label: " + spec.version_label
-            )
-        held = self._models.get(spec.name, {})
-        if spec.HasField("version"):
-            version = spec.version.value
-            wanted = f"Specific({spec.name}, {version})"
-        else:
+        model = self._models.get(spec.name)
+        held = model.available if model else {}
+        choice = spec.WhichOneof("version_choice")
+        if choice is None:
             version = max(held, default=0)
             wanted = f"Latest({spec.name})"
+        else:
+            version = (
+                spec.version.value
+                if choice == "version"
+                else self._labelled(spec.name, spec.version_label)
+            )
+            wanted = f"Specific({spec.name}, {version})"
         if version not in held:
             raise Fault(
                 grpc.StatusCode.NOT_FOUND,
@@ -72,9 +164,23 @@ class Registry:
             )
         return held[version]
 
+    def _labelled(self, name: str, label: str) -> int:
+        try:
+            return self._labels[name][label]
+        except KeyError:
+            raise invalid(
+                f"Unrecognized servable version label: {label}"
+            ) from None
+
+    def states(self, name: str) -> dict[int, VersionState]:
+        """Returns the versions ever seen, newest first; none if unknown."""
+        model = self._models.get(name)
+        return model.states() if model else {}
+
     def versions(self, name: str) -> list[int]:
-        """Returns the numbers in memory, ascending; none if unknown."""
-        return sorted(self._models.get(name, {}))
+        """Returns the numbers that answer, ascending; none if unknown."""
+        model = self._models.get(name)
+        return sorted(model.available) if model else []
 
     def names(self) -> list[str]:
         """Returns the names of all models, ascending."""

@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.document_vectors import VECTORS, check_vectors
+from keras_lstm_dssm.export.nearest import nearest
 from keras_lstm_dssm.export.saved_model import EncoderModule, publish_module
 from keras_lstm_dssm.text import as_strings
 
@@ -23,15 +25,19 @@ class RetrieverModule(EncoderModule):
         encoder: The trained query encoder.
         ids: String tensor `[n]`.
         vectors: Unit vectors of the documents, `[n, d]`.
+        kind: How they are held, `float32` or `int8`.
     """
 
     def __init__(
-        self, encoder: TextEncoder, ids: tf.Tensor, vectors: np.ndarray
+        self,
+        encoder: TextEncoder,
+        ids: tf.Tensor,
+        vectors: np.ndarray,
+        kind: str = "float32",
     ) -> None:
         super().__init__(encoder)
-        # Variables, not constants: a graph is limited to 2 GiB.
-        self.ids = tf.Variable(ids, trainable=False, name="ids")
-        self.vectors = tf.Variable(vectors, trainable=False, name="vectors")
+        self.ids = tf.Variable(ids, trainable=False)
+        self.vectors = VECTORS[kind](vectors)
 
     @tf.function(
         input_signature=[
@@ -55,15 +61,50 @@ class RetrieverModule(EncoderModule):
             documents when that is less. Places beyond a row's own k hold ""
             and -2.
         """
-        cosines = tf.matmul(self._encode(text), self.vectors, transpose_b=True)
         largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
-        width = tf.minimum(largest, tf.shape(self.vectors)[0])
-        scores, places = tf.math.top_k(cosines, width)
+        width = tf.minimum(largest, self.vectors.count)
+        scores, places = nearest(self._encode(text), self.vectors, width)
         wanted = tf.range(width) < k[:, tf.newaxis]
         return {
             "ids": tf.where(wanted, tf.gather(self.ids, places), ""),
             "scores": tf.where(wanted, scores, NO_SCORE),
         }
+
+
+def new_retriever(
+    query_encoder: TextEncoder,
+    document_encoder: TextEncoder,
+    ids: Sequence[str],
+    titles: Sequence[str],
+    vectors: str = "float32",
+    progress: bool = False,
+) -> RetrieverModule:
+    """Encodes titles into a retriever.
+
+    Args:
+        query_encoder: Encodes what is asked.
+        document_encoder: Encodes the titles, once, here.
+        ids: What the retriever answers with, one for each title.
+        titles: The titles.
+        vectors: `float32`, or `int8` for a quarter of the memory.
+        progress: Whether to show a progress bar.
+
+    Raises:
+        InputError: There are no titles, or not as many ids; there is no such
+            kind of vectors; a weight is not finite.
+    """
+    check_vectors(vectors)
+    if len(titles) == 0 or len(ids) != len(titles):
+        raise InputError(
+            f"a retriever needs titles and as many ids; got {len(titles)} "
+            f"titles and {len(ids)} ids"
+        )
+    return RetrieverModule(
+        query_encoder,
+        as_strings(ids),
+        document_encoder.encode(titles, progress=progress),
+        vectors,
+    )
 
 
 def export_retriever(
@@ -73,32 +114,27 @@ def export_retriever(
     titles: Sequence[str],
     base: str | os.PathLike[str],
     version: int | None = None,
+    vectors: str = "float32",
 ) -> Path:
     """Publishes a retriever over the given titles, for TF Serving.
 
     Args:
-        query_encoder: Encodes what is asked.
-        document_encoder: Encodes the titles, once, here.
-        ids: What the retriever answers with, one for each title.
-        titles: The titles.
+        query_encoder: See `new_retriever`, as for `document_encoder`, `ids`,
+            `titles` and `vectors`.
+        document_encoder: See there.
+        ids: See there.
+        titles: See there.
         base: The model's folder; the version is a folder in it.
         version: Its number, by default the next free one.
+        vectors: See there.
 
     Returns:
         `base/<number>`.
 
     Raises:
-        InputError: There are no titles, or not as many ids; or the version
-            exists already.
+        InputError: See there; or the version exists already.
     """
-    if len(titles) == 0 or len(ids) != len(titles):
-        raise InputError(
-            f"a retriever needs titles and as many ids; got {len(titles)} "
-            f"titles and {len(ids)} ids"
-        )
-    module = RetrieverModule(
-        query_encoder,
-        as_strings(ids),
-        document_encoder.encode(titles),
+    module = new_retriever(
+        query_encoder, document_encoder, ids, titles, vectors
     )
     return publish_module(module, base, version)

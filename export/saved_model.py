@@ -3,10 +3,13 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.publish import publish
+from keras_lstm_dssm.export.warmup import write_warmup
 
 SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 
@@ -19,10 +22,20 @@ class EncoderModule(tf.Module):
 
     Args:
         encoder: The trained encoder.
+
+    Raises:
+        InputError: A weight is NaN or infinite.
     """
 
     def __init__(self, encoder: TextEncoder) -> None:
         super().__init__()
+        for weight in encoder.weights:
+            # Its vectors would be finite all the same, one for all texts.
+            if not np.isfinite(weight.numpy()).all():
+                raise InputError(
+                    f"{weight.path}: found numbers that are not finite; the "
+                    "training failed: export an earlier checkpoint"
+                )
         self._encode = encoder.unit_vectors
         self.weights = [weight.value for weight in encoder.weights]
 
@@ -55,7 +68,7 @@ def export_encoder(
         `base/<number>`, which holds `saved_model.pb`.
 
     Raises:
-        InputError: The version exists already.
+        InputError: The version exists already, or a weight is not finite.
 
     Example:
     >>> export_encoder(model.query_encoder, "models/query_encoder")
@@ -67,10 +80,13 @@ def export_encoder(
 def publish_module(
     module: tf.Module, base: str | os.PathLike[str], version: int | None
 ) -> Path:
-    """Publishes a module with a function `serve` as `serving_default`."""
-    return publish(
-        base,
-        lambda folder: tf.saved_model.save(
+    """Publishes a module with a function `serve` as `serving_default`.
+
+    Requests to warm up a server lie beside the graph; see `write_warmup`.
+    """
+
+    def write(folder: Path) -> None:
+        tf.saved_model.save(
             module,
             str(folder),
             signatures={SIGNATURE: module.serve},
@@ -78,6 +94,7 @@ def publish_module(
             options=tf.saved_model.SaveOptions(
                 experimental_custom_gradients=False
             ),
-        ),
-        version,
-    )
+        )
+        write_warmup(folder, Path(base).resolve().name)
+
+    return publish(base, write, version)

@@ -1,21 +1,21 @@
 """One loaded version of one model, answering Predict."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import grpc
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the ops that encoders use)
-from tensorflow.core.framework.tensor_pb2 import TensorProto
-from tensorflow.core.framework.types_pb2 import DataType
+from google.protobuf.message import DecodeError
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.fault import Fault, invalid
+from keras_lstm_dssm.export.signature_call import CODES, SignatureCall
 from keras_lstm_dssm.export.signatures import signature_defs
-from keras_lstm_dssm.export.tensors import to_proto
+from keras_lstm_dssm.export.warmup import WARMUP_FILE
 
-_CODES = {code.value[0]: code for code in grpc.StatusCode}
+_MAX_RECORDS = 1000
 
 
 class Servable:
@@ -41,6 +41,10 @@ class Servable:
             raise InputError(
                 f"{folder}: TensorFlow cannot load it: {error}"
             ) from error
+        self._calls = {
+            key: SignatureCall(function)
+            for key, function in self._model.signatures.items()
+        }
 
     def predict(self, request: PredictRequest) -> PredictResponse:
         """Runs one signature, `serving_default` when none is named.
@@ -57,89 +61,66 @@ class Servable:
                 refuses the values.
         """
         key = request.model_spec.signature_name or "serving_default"
-        if key not in self._model.signatures:
+        if key not in self._calls:
             raise Fault(
                 grpc.StatusCode.FAILED_PRECONDITION,
                 f'Serving signature key "{key}" not found.',
             )
-        function = self._model.signatures[key]
-        inputs = _inputs(function, request.inputs)
-        wanted = _wanted(function, request.output_filter)
-        try:
-            outputs = function(**inputs)
-        except tf.errors.OpError as error:
-            raise Fault(_CODES[error.error_code], error.message) from error
         reply = PredictResponse()
         reply.model_spec.name = self.name
         reply.model_spec.version.value = self.version
         reply.model_spec.signature_name = key
-        for alias in wanted:
-            reply.outputs[alias].CopyFrom(to_proto(outputs[alias].numpy()))
+        self._calls[key](request, reply)
         return reply
 
+    def warm_up(self, folder: Path) -> int:
+        """Replays the requests that were exported with the model, if any.
 
-def _inputs(
-    function: tf.types.experimental.ConcreteFunction,
-    protos: Mapping[str, TensorProto],
-) -> dict[str, tf.Tensor]:
-    _, specs = function.structured_input_signature
-    if len(protos) != len(specs):
-        raise invalid(
-            f"input size does not match signature: "
-            f"{len(protos)}!={len(specs)} "
-            f"len({_set(protos)}) != len({_set(specs)}). "
-            f"Sent extra: {_set(protos.keys() - specs.keys())}. "
-            f"Missing but required: {_set(specs.keys() - protos.keys())}."
-        )
-    inputs = {}
-    for index, (alias, spec) in enumerate(sorted(specs.items())):
-        if alias not in protos:
-            raise invalid(
-                f"Signature input alias: {alias} not found in request and no "
-                "default value provided. Inputs expected to be in the "
-                f"request {_set(protos)}"
-            )
-        proto = protos[alias]
-        if proto.dtype != spec.dtype.as_datatype_enum:
-            raise invalid(
-                f"Expects arg[{index}] to be "
-                f"{_type_name(spec.dtype.as_datatype_enum)} but "
-                f"{_type_name(proto.dtype)} is provided"
-            )
+        The first run of a graph costs a hundred times the second one; here
+        it happens before the version is offered. A single request that
+        fails makes TF Serving refuse the version, and this server too.
+
+        Args:
+            folder: The version's folder. The requests are a TFRecord file of
+                `PredictionLog` in it; see `write_warmup`.
+
+        Returns:
+            How many requests were run.
+
+        Raises:
+            Fault: The file is damaged or too long, or a request fails.
+        """
+        path = folder / WARMUP_FILE
+        if not path.exists():
+            return 0
+        done = 0
         try:
-            # In C++, from either form of field, without a NumPy array.
-            tensor = tf.io.parse_tensor(proto.SerializeToString(), spec.dtype)
-        except tf.errors.InvalidArgumentError as error:
-            raise invalid(f"tensor parsing error: {alias}") from error
-        if not spec.shape.is_compatible_with(tensor.shape):
-            raise invalid(
-                f"input {alias} must have shape {spec.shape}, "
-                f"got {tensor.shape}"
+            for record in tf.data.TFRecordDataset(str(path)):
+                if done == _MAX_RECORDS:
+                    raise invalid(
+                        "Number of warmup records exceeds the maximum "
+                        f"({_MAX_RECORDS}) at {path}"
+                    )
+                self._replay(PredictionLog.FromString(record.numpy()))
+                done += 1
+        except DecodeError as error:
+            raise invalid(f"Failed to parse warmup record from {path}") from (
+                error
             )
-        inputs[alias] = tensor
-    return inputs
+        except tf.errors.OpError as error:
+            raise Fault(
+                CODES[error.error_code],
+                f"{error.message}. Please verify your warmup data is in "
+                "TFRecord format.",
+            ) from error
+        return done
 
-
-def _wanted(
-    function: tf.types.experimental.ConcreteFunction,
-    output_filter: list[str],
-) -> list[str]:
-    known = function.structured_outputs
-    for index, alias in enumerate(output_filter):
-        if alias not in known:
-            raise invalid(
-                f"output tensor alias not found in signature: {alias} "
-                f"Outputs expected to be in the set {_set(known)}."
+    def _replay(self, log: PredictionLog) -> None:
+        kind = log.WhichOneof("log_type")
+        if kind == "predict_log":
+            self.predict(log.predict_log.request)
+        elif kind is not None:
+            raise Fault(
+                grpc.StatusCode.UNIMPLEMENTED,
+                f"Unsupported log_type for warmup: {kind}",
             )
-        if alias in output_filter[:index]:
-            raise invalid(f"duplicate output tensor alias: {alias}")
-    return list(output_filter or known)
-
-
-def _set(names: Mapping | set[str]) -> str:
-    return "{" + ",".join(sorted(names)) + "}"
-
-
-def _type_name(number: int) -> str:
-    """Returns C++'s name of a dtype: `float` for DT_FLOAT."""
-    return DataType.Name(number).removeprefix("DT_").lower()

@@ -2,6 +2,23 @@
 
 import grpc
 
+_ADVICE = {
+    grpc.StatusCode.NOT_FOUND: (
+        "check the model's name and version; `lstm-dssm-query --status` tells "
+        "the versions"
+    ),
+    grpc.StatusCode.INVALID_ARGUMENT: (
+        "`Client.signatures` tells what the model takes and gives"
+    ),
+    grpc.StatusCode.FAILED_PRECONDITION: (
+        "`Client.signatures` tells what the model takes and gives"
+    ),
+    grpc.StatusCode.DEADLINE_EXCEEDED: "give it more time, or fewer texts",
+    grpc.StatusCode.RESOURCE_EXHAUSTED: (
+        "send fewer texts at once, or raise max_message_mb"
+    ),
+}
+
 
 class ServingError(OSError):
     """A call that the server refused, or that did not reach it.
@@ -31,7 +48,9 @@ class ServingError(OSError):
                 f"({self.details})"
             )
         else:
+            advice = _ADVICE.get(self.code)
             message = (
                 f"{target}, model {model}: {self.code.name}: {self.details}"
+                + (f"; {advice}" if advice else "")
             )
         super().__init__(" ".join(message.split()))

@@ -7,6 +7,10 @@ Suites, several separated by commas, or `all`:
   train   pairs/s, from strings to updated weights
   encode  titles/s, from strings to vectors
   serve   milliseconds for one query, in process and over gRPC
+  load    many clients of lstm-dssm-serve while versions are swapped, and one
+          client beside a gRPC server that does nothing
+  batch   requests of 1 to 512 queries, as a server that batches runs them
+  retriever  latency, memory and recall of a retriever of many titles
   profile where a step's time goes; its growth with cells, words and batch
   scale   cost of a pair, memory and waiting time, on synthetic logs
 The same towers in stock Keras and, where it is installed, in PyTorch take
@@ -23,9 +27,12 @@ from typing import Any
 
 from absl import flags
 
+from keras_lstm_dssm.benchmarks.batch_suite import measure_batches
 from keras_lstm_dssm.benchmarks.encode_suite import measure_encoding
+from keras_lstm_dssm.benchmarks.load_suite import measure_load
 from keras_lstm_dssm.benchmarks.machine import describe_machine
 from keras_lstm_dssm.benchmarks.profile_suite import measure_profile
+from keras_lstm_dssm.benchmarks.retriever_suite import measure_retriever
 from keras_lstm_dssm.benchmarks.scale_suite import measure_scale
 from keras_lstm_dssm.benchmarks.serve_suite import measure_serving
 from keras_lstm_dssm.benchmarks.train_suite import measure_training
@@ -33,7 +40,10 @@ from keras_lstm_dssm.data import ClickLog, open_log
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools.program import new_flags, program
 
-SUITES = ("train", "encode", "serve", "profile", "scale")
+SUITES = (
+    "train", "encode", "serve", "load", "batch", "retriever", "profile",
+    "scale",
+)  # fmt: skip
 
 FLAGS = new_flags()
 flags.DEFINE_list("suite", ["train"], "Suites, or `all`.", flag_values=FLAGS)
@@ -57,6 +67,22 @@ flags.DEFINE_integer(
     "queries", 500, "Single queries in one measurement.", 1, flag_values=FLAGS
 )
 flags.DEFINE_list(
+    "clients", ["8", "64"], "Concurrent clients of the load suite.",
+    flag_values=FLAGS,
+)  # fmt: skip
+flags.DEFINE_float(
+    "seconds", 60.0, "How long each number of clients runs.", 0.1,
+    flag_values=FLAGS,
+)  # fmt: skip
+flags.DEFINE_float(
+    "swap_seconds", 5.0, "How often a new version is published meanwhile.",
+    0.1, flag_values=FLAGS,
+)  # fmt: skip
+flags.DEFINE_integer(
+    "titles_in_index", 1_000_000, "Titles of the retriever suite.", 1,
+    flag_values=FLAGS,
+)  # fmt: skip
+flags.DEFINE_list(
     "pairs", ["10000", "100000", "1000000", "10000000"],
     "Sizes of the synthetic logs; ten million are 0.8 GB on disk.",
     flag_values=FLAGS,
@@ -72,7 +98,7 @@ def main(_: list[str]) -> dict[str, Any]:
             f"--suite={','.join(FLAGS.suite)}: expected all, or some of "
             f"{', '.join(SUITES)}"
         )
-    sizes = _sizes(FLAGS.pairs)
+    sizes, clients = _numbers("pairs"), _numbers("clients")
     with tempfile.TemporaryDirectory() as folder:
         log = open_log(FLAGS.data, write_to=Path(folder, "clicks.tsv"))
         print("machine", flush=True)
@@ -88,6 +114,21 @@ def main(_: list[str]) -> dict[str, Any]:
                 FLAGS.rounds,
             ),
             "serve": lambda: measure_serving(_queries(log), FLAGS.rounds),
+            "load": lambda: measure_load(
+                _queries(log),
+                clients,
+                FLAGS.seconds,
+                FLAGS.swap_seconds,
+                FLAGS.rounds,
+            ),
+            "batch": lambda: measure_batches(
+                _queries(log),
+                list(islice(log.documents(), FLAGS.titles)),
+                FLAGS.rounds,
+            ),
+            "retriever": lambda: measure_retriever(
+                log, FLAGS.titles_in_index, FLAGS.queries, FLAGS.rounds
+            ),
             "profile": lambda: measure_profile(
                 log, FLAGS.batch_size, FLAGS.steps, FLAGS.rounds
             ),
@@ -108,11 +149,12 @@ def _queries(log: ClickLog) -> list[str]:
     return list(islice(distinct, FLAGS.queries))
 
 
-def _sizes(texts: list[str]) -> list[int]:
+def _numbers(name: str) -> list[int]:
+    texts = FLAGS[name].value
     if not texts or not all(text.isdecimal() and int(text) for text in texts):
         raise InputError(
-            f"--pairs={','.join(texts)}: expected sizes separated by commas, "
-            "such as 10000,1000000"
+            f"--{name}={','.join(texts)}: expected numbers separated by "
+            f"commas, such as {','.join(FLAGS[name].default)}"
         )
     return [int(text) for text in texts]
 

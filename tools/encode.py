@@ -2,22 +2,25 @@ r"""Encode texts with an exported encoder.
 
 Example:
   lstm-dssm-encode --saved_model=MODELS/document_encoder \
-      --input=titles.txt --output=vectors.npy
+      --input=titles.txt --output=vectors.npy --ids=vectors.ids
 
 The input has one text a line, gzip or not; an empty line is an empty text.
-The output is a NumPy array, float32 [lines, d], rows of unit length.
+The output is a NumPy array, float32 [lines, d], rows of unit length, as
+faiss and ScaNN read it. With --ids the input is one for lstm-dssm-export
+--documents, a title or an id, a tab and a title a line, and the ids are
+written too, line i for row i.
 """
 
 import sys
 import time
 from typing import Any
 
-import numpy as np
 from absl import flags
 
-from keras_lstm_dssm.export.documents import read_lines
+from keras_lstm_dssm.export.documents import read_documents, read_lines
 from keras_lstm_dssm.export.saved_encoder import SavedEncoder
-from keras_lstm_dssm.files import check_writable, replacing
+from keras_lstm_dssm.export.vector_files import write_ids, write_vectors
+from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()
@@ -33,18 +36,27 @@ _INPUT = flags.DEFINE_string(
 _OUTPUT = flags.DEFINE_string(
     "output", None, "The .npy file to write.", flag_values=FLAGS
 )
+_IDS = flags.DEFINE_string(
+    "ids", None, "Also write the titles' ids to this file.", flag_values=FLAGS
+)
 
 
 def main(_: list[str]) -> dict[str, Any]:
     """Encodes the file; returns the array's shape and the speed."""
     check_writable(_OUTPUT.value)
-    texts = list(read_lines(_INPUT.value))
+    ids: list[str] = []
+    if _IDS.value:
+        check_writable(_IDS.value)
+        ids, texts = read_documents(_INPUT.value)
+    else:
+        texts = list(read_lines(_INPUT.value))
     encoder = SavedEncoder(_MODEL.value)
     start = time.perf_counter()
     vectors = encoder.encode(texts, progress=sys.stderr.isatty())
     seconds = time.perf_counter() - start
-    with replacing(_OUTPUT.value) as partial, partial.open("wb") as file:
-        np.save(file, vectors)
+    write_vectors(_OUTPUT.value, vectors)
+    if _IDS.value:
+        write_ids(_IDS.value, ids)
     speed = len(texts) / seconds
     print(f"wrote {_OUTPUT.value}: {vectors.shape}, {speed:,.0f} texts/s")
     return {"shape": vectors.shape, "texts_per_second": speed}

@@ -8,19 +8,22 @@ Example:
 """
 
 import sys
-from pathlib import Path
 from typing import Any
 
 from absl import flags
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.saved_encoder import SavedRetriever
+from keras_lstm_dssm.export.versions import model_folder
 from keras_lstm_dssm.tools.program import new_flags, program
 from keras_lstm_dssm.tools.query import print_hits
 
 FLAGS = new_flags()
 _MODELS = flags.DEFINE_string(
     "models", None, "Exported models.", flag_values=FLAGS
+)
+_MODEL = flags.DEFINE_string(
+    "model", "retriever", "Name of the retriever.", flag_values=FLAGS
 )
 _K = flags.DEFINE_integer(
     "k", 5, "Documents for each query.", 1, flag_values=FLAGS
@@ -31,7 +34,7 @@ def main(queries: list[str]) -> dict[str, Any]:
     """Prints and returns the best documents of each query."""
     if not queries:
         raise InputError('no query; give one or more, such as "angle bracket"')
-    retriever = SavedRetriever(Path(_MODELS.value) / "retriever")
+    retriever = SavedRetriever(model_folder(_MODELS.value, _MODEL.value))
     return print_hits(queries, retriever.search(queries, _K.value))
 
 

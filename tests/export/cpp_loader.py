@@ -1,15 +1,15 @@
-"""Runs an exported encoder as TF Serving would: by TensorFlow's C++ alone."""
+"""Runs exported models as TF Serving would: by TensorFlow's C++ alone."""
 
-import io
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text
+from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 from keras_lstm_dssm.export.signatures import signature_defs
 
@@ -21,22 +21,22 @@ class CppError(RuntimeError):
 
 
 def run_in_cpp(
-    saved_model: Path, texts: Sequence[str | bytes], text_ops: bool = True
-) -> np.ndarray:
-    """Runs `serving_default` of an encoder in a fresh process.
+    saved_model: Path, *requests: PredictRequest, text_ops: bool = True
+) -> list[dict[str, np.ndarray]]:
+    """Loads a version in a fresh process and runs requests, one by one.
 
     Args:
         saved_model: A version's folder.
-        texts: The input `text`.
+        requests: Their inputs and signatures count; `serving_default` where
+            none is named.
         text_ops: Whether to load the ops of TF.Text, as TF Serving has them.
 
     Returns:
-        The output `embedding`, float32 [texts, d].
+        All outputs of each request by alias; strings as arrays of bytes.
 
     Raises:
         CppError: The library refused to load or to run it.
     """
-    signature = signature_defs(saved_model)["serving_default"]
     ops = Path(tensorflow_text.__file__).parent / "python" / "ops"
     job = {
         "tensorflow": tf.sysconfig.get_lib(),
@@ -44,10 +44,7 @@ def run_in_cpp(
         if text_ops
         else [],
         "saved_model": str(saved_model),
-        "input": signature.inputs["text"].name,
-        "output": signature.outputs["embedding"].name,
-        # JSON has no bytes; latin-1 maps each to the code point of its value.
-        "texts": [_bytes(text).decode("latin-1") for text in texts],
+        "runs": [_run(saved_model, request) for request in requests],
     }
     done = subprocess.run(
         [sys.executable, SCRIPT],
@@ -56,8 +53,35 @@ def run_in_cpp(
     )
     if done.returncode:
         raise CppError(done.stderr.decode().strip().splitlines()[-1])
-    return np.load(io.BytesIO(done.stdout))
+    return [
+        {alias: _array(**output) for alias, output in outputs.items()}
+        for outputs in json.loads(done.stdout)
+    ]
 
 
-def _bytes(text: str | bytes) -> bytes:
-    return text.encode() if isinstance(text, str) else text
+def _run(saved_model: Path, request: PredictRequest) -> dict[str, Any]:
+    key = request.model_spec.signature_name or "serving_default"
+    signature = signature_defs(saved_model)[key]
+    return {
+        "inputs": {
+            info.name: _plain(tf.make_ndarray(request.inputs[alias]))
+            for alias, info in signature.inputs.items()
+        },
+        "outputs": {
+            alias: info.name for alias, info in signature.outputs.items()
+        },
+    }
+
+
+def _plain(values: np.ndarray) -> list:
+    # JSON has no bytes; latin-1 maps each to the code point of its value.
+    return [
+        value.decode("latin-1") if isinstance(value, bytes) else value
+        for value in values.tolist()
+    ]
+
+
+def _array(dtype: str, shape: list[int], values: list) -> np.ndarray:
+    if dtype == "object":
+        values = [value.encode("latin-1") for value in values]
+    return np.array(values, dtype).reshape(shape)

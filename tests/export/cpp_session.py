@@ -1,21 +1,24 @@
 """Runs a SavedModel through TensorFlow's C API, without its Python.
 
 A script, started by `cpp_loader.run_in_cpp`. It reads the job as JSON from
-standard input and writes the output tensor as .npy to standard output. The
-C API's loader is the one that TF Serving uses.
+standard input and writes the outputs of each run as JSON to standard output.
+The C API's loader is the one that TF Serving uses.
 
 Source: tensorflow/c/c_api.h, tf_tensor.h, tf_tstring.h
 """
 
 import ctypes
 import json
+import math
 import sys
-from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
+from collections.abc import Sequence
+from ctypes import c_char_p, c_int, c_int64, c_size_t, c_void_p
 from typing import Any
 
 import numpy as np
 
-FLOAT, STRING = 1, 7
+NUMBERS = {1: "float32", 3: "int32"}
+INT32, STRING = 3, 7
 # sizeof(TF_TString) on 64-bit machines.
 STRING_BYTES = 24
 
@@ -37,6 +40,9 @@ class Library:
         self.api = ctypes.CDLL(
             f"{folder}/libtensorflow_cc.so.2", ctypes.RTLD_GLOBAL
         )
+        self.api.TF_Dim.restype = c_int64
+        for name in ("TF_TensorByteSize", "TF_StringGetSize"):
+            getattr(self.api, name).restype = c_size_t
         self.status = self.pointer("TF_NewStatus")
 
     def pointer(self, name: str, *arguments: Any) -> c_void_p:
@@ -56,43 +62,89 @@ class Library:
         return result
 
 
-def string_tensor(library: Library, texts: list[bytes]) -> c_void_p:
-    """Returns a TF_Tensor, string [batch]."""
-    shape = (c_int64 * 1)(len(texts))
-    size = c_size_t(len(texts) * STRING_BYTES)
-    tensor = library.pointer("TF_AllocateTensor", STRING, shape, 1, size)
+def to_tensor(library: Library, values: list) -> c_void_p:
+    """Returns a TF_Tensor [batch]: int32, or strings, also when empty."""
+    shape = (c_int64 * 1)(len(values))
+    numbers = values and isinstance(values[0], int)
+    dtype, each = (INT32, 4) if numbers else (STRING, STRING_BYTES)
+    tensor = library.pointer(
+        "TF_AllocateTensor", dtype, shape, 1, c_size_t(len(values) * each)
+    )
     first = library.pointer("TF_TensorData", tensor).value or 0
-    for index, text in enumerate(texts):
+    if numbers:
+        ctypes.memmove(
+            first, (ctypes.c_int32 * len(values))(*values), 4 * len(values)
+        )
+        return tensor
+    for index, value in enumerate(values):
         place = c_void_p(first + index * STRING_BYTES)
+        text = value.encode("latin-1")
         library.api.TF_StringInit(place)
         library.api.TF_StringCopy(place, text, c_size_t(len(text)))
     return tensor
 
 
-def float_array(library: Library, tensor: c_void_p) -> np.ndarray:
-    """Returns a copy of a TF_Tensor's values, float32."""
-    if library.api.TF_TensorType(tensor) != FLOAT:
-        sys.exit("the output is not float32")
-    library.api.TF_Dim.restype = c_int64
+def to_json(library: Library, tensor: c_void_p) -> dict[str, Any]:
+    """Returns a TF_Tensor's values, flat, with their dtype and shape."""
     shape = [
         library.api.TF_Dim(tensor, axis)
         for axis in range(library.api.TF_NumDims(tensor))
     ]
-    library.api.TF_TensorByteSize.restype = c_size_t
-    values = ctypes.string_at(
-        library.pointer("TF_TensorData", tensor),
-        library.api.TF_TensorByteSize(tensor),
-    )
-    return np.frombuffer(values, np.float32).reshape(shape)
+    data = library.pointer("TF_TensorData", tensor)
+    dtype = library.api.TF_TensorType(tensor)
+    if dtype == STRING:
+        values = [
+            string(library, c_void_p((data.value or 0) + index * STRING_BYTES))
+            for index in range(math.prod(shape))
+        ]
+        return {"dtype": "object", "shape": shape, "values": values}
+    raw = ctypes.string_at(data, library.api.TF_TensorByteSize(tensor))
+    numbers = np.frombuffer(raw, NUMBERS[dtype]).tolist()
+    return {"dtype": NUMBERS[dtype], "shape": shape, "values": numbers}
 
 
-def endpoint(library: Library, graph: c_void_p, name: str) -> Any:
-    """Returns the TF_Output of a tensor's name, such as `text:0`."""
-    operation, index = name.rsplit(":", 1)
-    found = library.pointer(
-        "TF_GraphOperationByName", graph, operation.encode()
+def string(library: Library, place: c_void_p) -> str:
+    """Returns a TF_TString's bytes, as latin-1."""
+    data = library.pointer("TF_StringGetDataPointer", place)
+    size = library.api.TF_StringGetSize(place)
+    return ctypes.string_at(data, size).decode("latin-1")
+
+
+def endpoints(library: Library, graph: c_void_p, names: Sequence[str]) -> Any:
+    """Returns the TF_Outputs of tensors' names, such as `text:0`."""
+    found = []
+    for name in names:
+        operation, index = name.rsplit(":", 1)
+        pointer = library.pointer(
+            "TF_GraphOperationByName", graph, operation.encode()
+        )
+        found.append(Output(pointer, int(index)))
+    return (Output * len(found))(*found)
+
+
+def run(
+    library: Library,
+    session: c_void_p,
+    graph: c_void_p,
+    inputs: dict[str, list],
+    outputs: dict[str, str],
+) -> dict[str, Any]:
+    """Feeds tensors by name and fetches others; by alias, see `to_json`."""
+    feeds = [to_tensor(library, values) for values in inputs.values()]
+    fetches = (c_void_p * len(outputs))()
+    library.checked(
+        "TF_SessionRun",
+        *(session, None),
+        endpoints(library, graph, list(inputs)),
+        *((c_void_p * len(feeds))(*feeds), len(feeds)),
+        endpoints(library, graph, list(outputs.values())),
+        *(fetches, len(outputs)),
+        *(None, 0, None),
     )
-    return (Output * 1)(Output(found, int(index)))
+    return {
+        alias: to_json(library, c_void_p(tensor))
+        for alias, tensor in zip(outputs, fetches, strict=True)
+    }
 
 
 def main() -> None:
@@ -112,17 +164,10 @@ def main() -> None:
         graph,
         None,
     )
-    texts = [text.encode("latin-1") for text in job["texts"]]
-    feeds = (c_void_p * 1)(string_tensor(library, texts))
-    fetches = (c_void_p * 1)()
-    library.checked(
-        "TF_SessionRun",
-        *(session, None),
-        *(endpoint(library, graph, job["input"]), feeds, 1),
-        *(endpoint(library, graph, job["output"]), byref(fetches), 1),
-        *(None, 0, None),
+    json.dump(
+        [run(library, session, graph, **one) for one in job["runs"]],
+        sys.stdout,
     )
-    np.save(sys.stdout.buffer, float_array(library, c_void_p(fetches[0])))
 
 
 if __name__ == "__main__":

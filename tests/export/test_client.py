@@ -1,15 +1,21 @@
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import grpc
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.client import Client, Hit
+from keras_lstm_dssm.export.client import Client
+from keras_lstm_dssm.export.client_calls import Hit, VersionStatus
+from keras_lstm_dssm.export.prediction_service import PredictionServer
 from keras_lstm_dssm.export.serving_error import ServingError
+
+Code = grpc.StatusCode
 
 
 def unit(*values: float) -> list[float]:
@@ -99,8 +105,9 @@ def test_signatures(client: Client) -> None:
 
 
 def test_status(client: Client) -> None:
-    assert client.status("query_encoder") == {1: "AVAILABLE", 2: "AVAILABLE"}
-    assert client.status("retriever") == {1: "AVAILABLE"}
+    available = VersionStatus("AVAILABLE", "OK", "")
+    assert client.status("query_encoder") == {2: available, 1: available}
+    assert client.status("retriever") == {1: available}
 
 
 def test_a_refusal_names_code_and_model(client: Client) -> None:
@@ -111,15 +118,89 @@ def test_a_refusal_names_code_and_model(client: Client) -> None:
     assert "Latest(absent)" in caught.value.details
     assert str(caught.value) == (
         f"{client.target}, model absent: NOT_FOUND: "
-        "Servable not found for request: Latest(absent)"
+        "Servable not found for request: Latest(absent); check the model's "
+        "name and version; `lstm-dssm-query --status` tells the versions"
     )
 
 
-def test_a_model_of_another_kind(client: Client) -> None:
-    with pytest.raises(
-        ServingError, match="input alias: x not found in request"
+def test_predict(client: Client) -> None:
+    x = np.float32([1.5, 2])
+    found = client.predict("numbers", {"x": x}, signature="double")
+    assert found[:3] == ("numbers", 1, "double")
+    assert {name: y.tolist() for name, y in found.outputs.items()} == {
+        "y": [3.0, 4.0]
+    }
+    found = client.predict("numbers", {"x": x}, ["bool", "string"], version=1)
+    assert {name: y.tolist() for name, y in found.outputs.items()} == {
+        "bool": [True, True],
+        "string": [b"1", b"2"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "message"),
+    [
+        (
+            lambda c: c.encode(["x"], model="numbers"),
+            Code.INVALID_ARGUMENT,
+            "model numbers: .*alias: x not found.*signatures. tells what",
+        ),
+        (
+            lambda c: c.encode(["x"], version=9),
+            Code.NOT_FOUND,
+            r"Specific\(query_encoder, 9\); check the model's name and version",
+        ),
+        (
+            lambda c: c.encode(["x"], version="canary"),
+            Code.INVALID_ARGUMENT,
+            "Unrecognized servable version label: canary",
+        ),
+        (
+            lambda c: c.predict("numbers", {"x": np.int64([1])}),
+            Code.INVALID_ARGUMENT,
+            "to be float but int64 is provided; .Client.signatures. tells",
+        ),
+        (
+            lambda c: c.predict("numbers", {"x": np.ones(1)}, signature="z"),
+            Code.FAILED_PRECONDITION,
+            'Serving signature key "z" not found.; .Client.signatures. tells',
+        ),
+    ],
+)
+def test_refusals_are_one_line(
+    client: Client, call: Callable[[Client], Any], code: Any, message: str
+) -> None:
+    with pytest.raises(ServingError, match=message) as caught:
+        call(client)
+    assert caught.value.code is code
+    assert "\n" not in str(caught.value)
+
+
+def test_a_reply_above_the_clients_limit(client: Client) -> None:
+    with (
+        Client(client.target, max_message_mb=1) as small,
+        pytest.raises(ServingError, match="raise max_message_mb"),
     ):
-        client.encode(["x"], model="numbers")
+        small.search(["bolt"] * 512, k=1000)
+
+
+def test_an_encoder_that_is_none(client: Client, tmp_path: Path) -> None:
+    module = tf.Module()
+    module.serve = tf.function(
+        lambda text: {"embedding": tf.strings.length(text)},
+        input_signature=[tf.TensorSpec([None], tf.string, "text")],
+    )
+    tf.saved_model.save(module, str(tmp_path / "lengths/1"), module.serve)
+    with (
+        PredictionServer(tmp_path, port=0) as server,
+        Client(f"127.0.0.1:{server.port}") as other,
+        pytest.raises(
+            InputError,
+            match=r"lengths: its output embedding is int32 \[2\], expected "
+            r"float32 \[2, any\]",
+        ),
+    ):
+        other.encode(["a", "b"], model="lengths")
 
 
 @pytest.mark.parametrize(
@@ -127,6 +208,10 @@ def test_a_model_of_another_kind(client: Client) -> None:
     [
         (lambda c: c.search(["x"], k=0), "k is 0"),
         (lambda c: c.encode("one text"), "got one text, 'one text'"),
+        (
+            lambda c: c.predict("numbers", {"x": [object()]}),
+            "input 'x': .*; expected an array of numbers",
+        ),
     ],
 )
 def test_wrong_arguments(
@@ -144,14 +229,3 @@ def test_no_server() -> None:
         pytest.raises(OSError, match=f"no server answers at 127.0.0.1:{port}"),
     ):
         client.encode(["x"])
-
-
-def test_a_server_that_never_answers() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        target = f"127.0.0.1:{silent.getsockname()[1]}"
-        with (
-            Client(target, timeout=0.2) as client,
-            pytest.raises(ServingError) as caught,
-        ):
-            client.status("query_encoder")
-    assert caught.value.code is grpc.StatusCode.DEADLINE_EXCEEDED

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.export.cpp_loader import CppError, run_in_cpp
+from tests.export.wire import predict_request
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +16,9 @@ def encoder(tiny_models: Path) -> Path:
 def test_the_same_numbers_as_in_python(encoder: Path) -> None:
     # Longer and shorter than a small string holds (22 bytes), NUL, no UTF-8.
     texts = [b"ab cd", b"", b"a\0b", b"\xff\xfe", b"long " * 50]
-    got = run_in_cpp(encoder, texts)
+    request = predict_request("query_encoder", text=texts)
+    (outputs,) = run_in_cpp(encoder, request)
+    got = outputs["embedding"]
     assert got.dtype == np.float32
     want = tf.saved_model.load(str(encoder)).signatures["serving_default"](
         text=tf.constant(texts)
@@ -24,8 +27,22 @@ def test_the_same_numbers_as_in_python(encoder: Path) -> None:
     np.testing.assert_allclose(got[0], [4 / 41**0.5, 5 / 41**0.5], rtol=1e-6)
 
 
+def test_strings_come_out_and_numbers_go_in(tiny_models: Path) -> None:
+    # One load, two runs.
+    requests = [
+        predict_request("retriever", text=["bolt"], k=np.int32([k]))
+        for k in (1, 3)
+    ]
+    one, three = run_in_cpp(tiny_models / "retriever" / "1", *requests)
+    assert one["ids"].tolist() == [[b"bolt"]]
+    assert set(three["ids"][0]) == {b"bolt", b"steel angle", b"shelf bracket"}
+    assert three["scores"].shape == (1, 3)
+
+
 def test_no_texts(encoder: Path) -> None:
-    assert run_in_cpp(encoder, []).shape == (0, 2)
+    request = predict_request("query_encoder", text=np.array([], object))
+    (outputs,) = run_in_cpp(encoder, request)
+    assert outputs["embedding"].shape == (0, 2)
 
 
 def test_ops_of_tf_text_are_not_found_without_its_libraries(
@@ -35,4 +52,4 @@ def test_ops_of_tf_text_are_not_found_without_its_libraries(
         CppError,
         match="TF_LoadSessionFromSavedModel: code 5: .*Op type not registered",
     ):
-        run_in_cpp(encoder, ["a"], text_ops=False)
+        run_in_cpp(encoder, text_ops=False)

@@ -44,5 +44,7 @@ def test_wrong_lines(
 def test_broken_gzip(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "titles.gz"
     path.write_bytes(gzip.compress(b"hex bolt\n" * 1000)[:-12])
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(
+        InputError, match="titles.gz:1001: found a damaged gzip"
+    ):
         read_documents(path)

@@ -7,7 +7,11 @@ import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.publish import publish
-from keras_lstm_dssm.export.versions import version_folders
+from keras_lstm_dssm.export.versions import (
+    model_folder,
+    model_folders,
+    version_folders,
+)
 
 
 def write(path: Path) -> None:
@@ -25,7 +29,7 @@ def test_numbers_follow_the_largest(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_version_do_not_count(tmp_path: Path) -> None:
-    for name in ("12.old", "-3", "v4", "²", "0005"):
+    for name in ("12.old", "-3", "v4", "²", "0005", str(2**63)):
         (tmp_path / name).mkdir()
     (tmp_path / "99").write_text("a file, not a folder")
     assert version_folders(tmp_path) == {5: tmp_path / "0005"}
@@ -105,3 +109,26 @@ def test_a_number_taken_while_writing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="version 2 exists"):
         publish(tmp_path, overtaken, version=2)
     assert os.listdir(tmp_path) == ["2"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", "../other", "a/b", "/etc", "a\\b", "a\0", ".hidden",
+     "-rf", "two words", "$(id)", "a\n", "ü"],
+)  # fmt: skip
+def test_a_name_cannot_lead_out_of_its_folder(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(InputError, match="a model's name has letters"):
+        model_folder(tmp_path, name)
+    assert model_folder(tmp_path, "v1.2_b-c") == tmp_path / "v1.2_b-c"
+
+
+def test_folders_of_other_names_are_refused_or_hidden(tmp_path: Path) -> None:
+    publish(tmp_path / "encoder", write)
+    publish(tmp_path / ".trash", write)
+    (tmp_path / "no model; at all").mkdir()
+    assert model_folders(tmp_path) == {"encoder": tmp_path / "encoder"}
+    publish(tmp_path / "$(id)", write)
+    with pytest.raises(InputError, match=r"the name '\$\(id\)'"):
+        model_folders(tmp_path)

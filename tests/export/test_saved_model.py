@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -12,13 +13,15 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import (
+    Documents,
     SavedEncoder,
-    SavedRetriever,
     export_encoder,
-    export_retriever,
+    export_models,
 )
-from tests.export.cpp_loader import run_in_cpp
+from keras_lstm_dssm.text import as_bytes
+from tests.export.agreement import assert_cpp_agrees
 from tests.export.ops import serving_ops, stock_ops
+from tests.export.wire import predict_request
 
 TEXTS = [
     "hotels in shanghai",
@@ -43,117 +46,109 @@ ENCODERS = {
 }
 
 
-@pytest.fixture(scope="module", params=ENCODERS)
-def exported(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[np.ndarray, pathlib.Path]:
+class Exported(NamedTuple):
     """Expected vectors of TEXTS, and the folder of the exported encoder."""
-    encoder = ENCODERS[request.param]()
-    base = tmp_path_factory.mktemp("exported") / request.param
-    return encoder.encode(TEXTS), export_encoder(encoder, base)
+
+    expected: np.ndarray
+    folder: pathlib.Path
 
 
-def test_vectors_have_unit_length(exported: tuple) -> None:
+@pytest.fixture(scope="module")
+def exports(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, Exported]:
+    """One encoder of each kind."""
+    base = tmp_path_factory.mktemp("exported")
+    encoders = {name: new() for name, new in ENCODERS.items()}
+    return {
+        name: Exported(encoder.encode(TEXTS), export_encoder(encoder, base))
+        for name, encoder in encoders.items()
+    }
+
+
+@pytest.fixture(params=ENCODERS)
+def exported(
+    request: pytest.FixtureRequest, exports: dict[str, Exported]
+) -> Exported:
+    return exports[request.param]
+
+
+def test_vectors_have_unit_length(exported: Exported) -> None:
     expected, folder = exported
     vectors = SavedEncoder(folder).encode(TEXTS)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
-def test_fresh_process_gives_the_same_numbers(exported: tuple) -> None:
+def test_fresh_process_gives_the_same_numbers(
+    exports: dict[str, Exported],
+) -> None:
     """By TensorFlow and TF.Text alone: without this package."""
-    expected, folder = exported
     script = (
         "import json, sys, tensorflow as tf, tensorflow_text\n"
-        "serve = tf.saved_model.load(sys.argv[1])"
-        ".signatures['serving_default']\n"
         "texts = [t.encode('latin-1') for t in json.load(sys.stdin)]\n"
-        "print(json.dumps(serve(text=tf.constant(texts))['embedding']"
-        ".numpy().tolist()))"
+        "for folder in sys.argv[1:]:\n"
+        "    model = tf.saved_model.load(folder)\n"
+        "    serve = model.signatures['serving_default']\n"
+        "    found = serve(text=tf.constant(texts))['embedding']\n"
+        "    print(json.dumps(found.numpy().tolist()))"
     )
-    texts = [t.encode() if isinstance(t, str) else t for t in TEXTS]
+    folders = [one.folder for one in exports.values()]
     done = subprocess.run(
-        [sys.executable, "-c", script, folder],
-        input=json.dumps([t.decode("latin-1") for t in texts]),
+        [sys.executable, "-c", script, *folders],
+        input=json.dumps([t.decode("latin-1") for t in as_bytes(TEXTS)]),
         capture_output=True,
         text=True,
         check=True,
-        cwd=folder,
+        cwd=folders[0],
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
     )
-    np.testing.assert_allclose(json.loads(done.stdout), expected, atol=1e-6)
+    lines = done.stdout.splitlines()
+    for line, one in zip(lines, exports.values(), strict=True):
+        np.testing.assert_allclose(json.loads(line), one.expected, atol=1e-6)
 
 
-def test_cpp_loader_gives_the_same_numbers(exported: tuple) -> None:
+def test_cpp_loader_gives_the_same_numbers(exported: Exported) -> None:
     expected, folder = exported
-    vectors = run_in_cpp(folder, TEXTS)
-    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    (outputs,) = assert_cpp_agrees(
+        folder, predict_request("x", text=as_bytes(TEXTS))
+    )
+    np.testing.assert_allclose(outputs["embedding"], expected, atol=1e-6)
 
 
-def test_stock_servers_have_every_op(exported: tuple) -> None:
+def test_stock_servers_have_every_op(exported: Exported) -> None:
     _, folder = exported
     ops = serving_ops(folder)
     assert "TFText>WhitespaceTokenizeWithOffsetsV2" in ops
     assert ops <= stock_ops()
 
 
-def test_batch_of_none(exported: tuple) -> None:
+def test_batch_of_none(exported: Exported) -> None:
     expected, folder = exported
     assert SavedEncoder(folder).encode([]).shape == (0, expected.shape[1])
 
 
-@pytest.fixture(scope="module")
-def retriever(tmp_path_factory: pytest.TempPathFactory) -> tuple:
-    """Encoders, titles and the retriever exported from them."""
-    query, document = dssm.LSTMEncoder(4), dssm.LSTMEncoder(4)
-    titles = [f"title number {i}" for i in range(50)]
-    base = tmp_path_factory.mktemp("retriever") / "retriever"
-    ids = [f"id-{i}" for i in range(50)]
-    folder = export_retriever(query, document, ids, titles, base)
-    return query, document, titles, folder
-
-
-def test_retriever_finds_the_nearest(retriever: tuple) -> None:
-    query, document, titles, folder = retriever
-    asked = ["number seven", "title", ""]
-    cosines = query.encode(asked) @ document.encode(titles).T
-    found = SavedRetriever(folder).search(asked, k=3)
-    for row, hits in zip(cosines, found, strict=True):
-        best = np.argsort(-row)[:3]
-        assert [hit.id for hit in hits] == [f"id-{i}" for i in best]
-        np.testing.assert_allclose(
-            [hit.score for hit in hits], row[best], atol=1e-6
-        )
-
-
-def test_each_row_has_its_own_k(retriever: tuple) -> None:
-    import tensorflow as tf
-
-    folder = retriever[-1]
-    loaded = SavedRetriever(folder)
-    found = loaded._serve(
-        text=tf.constant(["title", "title", "title"]), k=tf.constant([1, 3, 0])
-    )
-    assert found["ids"].shape == (3, 3)
-    ids, scores = found["ids"].numpy(), found["scores"].numpy()
-    assert ids[0, 0] == ids[1, 0]
-    assert ids[0, 1:].tolist() == [b"", b""]
-    assert scores[0, 1:].tolist() == scores[2, :2].tolist() == [-2, -2]
-    assert [len(hits) for hits in loaded.search(["title"], k=99)] == [50]
-    assert loaded.search([], k=2) == []
-
-
-def test_retriever_loads_in_stock_servers(retriever: tuple) -> None:
-    assert serving_ops(retriever[-1]) <= stock_ops()
-
-
-def test_wrong_ids_and_wrong_folders_are_refused(
-    retriever: tuple, tmp_path: pathlib.Path
-) -> None:
-    query, document, _, folder = retriever
-    with pytest.raises(InputError, match="2 titles and 1 ids"):
-        export_retriever(query, document, ["a"], ["x", "y"], tmp_path)
-    with pytest.raises(InputError, match=r"inputs are \['k', 'text'\]"):
-        SavedEncoder(folder)
+def test_a_folder_without_a_model(tmp_path: pathlib.Path) -> None:
     with pytest.raises(InputError, match="no SavedModel"):
-        SavedRetriever(tmp_path)
+        SavedEncoder(tmp_path)
+
+
+def test_a_failed_training_is_not_published(tmp_path: pathlib.Path) -> None:
+    encoder = dssm.RNNEncoder(3)
+    encoder.embedding.table.assign(encoder.embedding.table * np.nan)
+    with pytest.raises(InputError, match="table: found .* not finite"):
+        export_encoder(encoder, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_wrong_with_one_keeps_all_back(
+    tmp_path: pathlib.Path,
+) -> None:
+    model = dssm.TwoTower(dssm.RNNEncoder(3), dssm.RNNEncoder(3))
+    with pytest.raises(InputError, match="1 titles and 2 ids"):
+        export_models(model, tmp_path, Documents(["a", "b"], ["a"]))
+    table = model.document_encoder.embedding.table
+    table.assign(table * np.nan)
+    with pytest.raises(InputError, match="not finite"):
+        export_models(model, tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -3,15 +3,30 @@ import re
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from google.protobuf import text_format
+import tensorflow as tf
+from google.protobuf import text_format, wrappers_pb2
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+)
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.client import Client
+from keras_lstm_dssm.export.models_config import read_models_config
 from keras_lstm_dssm.export.prediction_service import PredictionServer
-from keras_lstm_dssm.export.server_files import write_server_files
+from keras_lstm_dssm.export.server_files import (
+    check_server_files,
+    write_server_files,
+)
+from keras_lstm_dssm.export.server_readme import memory_bytes
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +52,9 @@ def test_models_config_is_what_the_server_reads(models: Path) -> None:
     ]
 
 
-def test_another_root(models: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(models, tmp_path / "copy")
+def test_another_root(tiny_models: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(tiny_models / "retriever", copy / "retriever")
     write_server_files(copy, root="/srv/search")
     config = (copy / "models.config").read_text()
     assert 'base_path: "/srv/search/retriever"' in config
@@ -46,23 +62,94 @@ def test_another_root(models: Path, tmp_path: Path) -> None:
     assert "/srv/search/models.config" in (copy / "README.md").read_text()
 
 
-def test_batching_config(models: Path) -> None:
-    # The API package lacks BatchingParameters. Its fields, from TF Serving's
-    # session_bundle_config.proto: wrapped integers, and plain repeated ones.
-    wrapped = re.compile(
-        r"(max_batch_size|batch_timeout_micros|max_enqueued_batches"
-        r"|num_batch_threads) \{ value: ([1-9]\d*) \}"
+def batching_parameters() -> Message:
+    """An empty BatchingParameters, which the API package lacks.
+
+    Its fields stand in TF Serving's session_bundle_config.proto.
+    """
+    wrapped = ".google.protobuf.Int64Value"
+    fields = [
+        *(
+            FieldDescriptorProto(
+                name=name, number=number, type="TYPE_MESSAGE",
+                label="LABEL_OPTIONAL", type_name=wrapped,
+            )
+            for number, name in enumerate(
+                ("max_batch_size", "batch_timeout_micros",
+                 "max_enqueued_batches", "num_batch_threads"), 1,
+            )
+        ),
+        FieldDescriptorProto(
+            name="allowed_batch_sizes", number=6, type="TYPE_INT64",
+            label="LABEL_REPEATED",
+        ),
+    ]  # fmt: skip
+    pool = DescriptorPool()
+    pool.AddSerializedFile(wrappers_pb2.DESCRIPTOR.serialized_pb)
+    pool.Add(
+        FileDescriptorProto(
+            name="batching.proto",
+            syntax="proto3",
+            dependency=[wrappers_pb2.DESCRIPTOR.name],
+            message_type=[
+                DescriptorProto(name="BatchingParameters", field=fields)
+            ],
+        )
     )
-    plain = re.compile(r"(allowed_batch_sizes): ([1-9]\d*)")
-    values: dict[str, list[int]] = {}
-    for line in (models / "batching.config").read_text().splitlines():
-        match = wrapped.fullmatch(line) or plain.fullmatch(line)
-        assert match, line
-        values.setdefault(match[1], []).append(int(match[2]))
-    sizes = values.pop("allowed_batch_sizes")
-    assert [len(once) for once in values.values()] == [1, 1, 1, 1]
-    assert sizes == sorted(set(sizes))
-    assert sizes[-1:] == values["max_batch_size"]
+    found = pool.FindMessageTypeByName("BatchingParameters")
+    return GetMessageClass(found)()
+
+
+def test_batching_config(models: Path) -> None:
+    config: Any = text_format.Parse(
+        (models / "batching.config").read_text(), batching_parameters()
+    )
+    assert config.max_batch_size.value == 512
+    assert config.batch_timeout_micros.value == 1000
+    assert config.max_enqueued_batches.value == 100
+    assert config.num_batch_threads.value == 2
+    # Ascending, and the last is the largest batch: the server's own rule.
+    assert config.allowed_batch_sizes == [1, 8, 64, 512]
+
+
+def test_what_the_operator_wrote_stays(
+    tiny_models: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(tiny_models / "retriever", tmp_path / "retriever")
+    live = """\
+# Two versions live.
+model_config_list {
+  config {
+    name: "retriever" base_path: "/elsewhere/retriever"
+    model_platform: "tensorflow"
+    model_version_policy { specific { versions: 1 versions: 2 } }
+    version_labels { key: "stable" value: 1 }
+  }
+}
+"""
+    (tmp_path / "models.config").write_text(live)
+    (tmp_path / "batching.config").write_text("max_batch_size { value: 8 }\n")
+    write_server_files(tmp_path)
+    assert (tmp_path / "models.config").read_text() == live
+    # A model that is not in it is added.
+    shutil.copytree(tiny_models / "query_encoder", tmp_path / "query_encoder")
+    write_server_files(tmp_path)
+    config = read_models_config(tmp_path / "models.config")
+    old, new = config.model_config_list.config
+    assert old.version_labels == {"stable": 1}
+    assert old.base_path == "/elsewhere/retriever"
+    assert old.model_version_policy.specific.versions == [1, 2]
+    assert new.base_path == "/models/query_encoder"
+    assert (tmp_path / "batching.config").read_text().count(":") == 1
+
+
+def test_a_damaged_models_config_is_named(tmp_path: Path) -> None:
+    (tmp_path / "models.config").write_text("model_config_list {\n  x: 1\n}")
+    with pytest.raises(InputError, match=r'models.config:2:3 : .*"x"'):
+        check_server_files(tmp_path)
+    (tmp_path / "models.config").write_bytes(b"\xff")
+    with pytest.raises(InputError, match="models.config:.*mend it"):
+        check_server_files(tmp_path)
 
 
 def blocks(readme: str, language: str) -> list[str]:
@@ -80,6 +167,23 @@ def test_readme_shows_the_signatures(models: Path) -> None:
         "| `k` int32 [batch], `text` string [batch] "
         "| `ids` string [batch, any], `scores` float32 [batch, any] |"
     ) in readme
+
+
+def test_memory_is_that_of_the_files(tmp_path: Path) -> None:
+    module = tf.Module()
+    module.numbers = tf.Variable(tf.zeros([300, 1000]))
+    module.names = tf.Variable(tf.fill([1000], "ten bytes."))
+    tf.saved_model.save(module, str(tmp_path))
+    # Ten bytes and a header of 24, and in the file two bytes more.
+    assert memory_bytes(tmp_path) == pytest.approx(1_235_000, rel=2e-3)
+    assert memory_bytes(tmp_path / "variables") == 0
+
+
+def test_readme_tells_memory_and_versions(models: Path) -> None:
+    readme = (models / "README.md").read_text()
+    assert "| `query_encoder` | 2 | 0.1 MB |" in readme
+    assert "| 2.20 | 2.20.0 | ICU 77 |" in readme
+    assert "at most 512 in a request" in readme
 
 
 def test_readme_commands_name_the_files(models: Path) -> None:

@@ -46,9 +46,10 @@ def test_suites(collection_folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--suite=train,sing"], "train, encode, serve, profile, scale"),
-        (["--suite="], "train, encode, serve, profile, scale"),
-        (["--pairs=10k"], "10000,1000000"),
+        (["--suite=train,sing"], "all, or some of train, encode, serve, load"),
+        (["--suite="], "all, or some of train, encode, serve, load"),
+        (["--pairs=10k"], "--pairs=10k: expected numbers"),
+        (["--clients=8,"], "such as 8,64"),
         (["--data=nowhere.tsv"], "nowhere.tsv"),
         (["--data={folder}", "--rounds=1"], "--batch_size"),
     ],

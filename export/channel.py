@@ -1,0 +1,67 @@
+"""How clients connect: message sizes, deadlines kept, retries."""
+
+import json
+from typing import Any
+
+from keras_lstm_dssm.errors import InputError
+
+# gRPC's own retries: they count against the call's deadline, wait 0.1, 0.2,
+# 0.4 and 0.8 seconds, each a fifth more or less by chance, and repeat only
+# what the server did not do (UNAVAILABLE: it is starting, stopping, or its
+# queue is full) or may do later (RESOURCE_EXHAUSTED).
+# https://grpc.io/docs/guides/retry/
+_RETRIES = {
+    "methodConfig": [
+        {
+            "name": [{}],
+            "retryPolicy": {
+                "maxAttempts": 5,
+                "initialBackoff": "0.1s",
+                "maxBackoff": "2s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
+            },
+        }
+    ]
+}
+
+
+def channel_options(max_message_mb: int) -> list[tuple[str, Any]]:
+    """Returns the options of a client's connection.
+
+    Args:
+        max_message_mb: Largest message sent or accepted, in MiB.
+
+    Raises:
+        InputError: It is not from 1 to 2047.
+    """
+    if not 1 <= max_message_mb <= 2047:
+        raise InputError(
+            f"max_message_mb is {max_message_mb}; expected 1 to 2047"
+        )
+    size = max_message_mb << 20
+    return [
+        ("grpc.max_receive_message_length", size),
+        ("grpc.max_send_message_length", size),
+        # gRPC would send even 127.0.0.1 through $http_proxy.
+        ("grpc.enable_http_proxy", 0),
+        ("grpc.service_config", json.dumps(_RETRIES)),
+        # A request that is too large for this buffer would not be repeated.
+        ("grpc.per_rpc_retry_buffer_size", size),
+        # A server that was started anew is found within the retries.
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 1000),
+        # Each client has a connection of its own.
+        ("grpc.use_local_subchannel_pool", 1),
+    ]
+
+
+def checked_timeout(timeout: float) -> float:
+    """Returns a deadline in seconds; every call has one.
+
+    Raises:
+        InputError: It is not above 0, or endless.
+    """
+    if not 0 < timeout < float("inf"):
+        raise InputError(f"timeout is {timeout}; expected seconds above 0")
+    return timeout

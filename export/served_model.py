@@ -1,0 +1,154 @@
+"""The versions of one model: loaded, offered, dropped, and their states."""
+
+import logging
+import time
+import weakref
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import grpc
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow_serving.apis.get_model_status_pb2 import ModelVersionStatus
+
+from keras_lstm_dssm.export.fault import Fault
+from keras_lstm_dssm.export.servable import Servable
+
+_LOG = logging.getLogger(__name__)
+
+
+class VersionState(NamedTuple):
+    """Where a version stands, as GetModelStatus tells it."""
+
+    state: int
+    code: int = 0
+    message: str = ""
+
+
+class ServedModel:
+    """One model; one thread updates it while any number ask it.
+
+    A version passes through the states of TF Serving: START, LOADING (its
+    warm-up included), AVAILABLE, UNLOADING (requests still run), END; a
+    broken one goes from LOADING to END, with the error.
+
+    Args:
+        name: The model's name.
+
+    Attributes:
+        available: The versions that answer; replaced, never changed.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.available: dict[int, Servable] = {}
+        self._states: dict[int, VersionState] = {}
+        self._broken: dict[int, int] = {}
+
+    def states(self) -> dict[int, VersionState]:
+        """Returns all versions ever seen, newest first."""
+        return dict(sorted(self._states.copy().items(), reverse=True))
+
+    def broken(self) -> list[str]:
+        """Returns why versions did not load, newest first."""
+        return [s.message for s in self.states().values() if s.code]
+
+    def update(self, wanted: Mapping[int, Path]) -> bool:
+        """Loads what is new, then drops what is not wanted any more.
+
+        Old versions answer until a wanted one does, as under TF Serving's
+        `AvailabilityPreservingPolicy`. A broken version is tried again when
+        its files change.
+
+        Args:
+            wanted: Version number to folder.
+
+        Returns:
+            Whether a version was dropped.
+        """
+        stamps = {v: _stamp(folder) for v, folder in wanted.items()}
+        self._broken = {v: s for v, s in self._broken.items() if v in wanted}
+        new = [
+            version
+            for version in sorted(wanted, reverse=True)
+            if version not in self.available
+            and self._broken.get(version) != stamps[version]
+        ]
+        for version in new:
+            self._states[version] = VersionState(ModelVersionStatus.START)
+        for version in new:
+            try:
+                self._load(version, wanted[version])
+            except Exception as error:  # whatever it is, others serve on
+                self._broken[version] = stamps[version]
+                self._fail(version, wanted[version], error)
+        unwanted = self.available.keys() - wanted.keys()
+        if wanted and len(unwanted) == len(self.available):
+            return False
+        self._drop(unwanted)
+        return bool(unwanted)
+
+    def _load(self, version: int, folder: Path) -> None:
+        start = time.perf_counter()
+        self._states[version] = VersionState(ModelVersionStatus.LOADING)
+        servable = Servable(self.name, version, folder)
+        warmed = servable.warm_up(folder)
+        self.available = {**self.available, version: servable}
+        self._states[version] = VersionState(ModelVersionStatus.AVAILABLE)
+        _LOG.info(
+            "%s version %d: available after %.2f s, %d warm-up requests",
+            self.name, version, time.perf_counter() - start, warmed,
+        )  # fmt: skip
+
+    def _fail(self, version: int, folder: Path, error: Exception) -> None:
+        message = " ".join(str(error).split()) or type(error).__name__
+        if str(folder) not in message:
+            message = f"{folder}: {message}"
+        self._states[version] = VersionState(
+            ModelVersionStatus.END, _code(error), message
+        )
+
+    def _drop(self, versions: Iterable[int]) -> None:
+        for version in versions:
+            unloading = VersionState(ModelVersionStatus.UNLOADING)
+            self._states[version] = unloading
+            # Requests that run hold the servable; the last of them ends it.
+            weakref.finalize(
+                self.available[version], self._end, version, unloading
+            ).atexit = False
+            self.available = {
+                v: held for v, held in self.available.items() if v != version
+            }
+
+    def _end(self, version: int, unloading: VersionState) -> None:
+        # The same number may have been published anew in the meantime.
+        if self._states[version] is unloading:
+            self._states[version] = VersionState(ModelVersionStatus.END)
+            _LOG.info("%s version %d: unloaded", self.name, version)
+
+
+def _stamp(folder: Path) -> int:
+    """When a file of the folder, or its list of files, changed last."""
+    try:
+        paths = [folder, *folder.rglob("*")]
+        return max(path.stat().st_mtime_ns for path in paths)
+    except OSError:  # it is being removed
+        return 0
+
+
+def _code(error: BaseException) -> int:
+    """Returns the status code by which TF Serving reports a broken version."""
+    cause: BaseException | None = error
+    while cause is not None:
+        match cause:
+            case Fault():
+                return cause.code.value[0]
+            case tf.errors.OpError():
+                return cause.error_code
+            case DecodeError():
+                return grpc.StatusCode.DATA_LOSS.value[0]
+            case FileNotFoundError():
+                return grpc.StatusCode.NOT_FOUND.value[0]
+        cause = cause.__cause__
+    return grpc.StatusCode.UNKNOWN.value[0]

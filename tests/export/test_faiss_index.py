@@ -1,0 +1,61 @@
+"""An index over exported vectors, beside exact search."""
+
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export import faiss_index
+from keras_lstm_dssm.export.faiss_index import build_index, index_recall
+
+faiss = pytest.importorskip("faiss")
+
+
+@pytest.fixture(scope="module")
+def vectors() -> np.ndarray:
+    made = np.random.default_rng(3).normal(size=(2000, 16))
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    return made.astype(np.float32)
+
+
+def test_a_flat_index_is_exact(vectors: np.ndarray) -> None:
+    index = build_index(vectors, "Flat")
+    scores, rows = index.search(vectors[:5], 3)
+    products = vectors[:5] @ vectors.T
+    np.testing.assert_array_equal(rows, np.argsort(-products)[:, :3])
+    np.testing.assert_allclose(scores, -np.sort(-products)[:, :3], atol=1e-6)
+    assert index_recall(index, vectors, vectors[:50], 10) == 1
+
+
+def test_recall_grows_with_the_search(vectors: np.ndarray) -> None:
+    one, many = (
+        index_recall(
+            build_index(vectors, "IVF32,Flat", f"nprobe={probes}"),
+            vectors,
+            vectors[:50],
+            10,
+        )
+        for probes in (1, 16)
+    )
+    assert 0.1 < one < 0.7 < many < 1
+
+
+def test_graph_of_rounded_vectors(vectors: np.ndarray) -> None:
+    index = build_index(vectors, "HNSW16_SQ8", "efSearch=200")
+    assert index_recall(index, vectors, vectors[:50], 10) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("factory", "search"),
+    [("Flut", ""), ("Flat", "nprobe=2"), ("IVF9999,Flat", "")],
+)
+def test_words_that_faiss_refuses(
+    vectors: np.ndarray, factory: str, search: str
+) -> None:
+    with pytest.raises(InputError, match=f"refuses '{factory}' '{search}': "):
+        build_index(vectors, factory, search)
+
+
+def test_overlap() -> None:
+    exact = np.array([[1, 2, 3, 4], [5, 6, 7, 8]])
+    found = np.array([[4, 3, 2, 1], [9, 6, -1, -1]])
+    assert faiss_index.overlap(exact, found) == 5 / 8

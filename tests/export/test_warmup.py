@@ -1,0 +1,93 @@
+"""Warm-up records: whole, replayed, and refused when they would fail."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.warmup import write_warmup
+from tests.export.tiny_models import Numbers, Retriever
+from tests.export.wire import warmup_requests
+
+
+def test_one_record_for_each_signature_and_size(tmp_path: Path) -> None:
+    retriever = Retriever()
+    tf.saved_model.save(
+        retriever,
+        str(tmp_path),
+        signatures={
+            "serving_default": retriever.encoder.encode,
+            "search": retriever.search,
+        },
+    )
+    path = write_warmup(tmp_path, "both", sizes=(1, 3))
+    assert path.relative_to(tmp_path) == Path(
+        "assets.extra/tf_serving_warmup_requests"
+    )
+    found = [
+        (
+            request.model_spec.name,
+            request.model_spec.signature_name,
+            {
+                alias: tf.make_ndarray(proto).tolist()
+                for alias, proto in request.inputs.items()
+            },
+        )
+        for request in warmup_requests(tmp_path)
+    ]
+    one, three = [b"warm"], [b"warm", b"warm up", b"warm up 2"]
+    assert found == [
+        ("both", "search", {"text": one, "k": [10]}),
+        ("both", "search", {"text": three, "k": [10] * 3}),
+        ("both", "serving_default", {"text": one}),
+        ("both", "serving_default", {"text": three}),
+    ]
+
+
+def save(folder: Path, serve: object) -> Path:
+    module = tf.Module()
+    module.serve = tf.function(
+        serve, input_signature=[tf.TensorSpec([None], tf.string, "text")]
+    )
+    tf.saved_model.save(module, str(folder), signatures=module.serve)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("serve", "message"),
+    [
+        (
+            lambda text: {"y": tf.fill(tf.shape(text), np.float32("nan"))},
+            "serving_default gives y with numbers that are not finite",
+        ),
+        (
+            lambda text: {"y": tf.zeros([7])},
+            r"gives y of shape \(7,\) for 1 rows",
+        ),
+        (
+            lambda text: {"y": tf.zeros([])},
+            r"gives y of shape \(\) for 1 rows",
+        ),
+        (
+            lambda text: {"y": tf.strings.to_number(text)},
+            "serving_default fails: .*StringToNumberOp could not .* refuse",
+        ),
+    ],
+)
+def test_a_record_that_would_fail_is_an_error(
+    tmp_path: Path, serve: object, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        write_warmup(save(tmp_path, serve), "m")
+
+
+def test_unknown_inputs_and_too_many_records(tmp_path: Path) -> None:
+    numbers = Numbers()
+    tf.saved_model.save(numbers, str(tmp_path / "x"), signatures=numbers.double)
+    with pytest.raises(InputError, match="has an input 'x'; warm-up knows"):
+        write_warmup(tmp_path / "x", "numbers")
+    save(tmp_path / "y", lambda text: {"y": tf.strings.length(text)})
+    with pytest.raises(InputError, match="1001 warm-up requests; .* 1,000"):
+        write_warmup(tmp_path / "y", "y", sizes=[1] * 1001)

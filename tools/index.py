@@ -1,0 +1,95 @@
+r"""Build a faiss index over exported vectors, and measure what it loses.
+
+For more titles than a retriever should hold. Needs the extra [faiss].
+
+Example:
+  lstm-dssm-encode --saved_model=MODELS/document_encoder \
+      --input=titles.txt --output=titles.npy --ids=titles.ids
+  lstm-dssm-encode --saved_model=MODELS/query_encoder \
+      --input=queries.txt --output=queries.npy
+  lstm-dssm-index --vectors=titles.npy --queries=queries.npy \
+      --factory=HNSW32 --search=efSearch=128 --output=titles.faiss
+
+Prints size and time and, with --queries, recall beside exact search and the
+milliseconds of a query. Row i of the vectors is document i of the index.
+"""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from absl import flags
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.faiss_index import build_index, index_recall
+from keras_lstm_dssm.export.vector_files import read_vectors
+from keras_lstm_dssm.files import check_writable, replacing
+from keras_lstm_dssm.optional import import_optional
+from keras_lstm_dssm.tools.program import new_flags, program
+
+FLAGS = new_flags()
+_VECTORS = flags.DEFINE_string(
+    "vectors", None, "The titles' vectors, .npy.", flag_values=FLAGS
+)
+_QUERIES = flags.DEFINE_string(
+    "queries", None, "Queries' vectors to measure with, .npy.",
+    flag_values=FLAGS,
+)  # fmt: skip
+_FACTORY = flags.DEFINE_string(
+    "factory", "HNSW32", "Which index, in faiss's words.", flag_values=FLAGS
+)
+_SEARCH = flags.DEFINE_string(
+    "search", "", "How far it looks: efSearch=128, nprobe=16.",
+    flag_values=FLAGS,
+)  # fmt: skip
+_OUTPUT = flags.DEFINE_string(
+    "output", None, "The index to write.", flag_values=FLAGS
+)
+
+_KS = (10, 100)
+
+
+def main(_: list[str]) -> dict[str, Any]:
+    """Builds, measures and writes; returns the figures."""
+    check_writable(_OUTPUT.value)
+    faiss = import_optional("faiss", "faiss")
+    vectors = read_vectors(_VECTORS.value)
+    queries = _queries(vectors.shape[1]) if _QUERIES.value else None
+    start = time.perf_counter()
+    index = build_index(vectors, _FACTORY.value, _SEARCH.value)
+    results: dict[str, Any] = {
+        "titles": len(vectors),
+        "build_seconds": time.perf_counter() - start,
+    }
+    with replacing(_OUTPUT.value) as partial:
+        faiss.write_index(index, str(partial))
+    results["index_megabytes"] = Path(_OUTPUT.value).stat().st_size / 1e6
+    if queries is not None:
+        start = time.perf_counter()
+        for query in queries:
+            index.search(query[np.newaxis], _KS[0])
+        seconds = time.perf_counter() - start
+        results["query_ms"] = 1000 * seconds / len(queries)
+        for k in (k for k in _KS if k <= len(vectors)):
+            results[f"recall@{k}"] = index_recall(index, vectors, queries, k)
+    for name, value in results.items():
+        print(f"{name:16} {value:,.4g}")
+    return results
+
+
+def _queries(width: int) -> np.ndarray:
+    queries = read_vectors(_QUERIES.value)
+    if queries.shape[1] != width:
+        raise InputError(
+            f"{_QUERIES.value}: found vectors of {queries.shape[1]} numbers, "
+            f"expected {width} as in {_VECTORS.value}"
+        )
+    return queries
+
+
+run = program(main, FLAGS, __doc__, required=["vectors", "output"])
+
+if __name__ == "__main__":
+    sys.exit(run())
