@@ -2,20 +2,23 @@
 
 Prints the ids of the best titles of each query with their scores: the ids
 given at export, or the titles themselves where their file had no ids. With
-`--vectors` it prints the queries' vectors.
+`--vectors` it prints the queries' vectors, with `--status` where the versions
+of a model stand.
 
 Example:
   lstm-dssm-query --server=127.0.0.1:8500 --k=3 "angle bracket" "deck screws"
+  lstm-dssm-query --server=127.0.0.1:8500 --model=retriever --status
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from absl import flags
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.client import Client, Hit
+from keras_lstm_dssm.export.client import Client
+from keras_lstm_dssm.export.client_calls import Hit, Version, VersionStatus
 from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()
@@ -33,6 +36,14 @@ _K = flags.DEFINE_integer(
 _VECTORS = flags.DEFINE_bool(
     "vectors", False, "Print the queries' vectors instead.", flag_values=FLAGS
 )
+_VERSION = flags.DEFINE_string(
+    "version", None, "The model's version or its label, by default the newest.",
+    flag_values=FLAGS,
+)  # fmt: skip
+_STATUS = flags.DEFINE_bool(
+    "status", False, "Print the state of each version instead.",
+    flag_values=FLAGS,
+)  # fmt: skip
 _TIMEOUT = flags.DEFINE_float(
     "timeout", 5.0, "Seconds to wait for an answer.", 1e-3, flag_values=FLAGS
 )
@@ -40,16 +51,40 @@ _TIMEOUT = flags.DEFINE_float(
 
 def main(queries: list[str]) -> dict[str, Any]:
     """Prints and returns the answer to each query."""
-    if not queries:
+    if not queries and not _STATUS.value:
         raise InputError('no query; give one or more, such as "angle bracket"')
+    default = "query_encoder" if _VECTORS.value else "retriever"
+    model = _MODEL.value or default
+    version = _version(_VERSION.value)
     with Client(_SERVER.value, timeout=_TIMEOUT.value) as client:
+        if _STATUS.value:
+            return print_status(model, client.status(model))
         if _VECTORS.value:
-            model = _MODEL.value or "query_encoder"
-            return print_vectors(
-                queries, client.encode(queries, model).tolist()
-            )
-        model = _MODEL.value or "retriever"
-        return print_hits(queries, client.search(queries, _K.value, model))
+            vectors = client.encode(queries, model, version)
+            return print_vectors(queries, vectors.tolist())
+        found = client.search(queries, _K.value, model, version)
+        return print_hits(queries, found)
+
+
+def _version(text: str | None) -> Version:
+    """A number is a version, anything else a label."""
+    number = text and text.isascii() and text.isdecimal()
+    return int(text) if text and number else text
+
+
+def print_status(
+    model: str, versions: Mapping[int, VersionStatus]
+) -> dict[str, Any]:
+    """Prints the state of each version, and returns them for JSON."""
+    for version, (state, code, message) in versions.items():
+        broken = f"  {code}: {message}" if message else ""
+        print(f"{model} version {version}  {state}{broken}")
+    return {
+        "model": model,
+        "versions": {
+            str(v): status._asdict() for v, status in versions.items()
+        },
+    }
 
 
 def print_hits(

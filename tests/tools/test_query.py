@@ -51,6 +51,30 @@ def test_vectors(
     }
 
 
+def test_a_version_by_number(
+    server: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = [f"--server={server}", "--version=1", "--vectors"]
+    assert query.run(["query", *flags, "bolt"]) == 1
+    assert "Specific(query_encoder, 1)" in capsys.readouterr().err
+    flags[1] = "--version=2"
+    assert query.run(["query", *flags, "bolt"]) == 0
+    assert capsys.readouterr().out == "bolt\n      0.6000 0.8000\n"
+
+
+def test_status(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = tmp_path / "answer.json"
+    flags = [f"--server={server}", "--status", f"--json={answer}"]
+    assert query.run(["query", *flags]) == 0
+    assert capsys.readouterr().out == "retriever version 1  AVAILABLE\n"
+    assert json.loads(answer.read_text()) == {
+        "model": "retriever",
+        "versions": {"1": {"state": "AVAILABLE", "code": "OK", "message": ""}},
+    }
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -58,6 +82,8 @@ def test_vectors(
         (["--k=0", "bolt"], "--k=0"),
         (["--server=", "bolt"], "--server is missing: The server's gRPC"),
         (["--model=absent", "bolt"], "model absent: NOT_FOUND: Servable not"),
+        (["--model=absent", "--status"], "Could not find any versions of"),
+        (["--version=canary", "bolt"], "servable version label: canary"),
         (["--model=numbers", "bolt"], "model numbers: INVALID_ARGUMENT"),
     ],
 )

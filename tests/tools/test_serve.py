@@ -5,14 +5,19 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
+from keras_lstm_dssm.export.client import Client
 from keras_lstm_dssm.export.prediction_service import PredictionServer
 from keras_lstm_dssm.tools import serve
-from tests.export.tiny_models import save_models
+from tests.export.tiny_models import save_encoder, save_models
 
 BIN = Path(sys.executable).parent
 
@@ -66,6 +71,84 @@ def test_serve_query_and_stop(
     assert hit == {"id": "bolt", "score": pytest.approx(1.0)}
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 0
+
+
+class Countdown(tf.Module):
+    """A model that takes as long as it is told."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, "x")])
+    def count(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
+        (y,) = tf.while_loop(lambda y: y[0] > 0, lambda y: (y - 1,), [x])
+        return {"y": y}
+
+
+def count(client: Client, steps: float) -> list[float]:
+    found = client.predict("countdown", {"x": np.float32([steps])})
+    return found.outputs["y"].tolist()
+
+
+def test_the_end_comes_after_what_is_in_flight(tmp_path: Path) -> None:
+    module = Countdown()
+    tf.saved_model.save(module, str(tmp_path / "countdown/1"), module.count)
+    with (
+        subprocess.Popen(
+            [BIN / "lstm-dssm-serve", f"--models={tmp_path}", "--port=0"],
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as running,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        try:
+            assert running.stdout
+            assert running.stdout.readline() == "countdown version 1\n"
+            target = running.stdout.readline().split()[-1]
+            with Client(target, timeout=30) as client:
+                count(client, 1)  # the first run is slow
+                start = time.monotonic()
+                count(client, 1e4)
+                steps = round(1.5e4 / (time.monotonic() - start))
+                slow = pool.submit(count, client, steps)  # for 1.5 seconds
+                time.sleep(0.3)
+                running.send_signal(signal.SIGINT)
+                time.sleep(0.3)
+                assert not slow.done()
+                with (
+                    Client(target) as late,
+                    pytest.raises(OSError, match="no server answers"),
+                ):
+                    late.status("countdown")
+                assert slow.result() == [0.0]
+            assert running.wait(20) == 0
+        finally:
+            running.kill()
+
+
+def test_versions_exported_while_it_runs_are_served(tmp_path: Path) -> None:
+    base = tmp_path / "query_encoder"
+    save_encoder(base, offset=1.0)
+    with subprocess.Popen(
+        [BIN / "lstm-dssm-serve", f"--models={tmp_path}", "--port=0",
+         "--poll_seconds=0.05"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:  # fmt: skip
+        try:
+            assert running.stdout and running.stderr
+            assert running.stdout.readline() == "query_encoder version 1\n"
+            target = running.stdout.readline().split()[-1]
+            save_encoder(base, offset=2.0)
+            told = [running.stderr.readline() for _ in range(2)]
+            with Client(target) as client:
+                states = client.status("query_encoder")
+        finally:
+            running.kill()
+    assert told[0].startswith("query_encoder version 2: available after ")
+    assert told[1] == "query_encoder version 1: unloaded\n"
+    assert {v: status.state for v, status in states.items()} == {
+        2: "AVAILABLE",
+        1: "END",
+    }
 
 
 def test_sigint_while_loading(
