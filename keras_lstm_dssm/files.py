@@ -82,3 +82,13 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"{path}: found {value!r:.40}, {expected}")
     return value
+
+
+def cache_folder() -> str:
+    """Where what is made once is kept: `$KERAS_LSTM_DSSM_CACHE`.
+
+    By default `~/.cache/keras_lstm_dssm`.
+    """
+    return os.environ.get("KERAS_LSTM_DSSM_CACHE") or os.path.join(
+        os.path.expanduser("~"), ".cache", "keras_lstm_dssm"
+    )

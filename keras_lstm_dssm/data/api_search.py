@@ -21,6 +21,7 @@ from keras_lstm_dssm.data.beir import SPLITS, Collection
 from keras_lstm_dssm.data.beir_writer import write_collection
 from keras_lstm_dssm.data.click_log import Pair
 from keras_lstm_dssm.data.split import split_of
+from keras_lstm_dssm.files import cache_folder
 
 FORMAT = 2  # raise when the same packages give another corpus
 MAX_TITLES = 5  # a sentence that stands under more names says nothing
@@ -54,7 +55,7 @@ def build_api_search(
     """
     found = distributions()
     if folder is None:
-        folder = os.path.join(_cache(), f"api-{_fingerprint(found)}")
+        folder = os.path.join(cache_folder(), f"api-{_fingerprint(found)}")
     if os.path.isdir(folder):
         return Collection(folder)
     if progress:
@@ -94,12 +95,6 @@ def _write(
             clicks.extend(Pair(query, title) for title in titles)
     documents = {key: title for title, key in ids.items()}
     return write_collection(folder, documents, queries, qrels, clicks)
-
-
-def _cache() -> str:
-    return os.environ.get("KERAS_LSTM_DSSM_CACHE") or os.path.join(
-        os.path.expanduser("~"), ".cache", "keras_lstm_dssm"
-    )
 
 
 def _fingerprint(found: list[Distribution]) -> str:

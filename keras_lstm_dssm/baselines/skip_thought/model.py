@@ -8,10 +8,6 @@ import tensorflow as tf
 
 from keras_lstm_dssm.baselines.skip_thought.triples import END, NEIGHBOURS
 
-# Kiros et al.: recurrent matrices orthogonal (Keras's default), the others
-# uniform in (-0.1, 0.1).
-_UNIFORM = "random_uniform"
-
 
 def sentence_encoder(
     vocabulary: int, embedding: int, units: int, bidirectional: bool
@@ -33,7 +29,13 @@ def sentence_encoder(
     """
     ids = keras.Input((None,), dtype="int64")
     words = keras.layers.Embedding(
-        vocabulary, embedding, _UNIFORM, mask_zero=True, name="words"
+        vocabulary,
+        embedding,
+        # The paper's (-0.1, 0.1) leaves the states of a small encoder so near
+        # zero that all sentences look alike to the decoders at first.
+        keras.initializers.RandomNormal(stddev=1.0),
+        mask_zero=True,
+        name="words",
     )(ids)
     if bidirectional:
         layer = keras.layers.Bidirectional(_gru(units // 2))
@@ -79,7 +81,7 @@ class SkipThought(keras.Model):
         for decoder in self.decoders.values():
             decoder.build((None, None, self.word_vectors.output_dim + units))
         self.output_words = self.add_weight(
-            (self.vocabulary, units), _UNIFORM, name="output_words"
+            (self.vocabulary, units), "zeros", name="output_words"
         )
         self.output_bias = self.add_weight(
             (self.vocabulary,), "zeros", name="output_bias"
@@ -150,5 +152,4 @@ def _gru(units: int, return_sequences: bool = False) -> keras.layers.GRU:
         units,
         reset_after=False,
         return_sequences=return_sequences,
-        kernel_initializer=_UNIFORM,
     )

@@ -13,6 +13,7 @@ from keras_lstm_dssm.baselines.skip_thought.model import (
     sentence_encoder,
 )
 from keras_lstm_dssm.baselines.skip_thought.triples import (
+    check_paragraphs,
     mark,
     triples,
     word_ids,
@@ -46,8 +47,8 @@ class SkipThoughtSystem(DenseSystem):
     and no clicks. Words are runs of letters and digits, case folded, the
     first 30 of a text; a word that is not among the most frequent of the
     paragraphs is the unknown word, as there are no published vectors to
-    widen the vocabulary with. The paper has 2,400 units, 20,000 words and
-    74 million sentences.
+    widen the vocabulary with. The defaults fit some 44,000 sentences and a
+    laptop; the paper has 74 million, 2,400 units and 20,000 words.
 
     Args:
         mode: "uni", a GRU that reads left to right; "bi", two of half the
@@ -72,18 +73,18 @@ class SkipThoughtSystem(DenseSystem):
     Example:
     >>> system = SkipThoughtSystem("uni").fit(read_paragraphs("novel.txt"))
     >>> system.encode(["a red hat", ""]).shape
-    (2, 256)
+    (2, 128)
     """
 
     def __init__(
         self,
         mode: str = "combined",
-        units: int = 256,
-        embedding: int = 128,
+        units: int = 128,
+        embedding: int = 64,
         vocabulary: int = 8000,
-        epochs: int = 3,
-        batch_size: int = 128,
-        learning_rate: float = 1e-3,
+        epochs: int = 6,
+        batch_size: int = 64,
+        learning_rate: float = 3e-3,
         sampled: int = 500,
         seed: int = 0,
     ) -> None:
@@ -129,7 +130,7 @@ class SkipThoughtSystem(DenseSystem):
         Raises:
             InputError: Not lists of strings, or no two sentences in a row.
         """
-        _check(paragraphs)
+        check_paragraphs(paragraphs)
         marked = [[mark(s) for s in paragraph] for paragraph in paragraphs]
         lookup = word_ids(
             (sentence for paragraph in marked for sentence in paragraph),
@@ -243,19 +244,3 @@ class SkipThoughtSystem(DenseSystem):
                 "Skip-Thought has learnt nothing yet: call fit or load first"
             )
         return self._learnt
-
-
-def _check(paragraphs: Sequence[Sequence[str]]) -> None:
-    for number, paragraph in enumerate(paragraphs, 1):
-        if isinstance(paragraph, str) or not all(
-            isinstance(sentence, str) for sentence in paragraph
-        ):
-            raise InputError(
-                f"paragraph {number}: found {paragraph!r:.40}, expected a list"
-                " of sentences"
-            )
-    if max(map(len, paragraphs), default=0) < 2:
-        raise InputError(
-            f"found {len(paragraphs)} paragraphs of one sentence or none,"
-            " expected sentences with neighbours: give contiguous text"
-        )

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.baselines.tokenizers import alphanumeric
+from keras_lstm_dssm.errors import InputError
 
 MAX_WORDS = 30
 END_WORD = "</s>"
@@ -16,6 +17,27 @@ END = 2
 """The id of the end of a sentence; 0 is padding, 1 any unknown word."""
 
 NEIGHBOURS = ("previous", "next")
+
+
+def check_paragraphs(paragraphs: Sequence[Sequence[str]]) -> None:
+    """Checks that there are sentences with neighbours.
+
+    Raises:
+        InputError: Not lists of strings, or no two sentences in a row.
+    """
+    for number, paragraph in enumerate(paragraphs, 1):
+        if isinstance(paragraph, str) or not all(
+            isinstance(sentence, str) for sentence in paragraph
+        ):
+            raise InputError(
+                f"paragraph {number}: found {paragraph!r:.40}, expected a list"
+                " of sentences"
+            )
+    if max(map(len, paragraphs), default=0) < 2:
+        raise InputError(
+            f"found {len(paragraphs)} paragraphs of one sentence or none,"
+            " expected sentences with neighbours: give contiguous text"
+        )
 
 
 def mark(text: str) -> str:

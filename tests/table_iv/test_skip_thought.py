@@ -1,0 +1,30 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.baselines.skip_thought import SkipThoughtSystem
+from keras_lstm_dssm.table_iv.skip_thought import skip_thought
+
+PARAGRAPHS = [["The cat sat down", "It slept all day"]] * 3
+
+
+def test_is_trained_once_for_each_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERAS_LSTM_DSSM_CACHE", str(tmp_path))
+    options = {"mode": "uni", "units": 4, "embedding": 3, "epochs": 1}
+    system, seconds = skip_thought(PARAGRAPHS, options, 0)
+    (kept,) = tmp_path.iterdir()
+    with monkeypatch.context() as context:
+        context.setattr(SkipThoughtSystem, "fit", None)  # not called again
+        again, before = skip_thought(PARAGRAPHS, options, 0)
+        assert before == seconds
+        np.testing.assert_array_equal(
+            system.encode(["the cat"]), again.encode(["the cat"])
+        )
+        with pytest.raises(TypeError):  # another seed is another training
+            skip_thought(PARAGRAPHS, options, 1)
+        (kept / "seconds.json").unlink()  # as if it had been interrupted
+        with pytest.raises(TypeError):
+            skip_thought(PARAGRAPHS, options, 0)
