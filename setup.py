@@ -77,6 +77,7 @@ setup(
             "hypothesis",
             "mypy",
             "pytest>=9",
+            "pytest-xdist>=3",
             "ruff",
             "types-protobuf",
         ],

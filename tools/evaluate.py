@@ -76,7 +76,8 @@ def main(argv: list[str]) -> dict[str, Any]:
     model = folder.load_model()
     results = evaluate_model(model, open_collection(FLAGS.data))
     figures = {"mode": FLAGS.mode, **results[FLAGS.split]}
-    folder.add_metrics(FLAGS.split, figures)
+    if FLAGS.split != "train":  # there stand the figures of training
+        folder.add_metrics(FLAGS.split, figures)
     folder.add_metrics(f"{FLAGS.split}/{FLAGS.mode}", figures)
     return {FLAGS.split: figures}
 

@@ -7,25 +7,32 @@ Example:
 `--data` is `api` (the corpus found on this machine), a BEIR folder, or click
 files: one click a line, query TAB clicked title, gzip or not, globs allowed.
 The run folder gets config.json, checkpoints/, model.keras, history.csv,
-metrics.json and logs/ for TensorBoard. An interrupted run goes on with
-`lstm-dssm-train --output=RUN --resume`.
+metrics.json and logs/ for TensorBoard. A run that was stopped or killed, at
+any moment, goes on with `lstm-dssm-train --output=RUN --resume` and ends with
+the weights of an unbroken one.
 """
 
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import keras
 from absl import flags
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.data import ClickLog, open_log
+from keras_lstm_dssm.analysis.gate_histograms import GateHistograms
+from keras_lstm_dssm.data import ClickLog, describe_bad, open_files, open_log
 from keras_lstm_dssm.data.batches import evaluation_batches
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models.two_tower import NEGATIVES
 from keras_lstm_dssm.tools.program import new_flags, program
 from keras_lstm_dssm.training import RunFolder, train_run
+from keras_lstm_dssm.training.run_place import check_place, locked
 
 _LEAST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing
+_MOST = 1e30  # and let NaN pass; float32 overflows at 3e38
 
 FLAGS = new_flags()
 _OUTPUT = flags.DEFINE_string(
@@ -91,10 +98,37 @@ flags.DEFINE_integer(  # NumPy's bounds
     "seed", 0, "Of the weights and of the order.", 0, 2**32 - 1,
     flag_values=FLAGS,
 )  # fmt: skip
+flags.DEFINE_enum(
+    "on_bad_line", "stop", ["stop", "skip"],
+    "What to do at a line that is no click (no tab, several, invalid UTF-8 "
+    "...): stop and name it, or leave it out and count it.",
+    flag_values=FLAGS,
+)  # fmt: skip
+flags.DEFINE_integer(
+    "max_bad_lines", 100, "For --on_bad_line=skip: with more, stop.", 0,
+    flag_values=FLAGS,
+)  # fmt: skip
+_SAVE_MINUTES = flags.DEFINE_float(
+    "save_minutes", 10.0,
+    "Also save a checkpoint within an epoch when the last is older.", 0.0,
+    flag_values=FLAGS,
+)  # fmt: skip
+_HISTOGRAMS = flags.DEFINE_bool(
+    "histograms", False,
+    "Also write histograms of the gates for TensorBoard, in logs/gates.",
+    flag_values=FLAGS,
+)  # fmt: skip
+for _name in ("learning_rate", "threshold", "gamma", "save_minutes"):
+    flags.register_validator(
+        _name,
+        lambda value: value <= _MOST,
+        f"expected a finite number, {_MOST} at most",
+        flag_values=FLAGS,
+    )
 SETTINGS = (
     "data", "validation", "preset", "epochs", "batch_size", "learning_rate",
     "threshold", "gamma", "negatives", "n", "oov_buckets", "min_relevant",
-    "seed",
+    "seed", "on_bad_line", "max_bad_lines",
 )  # fmt: skip
 
 
@@ -104,52 +138,82 @@ def main(_: list[str]) -> dict[str, Any]:
     run.read_metrics()  # a damaged file shows before the work
     run.read_history()
     settings = _settings(run)
-    validation, batch_size = settings["validation"], settings["batch_size"]
-    measured = (
-        evaluation_batches(ClickLog(validation), batch_size)
-        if validation
-        else None
-    )
+    check_place(run.path)
+    skipping = settings["on_bad_line"] == "skip"
+    allowed = settings["max_bad_lines"] if skipping else 0
+    measured = None
+    if settings["validation"]:
+        measured = open_files(settings["validation"], allowed)
+        measured.files()  # what is wrong with it shows before the work
     keras.utils.set_random_seed(settings["seed"])
     model = run.load_checkpoint() if _RESUME.value else _new_model(settings)
     log = open_log(
         settings["data"],
         settings["min_relevant"],
-        write_to=run.path / "clicks.train.tsv",
+        run.path / "clicks.train.tsv",
+        allowed,
     )
-    clicks = log.count()
+    log.files()
+    with locked(run.path), _sigterm_as_ctrl_c():
+        _start(run, settings, model, log)
+        updates = train_run(
+            run,
+            model,
+            log,
+            settings["epochs"],
+            settings["batch_size"],
+            settings["seed"],
+            measured and evaluation_batches(measured, settings["batch_size"]),
+            1 if sys.stdout.isatty() else 2,
+            _SAVE_MINUTES.value,
+            [GateHistograms.of(run.logs / "gates", model, log)]
+            if _HISTOGRAMS.value
+            else [],
+        )
+        if updates:
+            print(f"wrote {run.model}")
+        else:
+            print(
+                f"{run.path}: already finished; to train longer, start anew "
+                "in another --output: the schedule's length is fixed"
+            )
+        history = run.read_history()
+        # Empty: stopped after the only epoch's updates, before its figures.
+        figures: dict[str, Any] = history[-1] if history else {}
+        run.add_metrics("train", figures)
+        for name, clicks in (("data", log), ("validation", measured)):
+            if clicks and (bad := clicks.bad_lines()):
+                print(f"--{name}: left out bad lines: {describe_bad(bad)}")
+                run.add_metrics(f"bad_lines/{name}", bad)
+    return figures
+
+
+def _start(
+    run: RunFolder, settings: dict[str, Any], model: Any, log: ClickLog
+) -> None:
+    """Makes the run, or checks that it goes on with the same clicks."""
+    clicks, bad = log.count(), sum(log.bad_lines().values())
     if not _RESUME.value:
-        config = {"version": dssm.__version__, **settings, "clicks": clicks}
-        run.create(config, model)
-    elif clicks != settings["clicks"]:
+        found = {"clicks": clicks, "bad_lines": bad}
+        run.create({"version": dssm.__version__, **settings, **found}, model)
+    elif (clicks, bad) != (settings["clicks"], settings["bad_lines"]):
         raise InputError(
-            f"{settings['data']}: found {clicks} clicks, expected the "
-            f"{settings['clicks']} that the run was started with; restore "
-            "them, or train anew in another --output"
+            f"{settings['data']}: found {clicks} clicks and {bad} bad lines, "
+            f"expected the {settings['clicks']} and {settings['bad_lines']} "
+            "that the run was started with; restore them, or train anew in "
+            "another --output"
         )
     print(f"{clicks:,} clicks; {model.count_params():,} parameters")
-    updates = train_run(
-        run,
-        model,
-        log,
-        settings["epochs"],
-        batch_size,
-        settings["seed"],
-        measured,
-        verbose=1 if sys.stdout.isatty() else 2,
-    )
-    if updates:
-        print(f"wrote {run.model}")
-    else:
-        print(
-            f"{run.path}: already finished; to train longer, start anew in "
-            "another --output: the schedule's length is fixed"
-        )
-    history = run.read_history()
-    # Empty: stopped after the only epoch's updates, before its figures.
-    figures: dict[str, Any] = history[-1] if history else {}
-    run.add_metrics("train", figures)
-    return figures
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Lets a scheduler's polite signal save a checkpoint, too."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _settings(run: RunFolder) -> dict[str, Any]:
@@ -162,7 +226,7 @@ def _settings(run: RunFolder) -> dict[str, Any]:
             )
         return {name: FLAGS[name].value for name in SETTINGS}
     settings = run.read_config()
-    for name in (*SETTINGS, "clicks"):
+    for name in (*SETTINGS, "clicks", "bad_lines"):
         if name not in settings:
             raise InputError(
                 f"{run.config}: {name!r} is missing, expected the settings of "

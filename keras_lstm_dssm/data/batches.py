@@ -1,6 +1,7 @@
 """Click logs and pairs as `tf.data` batches of (query, document) strings."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import tensorflow as tf
 
@@ -37,10 +38,11 @@ def training_batches(
     Returns:
         A dataset of (query, document), string tensors of shape [batch], as
         the bytes of the file without surrounding white space. Its
-        cardinality, over all epochs, is known.
+        cardinality, over all epochs, is known. The bad lines that the log
+        allows are left out.
 
     Raises:
-        InputError: a file of the log is wrong (see `ClickLog.count`).
+        InputError: a file of the log is wrong (see `ClickLog`).
 
     Example:
         >>> batches = training_batches(
@@ -88,7 +90,7 @@ def evaluation_batches(
         A dataset of (query, document), string tensors of shape [batch].
 
     Raises:
-        InputError: a file of the log is wrong (see `ClickLog.count`).
+        InputError: a file of the log is wrong (see `ClickLog`).
     """
     if isinstance(pairs, ClickLog):
         count = pairs.count()
@@ -105,26 +107,45 @@ def evaluation_batches(
 
 
 def _files(log: ClickLog) -> tf.data.Dataset:
-    """Yields (path, clicks in it) for each file."""
-    return tf.data.Dataset.from_tensor_slices(
-        (list(log.paths), tf.constant(log.counts(), tf.int64))
-    )
+    """Yields (path, lines, skipped lines) for each file; see `LogFile`."""
+    paths, lines, skipped = zip(*log.files(), strict=True)
+    columns: tuple[Any, ...] = list(paths), tf.constant(lines, tf.int64)
+    if any(skipped):
+        columns += (tf.ragged.constant(skipped, tf.int64),)
+    return tf.data.Dataset.from_tensor_slices(columns)
 
 
-def _lines(path: tf.Tensor, count: tf.Tensor) -> tf.data.Dataset:
+def _lines(
+    path: tf.Tensor, count: tf.Tensor, skipped: tf.Tensor | None = None
+) -> tf.data.Dataset:
     compressed = tf.strings.substr(path, -3, 3) == ".gz"
     lines = tf.data.TextLineDataset(path, tf.where(compressed, "GZIP", ""))
-    # What follows the last click can only be blank lines.
-    return lines.take(count)
+    # What follows the last line counted can only be blank lines; with fewer,
+    # the file is not the one that was counted.
+    lines = lines.take(count).apply(
+        tf.data.experimental.assert_cardinality(count)
+    )
+    if skipped is None:
+        return lines
+
+    def kept(number: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
+        before, after = (
+            tf.searchsorted(skipped, [number], side)
+            for side in ("left", "right")
+        )
+        return before[0] == after[0]
+
+    # By number: what is bad is decided in one place, when lines are counted.
+    return lines.enumerate(1).filter(kept).map(lambda _, line: line)
 
 
 def _pairs(batches: tf.data.Dataset) -> tf.data.Dataset:
     """Splits batches of lines into (query, document)."""
 
     def split(lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        # `ClickLog.count` has seen that each line has exactly one tab.
+        # `ClickLog.files` has seen that each line has exactly one tab.
         fields = tf.strings.split(lines, "\t").values
-        fields = tf.strings.regex_replace(fields, "^\ufeff", "")
+        fields = tf.strings.regex_replace(fields, r"^[\s\v]*\x{feff}", "")
         fields = tf.reshape(tf.strings.strip(fields), [-1, 2])
         return fields[:, 0], fields[:, 1]
 

@@ -120,6 +120,10 @@ class Collection:
                 qrels/train that counts as a click.
             write_to: The file to write these clicks to (the folder itself
                 is left alone); not needed where there is a click file.
+
+        Raises:
+            InputError: there is no click file and no `write_to`, or no title
+                of such a score.
         """
         if self.clicks:
             return self.clicks
@@ -129,12 +133,18 @@ class Collection:
                 " a click log: say where to write the clicks of"
                 " qrels/train.tsv (write_to)"
             )
-        clicks = (
+        clicks = [
             Pair(self.queries[query], self.documents[document])
             for query, scores in self.qrels("train").items()
             for document, score in scores.items()
             if score >= min_relevant
-        )
+        ]
+        if not clicks:
+            raise InputError(
+                f"{self._qrels_path('train')}: found no score of"
+                f" {min_relevant} or more, expected titles to train on: lower"
+                " --min_relevant"
+            )
         os.makedirs(os.path.dirname(write_to) or ".", exist_ok=True)
         with (
             replacing(write_to) as partial,

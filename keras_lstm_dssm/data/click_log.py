@@ -3,40 +3,59 @@
 import glob
 import os
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
-import numpy as np
-
-from keras_lstm_dssm.data.text_files import line_chunks
+from keras_lstm_dssm.data.bad_lines import (
+    BadLines,
+    Pair,
+    find_bad,
+    parse_line,
+)
+from keras_lstm_dssm.data.text_files import EmptyFile, line_chunks
 from keras_lstm_dssm.errors import InputError
 
-_EXPECTED = "expected query TAB clicked title: correct or remove the line"
 
+class LogFile(NamedTuple):
+    """One file of a log, read and checked.
 
-class Pair(NamedTuple):
-    """One click."""
+    Attributes:
+        path: The file.
+        lines: Its lines, blank ones at the very end left out.
+        skipped: The numbers of its bad lines, from 1, ascending.
+    """
 
-    query: str
-    document: str
+    path: str
+    lines: int
+    skipped: tuple[int, ...]
+
+    @property
+    def clicks(self) -> int:
+        """The number of its clicks."""
+        return self.lines - len(self.skipped)
 
 
 class ClickLog:
     r"""One or more click files, `.tsv` or `.tsv.gz`, read as a stream.
 
-    A line is a query, one tab, and the title clicked for it. A pair that was
-    clicked again stands there again. A byte order mark, CRLF line ends and
-    blank lines at the very end are accepted, and invalid UTF-8 is read as
-    U+FFFD.
+    A line is a query, one tab, and the title clicked for it, in UTF-8. A
+    pair that was clicked again stands there again. Byte order marks, CRLF
+    line ends and blank lines at the very end are accepted. Other lines are
+    bad: no tab or several, an empty side, invalid UTF-8, a NUL byte, a
+    carriage return within, more than 1 MB; so is a file without lines.
 
     Args:
         paths: A path or glob, or several.
+        max_bad_lines: How many bad lines to leave out, the same ones in
+            each pass. One more stops; 0 stops at the first.
 
     Attributes:
         paths: Tuple of str, the files in sorted order.
+        max_bad_lines: As given.
 
     Raises:
-        InputError: nothing there, a line that is not a pair, an empty file,
-            a damaged gzip file; the last three when the log is read.
+        InputError: nothing there; when the log is read, a bad line too many
+            (with file and line number), no click at all, a damaged gzip
+            file, a file that cannot be read.
 
     Example:
         >>> log = ClickLog("clicks-*.tsv.gz")  # doctest: +SKIP
@@ -45,7 +64,9 @@ class ClickLog:
     """
 
     def __init__(
-        self, paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+        self,
+        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        max_bad_lines: int = 0,
     ) -> None:
         if isinstance(paths, str | os.PathLike):
             paths = [paths]
@@ -53,33 +74,53 @@ class ClickLog:
         if not found:
             raise InputError("no click file was given: give a path or a glob")
         self.paths = tuple(sorted(found))
-        self._counts: tuple[int, ...] | None = None
+        self.max_bad_lines = max_bad_lines
+        self._bad = BadLines(max_bad_lines)
+        self._read: tuple[LogFile, ...] | None = None
 
-    def counts(self) -> tuple[int, ...]:
-        """Reads every line once, checks it, and returns the clicks by file.
+    def files(self) -> tuple[LogFile, ...]:
+        """Reads and checks every line once; returns what each file holds.
 
         Raises:
-            InputError: with file and line number, at the first wrong line.
+            InputError: see the class.
         """
-        if self._counts is None:
-            self._counts = tuple(map(_count_file, self.paths))
-        return self._counts
+        if self._read is None:
+            self._bad = BadLines(self.max_bad_lines)
+            read = tuple(_check(path, self._bad) for path in self.paths)
+            if not any(file.clicks for file in read):
+                raise InputError(
+                    f"{', '.join(self.paths[:3])}: found bad lines only,"
+                    " expected query TAB clicked title: check how the log was"
+                    " written"
+                )
+            self._read = read
+        return self._read
+
+    def counts(self) -> tuple[int, ...]:
+        """Returns the clicks by file; see `files`."""
+        return tuple(file.clicks for file in self.files())
 
     def count(self) -> int:
-        """Returns the clicks of all files; see `counts`."""
+        """Returns the clicks of all files; see `files`."""
         return sum(self.counts())
 
+    def bad_lines(self) -> dict[str, int]:
+        """Returns how many lines are left out, by what is wrong with them."""
+        self.files()
+        return dict(self._bad.found)
+
     def __iter__(self) -> Iterator[Pair]:
+        bad = BadLines(self.max_bad_lines)
         for path in self.paths:
             number = 0
-            for chunk in line_chunks(path):
+            for chunk in _chunks(path, bad):
                 for line in chunk.split(b"\n")[:-1]:
                     number += 1
-                    query, document = _fields(path, number, line)
-                    yield Pair(
-                        query.decode("utf-8", "replace"),
-                        document.decode("utf-8", "replace"),
-                    )
+                    click = parse_line(line)
+                    if isinstance(click, Pair):
+                        yield click
+                    else:
+                        bad.add(path, number, click)
 
     def documents(self) -> Iterator[str]:
         """Yields each clicked title once, in order of first appearance."""
@@ -110,37 +151,18 @@ def _files(path: str) -> list[str]:
     return files
 
 
-def _count_file(path: str) -> int:
-    lines = 0
-    for chunk in line_chunks(path):
-        data = np.frombuffer(chunk, np.uint8)
-        ends = np.flatnonzero(data == ord("\n"))
-        starts = np.concatenate([[0], ends[:-1] + 1])
-        tabs = np.flatnonzero(data == ord("\t"))
-        suspects: Iterable[int] = range(len(ends))
-        if len(tabs) == len(ends) and ((starts <= tabs) & (tabs < ends)).all():
-            # One tab in each line, so that only the sides remain to be
-            # looked at, and only where one begins with white space.
-            sure = (data[starts] > ord(" ")) & (data[tabs + 1] > ord(" "))
-            suspects = np.flatnonzero(~sure).tolist()
-        for index in suspects:
-            line = chunk[starts[index] : ends[index]]
-            _fields(path, lines + index + 1, line)
-        lines += len(ends)
-    return lines
+def _chunks(path: str, bad: BadLines) -> Iterator[bytes]:
+    try:
+        yield from line_chunks(path)
+    except EmptyFile:
+        bad.add(path, None, "an empty file")
 
 
-def _fields(path: str, number: int, line: bytes) -> tuple[bytes, bytes]:
-    fields = [field.strip() for field in line.split(b"\t")]
-    if len(fields) != 2:
-        tabs = len(fields) - 1
-        _reject(path, number, f"{tabs} tabs" if tabs else "no tab")
-    if not fields[0]:
-        _reject(path, number, "an empty query")
-    if not fields[1]:
-        _reject(path, number, "an empty title")
-    return fields[0], fields[1]
-
-
-def _reject(path: str, number: int, found: str) -> NoReturn:
-    raise InputError(f"{path}:{number}: found {found}, {_EXPECTED}")
+def _check(path: str, bad: BadLines) -> LogFile:
+    lines, skipped = 0, []
+    for chunk in _chunks(path, bad):
+        for index, found in find_bad(chunk):
+            skipped.append(lines + index + 1)
+            bad.add(path, skipped[-1], found)
+        lines += chunk.count(b"\n")
+    return LogFile(path, lines, tuple(skipped))

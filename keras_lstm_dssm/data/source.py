@@ -34,6 +34,7 @@ def open_log(
     spec: str,
     min_relevant: int = 1,
     write_to: str | os.PathLike[str] | None = None,
+    max_bad_lines: int = 0,
 ) -> ClickLog:
     """Opens what can be trained on.
 
@@ -42,19 +43,26 @@ def open_log(
             by commas.
         min_relevant: See `Collection.training_log`.
         write_to: See `Collection.training_log`.
+        max_bad_lines: See `ClickLog`.
 
     Raises:
         InputError: it is something else.
     """
     if spec == API or os.path.isdir(spec):
-        return open_collection(spec).training_log(min_relevant, write_to)
-    return open_files(spec)
+        log = open_collection(spec).training_log(min_relevant, write_to)
+        return ClickLog(log.paths, max_bad_lines)
+    return open_files(spec, max_bad_lines)
 
 
-def open_files(spec: str) -> ClickLog:
+def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
     """Opens click files: paths or globs, separated by commas.
+
+    Args:
+        spec: The paths.
+        max_bad_lines: See `ClickLog`.
 
     Raises:
         InputError: there is no path, or nothing where it leads.
     """
-    return ClickLog(path.strip() for path in spec.split(",") if path.strip())
+    paths = (path.strip() for path in spec.split(","))
+    return ClickLog(filter(None, paths), max_bad_lines)

@@ -4,47 +4,82 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
 
 from keras_lstm_dssm.errors import InputError
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _CHUNK = 1 << 22
+_LONGEST = 1 << 26
+_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
+
+
+class EmptyFile(InputError):
+    """A file without a line; of many files of a log, one may be."""
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Opens a file for its bytes; a name that ends in `.gz`, decompressed.
+
+    Raises:
+        InputError: there is no such file, or none that can be read; a gzip
+            file that is damaged, with the line where it ends.
+
+    Example:
+    >>> with reading("titles.txt.gz") as file:
+    ...     first = file.readline()
+    """
+    path = os.fspath(path)
+    try:
+        with _open(path) as file:
+            yield file
+    except _DAMAGE as error:
+        raise InputError(
+            f"{path}:{_readable_lines(path) + 1}: found a damaged gzip file"
+            f" ({error}), expected a whole one: copy it again"
+        ) from None
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror or error}), expected a"
+            " text file: restore it, or check the path"
+        ) from error
 
 
 def line_chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
     """Yields a file in pieces of whole lines, each ended by a newline.
 
-    A name that ends in `.gz` is decompressed. A byte order mark and blank
-    lines at the very end, which editors and spreadsheets leave, are left out;
-    blank lines elsewhere are not.
+    A byte order mark and blank lines at the very end, which editors and
+    spreadsheets leave, are left out; blank lines elsewhere are not.
 
     Raises:
-        InputError: nothing but blank lines, or a damaged gzip file.
+        EmptyFile: nothing but blank lines.
+        InputError: as `reading`; 64 MB without the end of a line, which is
+            no text and would fill the memory.
     """
-    path = os.fspath(path)
     rest, start, found = b"", True, False
-    opener = gzip.open if path.endswith(".gz") else open
-    try:
-        with opener(path, "rb") as file:
-            while chunk := file.read(_CHUNK):
-                data = rest + (chunk.removeprefix(_BOM) if start else chunk)
-                start = False
-                cut = _last_line_end(data)
-                if cut:
-                    found = True
-                    yield data[:cut]
-                rest = data[cut:]
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(
-            f"{path}: found a damaged gzip file ({error}), expected a whole"
-            " one: copy it again"
-        ) from None
+    with reading(path) as file:
+        while chunk := file.read(_CHUNK):
+            data = rest + (chunk.removeprefix(BOM) if start else chunk)
+            start = False
+            cut = _last_line_end(data)
+            if cut:
+                found = True
+                yield data[:cut]
+            rest = data[cut:]
+            if len(rest) > _LONGEST:
+                raise InputError(
+                    f"{os.fspath(path)}: found {_LONGEST >> 20} MB without the"
+                    " end of a line, expected lines of text: check how it was"
+                    " written"
+                )
     if rest.strip():
         yield rest + b"\n"
     elif not found:
-        raise InputError(
-            f"{path}: found an empty file, expected lines of text: check how"
-            " it was written"
+        raise EmptyFile(
+            f"{os.fspath(path)}: found an empty file, expected lines of text:"
+            " check how it was written"
         )
 
 
@@ -63,6 +98,24 @@ def text_lines(path: str | os.PathLike[str]) -> Iterator[str]:
             f"{os.fspath(path)}: cannot be read ({error}), expected UTF-8"
             " text: write it again"
         ) from None
+
+
+def _open(path: str) -> IO[bytes]:
+    if path.endswith(".gz"):
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    return open(path, "rb")
+
+
+def _readable_lines(path: str) -> int:
+    """Counts the lines before the damage, in small steps to come close."""
+    lines = 0
+    try:
+        with gzip.open(path, "rb") as file:
+            while data := file.read1():
+                lines += data.count(b"\n")
+    except _DAMAGE:
+        return lines
+    return lines
 
 
 def _last_line_end(data: bytes) -> int:

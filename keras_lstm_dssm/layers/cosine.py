@@ -8,7 +8,8 @@ def unit(y: tf.Tensor) -> tf.Tensor:
 
     A vector of no length (square sum under 1e-30) has no direction; it
     becomes the first basis vector, and no gradient flows through it, where
-    a plain division would give NaN and an epsilon a gradient of 1e6.
+    a plain division would give NaN and an epsilon a gradient of 1e6. A
+    vector that holds NaN stays NaN, so that training and users notice.
 
     Args:
         y: Float tensor `(..., d)`.
@@ -17,11 +18,10 @@ def unit(y: tf.Tensor) -> tf.Tensor:
         Tensor of the same shape, every vector of length 1.
     """
     square = tf.reduce_sum(y * y, axis=-1, keepdims=True)
-    sound = square > 1e-30
+    zero = square <= 1e-30  # false for NaN
     basis = tf.one_hot(0, tf.shape(y)[-1], dtype=y.dtype)
-    return tf.where(
-        sound, y * tf.math.rsqrt(tf.where(sound, square, 1.0)), basis
-    )
+    square = tf.where(zero, tf.ones_like(square), square)
+    return tf.where(zero, basis, y * tf.math.rsqrt(square))
 
 
 def cosine_pairs(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:

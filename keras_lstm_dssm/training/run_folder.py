@@ -2,6 +2,8 @@
 
 import csv
 import os
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,13 @@ import keras
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import read_json, replacing, write_json
+from keras_lstm_dssm.models import TwoTower
+
+_UNREADABLE = (
+    ValueError, TypeError, KeyError, AttributeError, OSError, RuntimeError,
+    EOFError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What Keras raises of a file that is damaged, foreign or malicious."""
 
 
 class RunFolder:
@@ -140,8 +149,12 @@ class RunFolder:
 
     def _load(self, path: Path) -> Any:
         try:
-            return keras.saving.load_model(path)
-        except (ValueError, TypeError, KeyError, OSError) as error:
+            # Safe mode: nothing in the file is run as code.
+            model = keras.saving.load_model(path, safe_mode=True)
+            if not isinstance(model, TwoTower):
+                raise TypeError(f"found a {type(model).__name__}")
+            return model
+        except _UNREADABLE as error:
             raise InputError(
                 f"{path}: not a model this version can read ({error}); train "
                 "again or use the version that wrote it"

@@ -1,5 +1,6 @@
 """train_run: trains a model in a run folder, to be resumed at any update."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -7,6 +8,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.data.batches import training_batches
+from keras_lstm_dssm.training.faults import Diverged, explain
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.training.run_callbacks import Checkpoint, HistoryFile
 from keras_lstm_dssm.training.run_folder import RunFolder
@@ -21,14 +23,18 @@ def train_run(
     seed: int,
     validation: tf.data.Dataset | None = None,
     verbose: int = 2,
+    save_minutes: float = 10.0,
+    extra: Sequence[keras.callbacks.Callback] = (),
 ) -> int:
     """Trains a compiled `TwoTower` from where it stands to the last epoch.
 
     Where it stands is the optimizer's count of updates, so that a loaded
-    checkpoint goes on with the very batches that it had not seen. The
-    schedule of the momentum is the paper's. When training is interrupted
-    from the keyboard, checkpoint and model are saved before the interrupt
-    goes on.
+    checkpoint goes on with the very batches that it had not seen, and ends
+    with the weights of a run that was never stopped, bit for bit on one kind
+    of processor. The schedule of the momentum is the paper's. When training
+    is interrupted from the keyboard, checkpoint and model are saved before
+    the interrupt goes on; after any other failure the last checkpoint is
+    whole and its numbers are finite.
 
     Args:
         run: Where checkpoints, history and TensorBoard logs go.
@@ -39,17 +45,27 @@ def train_run(
         seed: Of the order of the clicks.
         validation: Batches `(query, document)` for the loss after each epoch.
         verbose: 1 for a progress bar, 2 for a line an epoch, 0 for nothing.
+        save_minutes: Time after which the checkpoint is replaced within an
+            epoch, too.
+        extra: Callbacks of your own.
 
     Returns:
         The number of updates taken, 0 when the run was finished before.
+
+    Raises:
+        InputError: The loss or a weight became NaN or infinite (the message
+            names the batch's first texts), or a file of the log was changed
+            or removed meanwhile.
+        OSError: A file of the run cannot be written.
     """
     steps = -(-log.count() // batch_size)
     end = epochs * steps
     done = int(model.optimizer.iterations.numpy())
     callbacks: list[keras.callbacks.Callback] = [
         HistoryFile(run, done // steps),
+        Checkpoint(run, save_minutes),
         keras.callbacks.TensorBoard(run.logs, write_graph=False),
-        Checkpoint(run),
+        *extra,
     ]
     if hasattr(model.optimizer, "look_ahead"):
         callbacks.append(NesterovSchedule(total_updates=end))
@@ -57,6 +73,12 @@ def train_run(
         # A checkpoint made just before the end of an epoch: the whole run
         # brings its rows up to date there.
         model.settle()
+
+    def batches(first: int) -> tf.data.Dataset:
+        return training_batches(
+            log, batch_size, epochs=epochs, seed=seed, first_update=first
+        )
+
     # Keras knows whole epochs only: the rest of the one that was
     # interrupted, if any, is fitted on its own.
     boundary = -(-done // steps) * steps
@@ -64,13 +86,7 @@ def train_run(
         for first, last in ((done, boundary), (boundary, end)):
             if first < last:
                 model.fit(
-                    training_batches(
-                        log,
-                        batch_size,
-                        epochs=epochs,
-                        seed=seed,
-                        first_update=first,
-                    ),
+                    batches(first),
                     initial_epoch=first // steps,
                     epochs=last // steps,
                     steps_per_epoch=min(steps, last - first),
@@ -80,6 +96,9 @@ def train_run(
                 )
     except KeyboardInterrupt:
         run.save(_without_optimizer(model), run.model)
+        raise
+    except (Diverged, tf.errors.OpError) as error:
+        explain(error, run, model, log, batches)
         raise
     run.save(_without_optimizer(model), run.model)
     return max(0, end - done)

@@ -46,6 +46,13 @@ def test_training_log_from_qrels(folder, tmp_path):
         Collection(folder).training_log()
 
 
+def test_no_title_of_such_a_score(folder, tmp_path):
+    target = tmp_path / "clicks.tsv"
+    with pytest.raises(InputError, match="found no score of 9 or more"):
+        Collection(folder).training_log(min_relevant=9, write_to=target)
+    assert not target.exists()
+
+
 def test_training_log_from_clicks(folder):
     (folder / "clicks.train.tsv").write_text("a\tb\n")
     collection = Collection(folder)
@@ -105,7 +112,7 @@ def test_a_missing_split(folder):
 @pytest.mark.parametrize("data", [b"not gzip", b"\x1f\x8b\x08\x00"])
 def test_damaged_gzip(folder, data):
     (folder / "queries.jsonl.gz").write_bytes(data)
-    with pytest.raises(InputError, match="queries.jsonl.gz: found a damaged"):
+    with pytest.raises(InputError, match="queries.jsonl.gz:1: found a damaged"):
         _ = Collection(folder).queries
 
 

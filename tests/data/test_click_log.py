@@ -12,17 +12,17 @@ def write(path: pathlib.Path, data: bytes) -> pathlib.Path:
     return path
 
 
-def test_globs_gzip_bom_crlf_and_invalid_utf8(tmp_path):
+def test_globs_gzip_bom_and_crlf(tmp_path):
     write(tmp_path / "b.tsv.gz", b"angle bracket\t12-Gauge Angle")
     write(
-        tmp_path / "a.tsv", b"\xef\xbb\xbf l bracket \tAngle\r\n\xff x\tB\r\n"
+        tmp_path / "a.tsv", b"\xef\xbb\xbf l bracket \tAngle\r\n\xc3\xbf\tB\r\n"
     )
     log = ClickLog(f"{tmp_path}/*.tsv*")
     assert [pathlib.Path(p).name for p in log.paths] == ["a.tsv", "b.tsv.gz"]
     assert log.count() == 3
     assert list(log) == [
         Pair("l bracket", "Angle"),
-        Pair("\ufffd x", "B"),
+        Pair("\u00ff", "B"),
         Pair("angle bracket", "12-Gauge Angle"),
     ]
 
@@ -53,7 +53,14 @@ def test_counts_across_chunks_and_names_the_line(tmp_path, monkeypatch):
         (b" \tb", "an empty query"),
         (b"a\t \r", "an empty title"),
         (b"\t", "an empty query"),
+        (b"\xef\xbb\xbf\tb", "an empty query"),
+        (b"\xff x\tb", "invalid UTF-8"),
+        (b"x\ted\xed\xa0\x80", "invalid UTF-8"),
+        (b"a\0\tb", "a NUL byte"),
+        (b"a\tb\rc", "a carriage return within the line"),
+        (b"a\t" + b"b" * (10 << 20), "a line of more than 1 MB"),
     ],
+    ids=lambda value: str(value)[:20],
 )
 @pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz"])
 def test_a_wrong_line_is_named(tmp_path, name, line, found):
@@ -99,14 +106,21 @@ def test_an_empty_file(tmp_path, data):
 
 
 @pytest.mark.parametrize(
-    "damage",
-    [lambda b: b[:-9], lambda b: b"not gzip", lambda b: b[:30] + b[40:]],
+    ("damage", "line"),
+    [
+        (lambda b: b[:-9], 1000),
+        (lambda b: b[: len(b) // 2], "[2-9].."),
+        (lambda b: b"not gzip", 1),
+        (lambda b: b[:30] + b[40:], 1),
+    ],
 )
-def test_damaged_gzip(tmp_path, damage):
+def test_damaged_gzip_names_the_line_where_it_ends(tmp_path, damage, line):
     path = tmp_path / "a.tsv.gz"
     text = b"".join(b"q%d\tt%d\n" % (i, i * i) for i in range(999))
     path.write_bytes(damage(gzip.compress(text)))
-    with pytest.raises(InputError, match="a.tsv.gz: found a damaged gzip"):
+    with pytest.raises(
+        InputError, match=rf"a.tsv.gz:{line}: found a damaged gzip"
+    ):
         ClickLog(path).count()
 
 
@@ -121,6 +135,22 @@ def test_damaged_gzip(tmp_path, damage):
 def test_nothing_there(tmp_path, name, message):
     with pytest.raises(InputError, match=message):
         ClickLog(tmp_path / name)
+
+
+def test_a_file_that_vanishes(tmp_path):
+    log = ClickLog(write(tmp_path / "a.tsv", b"a\tb\n"))
+    (tmp_path / "a.tsv").unlink()
+    for read in (ClickLog.count, list):
+        with pytest.raises(InputError, match="a.tsv: cannot be read .No such"):
+            read(log)
+
+
+def test_no_line_end_at_all_does_not_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("keras_lstm_dssm.data.text_files._CHUNK", 1 << 10)
+    monkeypatch.setattr("keras_lstm_dssm.data.text_files._LONGEST", 1 << 20)
+    path = write(tmp_path / "a.tsv", b"a\tb\n" + b"\0" * (2 << 20))
+    with pytest.raises(InputError, match="a.tsv: found 1 MB without the end"):
+        ClickLog(path, max_bad_lines=9).count()
 
 
 def test_no_path():

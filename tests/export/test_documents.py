@@ -44,7 +44,5 @@ def test_wrong_lines(
 def test_broken_gzip(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "titles.gz"
     path.write_bytes(gzip.compress(b"hex bolt\n" * 1000)[:-12])
-    with pytest.raises(
-        InputError, match="titles.gz:1001: found a damaged gzip"
-    ):
+    with pytest.raises(InputError, match="titles.gz:890: found a damaged gzip"):
         read_documents(path)

@@ -50,3 +50,10 @@ def test_the_gradient_is_v_of_the_paper() -> None:
         b * c * DOCUMENT[0] - a * b**3 * c * QUERY[0],
         rtol=1e-12,
     )
+
+
+def test_nan_stays_nan() -> None:
+    """A spoilt vector must not pass for the first basis vector."""
+    vectors = unit(tf.constant([[1.0, float("nan")], [3.0, 4.0]]))
+    np.testing.assert_array_equal(np.isnan(vectors), [[True] * 2, [False] * 2])
+    np.testing.assert_allclose(vectors[1], [0.6, 0.8], rtol=1e-6)

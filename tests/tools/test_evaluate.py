@@ -118,6 +118,19 @@ def test_metrics_of_both_modes_are_kept(
     }
 
 
+def test_the_training_split_leaves_the_figures_of_training(
+    trained_run, collection_folder, tmp_path
+) -> None:
+    run = shutil.copytree(trained_run, tmp_path / "run")
+    data = shutil.copytree(collection_folder, tmp_path / "data")
+    shutil.copy(data / "qrels" / "dev.tsv", data / "qrels" / "train.tsv")
+    command = ["evaluate", f"--run={run}", f"--data={data}", "--split=train"]
+    assert evaluate.run(command) == 0
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert set(metrics) == {"train", "train/rerank"}
+    assert metrics["train"]["epoch"] == 3
+
+
 @pytest.mark.parametrize(
     ("flag", "message"),
     [

@@ -1,4 +1,4 @@
-"""lstm-dssm-export, -search and -encode as a user runs them."""
+"""lstm-dssm-export, -search, -encode and -index as a user runs them."""
 
 import json
 import pathlib
@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.tools import encode, export, search
+from keras_lstm_dssm.export import SavedRetriever
+from keras_lstm_dssm.export.vector_files import read_ids
+from keras_lstm_dssm.tools import encode, export, index, search
+
+TITLES = (
+    "t1\tsteel hex bolt zinc 3 in\nt2\tinterior wood glue 8 oz\n"
+    "t3\t50 ft rubber garden hose\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -16,10 +23,7 @@ def models(
 ) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("export")
     titles = folder / "titles.txt"
-    titles.write_text(
-        "t1\tsteel hex bolt zinc 3 in\nt2\tinterior wood glue 8 oz\n"
-        "t3\t50 ft rubber garden hose\n"
-    )
+    titles.write_text(TITLES)
     code = export.run(
         [
             "lstm-dssm-export",
@@ -37,6 +41,32 @@ def test_models_folder_is_complete(models: pathlib.Path) -> None:
         assert (models / name / "1" / "saved_model.pb").exists()
     for name in ("models.config", "batching.config", "README.md"):
         assert (models / name).read_text()
+
+
+def test_int8_retriever_finds_the_same(
+    trained_run: pathlib.Path, tmp_path: pathlib.Path, models: pathlib.Path
+) -> None:
+    (tmp_path / "titles.txt").write_text(TITLES)
+    code = export.run(
+        [
+            "lstm-dssm-export",
+            f"--run={trained_run}",
+            f"--documents={tmp_path / 'titles.txt'}",
+            "--vectors=int8",
+            f"--output={tmp_path / 'models'}",
+        ]
+    )
+    assert code == 0
+    hits, rounded = (
+        SavedRetriever(folder / "retriever").search(["wood glue"], k=3)[0]
+        for folder in (models, tmp_path / "models")
+    )
+    assert [hit.id for hit in rounded] == [hit.id for hit in hits]
+    differences = [
+        abs(one.score - other.score)
+        for one, other in zip(hits, rounded, strict=True)
+    ]
+    assert 0 < max(differences) < 0.01
 
 
 def test_search_finds_the_right_title(
@@ -83,6 +113,51 @@ def test_encode_writes_what_the_encoder_gives(
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
+def test_titles_become_an_index(
+    models: pathlib.Path,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    faiss = pytest.importorskip("faiss")
+    (tmp_path / "titles.txt").write_text(TITLES)
+    (tmp_path / "queries.txt").write_text("wood glue\nhex bolt\n")
+    for model, name, more in (
+        ("document_encoder", "titles", [f"--ids={tmp_path / 'titles.ids'}"]),
+        ("query_encoder", "queries", []),
+    ):
+        code = encode.run(
+            [
+                "lstm-dssm-encode",
+                f"--saved_model={models / model}",
+                f"--input={tmp_path / name}.txt",
+                f"--output={tmp_path / name}.npy",
+                *more,
+            ]
+        )
+        assert code == 0
+    code = index.run(
+        [
+            "lstm-dssm-index",
+            f"--vectors={tmp_path / 'titles.npy'}",
+            f"--queries={tmp_path / 'queries.npy'}",
+            "--factory=HNSW4",
+            "--search=efSearch=8",
+            f"--output={tmp_path / 'titles.faiss'}",
+            f"--json={tmp_path / 'index.json'}",
+        ]
+    )
+    assert code == 0
+    assert "query_ms" in capsys.readouterr().out
+    figures = json.loads((tmp_path / "index.json").read_text())
+    assert figures["titles"] == 3
+    assert figures["index_megabytes"] > 0
+    assert "recall@10" not in figures  # of three
+    found = faiss.read_index(str(tmp_path / "titles.faiss"))
+    _, rows = found.search(np.load(tmp_path / "queries.npy"), 1)
+    ids = read_ids(tmp_path / "titles.ids", found.ntotal)
+    assert [ids[row] for row in rows[:, 0]] == ["t2", "t1"]
+
+
 @pytest.mark.parametrize(
     ("program", "arguments", "expected"),
     [
@@ -93,7 +168,22 @@ def test_encode_writes_what_the_encoder_gives(
             ["--run={run}", "--output={tmp}/m", "--documents={tmp}/no.txt"],
             "no.txt",
         ),
+        (
+            export,
+            ["--run={run}", "--output={tmp}/m", "--vectors=int4"],
+            "should be one of",
+        ),
         (search, ["--models={tmp}", "glue"], "no SavedModel"),
+        (
+            search,
+            ["--models={models}/retriever", "--model=../retriever", "glue"],
+            "found the name '../retriever'",
+        ),
+        (
+            index,
+            ["--vectors={run}/config.json", "--output={tmp}/i.faiss"],
+            "config.json: no array of numbers",
+        ),
         (search, ["--models={models}"], "no query"),
         (
             encode,

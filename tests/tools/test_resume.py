@@ -77,7 +77,9 @@ def test_other_data(
     before = (copy / "model.keras").stat().st_mtime_ns
     assert resume(copy) == 1
     error = capsys.readouterr().err
-    assert "hardware: found 120 clicks, expected the 121" in error
+    assert (
+        "hardware: found 120 clicks and 0 bad lines, expected the 121 and 0 "
+    ) in error
     assert error.count("\n") == 1
     assert (copy / "model.keras").stat().st_mtime_ns == before
 

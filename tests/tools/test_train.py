@@ -103,6 +103,18 @@ def test_same_seed_gives_the_same_weights(
         (["--data={good}", "--gamma=0"], "--gamma=0"),
         (["--data={good}", "--learning_rate=0"], "--learning_rate=0"),
         (["--data={good}", "--min_relevant=0"], "--min_relevant=0"),
+        (["--data={good}", "--gamma=nan"], "--gamma=nan: expected a finite"),
+        (["--data={good}", "--gamma=1e39"], "expected a finite number, 1e+30"),
+        (["--data={good}", "--learning_rate=inf"], "--learning_rate=inf: exp"),
+        (["--data={good}", "--threshold=nan"], "--threshold=nan: expected"),
+        (["--data={good}", "--save_minutes=inf"], "--save_minutes=inf: exp"),
+        (["--data={good}", "--save_minutes=-1"], "--save_minutes=-1"),
+        (["--data={good}", "--max_bad_lines=-1"], "--max_bad_lines=-1"),
+        (["--data={good}", "--on_bad_line=go"], "--on_bad_line=go"),
+        (
+            ["--data={faulty}", "--on_bad_line=skip", "--max_bad_lines=0"],
+            "faulty.tsv:2: found no tab",
+        ),
         (["--data", "{good}", "{faulty}"], "faulty.tsv'; quote globs"),
     ],
 )
@@ -126,6 +138,43 @@ def test_wrong_input_is_one_line_and_exit_code_1(
     assert errors.count("\n") == 1
     assert expected in errors
     assert not (tmp_path / "run").exists()
+
+
+def test_bad_lines_are_skipped_and_reported(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [f"query {i}\ttitle {i % 5}".encode() for i in range(40)]
+    lines[7:7] = [b"no tab", b"a\tb\tc"]
+    lines[30:30] = [b"no tab either", b"caf\xe9\tLatin-1"]
+    log, folder = tmp_path / "clicks.tsv", tmp_path / "run"
+    log.write_bytes(b"\n".join(lines))
+    assert not run(
+        f"--data={log}",
+        f"--validation={log}",
+        "--preset=lstm_32",
+        "--epochs=1",
+        "--on_bad_line=skip",
+        "--max_bad_lines=4",
+        f"--output={folder}",
+    )
+    out = capsys.readouterr().out
+    metrics = json.loads((folder / "metrics.json").read_text())
+    for name in ("data", "validation"):
+        line = "left out bad lines: no tab: 2, 2 tabs: 1, invalid UTF-8: 1\n"
+        assert out.count(f"--{name}: {line}") == 1
+        assert metrics[f"bad_lines/{name}"] == {
+            "no tab": 2,
+            "2 tabs": 1,
+            "invalid UTF-8": 1,
+        }
+    config = json.loads((folder / "config.json").read_text())
+    assert (config["clicks"], config["bad_lines"]) == (40, 4)
+    lines.remove(b"no tab")
+    log.write_bytes(b"\n".join(lines))
+    assert run("--resume", f"--output={folder}") == 1
+    assert "found 40 clicks and 3 bad lines, expected the 40 and 4 that" in (
+        capsys.readouterr().err
+    )
 
 
 def test_a_run_is_not_overwritten(
@@ -162,7 +211,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(
         assert run(*settings, f"--output={whole}") == 0  # meanwhile
         assert process.stdout
         waiting = any(line == "waiting\n" for line in process.stdout)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)  # taken as ctrl-c
         _, errors = process.communicate(timeout=60)
     finally:
         process.kill()

@@ -1,0 +1,98 @@
+"""Why training stopped by itself: found out, and said in one line."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from keras_lstm_dssm.data import ClickLog
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.models.two_tower import NOT_FINITE
+from keras_lstm_dssm.training.run_folder import RunFolder
+
+_TEXTS = 3
+
+
+class Diverged(ArithmeticError):
+    """A number of the model is NaN or infinite; the message says where."""
+
+
+def check_finite(model: Any) -> None:
+    """Checks all numbers that a checkpoint would hold.
+
+    The loss does not show everything: an infinite weight saturates a gate,
+    and the loss stays finite.
+
+    Raises:
+        Diverged: A number is NaN or infinite.
+    """
+    for owner, variables in (
+        ("query encoder", model.query_encoder.variables),
+        ("document encoder", model.document_encoder.variables),
+        ("optimizer", model.optimizer.variables),
+    ):
+        for variable in variables:
+            if variable.dtype.startswith("float") and not tf.reduce_all(
+                tf.math.is_finite(variable.value)
+            ):
+                raise Diverged(f"{variable.path} of the {owner}")
+
+
+def explain(
+    error: Exception,
+    run: RunFolder,
+    model: Any,
+    log: ClickLog,
+    batches: Callable[[int], tf.data.Dataset],
+) -> None:
+    """Says what a user can do about an error of `fit`, where it is known.
+
+    Args:
+        error: `Diverged`, or one of TensorFlow's.
+        run: The run that stopped.
+        model: Its model, of which only the count of updates is used.
+        log: The clicks as they were when training began.
+        batches: Gives the batches of the run from an update on. The step
+            sees hashed words only; but the order is a function of the seed,
+            so the batch's texts can be read again.
+
+    Raises:
+        InputError: The loss or a weight is not finite, the TensorBoard log
+            cannot be written, or a file of the click log has changed.
+    """
+    update = int(model.optimizer.iterations.numpy())
+    if isinstance(error, Diverged):
+        # The update that did it has been counted.
+        raise _diverged(f"{error} is", run, update, batches(update - 1))
+    if NOT_FINITE in str(error):
+        raise _diverged("the loss is", run, update + 1, batches(update))
+    if str(run.logs) in str(error):
+        raise InputError(
+            f"{run.logs}: cannot be written to ({str(error).splitlines()[0]});"
+            " make room, and go on with --resume"
+        )
+    now = ClickLog(log.paths, log.max_bad_lines)
+    for before, after in zip(log.files(), now.files(), strict=True):
+        if before != after:
+            raise InputError(
+                f"{after.path}: found {after.lines:,} lines, expected the"
+                f" {before.lines:,} that were there when training began:"
+                " restore the file, and go on with --resume"
+            )
+
+
+def _diverged(
+    what: str, run: RunFolder, update: int, batches: tf.data.Dataset
+) -> InputError:
+    columns = (
+        column[:_TEXTS].numpy().tolist() for column in next(iter(batches))
+    )
+    pairs = "; ".join(
+        " -> ".join(repr(text.decode(errors="replace")[:60]) for text in pair)
+        for pair in zip(*columns, strict=True)
+    )
+    return InputError(
+        f"update {update:,}: {what} NaN or infinite; its batch begins with"
+        f" {pairs}; the last good state is in {run.checkpoint}; train anew in"
+        " another --output with a smaller --learning_rate, or mend the texts"
+    )

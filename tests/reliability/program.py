@@ -1,0 +1,33 @@
+"""lstm-dssm-train in a process of its own, to be killed or starved."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+from tests.conftest import TOPICS
+
+SETTINGS = (
+    "--preset=lstm_32",
+    "--epochs=4",
+    "--batch_size=8",
+    "--negatives=random",
+)
+"""60 updates of `write_log`'s clicks; the momentum changes at 2 and at 59."""
+
+
+def write_log(path: pathlib.Path) -> pathlib.Path:
+    """Writes 120 clicks."""
+    path.write_text("".join(f"{q}\t{t}\n" for q, t in TOPICS.values()) * 20)
+    return path
+
+
+def train(*flags: str) -> subprocess.Popen[str]:
+    """Starts the program."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "keras_lstm_dssm.tools.train", *flags],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )

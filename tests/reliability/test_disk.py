@@ -1,0 +1,148 @@
+"""A full disk and a closed folder: one line, and the last checkpoint whole."""
+
+import pathlib
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.tools import train as program
+from keras_lstm_dssm.training import RunFolder
+from keras_lstm_dssm.training.run_place import locked
+from tests.reliability.program import SETTINGS, train, write_log
+
+
+def mounted(options: str, command: list[str]) -> list[str]:
+    """A command in a mount space of its own, with a file system at `$0`."""
+    script = f'mount -t tmpfs -o {options} none "$0" && exec "$@"'
+    return ["unshare", "--mount", "--map-root-user", "sh", "-c", script,
+            *command]  # fmt: skip
+
+
+@pytest.fixture
+def small_disk(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A folder to mount on; skips where that is not allowed."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    try:
+        subprocess.run(
+            mounted("size=1m", [str(folder), "true"]),
+            check=True,
+            capture_output=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no mount spaces on this machine")
+    return folder
+
+
+def one_line(errors: str) -> str:
+    assert errors.startswith("error: ") and errors.count("\n") == 1, errors
+    return errors
+
+
+def check_whole(run: RunFolder) -> None:
+    model = run.load_checkpoint()
+    assert int(model.optimizer.iterations.numpy()) % 15 == 0
+    assert not list(run.path.rglob(".partial-*"))
+    assert not run.model.exists()
+
+
+@pytest.mark.parametrize(
+    ("limit", "name"),
+    [
+        (1 << 20, "last.keras: File too large"),
+        pytest.param(0, "history.csv: File too large", marks=pytest.mark.slow),
+    ],
+)
+def test_no_room_after_the_first_epoch(
+    limit: int, name: str, tmp_path: pathlib.Path
+) -> None:
+    """Room for files of `limit` bytes only."""
+    run = RunFolder(tmp_path / "run")
+    log = write_log(tmp_path / "clicks.tsv")
+    process = train(f"--data={log}", *SETTINGS, f"--output={run.path}")
+    with process:
+        assert process.stdout
+        assert any("15/15" in line for line in process.stdout)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, limit))
+        errors = process.communicate()[1]
+    assert process.returncode == 1
+    assert name in one_line(errors)
+    check_whole(run)
+
+
+@pytest.mark.slow
+def test_a_full_disk_and_more_room(small_disk: pathlib.Path) -> None:
+    """120 MB hold the first checkpoint, of 78 MB, but not a second one."""
+    log = write_log(small_disk.with_name("clicks.tsv"))
+    kept = small_disk.with_name("kept")
+    run = small_disk / "run"
+    flags = [f"--data={log}", *SETTINGS, f"--output={run}"]
+    script = (
+        f"{sys.executable} -m keras_lstm_dssm.tools.train {' '.join(flags)};"
+        f" code=$?; cp -r {run} {kept}; exit $code"
+    )
+    process = subprocess.run(
+        mounted("size=120m", [str(small_disk), "sh", "-c", script]),
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 1
+    assert f"error: {run}/checkpoints/last.keras: No space left on device" in (
+        process.stderr
+    )
+    check_whole(RunFolder(kept))
+    assert program.run(["train", "--resume", f"--output={kept}"]) == 0
+    history = RunFolder(kept).read_history()
+    assert [row["updates"] for row in history] == [15, 30, 45, 60]
+
+
+def test_a_read_only_folder_shows_before_the_work(
+    small_disk: pathlib.Path,
+) -> None:
+    code = (
+        "import sys, pathlib;"
+        "from keras_lstm_dssm.training.run_place import check_place;"
+        "check_place(pathlib.Path(sys.argv[1]))"
+    )
+    process = subprocess.run(
+        mounted(
+            "ro",
+            [str(small_disk), sys.executable, "-c", code,
+             str(small_disk / "new" / "run")],
+        ),
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert process.returncode == 1
+    last = process.stderr.splitlines()[-1]
+    assert last.endswith(
+        f"InputError: {small_disk}: cannot be written to (no permission, or"
+        " mounted read-only): name another --output"
+    )
+
+
+def test_a_file_in_the_way(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = write_log(tmp_path / "clicks.tsv")
+    assert program.run(["train", f"--data={log}", f"--output={log}/run"]) == 1
+    error = one_line(capsys.readouterr().err)
+    assert f"{log}: found a file, expected a folder for the run" in error
+
+
+def test_two_processes_on_one_run(tmp_path: pathlib.Path) -> None:
+    """And what a killed one has left half-written is removed."""
+    run = RunFolder(tmp_path / "run")
+    run.checkpoint.parent.mkdir(parents=True)
+    half = run.checkpoint.with_name(".partial-7-last.keras")
+    half.write_bytes(b"half")
+    with locked(run.path):
+        assert not half.exists()
+        with pytest.raises(InputError, match="another process is training"):
+            with locked(run.path):
+                pass
+    with locked(run.path):
+        pass

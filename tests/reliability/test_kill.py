@@ -1,0 +1,106 @@
+"""A run that is killed at any moment and resumed ends like an unbroken one.
+
+SIGKILL leaves a process no time to do anything. The checkpoint is replaced
+about every second update here, so that many kills hit a file being written.
+"""
+
+import pathlib
+import random
+import subprocess
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.tools import train as program
+from keras_lstm_dssm.training import RunFolder
+from tests.reliability.program import SETTINGS, train, write_log
+
+OFTEN = "--save_minutes=0.001"
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    return write_log(tmp_path_factory.mktemp("kill") / "clicks.tsv")
+
+
+@pytest.fixture(scope="module")
+def unbroken(log: pathlib.Path) -> RunFolder:
+    """The run that was not killed, and saved at the end of epochs only."""
+    output = log.with_name("unbroken")
+    flags = [f"--data={log}", *SETTINGS, f"--output={output}"]
+    assert program.run(["train", *flags]) == 0
+    return RunFolder(output)
+
+
+def killed(
+    process: subprocess.Popen[str], seconds: float, after: str | None
+) -> bool:
+    """Kills a process some time after a line of its output (or its start)."""
+    assert process.stdout
+    with process:
+        lines: Iterator[str] = iter(process.stdout)
+        if after:
+            any(after in line for line in lines)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        errors = process.communicate()[1]
+    assert process.returncode in (0, -9), errors
+    return process.returncode == -9
+
+
+def state(run: RunFolder) -> list[np.ndarray]:
+    """All numbers of a run: weights, velocities, rows that are behind."""
+    model = run.load_checkpoint()
+    return [
+        np.asarray(variable)
+        for variable in model.variables + model.optimizer.variables
+    ]
+
+
+def kill_and_resume(
+    log: pathlib.Path, output: pathlib.Path, seed: int, kills: int
+) -> int:
+    """Kills a run some times, lets it end, and returns how often it died."""
+    moments = random.Random(seed)
+    run, deaths = RunFolder(output), 0
+    new = (f"--data={log}", *SETTINGS)
+    for number in range(kills):
+        flags = ("--resume",) if run.config.exists() else new
+        process = train(*flags, OFTEN, f"--output={output}")
+        if number == 0:  # also while it imports, counts or makes the run
+            deaths += killed(process, moments.uniform(0, 10), None)
+        else:
+            deaths += killed(process, moments.uniform(0, 4), "parameters")
+    flags = ("--resume",) if run.config.exists() else new
+    assert program.run(["train", *flags, f"--output={output}"]) == 0
+    return deaths
+
+
+def check_equal(run: RunFolder, unbroken: RunFolder) -> None:
+    for one, other in zip(state(run), state(unbroken), strict=True):
+        np.testing.assert_array_equal(one, other)
+    models = run.load_model(), unbroken.load_model()
+    for one, other in zip(*(m.weights for m in models), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert [row["updates"] for row in run.read_history()] == [15, 30, 45, 60]
+    assert not list(run.path.rglob(".partial-*"))
+
+
+def test_killed_twice(
+    log: pathlib.Path, unbroken: RunFolder, tmp_path: pathlib.Path
+) -> None:
+    assert kill_and_resume(log, tmp_path / "run", seed=0, kills=2) >= 1
+    check_equal(RunFolder(tmp_path / "run"), unbroken)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_killed_at_24_random_moments(
+    seed: int, log: pathlib.Path, unbroken: RunFolder, tmp_path: pathlib.Path
+) -> None:
+    """Three times in each of eight runs."""
+    assert kill_and_resume(log, tmp_path / "run", seed, kills=3) == 3
+    check_equal(RunFolder(tmp_path / "run"), unbroken)

@@ -1,0 +1,156 @@
+"""Files that a user is given can hold numbers and text, never code."""
+
+import ast
+import json
+import pathlib
+import zipfile
+
+import keras
+import pytest
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.training import RunFolder
+
+ROOT = pathlib.Path(dssm.__file__).parent
+UNPICKLES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib",
+             "marshal", "shelve"}  # fmt: skip
+UNSAFE = {
+    "allow_pickle": True,
+    "safe_mode": False,
+    "weights_only": False,
+    "shell": True,
+}
+"""Arguments that may not have this value; nor one that is not constant."""
+RUNS = {"eval", "exec", "enable_unsafe_deserialization", "read_pickle"}
+
+
+def sources() -> list[pathlib.Path]:
+    """All modules; the three folders at the top stand in it as links."""
+    folders = [ROOT, *(ROOT / name for name in ("export", "tools"))]
+    return sorted({file for f in folders for file in f.rglob("*.py")})
+
+
+def complaints(tree: ast.AST) -> list[str]:
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        else:
+            names = []
+        found += [n for n in names if n.split(".")[0] in UNPICKLES]
+        if isinstance(node, ast.Call):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            found += [called] if called in RUNS else []
+            for keyword in node.keywords:
+                if keyword.arg in UNSAFE and (
+                    not isinstance(keyword.value, ast.Constant)
+                    or keyword.value.value is UNSAFE[keyword.arg]
+                ):
+                    found.append(str(keyword.arg))
+    return found
+
+
+def test_no_module_unpickles_or_evaluates() -> None:
+    files = sources()
+    assert {"run_folder.py", "registry.py", "train.py"} <= {
+        file.name for file in files
+    }
+    for file in files:
+        assert not complaints(ast.parse(file.read_text())), file
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import pickle",
+        "def f():\n    from joblib import load",
+        "np.load(path, allow_pickle=True)",
+        "keras.saving.load_model(path, safe_mode=mode)",
+        "eval(text)",
+    ],
+)
+def test_the_search_finds_them(code: str) -> None:
+    assert complaints(ast.parse(code))
+
+
+def save(model: keras.Model, folder: pathlib.Path) -> RunFolder:
+    run = RunFolder(folder)
+    model.save(run.model)
+    return run
+
+
+def test_a_lambda_in_a_model_is_refused(tmp_path: pathlib.Path) -> None:
+    """Its code would run as soon as the model is loaded or called."""
+    ran = tmp_path / "ran"
+    path = str(ran)
+    code = keras.layers.Lambda(lambda x: pathlib.Path(path).touch() or x)
+    run = save(keras.Sequential([keras.Input([1]), code]), tmp_path)
+    ran.unlink()  # it ran when the layer was made
+    with pytest.raises(InputError, match="model.keras: not a model this"):
+        run.load_model()
+    assert not ran.exists()
+
+
+def test_another_program_named_in_a_model_is_refused(
+    tmp_path: pathlib.Path,
+) -> None:
+    """A configuration cannot name any function to be called."""
+    ran = tmp_path / "ran"
+    encoder = dssm.DSSMEncoder([4])
+    run = save(dssm.TwoTower(encoder, dssm.DSSMEncoder([4])), tmp_path)
+    with zipfile.ZipFile(run.model) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    config = json.loads(parts["config.json"])
+    config["config"]["query_encoder"] = {
+        "module": "os",
+        "class_name": "system",
+        "config": {"command": f"touch {ran}"},
+        "registered_name": None,
+    }
+    parts["config.json"] = json.dumps(config).encode()
+    with zipfile.ZipFile(run.model, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+    with pytest.raises(InputError, match="model.keras: not a model this"):
+        run.load_model()
+    assert not ran.exists()
+
+
+def test_a_model_of_another_kind_is_refused(tmp_path: pathlib.Path) -> None:
+    stranger = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
+    with pytest.raises(InputError, match="found a Sequential"):
+        save(stranger, tmp_path).load_model()
+
+
+def test_an_archive_cannot_reach_outside_its_folder(
+    tmp_path: pathlib.Path,
+) -> None:
+    (tmp_path / "run").mkdir()
+    towers = dssm.DSSMEncoder([4]), dssm.DSSMEncoder([4])
+    run = save(dssm.TwoTower(*towers), tmp_path / "run")
+    with zipfile.ZipFile(run.model, "a") as archive:
+        for name in ("../outside", "assets/../../outside"):
+            archive.writestr(name, "outside")
+    before = set(tmp_path.rglob("*"))
+    with pytest.warns(UserWarning, match="Skipping invalid path"):
+        model = run.load_model()
+    assert model.count_params() == 2 * towers[0].count_params()
+    assert set(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("at", [0.0, 0.3, 0.6, 0.9, 0.999])
+@pytest.mark.parametrize("how", ["cut", "overwritten"])
+def test_a_damaged_model_is_one_line(
+    at: float, how: str, tmp_path: pathlib.Path
+) -> None:
+    run = save(dssm.TwoTower(dssm.DSSMEncoder([4]), dssm.DSSMEncoder([4])),
+               tmp_path)  # fmt: skip
+    data = run.model.read_bytes()
+    place = int(at * len(data))
+    rest = b"" if how == "cut" else b"\xff" * 200 + data[place + 200 :]
+    run.model.write_bytes(data[:place] + rest)
+    with pytest.raises(InputError, match="model.keras: not a model this"):
+        run.load_model()
