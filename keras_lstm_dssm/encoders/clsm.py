@@ -57,13 +57,15 @@ class CLSMEncoder(TextEncoder):
         """Slides the window over the words."""
         index, texts = words.flat()
         # One row for each distinct word at each place in the window.
-        rows = tf.reshape(self.embedding(words), [-1, self.filters])
+        rows = self.embedding(words, training=training)
+        rows = tf.reshape(rows, [-1, self.filters])
         places = self._around(index) * self.window + tf.range(self.window)
         inside = tf.equal(self._around(texts), texts[:, tf.newaxis])
         total = gather_sum(
             rows,
             tf.boolean_mask(places, inside),
             tf.cast(tf.where(inside)[:, 0], tf.int32),
+            training=training,
         )
         best = tf.math.segment_max(tf.tanh(total + self.bias), texts)
         return self.dense(best)

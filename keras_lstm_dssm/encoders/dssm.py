@@ -48,7 +48,8 @@ class DSSMEncoder(TextEncoder):
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Sums over the words; W1 x is the sum of their W1 l(t)."""
-        y = gather_sum(self.embedding(words), *words.flat())
+        rows = self.embedding(words, training=training)
+        y = gather_sum(rows, *words.flat(), training=training)
         for layer in self.dense:
             y = layer(y)
         return y

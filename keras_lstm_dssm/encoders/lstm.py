@@ -62,7 +62,8 @@ class LSTMEncoder(TextEncoder):
         training: bool,
     ) -> tf.Tensor:
         steps = pack(words.words, words.lengths)
-        values = gather_sum(lstm.project(embedding(words)), steps.values)
+        projected = lstm.project(embedding(words, training=training))
+        values = gather_sum(projected, steps.values, training=training)
         return lstm(steps._replace(values=values), training=training)
 
     def _direction(self, suffix: str) -> tuple[Any, PeepholeLSTM]:

@@ -42,8 +42,9 @@ class RNNEncoder(TextEncoder):
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Reads the words from left to right."""
         steps = pack(words.words, words.lengths)
-        projected = self.rnn.project(self.embedding(words))
-        values = gather_sum(projected, steps.values)
+        rows = self.embedding(words, training=training)
+        projected = self.rnn.project(rows)
+        values = gather_sum(projected, steps.values, training=training)
         return self.rnn(steps._replace(values=values), training=training)
 
     def get_config(self) -> dict[str, Any]:

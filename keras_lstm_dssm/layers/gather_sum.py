@@ -10,6 +10,7 @@ def gather_sum(
     index: tf.Tensor,
     segment: tf.Tensor | None = None,
     segments: tf.Tensor | None = None,
+    training: bool = True,
 ) -> tf.Tensor:
     """Adds up rows of `values`: `y[s] = sum of values[index[j]]`.
 
@@ -28,6 +29,9 @@ def gather_sum(
             where each place is a segment of its own.
         segments: Number of segments, for those at the end that have no
             place; `None` when there are none.
+        training: Whether a gradient will be wanted. Without, it is still
+            right, but TensorFlow's own; and a graph to export has no
+            gradient of ours in it, which its readers would warn of.
 
     Returns:
         `(segments, width)`.
@@ -39,6 +43,16 @@ def gather_sum(
            [10.]], dtype=float32)>
     """
     index = tf.convert_to_tensor(index)
+
+    def total(values: tf.Tensor) -> tf.Tensor:
+        if segment is None:
+            return tf.gather(values, index)
+        return tf.sparse.segment_sum(
+            values, index, segment, num_segments=segments
+        )
+
+    if not training:
+        return total(values)
 
     def gradient(error: tf.Tensor) -> tf.Tensor:
         order = tf.argsort(index)
@@ -52,11 +66,6 @@ def gather_sum(
 
     @tf.custom_gradient
     def forward(values: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        if segment is None:
-            return tf.gather(values, index), gradient
-        total = tf.sparse.segment_sum(
-            values, index, segment, num_segments=segments
-        )
-        return total, gradient
+        return total(values), gradient
 
     return forward(values)

@@ -26,6 +26,7 @@ class TrigramEmbedding(keras.layers.Layer):
 
     Call arguments:
         words: `WordBatch` with `n` distinct words.
+        training: See `gather_sum`.
 
     Returns:
         Float tensor `(n, units)`.
@@ -49,11 +50,13 @@ class TrigramEmbedding(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, words: WordBatch) -> tf.Tensor:
+    def call(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Sums the table's rows by word."""
         # From the variable itself: a gather of its value would copy it.
         rows = tf.gather(self.table.value, words.trigrams)
-        return gather_sum(rows, words.trigram_index, words.word_index)
+        return gather_sum(
+            rows, words.trigram_index, words.word_index, training=training
+        )
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
