@@ -1,9 +1,11 @@
-"""Servers in processes of their own, as in production."""
+"""Servers and measurements in processes of their own."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from keras_lstm_dssm.errors import InputError
 
@@ -34,3 +36,25 @@ def served(module: str, *arguments: str) -> Iterator[str]:
                 raise InputError(f"{module} ended before it served")
         finally:
             process.terminate()
+
+
+def measured(module: str, *arguments: str) -> Any:
+    """Runs a module in a fresh process, whose memory is its own.
+
+    Args:
+        module: Prints its figures as JSON.
+        arguments: Of its command line.
+
+    Raises:
+        InputError: It failed; with its last line.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise InputError(
+            f"{arguments[0]}: {done.stderr.strip().splitlines()[-1]}"
+        )
+    return json.loads(done.stdout)

@@ -1,9 +1,6 @@
 """Retrievers of many titles: latency, memory and what rounding loses."""
 
-import json
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,6 +9,7 @@ import numpy as np
 
 from keras_lstm_dssm.benchmarks import retriever_run
 from keras_lstm_dssm.benchmarks.measure import seconds
+from keras_lstm_dssm.benchmarks.processes import measured
 from keras_lstm_dssm.benchmarks.retriever_index import Index, make_index
 from keras_lstm_dssm.benchmarks.retriever_run import SIZES, numpy_search
 from keras_lstm_dssm.data import ClickLog
@@ -76,15 +74,7 @@ def measure_retriever(
 
 
 def _run(way: str, folder: Path, queries: int) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", retriever_run.__name__, way, folder,
-         str(queries)],
-        capture_output=True,
-        text=True,
-    )  # fmt: skip
-    if done.returncode:
-        raise InputError(f"{way}: {done.stderr.strip().splitlines()[-1]}")
-    return json.loads(done.stdout)
+    return measured(retriever_run.__name__, way, str(folder), str(queries))
 
 
 def _median(results: list[dict[str, Any]]) -> dict[str, Any]:

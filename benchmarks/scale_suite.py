@@ -1,6 +1,5 @@
 """Scale: cost and memory as the log grows, and the wait for a first step."""
 
-import json
 import statistics
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.benchmarks import scale_run
+from keras_lstm_dssm.benchmarks.processes import measured
 from keras_lstm_dssm.benchmarks.synthetic_log import write_log
 from keras_lstm_dssm.errors import InputError
 
@@ -78,15 +78,7 @@ def summary(
 
 
 def _run(path: Path, batch_size: int, steps: int) -> dict[str, float]:
-    done = subprocess.run(
-        [sys.executable, "-m", scale_run.__name__, path, str(batch_size),
-         str(steps)],
-        capture_output=True,
-        text=True,
-    )  # fmt: skip
-    if done.returncode:
-        raise InputError(f"{path}: {done.stderr.strip().splitlines()[-1]}")
-    return json.loads(done.stdout)
+    return measured(scale_run.__name__, str(path), str(batch_size), str(steps))
 
 
 def _first_step(folder: Path, run: Path, batch_size: int) -> float:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import (
     MEASURES,
+    QueryMeasures,
     evaluate,
     mean,
     with_relevant,
@@ -98,13 +99,15 @@ class Task(NamedTuple):
 
     def random(self) -> dict[str, float]:
         """Returns what a random order is expected to reach, exactly."""
+        return mean(self.random_queries())
+
+    def random_queries(self) -> QueryMeasures:
+        """Returns the same query by query."""
         sizes = {
             query_id: len(judged if self.depth is None else self.documents)
             for query_id, judged in self.qrels.items()
         }
-        return mean(
-            random_order(self.qrels, sizes, self.min_relevant, self.depth)
-        )
+        return random_order(self.qrels, sizes, self.min_relevant, self.depth)
 
 
 def evaluate_systems(

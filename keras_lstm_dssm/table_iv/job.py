@@ -12,7 +12,6 @@ from keras_lstm_dssm.evaluation import (
     Task,
     evaluate_queries,
     mean,
-    random_order,
     write_run,
 )
 from keras_lstm_dssm.evaluation.measures import QueryMeasures
@@ -128,15 +127,10 @@ def _write_seed(
 
 def measure(task: Task, trained: Trained) -> tuple[Run | None, QueryMeasures]:
     """Returns a system's run and each query's figures; random has no run."""
-    if trained.system is not None:
-        run = task.run(trained.system)
-        return run, evaluate_queries(run, task.qrels, task.min_relevant)
-    sizes = {
-        key: len(judged if task.depth is None else task.documents)
-        for key, judged in task.qrels.items()
-    }
-    expected = random_order(task.qrels, sizes, task.min_relevant, task.depth)
-    return None, expected
+    if trained.system is None:
+        return None, task.random_queries()
+    run = task.run(trained.system)
+    return run, evaluate_queries(run, task.qrels, task.min_relevant)
 
 
 def _compress(path: Path) -> None:
