@@ -62,15 +62,18 @@ flags.DEFINE_integer(
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_list(
-    "learning_rates", ["0.01", "0.03", "0.1"], "Steps to choose from on dev.",
+    "learning_rates", ["0.003", "0.01", "0.03", "0.1"],
+    "Steps to choose from on dev.",
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_list(
-    "gammas", ["5", "10"], "Scales of the cosines to choose from on dev.",
+    "gammas", ["5", "3", "10"],
+    "Scales of the cosines to choose from on dev; the first one is used to "
+    "choose the step.",
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_float(
-    "search", 0.25, "Share of the epochs that each trial on dev takes.", 0, 1,
+    "search", 0.15, "Share of the epochs that each trial on dev takes.", 0, 1,
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(

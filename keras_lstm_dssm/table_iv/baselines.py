@@ -27,10 +27,11 @@ GRIDS: dict[str, dict[str, list[Any]]] = {
         "tokenizer": list(TOKENIZERS),
         "mu": [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, 100.0, 500.0, 2000.0],
     },
-    "plsa": {"topics": [100, 500]},
+    "plsa": {"tokenizer": ["alphanumeric", "stemmed"], "topics": [100, 500]},
+    "doc2vec": {"tokenizer": ["alphanumeric", "stemmed"]},
     "skip_thought": {"mode": ["uni", "bi", "combined"]},
 }
-"""What is tried on dev; the others have the settings of their papers."""
+"""What is tried on dev; all else is as in the paper."""
 
 
 def baseline_options(name: str) -> list[Options]:
@@ -61,7 +62,7 @@ def train_baseline(
         case "plsa":
             system = PLSASystem(seed=seed, **options).fit(data.titles)
         case "doc2vec":
-            system = Doc2VecSystem(seed=seed).fit(data.titles)
+            system = Doc2VecSystem(seed=seed, **options).fit(data.titles)
         case "skip_thought":
             path = settings.paragraphs
             text = read_paragraphs(path) if path else api_paragraphs()

@@ -9,7 +9,7 @@ from keras_lstm_dssm.table_iv.baselines import baseline_options, train_baseline
 from keras_lstm_dssm.table_iv.dataset import DataSet
 from keras_lstm_dssm.table_iv.rows import ROWS
 from keras_lstm_dssm.table_iv.settings import Settings
-from keras_lstm_dssm.table_iv.towers import tower_options, train_towers
+from keras_lstm_dssm.table_iv.towers import next_tower_options, train_towers
 from keras_lstm_dssm.table_iv.trained import Options, Trained
 
 
@@ -25,19 +25,30 @@ def choose(name: str, data: DataSet, settings: Settings, path: Path) -> Options:
         settings: What is tried.
         path: JSON: `options`, `measure`, and `tried`, each with its `dev`.
     """
-    tower = ROWS[name].preset is not None
-    grid = tower_options(settings) if tower else baseline_options(name)
-    if len(grid) == 1:
-        return grid[0]
     epochs = max(1, round(settings.search * settings.epochs))
     found = read_json(path)["tried"] if path.exists() else []
-    for options in grid[len(found) :]:
+    options = _next_options(name, settings, found)
+    if options is not None and not found:
+        after = [{**options, "dev": 0.0}]
+        if _next_options(name, settings, after) is None:
+            return options  # there is nothing to choose from
+    while options is not None:
         start = time.perf_counter()
         trained = train(name, options, 0, data, settings, epochs)
         seconds = time.perf_counter() - start
         found.append({**options, "dev": trained.dev, "seconds": seconds})
-        _write(path, found, grid, data.dev_measure)
+        _write(path, found, list(options), data.dev_measure)
+        options = _next_options(name, settings, found)
     return read_json(path)["options"]
+
+
+def _next_options(
+    name: str, settings: Settings, tried: list[dict[str, Any]]
+) -> Options | None:
+    if ROWS[name].preset is not None:
+        return next_tower_options(settings, tried)
+    grid = baseline_options(name)
+    return grid[len(tried)] if len(tried) < len(grid) else None
 
 
 def train(
@@ -56,10 +67,11 @@ def train(
 
 
 def _write(
-    path: Path, tried: list[dict[str, Any]], grid: list[Options], measure: str
+    path: Path, tried: list[dict[str, Any]], names: list[str], measure: str
 ) -> None:
-    best = max(range(len(tried)), key=lambda i: tried[i]["dev"])
+    best = max(tried, key=lambda trial: trial["dev"])
+    options = {name: best[name] for name in names}
     write_json(
         path,
-        {"options": grid[best], "measure": f"dev {measure}", "tried": tried},
+        {"options": options, "measure": f"dev {measure}", "tried": tried},
     )

@@ -20,7 +20,7 @@ class Settings:
             (and as clicked where there is no click file).
         depth: Titles found for each query in the corpus.
         learning_rates: Steps tried on dev.
-        gammas: Scales of the cosines tried on dev.
+        gammas: Scales of the cosines tried on dev; the first with every step.
         search: Share of the epochs that a trial on dev takes.
         looks: How often a training is measured on dev.
         misspelled: Rates at which words of test queries are misspelled.
@@ -34,9 +34,9 @@ class Settings:
     batch_size: int = 256
     min_relevant: int = 1
     depth: int = 1000
-    learning_rates: tuple[float, ...] = (0.01, 0.03, 0.1)
-    gammas: tuple[float, ...] = (5.0, 10.0)
-    search: float = 0.25
+    learning_rates: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1)
+    gammas: tuple[float, ...] = (5.0, 3.0, 10.0)
+    search: float = 0.15
     looks: int = 5
     misspelled: tuple[float, ...] = ()
     paragraphs: str | None = None

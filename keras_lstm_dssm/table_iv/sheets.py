@@ -84,7 +84,8 @@ def notes(summary: Summary) -> list[str]:
         f" {settings['batch_size']}, Nesterov momentum 0.9/0.995/0.9, both"
         " towers started with the same random weights; learning"
         f" step from {settings['learning_rates']} and gamma from"
-        f" {settings['gammas']}, chosen on dev with one seed and"
+        f" {settings['gammas']}, chosen on dev, the step first (with the first"
+        " gamma), with one seed and"
         f" {settings['search']:g} of the epochs, equal for all; the epoch kept"
         f" is the best of {settings['looks']} looks at dev. n = 4 negatives"
         " unless named. Parameters are those of one of the two towers.",

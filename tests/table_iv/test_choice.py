@@ -1,22 +1,41 @@
 import json
 from pathlib import Path
+from typing import Any
 
 from keras_lstm_dssm.table_iv import Settings, open_dataset
 from keras_lstm_dssm.table_iv.baselines import GRIDS, baseline_options
 from keras_lstm_dssm.table_iv.choice import choose
-from keras_lstm_dssm.table_iv.towers import tower_options
+from keras_lstm_dssm.table_iv.towers import next_tower_options
 
 
-def test_every_tower_has_the_same_grid() -> None:
-    settings = Settings("api", learning_rates=(0.1, 0.2), gammas=(5.0, 10.0))
-    pairs = [tuple(o.values()) for o in tower_options(settings)]
-    assert pairs == [(0.1, 5.0), (0.1, 10.0), (0.2, 5.0), (0.2, 10.0)]
+def test_towers_choose_the_step_and_then_gamma() -> None:
+    settings = Settings(
+        "api", learning_rates=(0.1, 0.2, 0.3), gammas=(5.0, 10.0, 3.0)
+    )
+    figures = [0.4, 0.6, 0.5, 0.7, 0.1]
+    tried: list[dict[str, float]] = []
+    while options := next_tower_options(settings, tried):
+        tried.append({**options, "dev": figures[len(tried)]})
+    assert [tuple(trial.values())[:2] for trial in tried] == [
+        (0.1, 5.0), (0.2, 5.0), (0.3, 5.0), (0.2, 10.0), (0.2, 3.0)
+    ]  # fmt: skip
+
+
+def test_nothing_is_tried_where_there_is_no_choice(tmp_path: Path) -> None:
+    settings = Settings("none", learning_rates=(0.1,), gammas=(5.0,))
+    path = tmp_path / "choice.json"
+    nothing: Any = None  # no data is needed
+    assert choose("dssm", nothing, settings, path) == {
+        "learning_rate": 0.1, "gamma": 5.0
+    }  # fmt: skip
+    assert choose("random", nothing, settings, path) == {}
+    assert not path.exists()
 
 
 def test_grids_of_baselines() -> None:
     assert len(baseline_options("bm25")) == 3 * 5 * 5
-    assert baseline_options("plsa") == [{"topics": 100}, {"topics": 500}]
-    assert baseline_options("doc2vec") == [{}]  # its paper's settings
+    assert len(baseline_options("plsa")) == 2 * 2
+    assert baseline_options("random") == [{}]
 
 
 def test_the_best_on_dev_is_chosen(table_folder: Path) -> None:
