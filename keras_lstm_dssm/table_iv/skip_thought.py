@@ -20,8 +20,8 @@ def skip_thought(
 ) -> tuple[SkipThoughtSystem, float]:
     """Trains Skip-Thought, or reads what was trained on the same before.
 
-    It sees no clicks, so one training serves every data set; they take
-    minutes each.
+    It sees no clicks, so one training serves every data set, and a uni and a
+    bi one serve the combined one; they take minutes each.
 
     Args:
         paragraphs: What it learns from.
@@ -31,6 +31,12 @@ def skip_thought(
     Returns:
         The system, and the seconds that its training took.
     """
+    if options["mode"] == "combined":
+        (uni, one), (bi, other) = (
+            skip_thought(paragraphs, {**options, "mode": mode}, seed)
+            for mode in ("uni", "bi")
+        )
+        return SkipThoughtSystem.combine(uni, bi), one + other
     key = json.dumps(
         [keras_lstm_dssm.__version__, options, seed, paragraphs],
         sort_keys=True,

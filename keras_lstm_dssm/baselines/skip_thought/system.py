@@ -145,8 +145,27 @@ class SkipThoughtSystem(DenseSystem):
         vector = vectors[0]
         if len(vectors) > 1:
             vector = keras.layers.Concatenate()(vectors)
-        self._use(keras.Model(text, vector))
+        self._use(keras.Model(text, vector, name=self.mode))
         return self
+
+    @classmethod
+    def combine(
+        cls, uni: "SkipThoughtSystem", bi: "SkipThoughtSystem"
+    ) -> "SkipThoughtSystem":
+        """Puts together what a "combined" system would train once more.
+
+        Args:
+            uni: Trained with mode "uni".
+            bi: Trained with mode "bi", the other arguments and the text the
+                same.
+        """
+        same = {name: getattr(uni, name) for name in _ARGUMENTS}
+        system = cls(**{**same, "mode": "combined"})
+        system.history = {**uni.history, **bi.history}
+        text = keras.Input((), dtype="string", name="text")
+        vectors = [part._trained()[0](text) for part in (uni, bi)]
+        system._use(keras.Model(text, keras.layers.Concatenate()(vectors)))
+        return system
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Encodes texts; an empty one has a defined vector too.
