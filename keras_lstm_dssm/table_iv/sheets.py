@@ -65,12 +65,18 @@ def result_sheets(summary: Summary) -> list[Sheet]:
 def notes(summary: Summary) -> list[str]:
     """Says how the figures came about."""
     settings, systems = summary["settings"], summary["systems"]
+    words = summary["words"]
     modes = next(iter(systems.values()))["test"]
     found = [
         f"Data: {settings['titles']:,} titles, {settings['clicks']:,} clicks;"
         f" {settings['dev_queries']:,} queries to choose on; "
         + ", ".join(f"{settings[f'{m}_queries']:,} to {m}" for m in modes)
         + f". {summary['date']}, {summary['machine']}.",
+        f"Words: {words['query_words']:.1f} in a test query,"
+        f" {words['title_words']:.1f} in a title; {words['overlap']:.0%} of a"
+        " query's words are in its relevant title,"
+        f" {words['seen']:.0%} in some training query;"
+        f" {words['clicks_per_title']:.1f} clicks a clicked title.",
         "Figures are percent of the test split, means and standard deviations"
         " over seeds. NDCG has gain 2^grade - 1 and discount log2(rank + 1);"
         " ties are broken by a fixed hash. The paper's figures belong to its"

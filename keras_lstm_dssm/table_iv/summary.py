@@ -12,6 +12,7 @@ import numpy as np
 from keras_lstm_dssm.evaluation import MEASURES
 from keras_lstm_dssm.evaluation.significance import holm, randomisation_test
 from keras_lstm_dssm.files import read_json
+from keras_lstm_dssm.table_iv.data_words import describe_words
 from keras_lstm_dssm.table_iv.dataset import DEV_MEASURES, DataSet
 from keras_lstm_dssm.table_iv.results import Results
 
@@ -73,6 +74,7 @@ def summarise(
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.platform()}, {os.cpu_count()} cores",
         "settings": settings,
+        "words": describe_words(data),
         "references": references,
         "random": {mode: task.random() for mode, task in data.tests.items()},
         "systems": systems,
