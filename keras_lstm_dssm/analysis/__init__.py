@@ -6,6 +6,7 @@ from keras_lstm_dssm.analysis.activations import (
     each_activations,
 )
 from keras_lstm_dssm.analysis.attenuation import WordEffect, attenuation
+from keras_lstm_dssm.analysis.frames import frame
 from keras_lstm_dssm.analysis.growth import Growth, growth
 from keras_lstm_dssm.analysis.keywords import (
     ActiveCell,
@@ -26,6 +27,7 @@ __all__ = [
     "active_cells",
     "attenuation",
     "each_activations",
+    "frame",
     "growth",
     "keywords",
     "topics",

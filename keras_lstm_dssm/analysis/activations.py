@@ -53,9 +53,20 @@ class Activations(NamedTuple):
         return (self, self.backward) if self.backward else (self,)
 
     @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Name -> array, of those that the network has."""
+        given = self._asdict()
+        return {name: given[name] for name in NAMES if given[name] is not None}
+
+    @property
     def first(self) -> int:
         """Place of the word that is read first."""
         return len(self.words) - 1 if self.reverse else 0
+
+    @property
+    def offset(self) -> int:
+        """Place of this network's first cell in the sentence vector."""
+        return self.y.shape[1] * self.reverse
 
     @property
     def final(self) -> np.ndarray:
@@ -128,9 +139,9 @@ def words_of(
     return [tuple(w.decode() for w in row) for row in split.to_list()]
 
 
-def is_recurrent(encoder: TextEncoder) -> bool:
-    """Whether an encoder reads word by word."""
-    return isinstance(encoder, LSTMEncoder | RNNEncoder)
+def is_recurrent(*encoders: TextEncoder) -> bool:
+    """Whether encoders read word by word, every one of them."""
+    return all(isinstance(one, LSTMEncoder | RNNEncoder) for one in encoders)
 
 
 def networks_of(

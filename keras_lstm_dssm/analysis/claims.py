@@ -14,11 +14,13 @@ from keras_lstm_dssm.analysis.activations import (
 from keras_lstm_dssm.analysis.attenuation import each_change
 from keras_lstm_dssm.analysis.coherence import assign, coherence, likeness
 from keras_lstm_dssm.analysis.finding import Finding
+from keras_lstm_dssm.analysis.growth import SIDES
 from keras_lstm_dssm.analysis.kept_cosine import kept_cosine
 from keras_lstm_dssm.analysis.keywords import CELLS, CHANGE, SHARE, keywords
 from keras_lstm_dssm.analysis.stop_words import is_stop, stop_share
 from keras_lstm_dssm.analysis.topics import CELLS as TOPIC_CELLS
 from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.errors import InputError
 
 LABELS = {
     "stop_words_of_least_effect": (
@@ -36,8 +38,6 @@ LABELS = {
     ),
 }
 """What each figure is; chance chooses as many other words, or shuffles."""
-
-SIDES = ("query", "title")
 
 
 class Claim(NamedTuple):
@@ -78,15 +78,20 @@ def measure_claims(
         can be said of them.
 
     Raises:
-        InputError: scikit-learn is not installed.
+        InputError: scikit-learn is not installed, or there are no pairs.
     """
+    if not pairs:
+        raise InputError(
+            "found no query with a relevant title, which the claims are "
+            "tested on; name other data"
+        )
     keras.utils.set_random_seed(seed)
     models = {
         "trained": model,
         "untrained": type(model).from_config(model.get_config()),
     }
     queries, titles = (list(side) for side in zip(*pairs, strict=True))
-    recurrent = is_recurrent(model.query_encoder)
+    recurrent = is_recurrent(model.query_encoder, model.document_encoder)
     if recurrent:
         alike = likeness(words_of(model.query_encoder, contexts), seed=seed)
     found = []

@@ -48,12 +48,11 @@ def assign(
     for text, read in enumerate(each_activations(encoder, texts)):
         row: list[int] = []
         for one in read.directions:
-            offset = one.y.shape[1] * one.reverse
             taken = assigned(one, cells, change)
             for cell, _ in active_cells(one, cells):
                 for place in np.flatnonzero(taken[:, cell]):
                     found.append((text, len(row), read.words[place]))
-                row.append(cell + offset)
+                row.append(cell + one.offset)
         active.append(row)
     texts_of, slots, words = zip(*found, strict=True) if found else ((),) * 3
     return Assignments(
@@ -143,11 +142,11 @@ def coherence(
     number[kept] = np.arange(len(kept))
     rows = number[places] >= 0
     text, slot, word = given.text[rows], given.slot[rows], number[places][rows]
-    pairs = ~np.eye(len(kept), dtype=bool)
+    pairs = 1 - np.eye(len(kept), dtype=np.float32)
     if not spelling:
-        pairs &= ~_share_trigram(encoder, names[kept])
+        pairs[_share_trigram(encoder, names[kept])] = 0
     own = alike.vectors[[alike.words[name] for name in names[kept]]]
-    near = np.where(pairs, own @ own.T, 0).astype(np.float32)
+    near = pairs * (own @ own.T)
     sparse = import_optional("scipy.sparse", "analysis")
 
     def mean(active: np.ndarray) -> float:
@@ -155,7 +154,7 @@ def coherence(
             (np.ones(len(word), np.float32), (active[text, slot], word)),
             shape=(given.cells, len(kept)),
         )
-        total = table.multiply(table @ pairs.astype(np.float32)).sum()
+        total = table.multiply(table @ pairs).sum()
         return float(table.multiply(table @ near).sum() / max(total, 1))
 
     random = np.random.default_rng(seed)

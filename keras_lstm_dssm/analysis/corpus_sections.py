@@ -10,19 +10,23 @@ from keras_lstm_dssm.analysis.claims import LABELS, Claim
 from keras_lstm_dssm.analysis.distinctive import distinctive
 from keras_lstm_dssm.analysis.options import Options
 from keras_lstm_dssm.analysis.page import (
+    Html,
     Section,
+    heading,
     picture,
     strong,
     table,
     words,
 )
+from keras_lstm_dssm.analysis.pair_sections import reading
 from keras_lstm_dssm.analysis.title_map import draw_title_map, title_map
 from keras_lstm_dssm.analysis.topics import topics
+from keras_lstm_dssm.drawing import Curve, curve_chart
 from keras_lstm_dssm.evaluation import DenseSystem
-from keras_lstm_dssm.table_iv.charts import Curve, curve_chart
 
 _MOST_CELLS = 24
 _MOST_WORDS = 12
+_METHODS = {"tsne": "t-SNE", "pca": "PCA"}
 
 
 def topic_section(
@@ -48,7 +52,8 @@ def topic_section(
         "often: the busiest cells, and of each the words that it has more than "
         "the others. Look for cells whose words belong "
         "together in meaning, not in spelling alone: words that share "
-        "letters share trigrams, and meet in any encoder of trigrams.",
+        "letters share trigrams, and meet in any encoder of trigrams."
+        + reading(model.query_encoder),
         [table(["Cell", "Words"], rows)],
     )
 
@@ -87,12 +92,11 @@ def map_section(
     draw_title_map(path, title_map(some, vectors, options.map))
     return Section(
         "A map of titles",
-        f"{len(some):,} titles, laid out by {options.map.upper()}; colours "
-        "and shapes are clusters of their vectors, named by the words that "
-        "they have more than the others. Islands of one colour are titles "
-        "that the encoder holds for alike; distances between islands mean "
-        "little.",
-        [picture("Titles on a plane, by cluster", path)],
+        f"{len(some):,} titles, laid out by {_METHODS[options.map]}: titles "
+        "with like vectors lie together. Islands have colours, and the words "
+        "that they have more than the others; look for islands that share a "
+        "meaning and not a word. Distances between islands mean little.",
+        [picture("Titles on a plane, islands named", path)],
     )
 
 
@@ -100,9 +104,7 @@ def cost_section(history: Sequence[dict[str, float]], folder: Path) -> Section:
     """Fig. 7, from a run's history."""
     epochs = [row["epoch"] for row in history]
     curves = {
-        label: Curve(
-            epochs, [row[name] for row in history], [0.0] * len(epochs)
-        )
+        label: Curve(epochs, [row[name] for row in history])
         for name, label in (("loss", "training"), ("val_loss", "validation"))
         if all(name in row for row in history)
     }
@@ -119,26 +121,27 @@ def cost_section(history: Sequence[dict[str, float]], folder: Path) -> Section:
 
 def claim_section(claims: Sequence[Claim]) -> Section:
     """The claims as figures."""
-    rows = [
-        [
-            LABELS[one.claim],
-            words(one.side),
-            words(one.model),
-            f"{one.finding.found:.3f}",
-            f"{one.finding.chance:.3f}",
-            f"{one.finding.p:.4f}",
-            f"{one.finding.number:,}",
+    body: list[Html] = []
+    for name, label in LABELS.items():
+        rows = [
+            [
+                f"{one.side}, {one.model}",
+                f"{one.finding.found:.3f}",
+                f"{one.finding.chance:.3f}",
+                f"{one.finding.p:.4f}",
+                f"{one.finding.number:,}",
+            ]
+            for one in claims
+            if one.claim == name
         ]
-        for name in LABELS
-        for one in claims
-        if one.claim == name
-    ]
-    header = ["Figure", "Side", "Model", "Found", "Chance", "p", "Of"]
+        if rows:
+            header = ["Tower", "Found", "Chance", "p", "Of"]
+            body += [heading(label), table(header, rows)]
     return Section(
         "The paper's claims as figures",
         "Chance chooses as many other words of the same texts, or hands the "
         "texts' active cells around; p is how often it comes out as far off. "
         "What untrained towers show too is no effect of learning: a short "
         "word has few trigrams, and moves any vector little.",
-        [table(header, rows)],
+        body,
     )

@@ -11,7 +11,6 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.analysis.activations import (
-    NAMES,
     each_activations,
     networks_of,
 )
@@ -87,9 +86,7 @@ def _gates(encoder: TextEncoder, texts: Sequence[str]) -> dict[str, np.ndarray]:
     found: dict[str, list[np.ndarray]] = {}
     for read in each_activations(encoder, texts):
         for place, one in enumerate(read.directions):
-            for name in NAMES:
-                values = getattr(one, name)
-                if values is not None:
-                    key = f"backward/{name}" if place else name
-                    found.setdefault(key, []).append(values.ravel())
+            for name, values in one.arrays.items():
+                key = f"backward/{name}" if place else name
+                found.setdefault(key, []).append(values.ravel())
     return {name: np.concatenate(values) for name, values in found.items()}

@@ -7,6 +7,9 @@ import numpy as np
 
 from keras_lstm_dssm.analysis.activations import words_of
 
+SIDES = ("query", "title")
+"""What the two towers read, in this order."""
+
 
 class Growth(NamedTuple):
     """R(Q, D) while one side is read and the other is whole, (3).

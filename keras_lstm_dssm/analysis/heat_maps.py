@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm.analysis.activations import Activations
-from keras_lstm_dssm.analysis.growth import Growth
+from keras_lstm_dssm.analysis.growth import SIDES, Growth
 from keras_lstm_dssm.analysis.keywords import CELLS, active_cells
-from keras_lstm_dssm.table_iv.charts import COLOURS, drawing
+from keras_lstm_dssm.drawing import COLOURS, drawing, short
+from keras_lstm_dssm.optional import import_optional
 
 # Blue to red through white, which is zero: told apart by eyes that do not
 # see red or green as others do, and dark at both ends in print.
@@ -24,7 +25,7 @@ _NAMES = {
 
 
 def draw_activations(
-    path: Path, found: Activations, width: int | None = None
+    path: Path, found: Activations, beside: Sequence[Activations] = ()
 ) -> None:
     """Draws i, f, c, o and y of one network, where it has them.
 
@@ -34,19 +35,27 @@ def draw_activations(
     Args:
         path: The PNG.
         found: From `activations`.
-        width: Columns, for texts to compare; by default one for each word.
+        beside: Others that it will be compared with: they have the same
+            range of colours, and as many columns as the longest has words.
     """
-    given = found._asdict()
-    parts = {n: given[n] for n in _NAMES if given[n] is not None}
-    limit = max(np.abs(part).max() for part in parts.values())
-    columns = max(width or 0, len(found.words))
-    size = (1.4 + len(parts) * max(1.6, 0.32 * columns), 5.2)
+    parts, shown = found.arrays, [found, *beside]
+    limit = max(np.abs(p).max() for one in shown for p in one.arrays.values())
+    columns = max(len(one.words) for one in shown)
+    colors = import_optional("matplotlib.colors", "analysis")
+    # By the root: c(t) may be ten times y(t), and both shall be seen.
+    norm = colors.FuncNorm((_root, _square), -limit, limit)
+    width = 1.4 + len(parts) * max(1.6, 0.32 * columns)
+    size = (width, 4.5 + _room(*(one.words for one in shown)))
     with drawing(path, len(parts), figsize=size) as axes:
         for axis, (name, part) in zip(axes, parts.items(), strict=True):
             padded = np.zeros((columns, part.shape[1]))
             padded[: len(part)] = part
-            picture = _heat(axis, padded.T, found.words, limit)
+            picture = _heat(axis, padded.T, norm=norm)
+            _label(axis, found.words)
             axis.set_title(_NAMES[name], fontsize=10)
+        # Cells are numbered by their places in the sentence vector.
+        axis.yaxis.get_major_locator().set_params(integer=True)
+        axis.yaxis.set_major_formatter(lambda y, _: f"{y + found.offset:.0f}")
         axes[0].set_ylabel("cell")
         axis.figure.colorbar(picture, ax=axes, shrink=0.6)
 
@@ -60,11 +69,15 @@ def draw_active(path: Path, found: Activations, cells: int = CELLS) -> None:
         cells: How many, the most active on top.
     """
     best = [one.cell for one in active_cells(found, cells)]
-    size = (2.4 + 0.5 * len(found.words), 1.4 + 0.24 * len(best))
+    height = 0.6 + 0.24 * len(best) + _room(found.words)
+    size = (2.4 + 0.5 * len(found.words), height)
     with drawing(path, figsize=size) as (axis,):
         rows = found.y[:, best].T
-        picture = _heat(axis, rows, found.words, np.abs(rows).max())
-        axis.set_yticks(range(len(best)), [str(cell) for cell in best])
+        limit = np.abs(rows).max()
+        picture = _heat(axis, rows, vmin=-limit, vmax=limit)
+        _label(axis, found.words)
+        numbers = [str(cell + found.offset) for cell in best]
+        axis.set_yticks(range(len(best)), numbers)
         axis.set_ylabel("cell")
         axis.figure.colorbar(picture, ax=axis, label="y(t)")
 
@@ -95,16 +108,18 @@ def draw_aligned(
     if parts:
         products = np.prod([one.vector for one in read], axis=0)
         best = np.argsort(-products, kind="stable")[:cells].tolist()
-    size = (3 + 0.8 * max(map(len, sides)), 2.2 + 0.26 * len(best))
-    with drawing(path, 2, figsize=size) as axes:
+        limit = max(np.abs(part[:, best]).max() for part in parts)
+    widths = [len(words) for words in sides]
+    height = 1.5 + 0.26 * len(best) + _room(*sides)
+    size = (2.5 + 0.6 * sum(widths), height)
+    with drawing(path, 2, widths, figsize=size) as axes:
         for place, axis in enumerate(axes):
             if parts:
-                rows = [part[:, best].T for part in parts]
-                limit = max(np.abs(part).max() for part in rows)
-                picture = _heat(axis, rows[place], sides[place], limit)
+                rows = parts[place][:, best].T
+                picture = _heat(axis, rows, vmin=-limit, vmax=limit)
             _grow(axis, cosines, place, len(best))
-            axis.set_xticks(range(len(sides[place])), sides[place], rotation=90)
-            axis.set_title(("query", "title")[place], fontsize=10)
+            _label(axis, sides[place])
+            axis.set_title(SIDES[place], fontsize=10)
         labels = [*map(str, best), "cosine"]
         axes[0].set_yticks([*range(len(best)), len(best) + 1.7], labels)
         if parts:
@@ -112,16 +127,27 @@ def draw_aligned(
             axis.figure.colorbar(picture, ax=axes, label="y(t) / |y(T)|")
 
 
-def _heat(
-    axis: Any, rows: np.ndarray, words: Sequence[str], limit: float
-) -> Any:
-    axis.grid(False)
-    picture = axis.imshow(
-        rows, _MAP, aspect="auto", interpolation="nearest",
-        vmin=-limit, vmax=limit,
-    )  # fmt: skip
-    axis.set_xticks(range(len(words)), words, rotation=90)
-    return picture
+def _heat(axis: Any, rows: np.ndarray, **colours: Any) -> Any:
+    return axis.imshow(
+        rows, _MAP, aspect="auto", interpolation="nearest", **colours
+    )
+
+
+def _room(*texts: Sequence[str]) -> float:
+    """Inches that the words take below the picture."""
+    return 0.12 * max(len(short(word)) for words in texts for word in words)
+
+
+def _label(axis: Any, words: Sequence[str]) -> None:
+    axis.set_xticks(range(len(words)), map(short, words), rotation=90)
+
+
+def _root(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.sqrt(np.abs(values))
+
+
+def _square(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.square(values)
 
 
 def _grow(

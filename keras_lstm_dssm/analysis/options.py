@@ -23,4 +23,4 @@ class Options(NamedTuple):
     share: float = SHARE
     topic_cells: int = TOPIC_CELLS
     map: str = "tsne"
-    map_titles: int = 600
+    map_titles: int = 2000

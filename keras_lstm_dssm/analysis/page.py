@@ -12,22 +12,25 @@ body { margin: 0 auto; padding: 1rem; max-width: 60rem; background: #fff;
   color: #111; font: 1rem/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
 h3 { font-size: .95rem; margin: 1rem 0 .3rem; }
-p { margin: .4rem 0; max-width: 45rem; }
+p { margin: .4rem 0; max-width: 45rem; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; }
-.wide img { display: block; height: auto; max-width: max(100%, 34rem); }
+.wide img { display: block; height: auto; max-width: 100%; }
 table { border-collapse: collapse; font-size: .875rem;
   font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .6rem; text-align: right; vertical-align: top;
   border-bottom: 1px solid #ddd; }
 thead th { border-bottom: 2px solid #111; }
 th:first-child, .left { text-align: left; }
-th[scope=row] { font-weight: 400; overflow-wrap: anywhere; }
-.bar { display: inline-block; height: .7rem; background: #0072b2; }
+th[scope=row] { font-weight: 400; max-width: 16rem;
+  overflow-wrap: break-word; }
+.bar { white-space: nowrap; }
+.bar span { display: inline-block; height: .7rem; background: #0072b2; }
+@media (max-width: 30rem) { th, td { padding: .25rem .3rem; } }
 @media print {
   body { max-width: none; padding: 0; font-size: 10pt; }
-  h2, h3, h2 + p { break-after: avoid; } img, tr { break-inside: avoid; }
-  .wide { overflow: visible; } .wide img { max-width: 100%; }
-  .bar { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  h2, h3, h2 + p { break-after: avoid; } p, img, tr { break-inside: avoid; }
+  .wide { overflow: visible; } .wide img { min-width: 0 !important; }
+  .bar span { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 """
 
@@ -99,10 +102,10 @@ def words(text: str) -> Html:
 
 def bar(value: float, most: float) -> Html:
     """A cell: a number with a bar as long as its share of `most`."""
-    width = 5 * max(0.0, value) / most if most > 0 else 0.0
+    share = max(0.0, value) / most if most > 0 else 0.0
     return Html(
-        f'<td{_LEFT}><span class="bar" style="width:{width:.2f}rem"></span>'
-        f" {value:.3f}</td>"
+        '<td class="left bar"><span style="width:'
+        f'calc({share:.3f} * min(5rem, 14vw))"></span> {value:.3f}</td>'
     )
 
 
@@ -135,10 +138,12 @@ def picture(caption: str, path: Path) -> Html:
     """A PNG, embedded."""
     content = path.read_bytes()
     # Its width, from the header: a picture of 150 dots an inch, shown at 96.
+    # A small screen shrinks it to half at most: its letters shall be read.
     width = int.from_bytes(content[16:20], "big") * 96 // 150
     data = base64.b64encode(content).decode()
     return Html(
-        f'<div class="wide"><img width="{width}" alt="{html.escape(caption)}" '
+        f'<div class="wide"><img width="{width}" '
+        f'style="min-width:{width // 2}px" alt="{html.escape(caption)}" '
         f'src="data:image/png;base64,{data}"></div>'
     )
 

@@ -10,7 +10,7 @@ from keras_lstm_dssm.analysis.activations import (
     is_recurrent,
 )
 from keras_lstm_dssm.analysis.attenuation import attenuation
-from keras_lstm_dssm.analysis.growth import growth
+from keras_lstm_dssm.analysis.growth import SIDES, growth
 from keras_lstm_dssm.analysis.heat_maps import (
     draw_activations,
     draw_active,
@@ -27,9 +27,8 @@ from keras_lstm_dssm.analysis.page import (
     strong,
     table,
 )
-from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.encoders import BidirectionalLSTMEncoder, TextEncoder
 
-SIDES = ("query", "title")
 _WAYS = ("Cells, left to right", "Cells, right to left")
 
 
@@ -48,13 +47,26 @@ def pair_sections(
     read = [
         activations(tower, text)
         for tower, text in zip(towers, texts, strict=True)
-        if all(map(is_recurrent, towers))
+        if is_recurrent(*towers)
     ]
+    if read:  # no more than there are
+        cells = min(options.cells, read[0].y.shape[1])
+        options = options._replace(cells=cells)
     yield _together(model, texts, read, options, folder)
     if read:
         yield _gates(read, folder)
         yield _active(read, options, folder)
     yield _words(towers, texts, read, options)
+
+
+def reading(encoder: TextEncoder) -> str:
+    """What the numbers of a bidirectional encoder's cells mean."""
+    if not isinstance(encoder, BidirectionalLSTMEncoder):
+        return ""
+    return (
+        f" Cells from {encoder.cells} on read from right to left, and end at "
+        "the first word."
+    )
 
 
 def _together(
@@ -78,23 +90,27 @@ def _together(
         "The query and the title, word by word",
         "The cosine of one text as it is read, with the whole of the other. "
         "Look for the words at which it jumps, which the pair has in common, "
-        "and for those that leave it where it was." + above,
+        "and for those that leave it where it was."
+        + above
+        + reading(model.query_encoder),
         [picture("Cells and cosine of query and title, by word", path)],
     )
 
 
 def _gates(read: list[Activations], folder: Path) -> Section:
-    width = max(len(one.words) for one in read)
+    every = [one for both in read for one in both.directions]
 
     def draw(path: Path, found: Activations) -> None:
-        draw_activations(path, found, width)
+        draw_activations(path, found, every)
 
     return Section(
         "Activations (Figs. 4 and 5 of the paper)",
         "Every cell at every word; red is positive, blue negative, white "
-        "zero, and white past the last word. In c(t) and y(t) look for what "
-        "the text leaves behind: a row that keeps its colour remembers. An "
-        "input gate that is pale at a word lets little of that word in.",
+        "zero, and white past the last word. All have one range of colours, "
+        "which go by the square root, so that small ones show. In c(t) and "
+        "y(t) look for what the text leaves behind: a row that keeps its "
+        "colour remembers. Where the input gates are pale at a word, the "
+        "network lets little of that word in.",
         _pictures(read, folder, "activations", draw),
     )
 

@@ -21,8 +21,8 @@ from keras_lstm_dssm.analysis.pair_sections import pair_sections
 from keras_lstm_dssm.files import replacing
 
 _BAG = (
-    " It takes all words at once: there are no activations, keywords and "
-    "topics by word; these want an LSTM, a bidirectional LSTM or an RNN."
+    " An encoder that takes all words at once has no activations, keywords "
+    "and topics by word; these want an LSTM, a bidirectional LSTM or an RNN."
 )
 
 
@@ -80,11 +80,12 @@ def write_report(
         folder = Path(pictures or temporary)
         folder.mkdir(parents=True, exist_ok=True)
         sections = list(_sections(material, options or Options(), folder))
-    encoder = material.model.query_encoder
+    towers = material.model.query_encoder, material.model.document_encoder
+    kinds = dict.fromkeys(type(tower).__name__ for tower in towers)
     text = page(
-        f"What {type(encoder).__name__} keeps of a text",
+        f"What {' and '.join(kinds)} keep{'s' * (len(kinds) == 1)} of a text",
         f"Query: {material.query!r}. Title: {material.document!r}."
-        + _BAG * (not is_recurrent(encoder)),
+        + _BAG * (not is_recurrent(*towers)),
         sections,
     )
     with replacing(path) as partial:
@@ -97,7 +98,7 @@ def _sections(
     model, titles = material.model, material.titles
     texts = material.query, material.document
     yield from pair_sections(model, texts, options, folder)
-    if is_recurrent(model.query_encoder):
+    if is_recurrent(model.query_encoder, model.document_encoder):
         yield topic_section(model, material.queries, options)
     yield nearest_section(model, *texts, titles)
     yield map_section(model, titles, options, folder)

@@ -7,12 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_lstm_dssm.analysis.distinctive import distinctive
+from keras_lstm_dssm.drawing import COLOURS, MARKERS, drawing, short
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.optional import import_optional
-from keras_lstm_dssm.table_iv.charts import COLOURS, drawing
 
 METHODS = ("tsne", "pca")
-_MARKERS = "osD^vP"
 
 
 class TitleMap(NamedTuple):
@@ -20,7 +19,7 @@ class TitleMap(NamedTuple):
 
     Attributes:
         places: float `[titles, 2]`.
-        clusters: int `[titles]`.
+        clusters: int `[titles]`; -1 for titles between the clusters.
         names: For each cluster, the words that it has more than the others.
     """
 
@@ -33,26 +32,30 @@ def title_map(
     titles: Sequence[str],
     vectors: np.ndarray,
     method: str = "tsne",
-    clusters: int = len(COLOURS),
+    least: int | None = None,
     seed: int = 0,
 ) -> TitleMap:
-    """Lays titles out on a plane, by t-SNE or PCA, in k-means clusters.
+    """Lays titles out on a plane, by t-SNE or PCA, and finds the islands.
 
-    Clusters are those of the vectors, not of the places on the plane.
+    Clusters are places that lie close together (HDBSCAN), so that what is
+    named is what can be seen.
 
     Args:
         titles: The texts, for the clusters' names.
-        vectors: Float `[titles, dimension]`, from `encode`.
+        vectors: Float `[titles, dimension]`, unit length, from `encode`.
         method: `tsne` shows who is near whom, and is not to be read by its
             distances; `pca` is linear.
-        clusters: How many at most.
-        seed: Of t-SNE and k-means.
+        least: Titles of the smallest cluster; by default an 80th of all, 5
+            at least.
+        seed: Of the layout.
 
     Raises:
         InputError: Another method, fewer than three titles, or scikit-learn
             is not installed.
 
-    Source: van der Maaten and Hinton 2008, "Visualizing Data using t-SNE".
+    Sources: van der Maaten and Hinton 2008, "Visualizing Data using t-SNE";
+    Campello et al. 2013, "Density-Based Clustering Based on Hierarchical
+    Density Estimates".
     """
     if method not in METHODS:
         raise InputError(
@@ -60,43 +63,57 @@ def title_map(
         )
     if len(titles) < 3:
         raise InputError(f"a map needs 3 titles or more, not {len(titles)}")
-    cluster = import_optional("sklearn.cluster", "analysis")
     if method == "pca":
         decomposition = import_optional("sklearn.decomposition", "analysis")
         layout = decomposition.PCA(2, random_state=seed)
     else:
         manifold = import_optional("sklearn.manifold", "analysis")
+        # Of unit vectors, Euclidean neighbours are those by cosine.
         layout = manifold.TSNE(
             perplexity=min(30, (len(titles) - 1) / 3), random_state=seed
         )
-    distinct = len(np.unique(vectors, axis=0))
-    means = cluster.KMeans(min(clusters, distinct), n_init=4, random_state=seed)
+    cluster = import_optional("sklearn.cluster", "analysis")
+    close = cluster.HDBSCAN(
+        least or max(5, len(titles) // 80),
+        min_samples=min(5, len(titles)),
+        cluster_selection_method="leaf",  # many small ones, not one blob
+        copy=True,
+    )
     # One thread: several wait for each other in busy loops at every one of
     # a thousand steps, a minute in place of seconds beside other work.
     limits = import_optional("threadpoolctl", "analysis").threadpool_limits
     with limits(1):
-        labels = means.fit_predict(vectors)
         places = layout.fit_transform(vectors)
+        labels = close.fit_predict(places)
     return TitleMap(places, labels, _names(titles, labels))
 
 
 def draw_title_map(path: Path, found: TitleMap) -> None:
-    """Draws the map; each cluster has a colour and a shape of its own."""
-    with drawing(path, figsize=(7, 6)) as (axis,):
+    """Draws the map; clusters have colours, shapes, and names in place."""
+    effects = import_optional("matplotlib.patheffects", "analysis")
+    halo = effects.withStroke(linewidth=3, foreground="white")
+    with drawing(path, figsize=(8, 7)) as (axis,):
+        between = found.places[found.clusters < 0]
+        axis.scatter(*between.T, s=6, color="#bbbbbb")
         for cluster, name in enumerate(found.names):
+            own = found.places[found.clusters == cluster]
+            turn = cluster // len(COLOURS)  # the same colour, another shape
             axis.scatter(
-                *found.places[found.clusters == cluster].T, s=18, label=name,
-                color=COLOURS[cluster % len(COLOURS)],
-                marker=_MARKERS[cluster % len(_MARKERS)],
+                *own.T, s=14, color=COLOURS[cluster % len(COLOURS)],
+                marker=MARKERS[(cluster + turn) % len(MARKERS)],
                 edgecolor="white", linewidth=0.3,
             )  # fmt: skip
+            axis.annotate(
+                name, np.median(own, axis=0), ha="center", va="center",
+                fontsize=8, color="#111111", path_effects=[halo],
+            )  # fmt: skip
         axis.set_axis_off()  # the places have no unit
-        axis.figure.legend(loc="outside lower center", ncols=2, fontsize=8)
 
 
 def _names(titles: Sequence[str], labels: np.ndarray) -> list[str]:
     own: list[list[str]] = [[] for _ in range(labels.max() + 1)]
     for title, label in zip(titles, labels, strict=True):
-        own[label] += set(title.casefold().split())
-    best = distinctive(own, 3)
-    return [", ".join(word for word, _ in words) for words in best]
+        if label >= 0:
+            own[label] += set(title.casefold().split())
+    best = distinctive(own, 2)
+    return [", ".join(short(word) for word, _ in words) for words in best]

@@ -1,53 +1,20 @@
-"""Charts: bars over systems, and curves; for eyes of all kinds and print."""
+"""Charts: bars over systems."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from keras_lstm_dssm.files import replacing
-from keras_lstm_dssm.optional import import_optional
+from keras_lstm_dssm.drawing import add_legend, drawing
 from keras_lstm_dssm.table_iv.dataset import DEV_MEASURES
 from keras_lstm_dssm.table_iv.sheets import TITLES
 from keras_lstm_dssm.table_iv.summary import Summary
 
-# Okabe and Ito's colours, which differ in lightness too; hatches for print.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+# Colours that differ in lightness too; hatches for print.
 _KINDS = {
     "baseline": ("#bbbbbb", ""),
     "feed-forward": ("#e69f00", "//"),
     "recurrent": ("#0072b2", ""),
 }
-_MARKERS = "osD^vP"
-
-
-class Curve(NamedTuple):
-    """One line of a chart, with the spread of each point."""
-
-    x: Sequence[float]
-    y: Sequence[float]
-    spread: Sequence[float]
-
-
-@contextmanager
-def drawing(
-    path: Path, columns: int = 1, **options: Any
-) -> Iterator[list[Any]]:
-    """Gives axes side by side; the PNG is written when all went well.
-
-    Raises:
-        InputError: matplotlib is not installed.
-    """
-    matplotlib = import_optional("matplotlib", "analysis")
-    figures = import_optional("matplotlib.figure", "analysis")
-    with matplotlib.rc_context(
-        {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
-    ):
-        # A figure of its own, not pyplot's: no window and no global state.
-        figure = figures.Figure(layout="constrained", **options)
-        yield figure.subplots(1, columns, sharey=True, squeeze=False)[0]
-        with replacing(path) as partial:
-            figure.savefig(partial, dpi=150)
 
 
 def panels(labels: Sequence[str], columns: int) -> dict[str, Any]:
@@ -95,51 +62,4 @@ def finish_bars(axis: Any) -> None:
     """Puts the first system on top, and the legend below."""
     axis.margins(y=0.01)
     axis.invert_yaxis()
-    _legend(axis, 3)
-
-
-def _legend(axis: Any, columns: int) -> None:
-    axis.figure.legend(
-        *axis.get_legend_handles_labels(),
-        loc="outside lower center", ncols=columns, fontsize=8,
-    )  # fmt: skip
-
-
-def curve_chart(
-    path: Path,
-    curves: Mapping[str, Curve],
-    x_label: str,
-    y_label: str,
-    **scales: Any,
-) -> None:
-    """Draws named curves with error bars.
-
-    Args:
-        path: The PNG.
-        curves: Label -> curve.
-        x_label: What x is.
-        y_label: What y is.
-        **scales: Of the axes, such as `xscale="log"`.
-    """
-    with drawing(path, figsize=(7, 4.5)) as (axis,):
-        for place, (label, curve) in enumerate(curves.items()):
-            axis.errorbar(
-                curve.x, curve.y, curve.spread, label=label, capsize=2.5,
-                color=COLOURS[place % len(COLOURS)],
-                marker=_MARKERS[place % len(_MARKERS)], markersize=4,
-                linestyle=("-", "--", ":")[place // len(COLOURS) % 3],
-            )  # fmt: skip
-        axis.set(xlabel=x_label, ylabel=y_label, **scales)
-        axis.grid(color="#dddddd")
-        ticks = import_optional("matplotlib.ticker", "analysis")
-        if axis.get_xscale() == "log":
-            measured = sorted({x for curve in curves.values() for x in curve.x})
-            axis.set_xticks(measured, [f"{x:,g}" for x in measured])
-            axis.xaxis.set_minor_locator(ticks.NullLocator())
-        else:
-            axis.xaxis.set_major_locator(ticks.MaxNLocator(integer=True))
-        if axis.get_yscale() == "log":  # 0.2, not 2 x 10^-1
-            axis.yaxis.set_major_locator(ticks.LogLocator(subs=(1, 2, 5)))
-            axis.yaxis.set_major_formatter(ticks.StrMethodFormatter("{x:g}"))
-            axis.yaxis.set_minor_formatter(ticks.NullFormatter())
-        _legend(axis, 2)
+    add_legend(axis, 3)

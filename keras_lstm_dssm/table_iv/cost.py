@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from keras_lstm_dssm.drawing import Curve, curve_chart
 from keras_lstm_dssm.files import read_json
-from keras_lstm_dssm.table_iv.charts import Curve, curve_chart
 from keras_lstm_dssm.table_iv.csv_files import write_csv
 from keras_lstm_dssm.table_iv.isolated import run_isolated
 from keras_lstm_dssm.table_iv.results import Figure, Results, read_results

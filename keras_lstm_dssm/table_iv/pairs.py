@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from keras_lstm_dssm.drawing import Curve, curve_chart
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.table_iv.charts import Curve, curve_chart
 from keras_lstm_dssm.table_iv.csv_files import write_csv
 from keras_lstm_dssm.table_iv.dataset import (
     DEV_MEASURES,

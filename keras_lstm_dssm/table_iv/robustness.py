@@ -3,13 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from keras_lstm_dssm.drawing import COLOURS, drawing
 from keras_lstm_dssm.files import replacing, write_json
-from keras_lstm_dssm.table_iv.charts import (
-    COLOURS,
-    drawing,
-    finish_bars,
-    panels,
-)
+from keras_lstm_dssm.table_iv.charts import finish_bars, panels
 from keras_lstm_dssm.table_iv.dataset import DEV_MEASURES
 from keras_lstm_dssm.table_iv.sheets import TITLES, Sheet, markdown, percent
 from keras_lstm_dssm.table_iv.summary import Summary

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from keras_lstm_dssm.analysis import activations, keywords
+from keras_lstm_dssm.analysis.claims import LABELS, measure_claims
 from keras_lstm_dssm.analysis.options import Options
 from keras_lstm_dssm.analysis.report import Material, write_report
+from keras_lstm_dssm.data import write_collection
 from keras_lstm_dssm.models import TwoTower
 from keras_lstm_dssm.tools import analyze
 from tests.conftest import TOPICS
@@ -80,9 +82,11 @@ def test_a_page_has_what_the_encoder_can_show(
         [{"epoch": e, "loss": 1 / e, "val_loss": 2 / e} for e in (1, 2, 3)],
     )
     path = tmp_path / "report.html"
-    write_report(path, material, Options(map="pca"))
+    write_report(path, material, Options(map="pca", cells=99))
     text = path.read_text()
     page = Page(text)
+    active = [h2 for h2 in page.of("h2") if "most active" in h2]
+    assert active == ["The 4 most active cells (Fig. 6)"] * (name == "rnn")
     images = check_self_contained(page, text)
     assert len(images) == pictures
     assert all(image.startswith(PNG) for image in images)
@@ -90,6 +94,30 @@ def test_a_page_has_what_the_encoder_can_show(
     assert "<glue>" in page.of("th") + page.of("strong")  # not a tag
     assert ("takes all words at once" in text) == (name == "dssm")
     assert "Cells, right to left" not in page.of("th")
+    assert "read from right to left" not in text
+    # A picture is shown at its size, and shrinks to half of it.
+    for tag, attributes in page.tags:
+        if tag == "img":
+            width = int(attributes["width"] or 0)
+            assert 200 < width < 1500
+            assert attributes["style"] == f"min-width:{width // 2}px"
+
+
+def test_towers_of_two_kinds_have_what_both_can_show(tmp_path) -> None:
+    model = TwoTower(
+        small_encoder("lstm_None_keep"), small_encoder("clsm_3")
+    )  # fmt: skip
+    path = tmp_path / "report.html"
+    material = Material(model, "wood", "price $5_$", ["wood"], TITLES)
+    write_report(path, material, Options(map="pca"))
+    page = Page(path.read_text())
+    assert page.of("h1") == ["What LSTMEncoder and CLSMEncoder keep of a text"]
+    assert "takes all words at once" in path.read_text()
+    assert len(page.of("h2")) == 4
+    claims = measure_claims(model, list(TOPICS.values()), TITLES)
+    assert {one.claim for one in claims if one.side == "title"} == {
+        "stop_words_of_least_effect", "cosine_of_strong_half",
+    }  # fmt: skip
 
 
 def test_both_directions_are_counted_in_the_tables(tmp_path) -> None:
@@ -103,6 +131,8 @@ def test_both_directions_are_counted_in_the_tables(tmp_path) -> None:
     )
     page = Page((tmp_path / "report.html").read_text())
     assert "Cells, right to left" in page.of("th")
+    notes = [text for text in page.of("p") if "Cells from 2 on" in text]
+    assert len(notes) == 2  # at the cells of the pair, and at the topics
     words = keywords(activations(encoder, query), change=0.1, share=0.2)
     both = [word.word for word in words if word.keyword]
     assert page.of("strong")[: len(both)] == both
@@ -138,6 +168,12 @@ def test_program(run, tmp_path, capsys) -> None:
     assert TITLES[1] in page.of("strong")  # among the nearest
     assert page.of("h2")[-1] == "The paper's claims as figures"
     out = json.loads((tmp_path / "out.json").read_text())
+    given = [one for name in LABELS for one in out["claims"]
+             if one["claim"] == name]  # fmt: skip
+    rows = [text for text in page.of("th") if "trained" in text]
+    assert rows == [f"{one['side']}, {one['model']}" for one in given]
+    labels = [LABELS[name] for name in dict.fromkeys(c["claim"] for c in given)]
+    assert page.of("h3")[-len(labels) :] == labels
     assert [one["word"] for one in out["query"]] == ["wood", "glue"]
     assert {one["model"] for one in out["claims"]} == {"trained", "untrained"}
     lines = (run / "logs/projector/titles.labels.tsv").read_text().splitlines()
@@ -154,6 +190,8 @@ def test_program(run, tmp_path, capsys) -> None:
         (["--run={tmp}"], "no model here"),
         (["--data={tmp}/none.tsv"], "none.tsv: no such file"),
         (["--queries={tmp}/none.txt"], "none.txt: cannot be read"),
+        (["--queries={tmp}/blank.txt"], "blank.txt: found an empty file"),
+        (["--data={tmp}/unjudged", "--claims"], "no query with a relevant"),
         (["--share=2"], "--share=2"),
         (["--map=circle"], "--map=circle"),
     ],
@@ -161,6 +199,12 @@ def test_program(run, tmp_path, capsys) -> None:
 def test_wrong_input_is_one_line(
     trained_run, tmp_path, capsys, flags, message
 ) -> None:
+    (tmp_path / "blank.txt").write_text("\n \n")
+    unjudged = tmp_path / "unjudged"
+    write_collection(
+        unjudged, {"a": "glue"}, {"q": "wood"}, {"test": {"q": {"a": 0}}}, []
+    )
+    (unjudged / "clicks.train.tsv.gz").unlink()
     command = ["analyze", f"--run={trained_run}", f"--output={tmp_path}/r.html"]
     flags = [flag.format(tmp=tmp_path) for flag in flags]
     assert analyze.run([*command, *flags]) == 1

@@ -10,10 +10,13 @@ from tensorboard.plugins.projector.projector_plugin import ProjectorPlugin
 from werkzeug.test import Client
 
 from keras_lstm_dssm import CosineSoftmax, NesterovMomentum, TwoTower
+from keras_lstm_dssm.analysis import each_activations
 from keras_lstm_dssm.analysis.gate_histograms import GateHistograms
 from keras_lstm_dssm.analysis.projector import write_projector
 from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.tools import train
+from keras_lstm_dssm.training import RunFolder
 from tests.encoders.small import small_encoder
 
 
@@ -70,6 +73,50 @@ def test_histograms_of_every_gate_and_epoch(tmp_path) -> None:
     assert found["query/i", 0][:, 2].sum() == 4 * 3
     assert found["document/c", 1][:, 2].sum() == 5 * 3
     assert 0 < found["query/f", 0][0, 0] < found["query/f", 0][-1, 1] < 1
+
+
+def test_histograms_of_both_directions(tmp_path) -> None:
+    gates = GateHistograms(tmp_path / "gates", ["wood glue"], ["glue"])
+    gates.set_model(TwoTower(small_encoder("bilstm"), small_encoder("rnn")))
+    gates.on_train_begin()
+    gates.on_epoch_end(6)
+    gates.on_train_end()
+    assert {tag for tag, step in events(tmp_path / "gates") if step == 6} == {
+        *(f"query/{way}{name}" for way in ("", "backward/") for name in "icoy"),
+        "document/y",
+    }
+
+
+def test_train_writes_histograms_on_request(
+    collection_folder, trained_run, tmp_path, capsys
+) -> None:
+    command = ["train", f"--data={collection_folder}", "--histograms"]
+    run = tmp_path / "run"
+    assert not train.run([*command, "--preset=lstm_32", "--epochs=2",
+                          f"--output={run}"])  # fmt: skip
+    found = events(run / "logs/gates")
+    assert set(found) == {
+        (f"{tower}/{name}", epoch)
+        for tower in ("query", "document")
+        for name in "icoy"
+        for epoch in (0, 1)
+    }
+    # What was trained is what the model that was written shows.
+    model = RunFolder(run).load_model()
+    queries = [query for query, _ in ClickLog(
+        collection_folder / "clicks.train.tsv.gz")]  # fmt: skip
+    i = np.concatenate(
+        [read.i for read in each_activations(model.query_encoder, queries)]
+    )
+    last = found["query/i", 1]
+    assert last[:, 2].sum() == i.size
+    np.testing.assert_allclose(
+        [last[0, 0], last[-1, 1]], [i.min(), i.max()], rtol=1e-6
+    )
+    assert not (trained_run / "logs/gates").exists()
+    capsys.readouterr()
+    assert train.run([*command, "--preset=dssm", f"--output={run}2"]) == 1
+    assert "no activations by word" in capsys.readouterr().err
 
 
 def test_histograms_want_gates(tmp_path) -> None:

@@ -1,7 +1,12 @@
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.analysis.title_map import METHODS, title_map
+from keras_lstm_dssm.analysis.title_map import (
+    METHODS,
+    TitleMap,
+    draw_title_map,
+    title_map,
+)
 from keras_lstm_dssm.errors import InputError
 
 TITLES = [f"wood glue {n} oz" for n in range(8)] + [
@@ -14,20 +19,45 @@ VECTORS = np.repeat([[1.0, 0, 0], [0, 0, 1.0]], 8, axis=0) + (
 
 @pytest.mark.parametrize("method", METHODS)
 def test_groups_are_found_named_and_kept_together(method) -> None:
-    found = title_map(TITLES, VECTORS, method, clusters=2)
+    found = title_map(TITLES, VECTORS, method)
     first = found.clusters[0]
     assert found.clusters.tolist() == [first] * 8 + [1 - first] * 8
-    assert found.names[first] == "glue, oz, wood"
-    assert found.names[1 - first] == "bolt, in, steel"
+    assert found.names[first] == "glue, oz"
+    assert found.names[1 - first] == "bolt, in"
     centres = found.places[:8].mean(axis=0), found.places[8:].mean(axis=0)
     apart = np.linalg.norm(centres[0] - centres[1])
     spread = np.linalg.norm(found.places[:8] - centres[0], axis=1)
     assert spread.max() < apart
 
 
-def test_fewer_distinct_vectors_than_clusters() -> None:
-    found = title_map(TITLES, VECTORS[[0] * 8 + [8] * 8], "pca", clusters=6)
-    assert len(found.names) == 2
+def test_titles_beside_the_islands_belong_to_none() -> None:
+    lamp = np.array([[0, 3.0, 0]])
+    found = title_map([*TITLES, "desk lamp"], np.vstack([VECTORS, lamp]), "pca")
+    assert found.clusters[-1] == -1
+    assert sorted(found.names) == ["bolt, in", "glue, oz"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_vectors_and_few_titles(method, tmp_path) -> None:
+    equal = np.repeat(VECTORS[:1], 16, axis=0)
+    assert title_map(TITLES, equal + 1e-9 * VECTORS, method).places.shape == (
+        16, 2,
+    )  # fmt: skip
+    found = title_map(TITLES[6:9], VECTORS[6:9], method)
+    assert found.names == []  # too few for an island
+    assert found.clusters.tolist() == [-1] * 3
+    draw_title_map(tmp_path / "map.png", found)
+    assert (tmp_path / "map.png").stat().st_size > 1000
+
+
+def test_the_smallest_island_can_be_set() -> None:
+    assert title_map(TITLES, VECTORS, "pca", least=9).names == []
+
+
+def test_a_name_is_not_read_as_a_formula(tmp_path) -> None:
+    found = TitleMap(np.eye(2), np.array([0, 1]), ["$5_$", r"$\frac$"])
+    draw_title_map(tmp_path / "map.png", found)
+    assert (tmp_path / "map.png").stat().st_size > 1000
 
 
 def test_wrong_input() -> None:

@@ -1,0 +1,47 @@
+"""docs/analysis.md: its Python runs, its commands and pictures exist."""
+
+import pathlib
+import re
+
+import pytest
+
+from keras_lstm_dssm.tools import analyze
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "analysis.md").read_text()
+
+
+def test_python_blocks_run_in_order(
+    trained_run, tmp_path, monkeypatch, capsys
+) -> None:
+    (tmp_path / "RUN").symlink_to(trained_run)
+    monkeypatch.chdir(tmp_path)
+    records, frames = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    names: dict[str, object] = {}
+    exec(records, names)
+    out = capsys.readouterr().out
+    assert out.startswith("('hotels', 'in', 'shanghai') (3, 32)\n")
+    assert "Keyword(word='in', counts=(" in out
+    pytest.importorskip("pandas")
+    exec(frames, names)
+    table = capsys.readouterr().out
+    assert table.split()[:4] == ["place", "0", "1", "2"]
+    assert len(table.splitlines()) == 3 + 32
+
+
+def test_flags_and_pictures_exist() -> None:
+    commands = re.findall(r"^lstm-dssm-analyze (?:.*\\\n)*.*$", PAGE, re.M)
+    assert len(commands) == 3
+    for flag in re.findall(r"--(\w+)", " ".join(commands)):
+        assert flag in analyze.FLAGS, flag
+    pictures = set(re.findall(r"\]\(images/(\w+\.png)\)", PAGE))
+    assert len(pictures) == 5
+    for name in pictures:
+        assert (ROOT / "docs" / "images" / name).is_file()
+
+
+def test_no_picture_lies_unused() -> None:
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
+    text = "".join(page.read_text() for page in pages)
+    for picture in (ROOT / "docs" / "images").iterdir():
+        assert f"images/{picture.name}" in text

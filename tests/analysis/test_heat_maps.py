@@ -1,0 +1,153 @@
+"""What stands in the pictures: the arrays, ranges and labels drawn."""
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.analysis import (
+    Growth,
+    activations,
+    active_cells,
+    growth,
+    heat_maps,
+)
+from keras_lstm_dssm.analysis.heat_maps import (
+    draw_activations,
+    draw_active,
+    draw_aligned,
+)
+from keras_lstm_dssm.models import TwoTower
+from tests.encoders.small import small_encoder
+
+SHORT, LONG = "hotels in shanghai", "shanghai hotels accommodation and more"
+
+
+@pytest.fixture
+def drawn(monkeypatch) -> list[Any]:
+    """The axes of every picture, as they were when it was written."""
+    found: list[Any] = []
+    real = heat_maps.drawing
+
+    @contextmanager
+    def watched(*args, **options):
+        with real(*args, **options) as axes:
+            yield axes
+        found.extend(axes)
+
+    monkeypatch.setattr(heat_maps, "drawing", watched)
+    return found
+
+
+def shown(axis) -> np.ndarray:
+    return np.asarray(axis.images[0].get_array())
+
+
+def labels(axis) -> list[str]:
+    return [label.get_text() for label in axis.get_xticklabels()]
+
+
+def cells(axis) -> list[str]:
+    return [label.get_text() for label in axis.get_yticklabels()]
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"), [("lstm_full_forget", "ifcoy"), ("rnn", "y")]
+)
+def test_activations_have_one_range_and_zeros_past_the_text(
+    tmp_path, drawn, name, parts
+) -> None:
+    encoder = small_encoder(name)
+    one, other = activations(encoder, SHORT), activations(encoder, LONG)
+    draw_activations(tmp_path / "short.png", one, [one, other])
+    draw_activations(tmp_path / "long.png", other, [one, other])
+    both = [*one.arrays.values(), *other.arrays.values()]
+    limit = max(np.abs(array).max() for array in both)
+    assert len(drawn) == 2 * len(parts)
+    for axis, part in zip(drawn, parts, strict=False):
+        assert axis.get_title().endswith(f" {part}(t)")
+        array = getattr(one, part)
+        np.testing.assert_array_equal(shown(axis)[:, :3], array.T)
+        np.testing.assert_array_equal(shown(axis)[:, 3:], 0)
+        assert shown(axis).shape == (array.shape[1], 5)
+        assert labels(axis) == SHORT.split()
+    for axis in drawn:
+        np.testing.assert_allclose(axis.images[0].get_clim(), (-limit, limit))
+    assert labels(drawn[-1]) == LONG.split()
+
+
+def test_colours_go_by_the_root_and_zero_is_in_the_middle(
+    tmp_path, drawn
+) -> None:
+    draw_activations(
+        tmp_path / "a.png", activations(small_encoder("rnn"), LONG)
+    )
+    norm = drawn[0].images[0].norm
+    shares = np.array([-1, -0.25, 0, 0.25, 1])
+    np.testing.assert_allclose(
+        norm(norm.vmax * shares), [0, 0.25, 0.5, 0.75, 1], atol=1e-12
+    )
+    np.testing.assert_allclose(
+        norm.inverse(norm(norm.vmax * shares)), norm.vmax * shares, atol=1e-7
+    )
+
+
+def test_active_cells_are_numbered_as_in_the_sentence_vector(
+    tmp_path, drawn
+) -> None:
+    found = activations(small_encoder("bilstm"), SHORT)
+    for place, one in enumerate(found.directions):
+        draw_active(tmp_path / "active.png", one)
+        best = [active.cell for active in active_cells(one)]
+        np.testing.assert_array_equal(shown(drawn[-1]), one.y[:, best].T)
+        assert cells(drawn[-1]) == [str(2 * place + cell) for cell in best]
+        number = found.vector[int(cells(drawn[-1])[0])]
+        assert number == one.final[best[0]]
+    draw_activations(tmp_path / "all.png", found.directions[1])
+    places = drawn[2].get_yticks()
+    assert cells(drawn[2]) == [f"{place + 2:.0f}" for place in places]
+    assert {0, 1} <= set(places) <= {-1, 0, 1, 2}
+
+
+def test_aligned_cells_are_those_that_add_most_to_the_cosine(
+    tmp_path, drawn
+) -> None:
+    model = TwoTower(small_encoder("bilstm"), small_encoder("bilstm"))
+    read = [
+        activations(model.query_encoder, SHORT),
+        activations(model.document_encoder, LONG),
+    ]
+    found = growth(model, SHORT, LONG)
+    draw_aligned(tmp_path / "aligned.png", found, read, cells=3)
+    units = [one.vector / np.linalg.norm(one.vector) for one in read]
+    order = np.argsort(-units[0] * units[1])[:3]
+    assert cells(drawn[0]) == [*map(str, order), "cosine"]
+    for axis, one, unit in zip(drawn, read, units, strict=True):
+        assert labels(axis) == list(one.words)
+        # The forward network ends at the last word, the other at the first.
+        ends = [shown(axis)[row, -1 if cell < 2 else 0]
+                for row, cell in enumerate(order)]  # fmt: skip
+        np.testing.assert_allclose(ends, unit[order], rtol=1e-5)
+    texts = [[text.get_text() for text in axis.texts] for axis in drawn]
+    for found_texts, cosines in zip(
+        texts, (found.by_query, found.by_document), strict=True
+    ):
+        assert found_texts == [f"{cosine:.2f}" for cosine in cosines]
+
+
+def test_words_are_not_read_as_formulas(tmp_path, drawn) -> None:
+    words = ("$5_$", r"$\frac$", "a$b$")
+    cosines = np.array([0.1, 0.2, 0.3])
+    path = Path(tmp_path / "aligned.png")
+    draw_aligned(path, Growth(words, cosines, words[:1], cosines[2:]))
+    assert labels(drawn[0]) == list(words)
+    assert path.stat().st_size > 1000
+
+
+def test_long_words_are_cut_and_leave_room(tmp_path, drawn) -> None:
+    found = activations(small_encoder("rnn"), "a " + "w" * 99)
+    draw_active(tmp_path / "active.png", found)
+    assert labels(drawn[0]) == ["a", "w" * 23 + "…"]
+    assert drawn[0].get_position().height > 0.2
