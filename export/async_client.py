@@ -112,6 +112,6 @@ class AsyncClient:
             try:
                 reply = await call(request, timeout=self.timeout)
             except grpc.RpcError as error:
-                raise ServingError(
+                raise ServingError.of(
                     error, self.target, request.model_spec.name
                 ) from error

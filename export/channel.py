@@ -25,6 +25,8 @@ _RETRIES = {
     ]
 }
 
+_DAY = 86_400
+
 
 def channel_options(max_message_mb: int) -> list[tuple[str, Any]]:
     """Returns the options of a client's connection.
@@ -60,8 +62,11 @@ def checked_timeout(timeout: float) -> float:
     """Returns a deadline in seconds; every call has one.
 
     Raises:
-        InputError: It is not above 0, or endless.
+        InputError: It is not above 0, or more than a day. (gRPC takes a
+            number that is far too large for one that has passed.)
     """
-    if not 0 < timeout < float("inf"):
-        raise InputError(f"timeout is {timeout}; expected seconds above 0")
+    if not 0 < timeout <= _DAY:
+        raise InputError(
+            f"timeout is {timeout}; expected seconds above 0, {_DAY:,} at most"
+        )
     return timeout

@@ -37,7 +37,8 @@ class Client:
     Args:
         target: The server's gRPC address, for example `127.0.0.1:8500`.
         timeout: Seconds that each request may take, its retries included.
-            Many texts are sent as several requests, of 512 texts each.
+            Many texts are sent as several requests, of 512 texts, half a
+            megabyte or 262,144 hits each.
         max_message_mb: Largest reply accepted, in MiB (gRPC's own limit
             is 4, which is 10,000 vectors of 96 numbers).
 
@@ -70,7 +71,10 @@ class Client:
         model: str = "query_encoder",
         version: Version = None,
     ) -> np.ndarray:
-        """Returns the vectors of texts.
+        """Returns the vectors of texts, all of one version.
+
+        When another version begins to answer between two requests, all texts
+        are sent again.
 
         Args:
             texts: n texts.
@@ -80,6 +84,10 @@ class Client:
 
         Returns:
             float32 [n, d], rows of unit length.
+
+        Raises:
+            InputError: Versions answer in turn, as behind a load balancer
+                during a roll-out.
         """
         return self._run(client_calls.encode(texts, model, version))
 
@@ -103,7 +111,7 @@ class Client:
             n lists of `Hit`.
 
         Raises:
-            InputError: k is below 1.
+            InputError: k is below 1, or no int32.
         """
         return self._run(client_calls.search(texts, k, model, version))
 
@@ -166,6 +174,6 @@ class Client:
             try:
                 reply = self._methods[method](request, timeout=self.timeout)
             except grpc.RpcError as error:
-                raise ServingError(
+                raise ServingError.of(
                     error, self.target, request.model_spec.name
                 ) from error

@@ -27,7 +27,12 @@ from keras_lstm_dssm.export.signatures import Signature, signatures
 from keras_lstm_dssm.export.tensors import to_proto
 from keras_lstm_dssm.text import as_bytes
 
+# At most in one request: texts, their bytes, hits in the reply.
 _ROWS = 512
+_BYTES = 1 << 19
+_HITS = 1 << 18
+
+_TRIES = 3
 _CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 Result = TypeVar("Result")
@@ -50,6 +55,32 @@ class Hit(NamedTuple):
 
     id: str
     score: float
+
+
+def as_hits(ids: np.ndarray, scores: np.ndarray) -> list[list[Hit]]:
+    """Reads a retriever's outputs, `[batch, width]` each.
+
+    Surplus columns, of a request batched with a larger k, have no id.
+    """
+    return [
+        [
+            Hit(key.decode(errors="replace"), score)
+            for key, score in zip(*row, strict=True)
+            if key
+        ]
+        for row in zip(ids, scores.tolist(), strict=True)
+    ]
+
+
+def rows_for(k: int) -> int:
+    """Returns how many queries a request holds: many hits make it large.
+
+    Raises:
+        InputError: k is below 1, or above what int32 holds.
+    """
+    if not 1 <= k < 2**31:
+        raise InputError(f"k is {k}; expected 1 or more, below 2**31")
+    return min(_ROWS, max(1, _HITS // k))
 
 
 class Prediction(NamedTuple):
@@ -101,38 +132,41 @@ def encode(
     texts: Iterable[str | bytes], model: str, version: Version
 ) -> Steps[np.ndarray]:
     """Encodes texts, 512 a request; see `Client.encode`."""
-    vectors = []
     # No texts still make one request: d is known to the server.
-    for rows in list(_chunks(texts)) or [np.array([], object)]:
-        found = yield from predict(
-            model, {"text": rows}, ["embedding"], version
-        )
-        vectors.append(_output(found, "embedding", np.float32, len(rows)))
-    return np.concatenate(vectors)
+    chunks = list(chunked(texts)) or [np.array([], object)]
+    for _ in range(_TRIES):
+        vectors: dict[int, list[np.ndarray]] = {}
+        for rows in chunks:
+            found = yield from predict(
+                model, {"text": rows}, ["embedding"], version
+            )
+            vectors.setdefault(found.version, []).append(
+                _output(found, "embedding", np.float32, len(rows))
+            )
+            # Vectors of two trainings have nothing to do with each other:
+            # when another version answers, all texts are sent again.
+            if len(vectors) > 1:
+                break
+        else:
+            (answered,) = vectors.values()
+            return np.concatenate(answered)
+    raise InputError(
+        f"model {model}: versions {', '.join(map(str, sorted(vectors)))} "
+        f"answered in turn, {_TRIES} times; say which with version=NUMBER"
+    )
 
 
 def search(
     texts: Iterable[str | bytes], k: int, model: str, version: Version
 ) -> Steps[list[list[Hit]]]:
     """Finds documents, 512 queries a request; see `Client.search`."""
-    if k < 1:
-        raise InputError(f"k is {k}; expected 1 or more")
     hits: list[list[Hit]] = []
-    for rows in _chunks(texts):
+    for rows in chunked(texts, rows_for(k)):
         inputs = {"text": rows, "k": np.full(len(rows), k, np.int32)}
         found = yield from predict(model, inputs, ["ids", "scores"], version)
         ids = _output(found, "ids", np.object_, len(rows))
         scores = _output(found, "scores", np.float32, len(rows))
-        hits += [
-            # Surplus columns, of a request batched with a larger k or of a
-            # small corpus, have no id.
-            [
-                Hit(key.decode(errors="replace"), score)
-                for key, score in zip(*row, strict=True)
-                if key
-            ]
-            for row in zip(ids, scores.tolist(), strict=True)
-        ]
+        hits += as_hits(ids, scores)
     return hits
 
 
@@ -166,10 +200,23 @@ def model_status(model: str) -> Steps[dict[int, VersionStatus]]:
     }
 
 
-def _chunks(texts: Iterable[str | bytes]) -> Iterator[np.ndarray]:
-    encoded = np.array(as_bytes(texts), dtype=object)
-    for start in range(0, len(encoded), _ROWS):
-        yield encoded[start : start + _ROWS]
+def chunked(
+    texts: Iterable[str | bytes], most: int = _ROWS
+) -> Iterator[np.ndarray]:
+    """Cuts texts into requests: 512 texts or half a megabyte at most.
+
+    A longer text is a request of its own.
+    """
+    chunk: list[bytes] = []
+    size = 0
+    for text in as_bytes(texts):
+        if chunk and (len(chunk) == most or size + len(text) > _BYTES):
+            yield np.array(chunk, object)
+            chunk, size = [], 0
+        chunk.append(text)
+        size += len(text)
+    if chunk:
+        yield np.array(chunk, object)
 
 
 def _proto(name: str, values: np.ndarray) -> Any:
@@ -201,5 +248,10 @@ def _spec(model: str, version: Version, signature: str = "") -> ModelSpec:
     if isinstance(version, str):
         spec.version_label = version
     elif version is not None:
+        if not 0 <= version < 2**63:
+            raise InputError(
+                f"version is {version}; expected a number of 63 bits, or a "
+                "label"
+            )
         spec.version.value = version
     return spec

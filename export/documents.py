@@ -1,11 +1,9 @@
 """The file of titles that a retriever is made from."""
 
-import io
 import os
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from keras_lstm_dssm.data.text_files import reading
+from keras_lstm_dssm.data.text_files import text_lines
 from keras_lstm_dssm.errors import InputError
 
 
@@ -16,20 +14,6 @@ class Documents(NamedTuple):
     titles: list[str]
 
 
-def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Yields the lines of a UTF-8 text file, gzip or not, without ends.
-
-    Raises:
-        InputError: The file is missing or cannot be read.
-    """
-    with (
-        reading(path) as file,
-        io.TextIOWrapper(file, "utf-8-sig", "replace", newline=None) as text,
-    ):
-        for line in text:
-            yield line.rstrip("\n")
-
-
 def read_documents(path: str | os.PathLike[str]) -> Documents:
     """Reads documents, one a line: a title, or an id, a tab and a title.
 
@@ -37,11 +21,12 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
     lines not at all.
 
     Raises:
-        InputError: The file is missing or has no title; a line has more than
-            one tab or a blank id or title; an id stands for two titles.
+        InputError: The file is missing or has no title; a line is not UTF-8,
+            has more than one tab or a blank id or title; an id stands for
+            two titles.
     """
     titles: dict[str, str] = {}
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(text_lines(path), 1):
         if not line.strip():
             continue
         fields = [field.strip() for field in line.split("\t")]

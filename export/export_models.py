@@ -13,6 +13,7 @@ from keras_lstm_dssm.export.server_files import (
     check_server_files,
     write_server_files,
 )
+from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.models import TwoTower
 
 
@@ -38,14 +39,16 @@ def export_models(
         The folders of the new versions.
 
     Raises:
-        InputError: `output` holds a `models.config` that cannot be read;
-            there is no such kind of vectors; a weight is not finite.
+        InputError: `output` cannot be written to, or holds a `models.config`
+            that cannot be read; there is no such kind of vectors; a weight is
+            not finite.
 
     Example:
     >>> export_models(model, "models", Documents(titles, titles))
     [PosixPath('models/query_encoder/1'), ...]
     """
     check_vectors(vectors)
+    check_folder(output)
     check_server_files(output)
     model.settle()
     # All are made before the first is published: what is wrong with one must

@@ -3,11 +3,13 @@
 Source: https://github.com/facebookresearch/faiss/wiki/The-index-factory
 """
 
+import os
 from typing import Any
 
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.optional import import_optional
 
 
@@ -49,6 +51,24 @@ def build_index(
         ) from error
     index.add(vectors)
     return index
+
+
+def write_index(path: str | os.PathLike[str], index: Any) -> None:
+    """Writes an index, for `faiss.read_index`.
+
+    Raises:
+        InputError: faiss cannot write it.
+    """
+    faiss = import_optional("faiss", "faiss")
+    with replacing(path) as partial:
+        try:
+            faiss.write_index(index, str(partial))
+        except RuntimeError as error:
+            reason = str(error).strip().rsplit("failed: ", 1)[-1]
+            raise InputError(
+                f"{path}: faiss cannot write it: {reason}; make room, or name "
+                "another file"
+            ) from error
 
 
 def index_recall(

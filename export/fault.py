@@ -2,6 +2,8 @@
 
 import grpc
 
+_LONGEST = 2000
+
 
 class Fault(Exception):
     """The status of a failed call.
@@ -12,10 +14,12 @@ class Fault(Exception):
 
     Args:
         code: For example `grpc.StatusCode.NOT_FOUND`.
-        details: The message.
+        details: The message; the first 2,000 bytes of it count.
     """
 
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
+        # It goes in a header, of 8 KiB at most; each byte may become three.
+        details = details.encode()[:_LONGEST].decode(errors="ignore")
         super().__init__(details)
         self.code = code
         self.details = details

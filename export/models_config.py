@@ -38,8 +38,8 @@ def add_models(
 ) -> None:
     """Adds models to a server's configuration, and leaves the rest alone.
 
-    What an operator wrote into the file stays: which versions are live, and
-    their labels. When nothing is missing the file is not touched.
+    What an operator wrote into the file stays: which versions are live,
+    their labels, comments. When nothing is missing the file is not touched.
 
     Args:
         path: The file, made when missing.
@@ -51,13 +51,27 @@ def add_models(
     """
     config = read_models_config(path)
     models = config.model_config_list.config
-    missing = sorted(set(names) - {model.name for model in models})
-    for name in missing:
-        models.add(
+    missing = ModelServerConfig()
+    for name in sorted(set(names) - {model.name for model in models}):
+        missing.model_config_list.config.add(
             name=name, base_path=f"{root}/{name}", model_platform="tensorflow"
         )
-    if missing:
-        with replacing(path) as partial:
-            partial.write_text(
-                text_format.MessageToString(config), encoding="utf-8"
-            )
+    if not missing.model_config_list.config:
+        return
+    config.MergeFrom(missing)
+    text = text_format.MessageToString(config)
+    if Path(path).exists():
+        # Into the list as it stands, if that gives the same: comments stay.
+        written = Path(path).read_text(encoding="utf-8").rstrip()
+        _, added = text_format.MessageToString(missing).split("\n", 1)
+        if written.endswith("}") and _parses_to(written[:-1] + added, config):
+            text = written[:-1] + added
+    with replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def _parses_to(text: str, config: ModelServerConfig) -> bool:
+    try:
+        return text_format.Parse(text, ModelServerConfig()) == config
+    except text_format.ParseError:
+        return False

@@ -28,6 +28,7 @@ from keras_lstm_dssm.export.registry import Registry
 from keras_lstm_dssm.export.services import Models, Predictions
 
 _LOG = logging.getLogger(__name__)
+_DAY = 86_400
 _SERVICES = (
     OVERALL_HEALTH,
     "tensorflow.serving.PredictionService",
@@ -55,11 +56,12 @@ class PredictionServer:
 
     Attributes:
         port: The port it listens on.
+        address: Host and port, for clients on this machine.
         models: The `Registry` of what is loaded.
 
     Raises:
-        InputError: The port is taken, there is no model in the folder, or
-            one does not load.
+        InputError: The port is taken, there is no model in the folder, one
+            does not load, or a time is negative, endless or none.
 
     Example:
         >>> with PredictionServer("models", port=0) as server:
@@ -78,6 +80,12 @@ class PredictionServer:
         poll_seconds: float = 1.0,
         grace_seconds: float = 10.0,
     ) -> None:
+        for name, seconds in (
+            ("poll_seconds", poll_seconds),
+            ("grace_seconds", grace_seconds),
+        ):
+            if not 0 <= seconds <= _DAY:
+                raise InputError(f"{name} is {seconds}; expected 0 to {_DAY:,}")
         self.models = Registry(models_dir, versions)
         self._poll_seconds = poll_seconds
         self._grace_seconds = grace_seconds
@@ -100,6 +108,8 @@ class PredictionServer:
         )
         add_ModelServiceServicer_to_server(Models(self.models), self._server)
         self._tell_health()
+        if ":" in host and not host.startswith("["):
+            host = f"[{host}]"  # of IPv6
         try:
             self.port = self._server.add_insecure_port(f"{host}:{port}")
         except RuntimeError as error:
@@ -108,11 +118,14 @@ class PredictionServer:
                 "address is not this machine's; give another port, or 0 for "
                 "a free one"
             ) from error
+        self.address = f"{host}:{self.port}"
 
     def refresh(self) -> None:
         """Looks for new versions now; see `Registry.refresh`."""
-        self.models.refresh()
-        self._tell_health()
+        try:
+            self.models.refresh()
+        finally:
+            self._tell_health()
 
     def _tell_health(self) -> None:
         kinds = HealthCheckResponse
@@ -130,10 +143,13 @@ class PredictionServer:
             try:
                 self.refresh()
                 said = ""
-            except (InputError, OSError) as error:
+            except Exception as error:  # whatever it is, all serve on
                 if str(error) != said:  # once, not at every poll
                     said = str(error)
-                    _LOG.warning("%s; serving as before", said)
+                    foreseen = isinstance(error, InputError | OSError)
+                    _LOG.warning(
+                        "%s; serving as before", said, exc_info=not foreseen
+                    )
 
     def __enter__(self) -> "PredictionServer":
         self._server.start()
@@ -147,8 +163,8 @@ class PredictionServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._ending.set()  # nothing more is loaded
         self._health.enter_graceful_shutdown()
         self._server.stop(self._grace_seconds).wait()
-        self._ending.set()
         if self._poll_seconds:
             self._polling.join()

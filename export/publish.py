@@ -5,8 +5,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import tensorflow as tf
+
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.versions import version_folders
+from keras_lstm_dssm.files import sync
 
 
 def publish(
@@ -18,8 +21,9 @@ def publish(
 
     A running server polls `base` and loads a number as soon as it sees one,
     half-written or not. So the files are written into a hidden folder beside
-    it, on the same file system, and renamed when they are complete; when
-    writing fails or is interrupted, the hidden folder is removed.
+    it, on the same file system, and renamed when they are complete and on
+    the disk; when writing fails or is interrupted, the hidden folder is
+    removed.
 
     Args:
         base: The model's folder, made when missing.
@@ -31,7 +35,9 @@ def publish(
         The version's folder, `base/<number>`.
 
     Raises:
-        InputError: The version exists already, or is below 1.
+        InputError: The version exists already, or is below 1; TensorFlow
+            cannot write it, on a full disk, say.
+        OSError: It cannot be written.
 
     Example:
         >>> publish("models/query_encoder",
@@ -48,11 +54,24 @@ def publish(
         # One level down, because the hidden folder itself is private to its
         # owner (0700) and a server often runs as somebody else.
         complete = Path(hidden) / "version"
-        write(complete)
+        try:
+            write(complete)
+        except tf.errors.OpError as error:
+            if hidden not in error.message:
+                raise
+            reason = error.message.split("; ")[-1].split(" [Op:")[0]
+            raise InputError(
+                f"{base}: the new version cannot be written ({reason}); make "
+                "room, or name another folder"
+            ) from error
+        for path in (complete, *complete.rglob("*")):
+            sync(path)
         while True:
             number = version or max(version_folders(base), default=0) + 1
             try:
-                return complete.rename(base / str(number))
+                published = complete.rename(base / str(number))
+                sync(base)
+                return published
             except OSError as error:
                 # Another writer may have taken the number in the meantime.
                 if number not in version_folders(base):

@@ -15,7 +15,11 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.fault import Fault, invalid
 from keras_lstm_dssm.export.servable import Servable
 from keras_lstm_dssm.export.served_config import read_config, wanted_versions
-from keras_lstm_dssm.export.served_model import ServedModel, VersionState
+from keras_lstm_dssm.export.served_model import (
+    Offer,
+    ServedModel,
+    VersionState,
+)
 from keras_lstm_dssm.export.versions import model_folders, version_folders
 
 _LOG = logging.getLogger(__name__)
@@ -44,12 +48,12 @@ class Registry:
         self._models_dir = Path(models_dir)
         self._versions = versions
         self._models: dict[str, ServedModel] = {}
-        self._labels: dict[str, dict[str, int]] = {}
+        self._configs: Mapping[str, ModelConfig] = {}
         self._lock = threading.Lock()
         self._dropped = False
         self._refresh()
         for name, model in self._models.items():
-            if not model.available:
+            if not model.offer.versions:
                 raise InputError(
                     "; ".join(model.broken())
                     or f"{self._models_dir / name}: none of the versions that "
@@ -64,8 +68,10 @@ class Registry:
         version that does not load is logged, and told by `states`.
 
         Raises:
-            InputError: There is no model in the folder, or `models.config`
-                is wrong. All serve on as before.
+            InputError: There is no model in the folder. Or `models.config`
+                is wrong: new versions are loaded as its last form that was
+                right says. Models on its list that are not there are passed
+                over.
         """
         with self._lock:
             known = self._broken()
@@ -80,15 +86,15 @@ class Registry:
             # held the dropped ones are done.
             gc.collect()
         self._dropped = False
-        configs = read_config(self._models_dir / "models.config")
+        starting = not self._models
+        configs, wrong = self._read(starting)
         folders = model_folders(self._models_dir)
         missing = configs.keys() - folders.keys()
         names = (configs or folders).keys() - missing
         for name in sorted(names):
+            config = configs.get(name, ModelConfig())
             wanted = wanted_versions(
-                version_folders(folders[name]),
-                configs.get(name),
-                self._versions,
+                version_folders(folders[name]), config, self._versions
             )
             self._update(name, wanted)
         for name in self._models.keys() - names - missing:
@@ -96,13 +102,34 @@ class Registry:
             # been unmounted.
             if configs or (self._models_dir / name).is_dir():
                 self._update(name, {})
+        if starting:
+            wrong = self._label(configs)
+        self._configs = configs
         if missing:
-            raise InputError(
+            wrong.append(
                 f"{self._models_dir}: models.config lists "
                 f"{', '.join(sorted(missing))}, which is not in this folder; "
                 "export it, or take it off the list"
             )
-        self._labels = self._available_labels(configs)
+        if wrong:
+            raise InputError("; ".join(wrong))
+
+    def _read(
+        self, starting: bool
+    ) -> tuple[Mapping[str, ModelConfig], list[str]]:
+        """Returns the configuration that counts, and what is wrong with it.
+
+        As under TF Serving labels come first: they find their versions loaded
+        by an earlier change. Only at the start they wait.
+        """
+        try:
+            found = read_config(self._models_dir / "models.config")
+        except (InputError, OSError) as error:
+            if starting:
+                raise
+            return self._configs, [str(error)]
+        wrong = [] if starting else self._label(found)
+        return (self._configs if wrong else found), wrong
 
     def _broken(self) -> set[str]:
         models = self._models.values()
@@ -113,26 +140,26 @@ class Registry:
         for message in sorted(messages):
             _LOG.warning("%s; other versions serve on", message)
 
+    def _label(self, configs: Mapping[str, ModelConfig]) -> list[str]:
+        """Gives out all labels, or none and returns why."""
+        wrong = [
+            f"Request to assign label to version {version} of model {name}, "
+            "which is not currently available for inference; have it loaded "
+            "by a model_version_policy first, and then label it"
+            for name, config in configs.items()
+            for version in config.version_labels.values()
+            if version not in self.versions(name)
+        ]
+        if not wrong:
+            for name, model in self._models.items():
+                model.label(configs.get(name, ModelConfig()).version_labels)
+        return wrong
+
     def _update(self, name: str, wanted: Mapping[int, Path]) -> None:
         model = self._models.get(name) or ServedModel(name)
         # Copied, since other threads read it.
         self._models = {**self._models, name: model}
         self._dropped |= model.update(wanted)
-
-    def _available_labels(
-        self, configs: Mapping[str, ModelConfig]
-    ) -> dict[str, dict[str, int]]:
-        labels = {name: dict(c.version_labels) for name, c in configs.items()}
-        for name, versions in labels.items():
-            for version in versions.values():
-                if version not in self._models[name].available:
-                    raise InputError(
-                        f"Request to assign label to version {version} of "
-                        f"model {name}, which is not currently available for "
-                        "inference; give it a model_version_policy in "
-                        "models.config that keeps this version"
-                    )
-        return labels
 
     def find(self, spec: ModelSpec) -> Servable:
         """Returns the version asked for, by default the newest.
@@ -145,32 +172,27 @@ class Registry:
         if not spec.name:
             raise invalid("ModelSpec has no name specified.")
         model = self._models.get(spec.name)
-        held = model.available if model else {}
+        offer = model.offer if model else Offer({}, {})
         choice = spec.WhichOneof("version_choice")
         if choice is None:
-            version = max(held, default=0)
+            version = max(offer.versions, default=0)
             wanted = f"Latest({spec.name})"
         else:
-            version = (
-                spec.version.value
-                if choice == "version"
-                else self._labelled(spec.name, spec.version_label)
-            )
+            version = spec.version.value
+            if choice == "version_label":
+                if spec.version_label not in offer.labels:
+                    raise invalid(
+                        "Unrecognized servable version label: "
+                        f"{spec.version_label}"
+                    )
+                version = offer.labels[spec.version_label]
             wanted = f"Specific({spec.name}, {version})"
-        if version not in held:
+        if version not in offer.versions:
             raise Fault(
                 grpc.StatusCode.NOT_FOUND,
                 f"Servable not found for request: {wanted}",
             )
-        return held[version]
-
-    def _labelled(self, name: str, label: str) -> int:
-        try:
-            return self._labels[name][label]
-        except KeyError:
-            raise invalid(
-                f"Unrecognized servable version label: {label}"
-            ) from None
+        return offer.versions[version]
 
     def states(self, name: str) -> dict[int, VersionState]:
         """Returns the versions ever seen, newest first; none if unknown."""
@@ -180,7 +202,7 @@ class Registry:
     def versions(self, name: str) -> list[int]:
         """Returns the numbers that answer, ascending; none if unknown."""
         model = self._models.get(name)
-        return sorted(model.available) if model else []
+        return sorted(model.offer.versions) if model else []
 
     def names(self) -> list[str]:
         """Returns the names of all models, ascending."""

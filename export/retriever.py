@@ -90,8 +90,8 @@ def new_retriever(
         progress: Whether to show a progress bar.
 
     Raises:
-        InputError: There are no titles, or not as many ids; there is no such
-            kind of vectors; a weight is not finite.
+        InputError: There are no titles, or not as many ids; an id is empty;
+            there is no such kind of vectors; a weight is not finite.
     """
     check_vectors(vectors)
     if len(titles) == 0 or len(ids) != len(titles):
@@ -99,6 +99,8 @@ def new_retriever(
             f"a retriever needs titles and as many ids; got {len(titles)} "
             f"titles and {len(ids)} ids"
         )
+    if not all(ids):  # it would read as a place without a document
+        raise InputError(f"id {[*map(bool, ids)].index(False)} is empty")
     return RetrieverModule(
         query_encoder,
         as_strings(ids),

@@ -10,10 +10,15 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the ops of the graph)
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.client import Hit
+from keras_lstm_dssm.export.client_calls import (
+    Hit,
+    as_hits,
+    chunked,
+    rows_for,
+)
 from keras_lstm_dssm.export.saved_model import SIGNATURE
 from keras_lstm_dssm.export.versions import version_folders
-from keras_lstm_dssm.text import as_strings, encode_in_batches
+from keras_lstm_dssm.text import encode_in_batches
 
 
 class SavedEncoder:
@@ -70,18 +75,19 @@ class SavedRetriever:
     def search(
         self, texts: Sequence[str | bytes], k: int = 5
     ) -> list[list[Hit]]:
-        """Returns the k best documents of each query, best first."""
-        strings = as_strings(texts)
-        found = self._serve(text=strings, k=tf.fill([len(strings)], k))
-        return [
-            [
-                Hit(name.decode(errors="replace"), float(score))
-                for name, score in zip(names, scores, strict=True)
-            ]
-            for names, scores in zip(
-                found["ids"].numpy(), found["scores"].numpy(), strict=True
+        """Returns the k best documents of each query, best first.
+
+        Raises:
+            InputError: k is below 1, or no int32.
+        """
+        hits: list[list[Hit]] = []
+        # The scores of one block, 64 KiB a query, are in memory together.
+        for rows in chunked(texts, rows_for(k)):
+            found = self._serve(
+                text=tf.constant(rows.tolist()), k=tf.fill([len(rows)], k)
             )
-        ]
+            hits += as_hits(found["ids"].numpy(), found["scores"].numpy())
+        return hits
 
 
 def _load(path: str | os.PathLike[str], inputs: set[str]) -> tuple[Any, Any]:

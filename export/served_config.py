@@ -18,9 +18,17 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, ModelConfig]:
             be none, which lists nothing.
 
     Raises:
-        InputError: It is not in that format, or lists a model twice.
+        InputError: It is not in that format, or lists a model twice, or no
+            model (it may just be written; TF Serving, too, takes no action
+            on an empty file).
     """
+    there = os.path.exists(path)
     parsed = read_models_config(path)
+    if there and not parsed.model_config_list.config:
+        raise InputError(
+            f"{path}: lists no model; list one, or remove the file to have "
+            "all served"
+        )
     configs: dict[str, ModelConfig] = {}
     for config in parsed.model_config_list.config:
         if config.name in configs:
@@ -32,21 +40,22 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, ModelConfig]:
 
 
 def wanted_versions(
-    folders: Mapping[int, Path], config: ModelConfig | None, latest: int
+    folders: Mapping[int, Path], config: ModelConfig, latest: int
 ) -> dict[int, Path]:
     """Returns the versions that a model's policy asks for.
 
     Args:
         folders: The versions on disk, ascending.
-        config: The model's entry in `models.config`, if it has one. Its
-            `model_version_policy` is `latest`, `all` or `specific`.
+        config: The model's entry in `models.config`. Its
+            `model_version_policy` is `latest`, `all` or `specific`, or not
+            set.
         latest: How many of the newest without a policy.
 
     Example:
-    >>> wanted_versions({1: one, 2: two}, None, latest=1)
+    >>> wanted_versions({1: one, 2: two}, ModelConfig(), latest=1)
     {2: two}
     """
-    policy = (config or ModelConfig()).model_version_policy
+    policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
     if kind == "all":
         return dict(folders)

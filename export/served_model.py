@@ -3,7 +3,7 @@
 import logging
 import time
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +26,13 @@ class VersionState(NamedTuple):
     message: str = ""
 
 
+class Offer(NamedTuple):
+    """What answers at one moment."""
+
+    versions: Mapping[int, Servable]
+    labels: Mapping[str, int]
+
+
 class ServedModel:
     """One model; one thread updates it while any number ask it.
 
@@ -37,12 +44,13 @@ class ServedModel:
         name: The model's name.
 
     Attributes:
-        available: The versions that answer; replaced, never changed.
+        offer: The versions that answer and their labels; replaced as a
+            whole, so that a request sees what belongs together.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.available: dict[int, Servable] = {}
+        self.offer = Offer({}, {})
         self._states: dict[int, VersionState] = {}
         self._broken: dict[int, int] = {}
 
@@ -53,6 +61,10 @@ class ServedModel:
     def broken(self) -> list[str]:
         """Returns why versions did not load, newest first."""
         return [s.message for s in self.states().values() if s.code]
+
+    def label(self, labels: Mapping[str, int]) -> None:
+        """Gives versions their labels, in place of those before."""
+        self.offer = self.offer._replace(labels=dict(labels))
 
     def update(self, wanted: Mapping[int, Path]) -> bool:
         """Loads what is new, then drops what is not wanted any more.
@@ -67,13 +79,16 @@ class ServedModel:
         Returns:
             Whether a version was dropped.
         """
-        stamps = {v: _stamp(folder) for v, folder in wanted.items()}
+        stamps = {
+            version: _stamp(folder)
+            for version, folder in wanted.items()
+            if version not in self.offer.versions
+        }
         self._broken = {v: s for v, s in self._broken.items() if v in wanted}
         new = [
             version
-            for version in sorted(wanted, reverse=True)
-            if version not in self.available
-            and self._broken.get(version) != stamps[version]
+            for version in sorted(stamps, reverse=True)
+            if self._broken.get(version) != stamps[version]
         ]
         for version in new:
             self._states[version] = VersionState(ModelVersionStatus.START)
@@ -83,9 +98,12 @@ class ServedModel:
             except Exception as error:  # whatever it is, others serve on
                 self._broken[version] = stamps[version]
                 self._fail(version, wanted[version], error)
-        unwanted = self.available.keys() - wanted.keys()
-        if wanted and len(unwanted) == len(self.available):
+        versions = self.offer.versions
+        unwanted = versions.keys() - wanted.keys()
+        if wanted and len(unwanted) == len(versions):
             return False
+        if versions and not wanted:
+            _LOG.warning("%s: no version is left to serve", self.name)
         self._drop(unwanted)
         return bool(unwanted)
 
@@ -94,7 +112,7 @@ class ServedModel:
         self._states[version] = VersionState(ModelVersionStatus.LOADING)
         servable = Servable(self.name, version, folder)
         warmed = servable.warm_up(folder)
-        self.available = {**self.available, version: servable}
+        self._hold({**self.offer.versions, version: servable})
         self._states[version] = VersionState(ModelVersionStatus.AVAILABLE)
         _LOG.info(
             "%s version %d: available after %.2f s, %d warm-up requests",
@@ -109,17 +127,19 @@ class ServedModel:
             ModelVersionStatus.END, _code(error), message
         )
 
-    def _drop(self, versions: Iterable[int]) -> None:
+    def _drop(self, versions: Set[int]) -> None:
         for version in versions:
             unloading = VersionState(ModelVersionStatus.UNLOADING)
             self._states[version] = unloading
             # Requests that run hold the servable; the last of them ends it.
             weakref.finalize(
-                self.available[version], self._end, version, unloading
+                self.offer.versions[version], self._end, version, unloading
             ).atexit = False
-            self.available = {
-                v: held for v, held in self.available.items() if v != version
-            }
+        held = self.offer.versions.items()
+        self._hold({v: one for v, one in held if v not in versions})
+
+    def _hold(self, versions: Mapping[int, Servable]) -> None:
+        self.offer = self.offer._replace(versions=versions)
 
     def _end(self, version: int, unloading: VersionState) -> None:
         # The same number may have been published anew in the meantime.

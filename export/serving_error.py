@@ -8,7 +8,8 @@ _ADVICE = {
         "the versions"
     ),
     grpc.StatusCode.INVALID_ARGUMENT: (
-        "`Client.signatures` tells what the model takes and gives"
+        "`Client.signatures` tells what the model takes and gives, the "
+        "server's models.config which labels there are"
     ),
     grpc.StatusCode.FAILED_PRECONDITION: (
         "`Client.signatures` tells what the model takes and gives"
@@ -26,31 +27,46 @@ class ServingError(OSError):
     It is an `OSError`, as `ConnectionError` and `TimeoutError` are: the
     cause lies outside this program. The message is one line.
 
-    Args:
-        error: What gRPC raised.
-        target: The server's address.
-        model: The model that was asked.
-
     Attributes:
         code: The status, for example `grpc.StatusCode.NOT_FOUND`.
         details: The server's own message.
         model: The model that was asked.
     """
 
-    def __init__(self, error: grpc.RpcError, target: str, model: str) -> None:
-        self.code: grpc.StatusCode = error.code()
-        self.details: str = error.details()
+    # What is pickled is the message, and the attributes apart from it.
+    def __init__(
+        self,
+        message: str,
+        code: grpc.StatusCode = grpc.StatusCode.UNKNOWN,
+        details: str = "",
+        model: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.details = details
         self.model = model
-        if self.code is grpc.StatusCode.UNAVAILABLE:
+
+    @classmethod
+    def of(
+        cls, error: grpc.RpcError, target: str, model: str
+    ) -> "ServingError":
+        """Words what gRPC raised.
+
+        Args:
+            error: It.
+            target: The server's address.
+            model: The model that was asked.
+        """
+        code, details = error.code(), error.details()
+        if code is grpc.StatusCode.UNAVAILABLE:
             message = (
-                f"no server answers at {target}: start one with "
-                "lstm-dssm-serve, or check address and port "
-                f"({self.details})"
+                f"no answer from {target}: start a server with "
+                "lstm-dssm-serve, check address and port, or ask again when "
+                f"it is less busy ({details})"
             )
         else:
-            advice = _ADVICE.get(self.code)
-            message = (
-                f"{target}, model {model}: {self.code.name}: {self.details}"
-                + (f"; {advice}" if advice else "")
+            advice = _ADVICE.get(code)
+            message = f"{target}, model {model}: {code.name}: {details}" + (
+                f"; {advice}" if advice else ""
             )
-        super().__init__(" ".join(message.split()))
+        return cls(" ".join(message.split()), code, details, model)

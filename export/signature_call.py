@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 
 import grpc
+import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow.core.framework.types_pb2 import DataType
@@ -55,7 +56,10 @@ class SignatureCall:
         except tf.errors.OpError as error:
             raise Fault(CODES[error.error_code], error.message) from error
         for alias in wanted:
-            to_proto(outputs[alias].numpy(), reply.outputs[alias])
+            values = outputs[alias].numpy()
+            if isinstance(values, bytes):  # a scalar
+                values = np.array(values, object)
+            to_proto(values, reply.outputs[alias])
 
     def _run(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         if not self._ran:
@@ -136,7 +140,7 @@ def _parsed(alias: str, proto: TensorProto, dtype: tf.DType) -> tf.Tensor:
     try:
         # In C++, from either form of field, without a NumPy array.
         return tf.io.parse_tensor(proto.SerializeToString(), dtype)
-    except tf.errors.InvalidArgumentError as error:
+    except tf.errors.OpError as error:
         raise invalid(f"tensor parsing error: {alias}") from error
 
 
@@ -146,4 +150,6 @@ def _set(names: Iterable[str]) -> str:
 
 def _type_name(number: int) -> str:
     """Returns C++'s name of a dtype: `float` for DT_FLOAT."""
+    if number not in DataType.values():
+        return f"unknown dtype enum ({number})"
     return DataType.Name(number).removeprefix("DT_").lower()

@@ -6,19 +6,28 @@ stand beside it, one a line, line i for row i.
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
+from errno import ENOSPC
 
 import numpy as np
 
+from keras_lstm_dssm.data.text_files import text_lines
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.documents import read_lines
 from keras_lstm_dssm.files import replacing
 
 
 def write_vectors(path: str | os.PathLike[str], vectors: np.ndarray) -> None:
-    """Writes an array as .npy."""
+    """Writes an array as .npy.
+
+    Raises:
+        OSError: It cannot be written.
+    """
     with replacing(path) as partial, partial.open("wb") as file:
-        np.save(file, vectors, allow_pickle=False)
+        try:
+            np.save(file, vectors, allow_pickle=False)
+        except OSError as error:
+            # NumPy's own says how much was written, and not why.
+            reason = error.strerror or "the disk is full"
+            raise OSError(error.errno or ENOSPC, reason) from error
 
 
 def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
@@ -80,7 +89,7 @@ def read_ids(path: str | os.PathLike[str], rows: int) -> list[str]:
     Raises:
         InputError: The file cannot be read, or has not as many lines.
     """
-    ids = list(read_lines(Path(path)))
+    ids = list(text_lines(path))
     if len(ids) != rows:
         raise InputError(
             f"{path}: found {len(ids)} ids for {rows} vectors; expected one a "

@@ -14,8 +14,8 @@ from keras_lstm_dssm.errors import InputError
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Gives a path to write to, renamed to `path` when all went well.
 
-    Readers see the old file or the whole new one; a failure leaves the old
-    one as it was, and nothing beside it.
+    Readers see the old file or the whole new one, after a power loss too; a
+    failure leaves the old one as it was, and nothing beside it.
 
     Raises:
         OSError: It cannot be written; `filename` is `path`.
@@ -29,14 +29,58 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     partial = path.with_name(f".partial-{os.getpid()}-{path.name}")
     try:
         yield partial
+        sync(partial)
         os.replace(partial, path)
+        sync(path.parent)
     except OSError as error:
         # A full disk is reported without a name.
-        if error.errno and error.filename in (None, str(partial)):
+        if error.errno and str(error.filename) in ("None", str(partial)):
             error.filename = str(path)
         raise
     finally:
         partial.unlink(missing_ok=True)
+
+
+def sync(path: str | os.PathLike[str]) -> None:
+    """Waits until a file's bytes, or a folder's names, are on the disk.
+
+    A rename can reach the disk before the bytes: after a power loss the file
+    would have its new name and be empty.
+
+    Raises:
+        OSError: The file is not there, or the disk fails.
+    """
+    try:
+        number = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+    except OSError:
+        # Not every file system can do it for a folder.
+        if not os.path.isdir(path):
+            raise
+
+
+def check_folder(folder: str | os.PathLike[str]) -> None:
+    """Checks that a folder can be written in, or made, before the work.
+
+    Raises:
+        InputError: A file stands in the way, or there is no permission.
+    """
+    folder = Path(folder)
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder}: found a file, expected a folder to write in: name"
+            " another"
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(
+            f"{folder}: cannot be written to (no permission, or mounted"
+            " read-only): name another folder"
+        )
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:

@@ -25,6 +25,50 @@ def test_replaces_when_all_went_well(tmp_path: pathlib.Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
 
 
+def test_bytes_reach_the_disk_before_the_name_does(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    rename = os.replace
+
+    def fsync(number: int) -> None:
+        name = pathlib.Path(os.readlink(f"/proc/self/fd/{number}")).name
+        done.append(f"sync {name}")
+        if name == tmp_path.name:
+            raise OSError(errno.EINVAL, "no folders")  # as some disks say
+
+    def replace(old: pathlib.Path, new: pathlib.Path) -> None:
+        assert old.read_text() == "new"
+        done.append(f"rename to {new.name}")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    with replacing(tmp_path / "a.txt") as partial:
+        partial.write_text("new")
+    assert done == [
+        f"sync {partial.name}",
+        "rename to a.txt",
+        f"sync {tmp_path.name}",
+    ]
+
+
+def test_a_disk_that_fails_leaves_the_old_file_alone(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(number: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError) as caught, replacing(path) as partial:
+        partial.write_text("new")
+    assert caught.value.filename == str(path)
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
 def test_a_failure_leaves_the_old_file_alone(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")

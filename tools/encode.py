@@ -17,7 +17,8 @@ from typing import Any
 
 from absl import flags
 
-from keras_lstm_dssm.export.documents import read_documents, read_lines
+from keras_lstm_dssm.data.text_files import text_lines
+from keras_lstm_dssm.export.documents import read_documents
 from keras_lstm_dssm.export.saved_encoder import SavedEncoder
 from keras_lstm_dssm.export.vector_files import write_ids, write_vectors
 from keras_lstm_dssm.files import check_writable
@@ -49,7 +50,7 @@ def main(_: list[str]) -> dict[str, Any]:
         check_writable(_IDS.value)
         ids, texts = read_documents(_INPUT.value)
     else:
-        texts = list(read_lines(_INPUT.value))
+        texts = list(text_lines(_INPUT.value, blank_end=True))
     encoder = SavedEncoder(_MODEL.value)
     start = time.perf_counter()
     vectors = encoder.encode(texts, progress=sys.stderr.isatty())

@@ -79,7 +79,7 @@ def main(_: list[str]) -> None:
                 for version in server.models.versions(name):
                     print(f"{name} version {version}")
             # Whoever waits for this line reads it through a pipe.
-            print(f"serving on {_HOST.value}:{server.port}", flush=True)
+            print(f"serving on {server.address}", flush=True)
             ended.wait()
     finally:
         for number, handler in before.items():
@@ -102,7 +102,7 @@ def _told() -> Iterator[None]:
         log.removeHandler(handler)
 
 
-run = program(main, FLAGS, __doc__, required=["models"])
+run = program(main, FLAGS, __doc__, required=["models", "host"])
 
 if __name__ == "__main__":
     sys.exit(run())

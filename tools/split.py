@@ -12,11 +12,22 @@ Example:
 """
 
 import sys
+from pathlib import Path
 from typing import Any
 
 from absl import flags
 
-from keras_lstm_dssm.data import describe, open_files, split_log
+from keras_lstm_dssm.data import (
+    describe,
+    describe_bad,
+    open_files,
+    split_log,
+)
+from keras_lstm_dssm.files import check_folder
+from keras_lstm_dssm.tools.bad_line_flags import (
+    allowed_bad_lines,
+    define_bad_line_flags,
+)
 from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()
@@ -33,17 +44,21 @@ _TEST = flags.DEFINE_integer(
     "test_percent", 10, "Of the queries, to measure on at the end.", 0, 99,
     flag_values=FLAGS,
 )  # fmt: skip
+define_bad_line_flags(FLAGS)
 
 
 def main(_: list[str]) -> dict[str, Any]:
     """Splits; prints and returns what each part holds."""
-    collection = split_log(
-        open_files(_DATA.value), _OUTPUT.value, _DEV.value, _TEST.value
-    )
+    check_folder(Path(_OUTPUT.value).parent)
+    log = open_files(_DATA.value, allowed_bad_lines(FLAGS.flag_values_dict()))
+    collection = split_log(log, _OUTPUT.value, _DEV.value, _TEST.value)
     print(describe(collection))
+    if bad := log.bad_lines():
+        print(f"--data: left out bad lines: {describe_bad(bad)}")
     assert collection.clicks is not None  # it was just written
     return {
         "titles": len(collection.documents),
+        "bad_lines": bad,
         "train_clicks": collection.clicks.count(),
         **{f"{s}_queries": len(collection.qrels(s)) for s in collection.splits},
     }

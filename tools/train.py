@@ -24,12 +24,16 @@ from absl import flags
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.analysis.gate_histograms import GateHistograms
 from keras_lstm_dssm.data import ClickLog, describe_bad, open_files, open_log
-from keras_lstm_dssm.data.batches import evaluation_batches
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.models.two_tower import NEGATIVES
+from keras_lstm_dssm.tools.bad_line_flags import (
+    allowed_bad_lines,
+    define_bad_line_flags,
+)
 from keras_lstm_dssm.tools.program import new_flags, program
 from keras_lstm_dssm.training import RunFolder, train_run
-from keras_lstm_dssm.training.run_place import check_place, locked
+from keras_lstm_dssm.training.run_place import locked
 
 _LEAST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing
 _MOST = 1e30  # and let NaN pass; float32 overflows at 3e38
@@ -98,16 +102,7 @@ flags.DEFINE_integer(  # NumPy's bounds
     "seed", 0, "Of the weights and of the order.", 0, 2**32 - 1,
     flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_enum(
-    "on_bad_line", "stop", ["stop", "skip"],
-    "What to do at a line that is no click (no tab, several, invalid UTF-8 "
-    "...): stop and name it, or leave it out and count it.",
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_integer(
-    "max_bad_lines", 100, "For --on_bad_line=skip: with more, stop.", 0,
-    flag_values=FLAGS,
-)  # fmt: skip
+define_bad_line_flags(FLAGS)
 _SAVE_MINUTES = flags.DEFINE_float(
     "save_minutes", 10.0,
     "Also save a checkpoint within an epoch when the last is older.", 0.0,
@@ -138,9 +133,8 @@ def main(_: list[str]) -> dict[str, Any]:
     run.read_metrics()  # a damaged file shows before the work
     run.read_history()
     settings = _settings(run)
-    check_place(run.path)
-    skipping = settings["on_bad_line"] == "skip"
-    allowed = settings["max_bad_lines"] if skipping else 0
+    check_folder(run.path)
+    allowed = allowed_bad_lines(settings)
     measured = None
     if settings["validation"]:
         measured = open_files(settings["validation"], allowed)
@@ -163,7 +157,7 @@ def main(_: list[str]) -> dict[str, Any]:
             settings["epochs"],
             settings["batch_size"],
             settings["seed"],
-            measured and evaluation_batches(measured, settings["batch_size"]),
+            measured,
             1 if sys.stdout.isatty() else 2,
             _SAVE_MINUTES.value,
             [GateHistograms.of(run.logs / "gates", model, log)]

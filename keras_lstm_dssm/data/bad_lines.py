@@ -126,7 +126,10 @@ class BadLines:
                 f" --max_bad_lines={self.allowed}"
             )
         else:
-            advice += ", or let training skip such lines: --on_bad_line=skip"
+            advice += (
+                ", or leave such lines out with --on_bad_line=skip"
+                " (lstm-dssm-train, lstm-dssm-split)"
+            )
         raise InputError(
             f"{place}: found {found}, expected query TAB clicked title in"
             f" UTF-8: {advice}"

@@ -47,11 +47,18 @@ def reading(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         ) from error
 
 
-def line_chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
+def line_chunks(
+    path: str | os.PathLike[str], blank_end: bool = False
+) -> Iterator[bytes]:
     """Yields a file in pieces of whole lines, each ended by a newline.
 
     A byte order mark and blank lines at the very end, which editors and
     spreadsheets leave, are left out; blank lines elsewhere are not.
+
+    Args:
+        path: The file.
+        blank_end: Whether blank lines at the very end count as well; a file
+            may then be empty.
 
     Raises:
         EmptyFile: nothing but blank lines.
@@ -63,7 +70,7 @@ def line_chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
         while chunk := file.read(_CHUNK):
             data = rest + (chunk.removeprefix(BOM) if start else chunk)
             start = False
-            cut = _last_line_end(data)
+            cut = data.rfind(b"\n") + 1 if blank_end else _last_line_end(data)
             if cut:
                 found = True
                 yield data[:cut]
@@ -74,30 +81,39 @@ def line_chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
                     " end of a line, expected lines of text: check how it was"
                     " written"
                 )
-    if rest.strip():
+    if rest if blank_end else rest.strip():
         yield rest + b"\n"
-    elif not found:
+    elif not found and not blank_end:
         raise EmptyFile(
             f"{os.fspath(path)}: found an empty file, expected lines of text:"
             " check how it was written"
         )
 
 
-def text_lines(path: str | os.PathLike[str]) -> Iterator[str]:
+def text_lines(
+    path: str | os.PathLike[str], blank_end: bool = False
+) -> Iterator[str]:
     """Yields the lines of a UTF-8 text file, without their ends.
 
+    Args:
+        path: The file.
+        blank_end: See `line_chunks`.
+
     Raises:
-        InputError: as `line_chunks`, and where the file is not UTF-8.
+        InputError: as `line_chunks`, and where a line is not UTF-8.
     """
-    try:
-        for chunk in line_chunks(path):
-            for line in chunk.split(b"\n")[:-1]:
-                yield line.decode().rstrip("\r")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{os.fspath(path)}: cannot be read ({error}), expected UTF-8"
-            " text: write it again"
-        ) from None
+    number = 0
+    for chunk in line_chunks(path, blank_end):
+        for line in chunk.split(b"\n")[:-1]:
+            number += 1
+            try:
+                text = line.decode()
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"{os.fspath(path)}:{number}: found invalid UTF-8"
+                    f" ({error.reason}), expected UTF-8 text: correct the line"
+                ) from None
+            yield text.rstrip("\r")
 
 
 def _open(path: str) -> IO[bytes]:

@@ -1,6 +1,6 @@
 """Why training stopped by itself: found out, and said in one line."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import tensorflow as tf
@@ -42,7 +42,7 @@ def explain(
     error: Exception,
     run: RunFolder,
     model: Any,
-    log: ClickLog,
+    logs: Iterable[ClickLog],
     batches: Callable[[int], tf.data.Dataset],
 ) -> None:
     """Says what a user can do about an error of `fit`, where it is known.
@@ -51,14 +51,15 @@ def explain(
         error: `Diverged`, or one of TensorFlow's.
         run: The run that stopped.
         model: Its model, of which only the count of updates is used.
-        log: The clicks as they were when training began.
+        logs: The clicks, and those of validation, as they were when training
+            began.
         batches: Gives the batches of the run from an update on. The step
             sees hashed words only; but the order is a function of the seed,
             so the batch's texts can be read again.
 
     Raises:
         InputError: The loss or a weight is not finite, the TensorBoard log
-            cannot be written, or a file of the click log has changed.
+            cannot be written, or a file of the logs has changed.
     """
     update = int(model.optimizer.iterations.numpy())
     if isinstance(error, Diverged):
@@ -71,14 +72,15 @@ def explain(
             f"{run.logs}: cannot be written to ({str(error).splitlines()[0]});"
             " make room, and go on with --resume"
         )
-    now = ClickLog(log.paths, log.max_bad_lines)
-    for before, after in zip(log.files(), now.files(), strict=True):
-        if before != after:
-            raise InputError(
-                f"{after.path}: found {after.lines:,} lines, expected the"
-                f" {before.lines:,} that were there when training began:"
-                " restore the file, and go on with --resume"
-            )
+    for log in logs:
+        now = ClickLog(log.paths, log.max_bad_lines)
+        for before, after in zip(log.files(), now.files(), strict=True):
+            if before != after:
+                raise InputError(
+                    f"{after.path}: found {after.lines:,} lines, expected the"
+                    f" {before.lines:,} that were there when training began:"
+                    " restore the file, and go on with --resume"
+                )
 
 
 def _diverged(

@@ -1,7 +1,6 @@
-"""Whether a run can be written where it shall be, and by nobody else."""
+"""A run's folder is written by one process at a time."""
 
 import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,35 +8,12 @@ from pathlib import Path
 from keras_lstm_dssm.errors import InputError
 
 
-def check_place(folder: Path) -> None:
-    """Checks that a run can be written in a folder, before the work.
-
-    Args:
-        folder: The run's folder, or where it shall be made.
-
-    Raises:
-        InputError: A file stands in the way, or there is no permission.
-    """
-    while not folder.exists():
-        folder = folder.parent
-    if not folder.is_dir():
-        raise InputError(
-            f"{folder}: found a file, expected a folder for the run: name"
-            " another --output"
-        )
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(
-            f"{folder}: cannot be written to (no permission, or mounted"
-            " read-only): name another --output"
-        )
-
-
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keeps other processes from training in a folder meanwhile.
 
-    The lock ends with the process, however it ends. Models that a process
-    which was killed has left half-written are removed.
+    The lock ends with the process, however it ends. What a process that was
+    killed has left half-written is removed.
 
     Args:
         folder: The run's folder, made when missing.
@@ -58,6 +34,8 @@ def locked(folder: Path) -> Iterator[None]:
                 f"{folder}: another process is training here: wait for its"
                 " end, or stop it"
             ) from None
-        for partial in folder.rglob(".partial-*.keras"):
-            partial.unlink()
+        for partial in folder.rglob(".partial-*"):
+            # The lock does not keep evaluation from writing its figures.
+            if not partial.name.endswith("metrics.json"):
+                partial.unlink()
         yield

@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.data import ClickLog
-from keras_lstm_dssm.data.batches import training_batches
+from keras_lstm_dssm.data.batches import evaluation_batches, training_batches
 from keras_lstm_dssm.training.faults import Diverged, explain
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.training.run_callbacks import Checkpoint, HistoryFile
@@ -21,7 +21,7 @@ def train_run(
     epochs: int,
     batch_size: int,
     seed: int,
-    validation: tf.data.Dataset | None = None,
+    validation: ClickLog | None = None,
     verbose: int = 2,
     save_minutes: float = 10.0,
     extra: Sequence[keras.callbacks.Callback] = (),
@@ -43,7 +43,7 @@ def train_run(
         epochs: Passes over the log, over the whole run.
         batch_size: Clicks a batch.
         seed: Of the order of the clicks.
-        validation: Batches `(query, document)` for the loss after each epoch.
+        validation: Clicks for the loss after each epoch.
         verbose: 1 for a progress bar, 2 for a line an epoch, 0 for nothing.
         save_minutes: Time after which the checkpoint is replaced within an
             epoch, too.
@@ -54,7 +54,7 @@ def train_run(
 
     Raises:
         InputError: The loss or a weight became NaN or infinite (the message
-            names the batch's first texts), or a file of the log was changed
+            names the batch's first texts), or a file of the logs was changed
             or removed meanwhile.
         OSError: A file of the run cannot be written.
     """
@@ -90,7 +90,8 @@ def train_run(
                     initial_epoch=first // steps,
                     epochs=last // steps,
                     steps_per_epoch=min(steps, last - first),
-                    validation_data=validation,
+                    validation_data=validation
+                    and evaluation_batches(validation, batch_size),
                     callbacks=callbacks,
                     verbose=verbose,
                 )
@@ -98,7 +99,8 @@ def train_run(
         run.save(_without_optimizer(model), run.model)
         raise
     except (Diverged, tf.errors.OpError) as error:
-        explain(error, run, model, log, batches)
+        logs = (log, validation) if validation else (log,)
+        explain(error, run, model, logs, batches)
         raise
     run.save(_without_optimizer(model), run.model)
     return max(0, end - done)

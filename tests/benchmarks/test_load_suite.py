@@ -18,7 +18,9 @@ def test_measure_load() -> None:
     assert one["ratio_echo"] == pytest.approx(
         one["p50_ms"] / one["echo_p50_ms"]
     )
-    assert 0 < one["echo_p50_ms"] < one["p50_ms"] <= one["p99_ms"]
+    # Which is faster is not asked here: it depends on what else runs.
+    assert 0 < one["echo_p50_ms"] <= one["echo_p99_ms"]
+    assert 0 < one["p50_ms"] <= one["p99_ms"]
     assert three["errors"] == 0
     assert three["requests"] == three["requests_per_second"] * 4
     assert 0 < three["p50_ms"] <= three["p99_ms"] <= three["max_ms"]

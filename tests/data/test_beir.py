@@ -118,7 +118,7 @@ def test_damaged_gzip(folder, data):
 
 def test_text_that_is_not_utf8(folder):
     (folder / "corpus.jsonl").write_bytes(b'{"_id": "\xff"}\n')
-    with pytest.raises(InputError, match="corpus.jsonl: cannot be read.*utf-8"):
+    with pytest.raises(InputError, match="corpus.jsonl:1: found invalid UTF-8"):
         _ = Collection(folder).documents
 
 

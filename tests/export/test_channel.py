@@ -1,5 +1,6 @@
 """Retries, against a server that fails on purpose."""
 
+import asyncio
 import socket
 import threading
 import time
@@ -19,6 +20,7 @@ from tensorflow_serving.apis.model_service_pb2_grpc import (
 )
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.async_client import AsyncClient
 from keras_lstm_dssm.export.client import Client
 from keras_lstm_dssm.export.serving_error import ServingError
 
@@ -74,6 +76,21 @@ def test_what_may_pass_is_tried_again(
     assert service.calls == 3
     # 0.1 and 0.2 seconds, less a fifth.
     assert time.monotonic() - start > 0.24
+
+
+def test_the_asyncio_client_tries_again(failing: tuple[Failing, str]) -> None:
+    service, target = failing
+    service.code, service.failures = Code.UNAVAILABLE, 2
+
+    async def main() -> None:
+        async with AsyncClient(target) as client:
+            assert list(await client.status("x")) == [3]
+            service.code, service.calls = Code.NOT_FOUND, 0
+            with pytest.raises(ServingError, match="NOT_FOUND: on purpose"):
+                await client.status("x")
+
+    asyncio.run(main())
+    assert service.calls == 1
 
 
 def test_five_calls_and_no_more(failing: tuple[Failing, str]) -> None:
@@ -149,9 +166,9 @@ def test_a_server_that_never_answers() -> None:
     assert caught.value.code is Code.DEADLINE_EXCEEDED
 
 
-@pytest.mark.parametrize("timeout", [0, -1.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("timeout", [0, -1.0, 1e30, float("inf"), float("nan")])
 def test_a_call_always_has_a_deadline(timeout: float) -> None:
-    with pytest.raises(InputError, match="expected seconds above 0"):
+    with pytest.raises(InputError, match="expected seconds above 0, 86,400 at"):
         Client("127.0.0.1:1", timeout=timeout)
 
 

@@ -1,3 +1,4 @@
+import pickle
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -64,8 +65,20 @@ def test_any_string_can_be_sent(client: Client) -> None:
 
 def test_a_reply_above_grpcs_own_limit(client: Client) -> None:
     # 9 bytes a hit, 512 texts, 1,000 columns: 4.5 MiB.
-    found = client.search(["bolt"] * 512, k=1000)
-    assert [len(hits) for hits in found] == [3] * 512
+    inputs = {
+        "text": np.array([b"bolt"] * 512, object),
+        "k": np.full(512, 1000, np.int32),
+    }
+    found = client.predict("retriever", inputs)
+    assert found.outputs["scores"].shape == (512, 1000)
+
+
+def test_texts_of_more_bytes_than_one_message_holds(client: Client) -> None:
+    texts = ["x" * 4096] * 512 + ["x" * (1 << 19)]
+    with Client(client.target, timeout=20, max_message_mb=1) as small:
+        got = small.encode(texts)
+    want = [unit(3, len(text)) for text in texts]
+    np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
 def test_search(client: Client) -> None:
@@ -121,6 +134,16 @@ def test_a_refusal_names_code_and_model(client: Client) -> None:
         "Servable not found for request: Latest(absent); check the model's "
         "name and version; `lstm-dssm-query --status` tells the versions"
     )
+
+
+def test_a_refusal_passes_between_processes(client: Client) -> None:
+    with pytest.raises(ServingError) as caught:
+        client.encode(["x"], model="absent")
+    passed = pickle.loads(pickle.dumps(caught.value))
+    assert isinstance(passed, ServingError)
+    assert str(passed) == str(caught.value)
+    assert vars(passed) == vars(caught.value)
+    assert passed.code is Code.NOT_FOUND
 
 
 def test_predict(client: Client) -> None:
@@ -181,7 +204,7 @@ def test_a_reply_above_the_clients_limit(client: Client) -> None:
         Client(client.target, max_message_mb=1) as small,
         pytest.raises(ServingError, match="raise max_message_mb"),
     ):
-        small.search(["bolt"] * 512, k=1000)
+        small.search(["bolt"], k=300_000)
 
 
 def test_an_encoder_that_is_none(client: Client, tmp_path: Path) -> None:
@@ -226,6 +249,6 @@ def test_no_server() -> None:
         port = unused.getsockname()[1]
     with (
         Client(f"127.0.0.1:{port}") as client,
-        pytest.raises(OSError, match=f"no server answers at 127.0.0.1:{port}"),
+        pytest.raises(OSError, match=f"no answer from 127.0.0.1:{port}: start"),
     ):
         client.encode(["x"])

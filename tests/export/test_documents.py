@@ -29,7 +29,9 @@ def test_ids_and_gzip(tmp_path: pathlib.Path) -> None:
         (b"a\tb\tc\n", "titles:1: found 'a.*expected a title"),
         (b"x\ty\n\tz\n", "titles:2"),
         (b"a\tb\na\tc\n", "titles:2: id 'a' has another title"),
-        (b"\n \n", "no titles"),
+        (b"\n \n", "found an empty file"),
+        ("\u3000\n".encode(), "no titles"),
+        (b"a\thex bolt\nb\tcaf\xe9\n", "titles:2: found invalid UTF-8"),
     ],
 )
 def test_wrong_lines(

@@ -1,11 +1,18 @@
 """An index over exported vectors, beside exact search."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import faiss_index
-from keras_lstm_dssm.export.faiss_index import build_index, index_recall
+from keras_lstm_dssm.export.faiss_index import (
+    build_index,
+    index_recall,
+    write_index,
+)
+from tests.export.limits import largest_file
 
 faiss = pytest.importorskip("faiss")
 
@@ -59,3 +66,16 @@ def test_overlap() -> None:
     exact = np.array([[1, 2, 3, 4], [5, 6, 7, 8]])
     found = np.array([[4, 3, 2, 1], [9, 6, -1, -1]])
     assert faiss_index.overlap(exact, found) == 5 / 8
+
+
+def test_no_room(vectors: np.ndarray, tmp_path: Path) -> None:
+    path = tmp_path / "titles.faiss"
+    index = build_index(vectors, "Flat")
+    with (
+        largest_file(10_000),
+        pytest.raises(InputError, match="titles.faiss: faiss cannot write it"),
+    ):
+        write_index(path, index)
+    assert not list(tmp_path.iterdir())
+    write_index(path, index)
+    assert faiss.read_index(str(path)).ntotal == len(vectors)

@@ -1,5 +1,6 @@
 """Folders, ports and limits of the server."""
 
+import socket
 from pathlib import Path
 
 import grpc
@@ -9,6 +10,7 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
 )
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.client import Client
 from keras_lstm_dssm.export.prediction_service import PredictionServer
 from tests.export.tiny_models import save_encoder
 from tests.export.wire import predict_request
@@ -41,6 +43,34 @@ def test_a_port_in_use(tiny_models: Path, server: PredictionServer) -> None:
         InputError, match=f"cannot listen on 127.0.0.1:{server.port}"
     ):
         PredictionServer(tiny_models, port=server.port)
+
+
+@pytest.mark.parametrize(
+    ("option", "seconds"),
+    [
+        ("poll_seconds", float("nan")),
+        ("poll_seconds", float("inf")),
+        ("poll_seconds", -1),
+        ("grace_seconds", 1e30),
+    ],
+)
+def test_times_that_nobody_can_wait(
+    tiny_models: Path, option: str, seconds: float
+) -> None:
+    with pytest.raises(InputError, match=f"{option} is .*; expected 0 to 86,"):
+        PredictionServer(tiny_models, port=0, **{option: seconds})
+
+
+def test_an_address_of_ipv6(tiny_models: Path) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("no IPv6 on this machine")
+    for host in ("::1", "[::1]"):
+        with PredictionServer(tiny_models, port=0, host=host) as server:
+            assert server.address == f"[::1]:{server.port}"
+            with Client(server.address, timeout=20) as client:
+                assert list(client.status("numbers")) == [1]
 
 
 def test_no_model_in_the_folder(tmp_path: Path) -> None:

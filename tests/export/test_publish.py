@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.publish import publish
@@ -12,6 +13,7 @@ from keras_lstm_dssm.export.versions import (
     model_folders,
     version_folders,
 )
+from tests.export.limits import largest_file
 
 
 def write(path: Path) -> None:
@@ -57,6 +59,50 @@ def test_a_fault_leaves_nothing(
     with pytest.raises(fault):
         publish(tmp_path, break_off)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    """TensorFlow has an error of its own for it."""
+    module = tf.Module()
+    module.numbers = tf.Variable(tf.zeros([1000, 100]))
+
+    def save(path: Path) -> None:
+        with largest_file(100_000):
+            tf.saved_model.save(module, str(path))
+
+    with pytest.raises(InputError) as caught:
+        publish(tmp_path / "encoder", save)
+    assert str(caught.value) == (
+        f"{tmp_path / 'encoder'}: the new version cannot be written (File too "
+        "large); make room, or name another folder"
+    )
+    assert os.listdir(tmp_path / "encoder") == []
+
+
+def test_an_error_of_the_graph_stays_one(tmp_path: Path) -> None:
+    def fail(path: Path) -> None:
+        raise tf.errors.InternalError(None, None, "a defect")
+
+    with pytest.raises(tf.errors.InternalError):
+        publish(tmp_path, fail)
+
+
+def test_files_reach_the_disk_before_the_number_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[str, list[int]]] = []
+
+    def fsync(number: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{number}"))
+        synced.append((path.name, list(version_folders(tmp_path))))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    publish(tmp_path, write)
+    assert synced == [
+        ("version", []),
+        ("saved_model.pb", []),
+        (tmp_path.name, [1]),
+    ]
 
 
 def test_others_may_read_it(tmp_path: Path) -> None:

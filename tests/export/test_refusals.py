@@ -36,6 +36,12 @@ def broken() -> PredictRequest:
     return made
 
 
+def unknown_dtype() -> PredictRequest:
+    made = predict_request("numbers", x=np.float32([1]))
+    made.inputs["x"].dtype = 999  # type: ignore[assignment]
+    return made
+
+
 @pytest.mark.parametrize(
     ("asked", "code", "message"),
     [
@@ -98,6 +104,16 @@ def broken() -> PredictRequest:
             "input text must have shape (None,), got ()",
         ),
         (broken(), Code.INVALID_ARGUMENT, "tensor parsing error: x"),
+        (
+            unknown_dtype(),
+            Code.INVALID_ARGUMENT,
+            "to be float but unknown dtype enum (999) is provided",
+        ),
+        (
+            predict_request("query_encoder", "\u4e0a" * 9000, text=["a"]),
+            Code.INVALID_ARGUMENT,  # in a message that a header can hold
+            "output tensor alias not found in signature: \u4e0a",
+        ),
         (
             predict_request("query_encoder", "x", text=["a"]),
             Code.INVALID_ARGUMENT,

@@ -10,6 +10,7 @@ from tensorflow_serving.apis.model_pb2 import ModelSpec
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.fault import Fault
 from keras_lstm_dssm.export.registry import Registry
+from keras_lstm_dssm.export.served_model import ServedModel
 
 
 @pytest.fixture
@@ -87,6 +88,94 @@ def test_a_label_on_a_version_that_does_not_answer(models: Path) -> None:
     with pytest.raises(InputError, match=message):
         registry.refresh()
     assert registry.find(labelled("stable")).version == 2
+
+
+def test_a_label_waits_for_its_version(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change of version and label at once is refused as a whole."""
+
+    def config(versions: str, stable: int) -> str:
+        policy = f"model_version_policy {{ specific {{ {versions} }} }}"
+        return policy + label("stable", stable)
+
+    one, both = "versions: 1", "versions: 1 versions: 2"
+    write_config(models, config(one, 1))
+    registry = Registry(models)
+
+    def serves() -> tuple[int, list[int]]:
+        stable = registry.find(labelled("stable")).version
+        return stable, registry.versions("query_encoder")
+
+    write_config(models, config("versions: 2", 2), 'name: "retriever"')
+    for _ in range(2):
+        with pytest.raises(InputError, match="version 2 of model query_enc"):
+            registry.refresh()
+        assert serves() == (1, [1])
+        assert registry.names() == ["query_encoder"]
+    write_config(models, config(both, 1))
+    registry.refresh()
+    assert serves() == (1, [1, 2])
+    seen = []
+    drop = ServedModel._drop
+
+    def watched(model: ServedModel, versions: set[int]) -> None:
+        seen.append((versions, registry.find(labelled("stable")).version))
+        drop(model, versions)
+
+    monkeypatch.setattr(ServedModel, "_drop", watched)
+    write_config(models, config("versions: 2", 2))
+    registry.refresh()
+    assert serves() == (2, [2])
+    assert seen == [({1}, 2)]
+
+
+def test_a_label_whose_version_was_replaced(models: Path) -> None:
+    """Without a policy the newest version alone is kept."""
+    shutil.move(models / "query_encoder" / "2", models / "2")
+    write_config(models, label("stable", 1))
+    registry = Registry(models)
+    shutil.move(models / "2", models / "query_encoder" / "2")
+    registry.refresh()
+    assert registry.versions("query_encoder") == [2]
+    with pytest.raises(InputError, match="label to version 1 of model query_"):
+        registry.refresh()
+    with pytest.raises(Fault, match=r"Specific\(query_encoder, 1\)"):
+        registry.find(labelled("stable"))
+
+
+def test_an_empty_file_is_a_mistake(models: Path) -> None:
+    """It may just be written anew; its policies must not be lost."""
+    write_config(models, ALL)
+    registry = Registry(models)
+    for text in ("", "model_config_list {}"):
+        (models / "models.config").write_text(text)
+        with pytest.raises(InputError, match="models.config: lists no model"):
+            registry.refresh()
+        assert registry.names() == ["query_encoder"]
+        assert registry.versions("query_encoder") == [1, 2]
+    shutil.copytree(models / "query_encoder/2", models / "query_encoder/3")
+    with pytest.raises(InputError, match="lists no model"):
+        registry.refresh()
+    assert registry.versions("query_encoder") == [1, 2, 3]
+    (models / "models.config").unlink()
+    registry.refresh()
+    assert registry.names() == ["query_encoder", "retriever"]
+
+
+def test_no_version_left_is_told(
+    models: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = Registry(models)
+    write_config(models, "model_version_policy { specific { versions: 7 } }")
+    for _ in range(2):
+        registry.refresh()
+    assert registry.versions("query_encoder") == []
+    told = [r.getMessage() for r in caplog.records if r.levelno >= 30]
+    assert told == [
+        "query_encoder: no version is left to serve",
+        "retriever: no version is left to serve",
+    ]
 
 
 def test_a_model_taken_off_the_list(models: Path) -> None:

@@ -92,6 +92,14 @@ def test_cpp_loader_gives_the_same(made: Made) -> None:
     )
 
 
+def test_more_queries_than_are_searched_at_once(made: Made) -> None:
+    queries = [*TITLES, ""] * 11  # 561
+    found = SavedRetriever(made.folder).search(queries, 2)
+    scores = np.array([[hit.score for hit in hits] for hits in found])
+    assert scores.shape == (561, 2)
+    np.testing.assert_allclose(scores[:51], scores[-51:], atol=1e-6)
+
+
 def test_stock_servers_have_every_op(made: Made) -> None:
     ops = serving_ops(made.folder)
     assert {"TopKV2", "TFText>WhitespaceTokenizeWithOffsetsV2"} <= ops
@@ -105,6 +113,11 @@ def test_what_is_refused(
 ) -> None:
     with pytest.raises(InputError, match="2 titles and 1 ids"):
         export_retriever(*encoders, ["a"], ["x", "y"], tmp_path)
+    with pytest.raises(InputError, match="id 1 is empty"):
+        export_retriever(*encoders, ["a", ""], ["x", "y"], tmp_path)
+    for k in (0, 2**31):
+        with pytest.raises(InputError, match=f"k is {k}"):
+            SavedRetriever(made.folder).search(["x"], k)
     with pytest.raises(InputError, match="vectors 'int4': expected one of"):
         export_retriever(*encoders, ["a"], ["x"], tmp_path, vectors="int4")
     with pytest.raises(InputError, match=r"inputs are \['k', 'text'\]"):

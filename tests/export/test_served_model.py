@@ -50,9 +50,9 @@ def test_a_version_in_use_is_unloaded_after_its_last_request(
 ) -> None:
     model = ServedModel("encoder")
     assert not model.update({1: versions[1]})
-    running = model.available[1]
+    running = model.offer.versions[1]
     assert model.update({2: versions[2]})
-    assert list(model.available) == [2]
+    assert list(model.offer.versions) == [2]
     assert names(model) == {2: "AVAILABLE", 1: "UNLOADING"}
     assert running.predict(predict_request("encoder", text=["a"])).outputs
     del running
@@ -65,7 +65,7 @@ def test_a_number_published_anew_while_the_old_one_runs(
 ) -> None:
     model = ServedModel("encoder")
     model.update({1: versions[1]})
-    running = model.available[1]
+    running = model.offer.versions[1]
     model.update({2: versions[2]})
     model.update({1: versions[1]})
     del running
@@ -79,7 +79,7 @@ def test_the_states_on_the_way(
     warm_up = Servable.warm_up
 
     def watch(servable: Servable, folder: Path) -> int:
-        seen.append((names(model), list(model.available)))
+        seen.append((names(model), list(model.offer.versions)))
         return warm_up(servable, folder)
 
     monkeypatch.setattr(Servable, "warm_up", watch)
@@ -172,7 +172,7 @@ def test_a_broken_version_and_its_repair(
     model.update({1: versions[1]})
     for _ in range(2):  # the second time it is known already
         assert not model.update({2: versions[2]})
-        assert list(model.available) == [1]
+        assert list(model.offer.versions) == [1]
         assert names(model) == {2: "END", 1: "AVAILABLE"}
         state = model.states()[2]
         assert state.code == code

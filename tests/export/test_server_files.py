@@ -20,7 +20,10 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.client import Client
-from keras_lstm_dssm.export.models_config import read_models_config
+from keras_lstm_dssm.export.models_config import (
+    add_models,
+    read_models_config,
+)
 from keras_lstm_dssm.export.prediction_service import PredictionServer
 from keras_lstm_dssm.export.server_files import (
     check_server_files,
@@ -119,6 +122,7 @@ def test_what_the_operator_wrote_stays(
     live = """\
 # Two versions live.
 model_config_list {
+  # Promoted last week.
   config {
     name: "retriever" base_path: "/elsewhere/retriever"
     model_platform: "tensorflow"
@@ -140,7 +144,27 @@ model_config_list {
     assert old.base_path == "/elsewhere/retriever"
     assert old.model_version_policy.specific.versions == [1, 2]
     assert new.base_path == "/models/query_encoder"
+    text = (tmp_path / "models.config").read_text()
+    assert text.startswith(live.rstrip()[:-1])  # comments, too
     assert (tmp_path / "batching.config").read_text().count(":") == 1
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "",
+        "model_config_list: <config: <name: 'other' base_path: '/o'>>",
+        "model_config_list { config { name: 'other' base_path: '/o' } } # }",
+    ],
+)
+def test_another_way_to_write_the_list(tmp_path: Path, written: str) -> None:
+    path = tmp_path / "models.config"
+    path.write_text(written)
+    add_models(path, ["b", "a"], "/models")
+    listed = read_models_config(path).model_config_list.config
+    old = ["other"] if written else []
+    assert [model.name for model in listed] == [*old, "a", "b"]
+    assert listed[-1].base_path == "/models/b"
 
 
 def test_a_damaged_models_config_is_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +22,7 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
 )
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.prediction_service import PredictionServer
 from keras_lstm_dssm.export.servable import Servable
 from tests.export.waiting import wait_until
@@ -74,6 +76,24 @@ def test_health_of_a_model_without_versions(
         assert health(channel, "numbers") == "NOT_SERVING"
         assert health(channel, "retriever") == health(channel, "") == "SERVING"
         watched.cancel()
+
+
+def test_health_of_a_model_that_came_with_a_mistake(
+    tiny_models: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "numbers").symlink_to(tiny_models / "numbers")
+    with (
+        PredictionServer(tmp_path, port=0, poll_seconds=0) as server,
+        grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel,
+    ):
+        (tmp_path / "retriever").symlink_to(tiny_models / "retriever")
+        (tmp_path / "models.config").write_text(
+            'model_config_list { config { name: "numbers" } '
+            'config { name: "retriever" } config { name: "absent" } }'
+        )
+        with pytest.raises(InputError, match="lists absent, which is not in"):
+            server.refresh()
+        assert health(channel, "retriever") == "SERVING"
 
 
 @pytest.fixture
@@ -139,6 +159,27 @@ def test_the_end_waits_for_what_is_in_flight(
         release.set()
         assert first.result().model_spec.version.value == 2
         ended.result()
+
+
+def test_nothing_is_loaded_at_the_end(
+    tiny_models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[float] = []
+    stopped: list[int] = []
+    server = PredictionServer(tiny_models, port=0, poll_seconds=0.01)
+    monkeypatch.setattr(server, "refresh", lambda: looked.append(0))
+    stop = server._server.stop
+
+    def slow_stop(grace: float) -> threading.Event:
+        time.sleep(0.1)  # a poll that had begun ends
+        stopped.append(len(looked))
+        time.sleep(0.1)
+        return stop(grace)
+
+    monkeypatch.setattr(server._server, "stop", slow_stop)
+    with server:
+        wait_until(lambda: looked)
+    assert stopped == [len(looked)]
 
 
 @pytest.mark.parametrize(

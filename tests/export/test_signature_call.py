@@ -44,6 +44,23 @@ def test_the_first_run_is_alone(
     assert len(started) == 8
 
 
+def test_scalars(tmp_path: Path) -> None:
+    # TF Serving gives them, too, as long as it does not batch.
+    module = tf.Module()
+    module.serve = tf.function(
+        lambda x: {"name": tf.constant("v1"), "sum": tf.reduce_sum(x)},
+        input_signature=[tf.TensorSpec([None], tf.float32, "x")],
+    )
+    tf.saved_model.save(module, str(tmp_path), module.serve)
+    model = tf.saved_model.load(str(tmp_path))
+    reply = PredictResponse()
+    call = SignatureCall(model.signatures["serving_default"])
+    call(predict_request("any", x=np.float32([1, 2])), reply)
+    values = {n: tf.make_ndarray(y) for n, y in reply.outputs.items()}
+    assert values == {"name": b"v1", "sum": 3.0}
+    assert {value.shape for value in values.values()} == {()}
+
+
 def test_inputs_and_outputs_go_by_name(tmp_path: Path) -> None:
     module = tf.Module()
     module.seven = tf.Variable(7.0)

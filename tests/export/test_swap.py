@@ -101,6 +101,30 @@ def test_a_broken_version_is_told_while_the_old_one_serves(
     assert told == [f"{status[2].message}; other versions serve on"]
 
 
+def test_polling_goes_on_after_a_defect(
+    models: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with PredictionServer(models, port=0, poll_seconds=0.02) as server:
+        with monkeypatch.context() as patch:
+
+            def fail() -> None:
+                raise RuntimeError("nobody foresaw it")
+
+            patch.setattr(server.models, "refresh", fail)
+            wait_until(lambda: bool(caplog.records))
+            time.sleep(0.1)
+        shutil.copytree(
+            models / "query_encoder" / "1", models / "query_encoder" / "2"
+        )
+        wait_until(lambda: server.models.versions("query_encoder") == [2])
+    told, *_ = caplog.records
+    assert told.getMessage() == "nobody foresaw it; serving as before"
+    assert told.exc_info  # where it happened
+    assert caplog.text.count("nobody foresaw it; serving as before") == 1
+
+
 def test_a_config_that_breaks_is_told_once(
     models: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

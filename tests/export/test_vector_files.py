@@ -13,6 +13,7 @@ from keras_lstm_dssm.export.vector_files import (
     write_ids,
     write_vectors,
 )
+from tests.export.limits import largest_file
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -25,6 +26,14 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         "v.ids",
         "v.npy",
     ]
+
+
+def test_no_room(tmp_path: Path) -> None:
+    path = tmp_path / "v.npy"
+    with largest_file(1000), pytest.raises(OSError) as caught:
+        write_vectors(path, np.zeros([300, 4], np.float32))
+    assert str(caught.value) == f"[Errno 28] the disk is full: '{path}'"
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -104,8 +104,8 @@ def test_a_read_only_folder_shows_before_the_work(
 ) -> None:
     code = (
         "import sys, pathlib;"
-        "from keras_lstm_dssm.training.run_place import check_place;"
-        "check_place(pathlib.Path(sys.argv[1]))"
+        "from keras_lstm_dssm.files import check_folder;"
+        "check_folder(pathlib.Path(sys.argv[1]))"
     )
     process = subprocess.run(
         mounted(
@@ -120,7 +120,7 @@ def test_a_read_only_folder_shows_before_the_work(
     last = process.stderr.splitlines()[-1]
     assert last.endswith(
         f"InputError: {small_disk}: cannot be written to (no permission, or"
-        " mounted read-only): name another --output"
+        " mounted read-only): name another folder"
     )
 
 
@@ -130,17 +130,23 @@ def test_a_file_in_the_way(
     log = write_log(tmp_path / "clicks.tsv")
     assert program.run(["train", f"--data={log}", f"--output={log}/run"]) == 1
     error = one_line(capsys.readouterr().err)
-    assert f"{log}: found a file, expected a folder for the run" in error
+    assert f"{log}: found a file, expected a folder to write in" in error
 
 
 def test_two_processes_on_one_run(tmp_path: pathlib.Path) -> None:
     """And what a killed one has left half-written is removed."""
     run = RunFolder(tmp_path / "run")
     run.checkpoint.parent.mkdir(parents=True)
-    half = run.checkpoint.with_name(".partial-7-last.keras")
-    half.write_bytes(b"half")
+    halves = [
+        run.checkpoint.with_name(".partial-7-last.keras"),
+        run.path / ".partial-7-history.csv",
+    ]
+    evaluation = run.path / ".partial-8-metrics.json"  # which may still run
+    for half in (*halves, evaluation):
+        half.write_bytes(b"half")
     with locked(run.path):
-        assert not half.exists()
+        assert not any(half.exists() for half in halves)
+        assert evaluation.exists()
         with pytest.raises(InputError, match="another process is training"):
             with locked(run.path):
                 pass

@@ -113,6 +113,26 @@ def test_encode_writes_what_the_encoder_gives(
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
+def test_each_line_has_its_vector_or_is_named(
+    models: pathlib.Path,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    texts, vectors = tmp_path / "texts.txt", tmp_path / "vectors.npy"
+    flags = [
+        f"--saved_model={models / 'query_encoder'}",
+        f"--input={texts}",
+        f"--output={vectors}",
+    ]
+    for content, rows in ((b"glue\n\nbolt\n\n \n", 5), (b"", 0)):
+        texts.write_bytes(content)
+        assert encode.run(["encode", *flags]) == 0
+        assert np.load(vectors).shape == (rows, 32)
+    texts.write_bytes(b"glue\ncaf\xe9\n")
+    assert encode.run(["encode", *flags]) == 1
+    assert "texts.txt:2: found invalid UTF-8" in capsys.readouterr().err
+
+
 def test_titles_become_an_index(
     models: pathlib.Path,
     tmp_path: pathlib.Path,
@@ -173,7 +193,17 @@ def test_titles_become_an_index(
             ["--run={run}", "--output={tmp}/m", "--vectors=int4"],
             "should be one of",
         ),
+        (
+            export,
+            ["--run={run}", "--output={run}/config.json/m"],
+            "config.json: found a file, expected a folder to write in",
+        ),
         (search, ["--models={tmp}", "glue"], "no SavedModel"),
+        (
+            search,
+            ["--models={models}", "--k=3000000000", "glue"],
+            "k is 3000000000",
+        ),
         (
             search,
             ["--models={models}/retriever", "--model=../retriever", "glue"],

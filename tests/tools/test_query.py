@@ -82,6 +82,9 @@ def test_status(
         (["--k=0", "bolt"], "--k=0"),
         (["--server=", "bolt"], "--server is missing: The server's gRPC"),
         (["--model=absent", "bolt"], "model absent: NOT_FOUND: Servable not"),
+        (["--k=3000000000", "bolt"], "k is 3000000000; expected 1 or more"),
+        (["--version=99999999999999999999", "bolt"], "a number of 63 bits"),
+        (["--timeout=nan", "bolt"], "timeout is nan; expected seconds"),
         (["--model=absent", "--status"], "Could not find any versions of"),
         (["--version=canary", "bolt"], "servable version label: canary"),
         (["--model=numbers", "bolt"], "model numbers: INVALID_ARGUMENT"),
@@ -105,5 +108,5 @@ def test_no_server(capsys: pytest.CaptureFixture[str]) -> None:
         address = f"127.0.0.1:{unused.getsockname()[1]}"
     assert query.run(["query", f"--server={address}", "bolt"]) == 1
     err = capsys.readouterr().err
-    assert err.startswith(f"error: no server answers at {address}: start one")
+    assert err.startswith(f"error: no answer from {address}: start a ser")
     assert err.count("\n") == 1

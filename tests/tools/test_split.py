@@ -33,6 +33,7 @@ def test_split_train_evaluate(clicks, tmp_path, capsys) -> None:
     dev, test = (len(collection.qrels(s)) for s in ("dev", "test"))
     assert result == {
         "titles": 9,
+        "bad_lines": {},
         "train_clicks": 3 * (200 - dev - test),
         "dev_queries": dev,
         "test_queries": test,
@@ -53,6 +54,26 @@ def test_split_train_evaluate(clicks, tmp_path, capsys) -> None:
         assert f"test, {mode}: {test} queries, 9 titles in the corpus" in out
 
 
+def test_bad_lines_are_skipped_and_reported(clicks, tmp_path, capsys) -> None:
+    with clicks.open("a") as file:
+        file.write("no tab\na\tb\tc\nno tab either\n")
+    folder, figures = tmp_path / "data", tmp_path / "out.json"
+    flags = [f"--data={clicks}", f"--output={folder}", f"--json={figures}"]
+    assert split.run(["split", *flags]) == 1
+    assert "clicks.tsv:601: found no tab" in capsys.readouterr().err
+    flags.append("--on_bad_line=skip")
+    assert split.run(["split", *flags, "--max_bad_lines=2"]) == 1
+    assert "more than --max_bad_lines=2" in capsys.readouterr().err
+    assert not folder.exists()
+    assert split.run(["split", *flags, "--max_bad_lines=3"]) == 0
+    assert "--data: left out bad lines: no tab: 2, 2 tabs: 1\n" in (
+        capsys.readouterr().out
+    )
+    result = json.loads(figures.read_text())
+    assert result["bad_lines"] == {"no tab": 2, "2 tabs": 1}
+    assert result["titles"] == 9
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -62,7 +83,7 @@ def test_split_train_evaluate(clicks, tmp_path, capsys) -> None:
         (["--data=,", "--output={new}"], "no click file was given"),
         (["--data={here}", "--output={new}"], "found a folder, expected click"),
         (["--data={clicks}", "--output={here}"], "is already there"),
-        (["--data={clicks}", "--output={clicks}/new"], "clicks.tsv"),
+        (["--data={clicks}", "--output={clicks}/new"], "found a file, expect"),
         (["--data={clicks}", "--output={new}", "--test_percent=95"], "95 %"),
         (["--data={clicks}", "--output={new}", "--dev_percent=-1"], "-1"),
     ],

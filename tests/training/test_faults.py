@@ -143,6 +143,22 @@ def test_a_log_that_vanishes_meanwhile(
     assert not run.model.exists()
 
 
+def test_a_validation_file_that_vanishes_meanwhile(
+    flags: list[str],
+    log: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    dev = tmp_path / "dev.tsv"
+    dev.write_bytes(log.read_bytes())
+    at_update(monkeypatch, 8, lambda _: dev.unlink())
+    flags += [f"--validation={dev}", "--save_minutes=9"]
+    assert train.run(flags) == 1
+    assert "dev.tsv: no such file, expected a click file" in one_line(capsys)
+    check_good_state(RunFolder(tmp_path / "run"), 6)  # the first epoch's end
+
+
 @pytest.mark.parametrize(
     ("now", "expected"),
     [
@@ -162,14 +178,14 @@ def test_a_log_that_changes_meanwhile(
         list(batches)
     run = RunFolder(log.with_name("run"))
     with pytest.raises(InputError, match=re.escape(expected)):
-        explain(caught.value, run, model, clicks, lambda _: batches)
+        explain(caught.value, run, model, [clicks], lambda _: batches)
 
 
 def test_a_defect_stays_one(log: pathlib.Path, model: dssm.TwoTower) -> None:
     """What nobody foresaw is not explained away."""
     error = tf.errors.InternalError(None, None, "a defect")
     run = RunFolder(log.with_name("run"))
-    explain(error, run, model, ClickLog(log), lambda _: None)
+    explain(error, run, model, [ClickLog(log)], lambda _: None)
 
 
 def test_a_tensorboard_log_that_cannot_be_written(
@@ -180,4 +196,4 @@ def test_a_tensorboard_log_that_cannot_be_written(
     text = f"{run.logs}/train/events.0.v2; No space left on device\nmore"
     error = tf.errors.ResourceExhaustedError(None, None, text)
     with pytest.raises(InputError, match=r"logs: cannot be written to \(.*No"):
-        explain(error, run, model, ClickLog(log), lambda _: None)
+        explain(error, run, model, [ClickLog(log)], lambda _: None)
