@@ -26,7 +26,7 @@ PROGRAMS = (
     "index",
 )
 
-ANALYSIS = ["matplotlib>=3.10", "scikit-learn>=1.7"]
+ANALYSIS = ["matplotlib>=3.10", "pandas>=2.2", "scikit-learn>=1.7"]
 FAISS = ["faiss-cpu>=1.10"]
 BASELINES = ["gensim>=4.4", "scipy>=1.13", "snowballstemmer>=3"]
 

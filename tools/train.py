@@ -148,6 +148,11 @@ def main(_: list[str]) -> dict[str, Any]:
         allowed,
     )
     log.files()
+    extra = (
+        [GateHistograms.of(run.logs / "gates", model, log)]
+        if _HISTOGRAMS.value
+        else []
+    )
     with locked(run.path), _sigterm_as_ctrl_c():
         _start(run, settings, model, log)
         updates = train_run(
@@ -160,9 +165,7 @@ def main(_: list[str]) -> dict[str, Any]:
             measured,
             1 if sys.stdout.isatty() else 2,
             _SAVE_MINUTES.value,
-            [GateHistograms.of(run.logs / "gates", model, log)]
-            if _HISTOGRAMS.value
-            else [],
+            extra,
         )
         if updates:
             print(f"wrote {run.model}")

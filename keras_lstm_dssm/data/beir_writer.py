@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from keras_lstm_dssm.data.beir import Collection
 from keras_lstm_dssm.data.click_log import Pair, click_line
+from keras_lstm_dssm.files import sync
 
 _HEADER = "query-id\tcorpus-id\tscore\n"
 
@@ -31,6 +32,9 @@ def write_collection(
         queries: Query id -> text.
         qrels_by_split: Split -> query id -> document id -> score.
         clicks: The training pairs, with repetitions.
+
+    Raises:
+        OSError: It cannot be written; nothing is left of it.
     """
     folder = os.path.abspath(folder)
     os.makedirs(os.path.dirname(folder), exist_ok=True)
@@ -63,8 +67,17 @@ def write_collection(
                     for document, score in scores.items():
                         file.write(f"{query}\t{document}\t{score}\n")
         os.chmod(partial, 0o755)
+        for place, _, names in os.walk(partial):
+            for path in (*(os.path.join(place, n) for n in names), place):
+                sync(path)
         if not os.path.isdir(folder):  # another process may have been faster
             os.rename(partial, folder)
+            sync(os.path.dirname(folder))
+    except OSError as error:
+        # A full disk is reported without a name.
+        if error.errno and error.filename is None:
+            error.filename = folder
+        raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return Collection(folder)

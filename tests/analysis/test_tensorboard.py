@@ -117,6 +117,7 @@ def test_train_writes_histograms_on_request(
     capsys.readouterr()
     assert train.run([*command, "--preset=dssm", f"--output={run}2"]) == 1
     assert "no activations by word" in capsys.readouterr().err
+    assert not (tmp_path / "run2").exists()  # before anything is written
 
 
 def test_histograms_want_gates(tmp_path) -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from keras_lstm_dssm.data import Collection, Pair, describe, write_collection
 from keras_lstm_dssm.errors import InputError
+from tests.limits import largest_file
 
 
 @pytest.fixture
@@ -144,6 +145,16 @@ def test_what_is_written_is_read(tmp_path):
         first, second = (tmp_path / f / name for f in ("new", "again"))
         assert first.read_bytes() == second.read_bytes()
     assert {p.name for p in tmp_path.iterdir()} == {"new", "again"}
+
+
+def test_a_full_disk_is_named_and_leaves_nothing(tmp_path):
+    documents = {f"d{i}": f"title {hash(str(i))}" for i in range(1000)}
+    with (
+        largest_file(1000),
+        pytest.raises(OSError, match="File too large: .*new'"),
+    ):
+        write_collection(tmp_path / "new", documents, {}, {}, [])
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

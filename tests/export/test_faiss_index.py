@@ -12,7 +12,7 @@ from keras_lstm_dssm.export.faiss_index import (
     index_recall,
     write_index,
 )
-from tests.export.limits import largest_file
+from tests.limits import largest_file
 
 faiss = pytest.importorskip("faiss")
 

@@ -13,7 +13,7 @@ from keras_lstm_dssm.export.versions import (
     model_folders,
     version_folders,
 )
-from tests.export.limits import largest_file
+from tests.limits import largest_file
 
 
 def write(path: Path) -> None:

@@ -13,7 +13,7 @@ from keras_lstm_dssm.export.vector_files import (
     write_ids,
     write_vectors,
 )
-from tests.export.limits import largest_file
+from tests.limits import largest_file
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
