@@ -19,6 +19,7 @@ PRESETS: dict[str, tuple[type[encoders.TextEncoder], dict[str, Any]]] = {
     "clsm_win1": (encoders.CLSMEncoder, {"window": 1}),
     "clsm_win3": (encoders.CLSMEncoder, {"window": 3}),
     "clsm_win5": (encoders.CLSMEncoder, {"window": 5}),
+    "best": (encoders.CombinedEncoder, {}),
 }
 """Encoder class and arguments of each preset (Table IV of the paper)."""
 

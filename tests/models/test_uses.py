@@ -7,6 +7,7 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import cosine_matrix
 
 QUERIES = ["hex bolt", "wood glue", "drill", "lamp"] * 4
 TITLES = ["steel hex bolt", "wood glue 8 oz", "drill kit", "desk lamp"] * 4
@@ -70,6 +71,37 @@ def test_one_encoder_for_both_towers(tmp_path) -> None:
     np.testing.assert_array_equal(
         loaded.query_encoder.encode(TITLES), model.query_encoder.encode(TITLES)
     )
+
+
+def test_tied_towers_learn_as_two_calls_of_one_encoder() -> None:
+    """Hashed and encoded together, a batch has the loss that it has apart."""
+    encoder = dssm.LSTMEncoder(4)
+    models = []
+    for lazy in (True, False):
+        model = two_tower(lazy, shared=True)
+        model.query_encoder.set_weights(encoder.get_weights())
+        models.append(model)
+    titles = [TITLES[0], *TITLES[:3]]  # one of them twice
+    query = encoder(QUERIES[:4])
+    cosines = cosine_matrix(query, encoder(titles[1:]))
+    labels = np.eye(3)[[0, 0, 1, 2]]
+    expected = float(dssm.CosineSoftmax()(labels, cosines))
+    for model in models:
+        batch = tf.constant(QUERIES[:4]), tf.constant(titles)
+        found = [float(model.train_step(batch)["loss"]) for _ in range(3)]
+        assert found[0] == pytest.approx(expected, rel=1e-5)
+        assert found[2] < found[0]  # a mean over the steps
+        model.settle()
+    for one, other in zip(models[0].weights, models[1].weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_tied_towers_hash_together() -> None:
+    model = two_tower(shared=True)
+    hashed = model.query_encoder.trigrams.distinct(tf.constant(QUERIES))
+    pairs = tf.data.Dataset.from_tensors((hashed, hashed))
+    with pytest.raises(InputError, match="give a dataset of strings"):
+        model.fit(pairs, verbose=0)
 
 
 def test_predict_gives_the_cosines_of_pairs() -> None:
