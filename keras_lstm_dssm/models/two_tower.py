@@ -133,11 +133,13 @@ class TwoTower(keras.Model):
         both = [self.query_encoder, self.document_encoder]
         return both[:1] if self.tied else both
 
+    @property
+    def adapts(self) -> bool:
+        """Whether `adapt` is to be called before training."""
+        return any(isinstance(t, CombinedEncoder) for t in self._towers)
+
     def adapt(self, titles: Sequence[str]) -> None:
         """Tells encoders that want to know how rare words are in titles.
-
-        To be called before training; without effect on encoders that only
-        learn from clicks, which are all of the paper's.
 
         Args:
             titles: The titles, each of them once.
