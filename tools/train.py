@@ -132,8 +132,8 @@ for _name in ("learning_rate", "threshold", "gamma", "save_minutes"):
     )
 SETTINGS = (
     "data", "validation", "preset", "epochs", "batch_size", "learning_rate",
-    "threshold", "gamma", "negatives", "n", "tied", "oov_buckets", "min_relevant",
-    "seed", "on_bad_line", "max_bad_lines",
+    "threshold", "gamma", "negatives", "n", "tied", "oov_buckets",
+    "min_relevant", "seed", "on_bad_line", "max_bad_lines",
 )  # fmt: skip
 
 
