@@ -265,7 +265,7 @@ def _new_model(settings: dict[str, Any], log: ClickLog) -> dssm.TwoTower:
         oov_buckets=settings["oov_buckets"],
     )
     if model.adapts:
-        model.adapt(list(dict.fromkeys(pair.title for pair in log)))
+        model.adapt(list(dict.fromkeys(pair.document for pair in log)))
     model.compile(
         dssm.NesterovMomentum(
             settings["learning_rate"], threshold=settings["threshold"]
