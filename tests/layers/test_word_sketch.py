@@ -11,7 +11,7 @@ TITLES = ["steel hex bolt", "steel bolt kit", "wood glue", "steel"]
 
 
 def rows(sketch: WordSketch, words: list[str]) -> np.ndarray:
-    return sketch(distinct_words(tf.constant(words))).numpy()
+    return sketch(distinct_words(tf.constant(words, tf.string))).numpy()
 
 
 def adapted(units: int, **arguments: int) -> WordSketch:
@@ -68,7 +68,7 @@ def test_words_have_rows_of_their_own() -> None:
     words = [
         f"{a}{b}{n}" for a in "abcdefgh" for b in "xyz" for n in range(400)
     ]
-    found = np.sign(rows(WordSketch(128, start=1), words))
+    found = np.sign(rows(WordSketch(128), words))
     assert len(np.unique(found, axis=0)) == len(words)
     # Signs are fair, and no place goes with another.
     assert abs(found.mean(axis=0)).max() < 0.1
