@@ -14,6 +14,7 @@ import_tensorflow()
 from keras_lstm_dssm.encoders import (
     BidirectionalLSTMEncoder,
     CLSMEncoder,
+    CombinedEncoder,
     DSSMEncoder,
     LSTMEncoder,
     RNNEncoder,
@@ -41,6 +42,7 @@ __all__ = [
     "PRESETS",
     "BidirectionalLSTMEncoder",
     "CLSMEncoder",
+    "CombinedEncoder",
     "CosineSoftmax",
     "DSSMEncoder",
     "InputError",

@@ -17,10 +17,18 @@ WHITE_SPACE = re.compile(
 )
 
 
-def split(text: str) -> list[str]:
-    """Words of a text, spec 1: NFKC, folded case, white space."""
+def split(text: str, kind: str = "space") -> list[str]:
+    """Words of a text, spec 1: NFKC, folded case, white space.
+
+    Or, "alphanumeric", what stands between other signs than letters, digits
+    and marks.
+    """
     folded = unicodedata.normalize("NFKC", text).casefold()
     folded = unicodedata.normalize("NFKC", folded)
+    if kind == "alphanumeric":
+        folded = "".join(
+            x if unicodedata.category(x)[0] in "LNM" else " " for x in folded
+        )
     return [word for word in WHITE_SPACE.split(folded) if word] or ["#"]
 
 

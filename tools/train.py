@@ -26,6 +26,7 @@ from keras_lstm_dssm.analysis.gate_histograms import GateHistograms
 from keras_lstm_dssm.data import ClickLog, describe_bad, open_files, open_log
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
+from keras_lstm_dssm.models.presets import RECIPES
 from keras_lstm_dssm.models.two_tower import NEGATIVES
 from keras_lstm_dssm.tools.bad_line_flags import (
     allowed_bad_lines,
@@ -58,7 +59,8 @@ flags.DEFINE_string(
 )  # fmt: skip
 flags.DEFINE_enum(
     "preset", "lstm_96", list(dssm.PRESETS),
-    "Encoder: one of the paper's systems.",
+    "Encoder: one of the paper's systems; or `best`, with a recipe of its "
+    "own for the flags that are not given.",
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(
@@ -85,6 +87,9 @@ flags.DEFINE_enum(
 )  # fmt: skip
 flags.DEFINE_integer(
     "n", 4, "Negatives a query, for --negatives=random.", 1, flag_values=FLAGS
+)
+flags.DEFINE_bool(
+    "tied", False, "One encoder for queries and titles.", flag_values=FLAGS
 )
 flags.DEFINE_integer(
     "oov_buckets", 0,
@@ -122,8 +127,8 @@ for _name in ("learning_rate", "threshold", "gamma", "save_minutes"):
     )
 SETTINGS = (
     "data", "validation", "preset", "epochs", "batch_size", "learning_rate",
-    "threshold", "gamma", "negatives", "n", "oov_buckets", "min_relevant",
-    "seed", "on_bad_line", "max_bad_lines",
+    "threshold", "gamma", "negatives", "n", "tied", "oov_buckets",
+    "min_relevant", "seed", "on_bad_line", "max_bad_lines",
 )  # fmt: skip
 
 
@@ -140,7 +145,6 @@ def main(_: list[str]) -> dict[str, Any]:
         measured = open_files(settings["validation"], allowed)
         measured.files()  # what is wrong with it shows before the work
     keras.utils.set_random_seed(settings["seed"])
-    model = run.load_checkpoint() if _RESUME.value else _new_model(settings)
     log = open_log(
         settings["data"],
         settings["min_relevant"],
@@ -148,6 +152,9 @@ def main(_: list[str]) -> dict[str, Any]:
         allowed,
     )
     log.files()
+    model = (
+        run.load_checkpoint() if _RESUME.value else _new_model(settings, log)
+    )
     extra = (
         [GateHistograms.of(run.logs / "gates", model, log)]
         if _HISTOGRAMS.value
@@ -221,7 +228,13 @@ def _settings(run: RunFolder) -> dict[str, Any]:
             raise InputError(
                 "--data is missing: `api`, a BEIR folder or click files"
             )
-        return {name: FLAGS[name].value for name in SETTINGS}
+        recipe = RECIPES.get(FLAGS.preset, {})
+        return {
+            name: FLAGS[name].value
+            if FLAGS[name].present
+            else recipe.get(name, FLAGS[name].value)
+            for name in SETTINGS
+        }
     settings = run.read_config()
     for name in (*SETTINGS, "clicks", "bad_lines"):
         if name not in settings:
@@ -239,14 +252,17 @@ def _settings(run: RunFolder) -> dict[str, Any]:
     return settings
 
 
-def _new_model(settings: dict[str, Any]) -> dssm.TwoTower:
+def _new_model(settings: dict[str, Any], log: ClickLog) -> dssm.TwoTower:
     model = dssm.TwoTower.from_preset(
         settings["preset"],
         negatives=settings["negatives"],
         n=settings["n"],
         seed=settings["seed"],
+        tied=settings["tied"],
         oov_buckets=settings["oov_buckets"],
     )
+    if model.adapts:
+        model.adapt(list(dict.fromkeys(pair.document for pair in log)))
     model.compile(
         dssm.NesterovMomentum(
             settings["learning_rate"], threshold=settings["threshold"]

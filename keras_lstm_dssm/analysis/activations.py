@@ -135,7 +135,8 @@ def words_of(
     >>> words_of(dssm.LSTMEncoder(cells=32), ["Hotels in  Shanghai"])
     [('hotels', 'in', 'shanghai')]
     """
-    split = split_words(as_strings(texts), encoder.trigrams.max_words)
+    hashing = encoder.trigrams
+    split = split_words(as_strings(texts), hashing.max_words, hashing.split)
     return [tuple(w.decode() for w in row) for row in split.to_list()]
 
 

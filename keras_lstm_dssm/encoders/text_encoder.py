@@ -21,6 +21,7 @@ class TextEncoder(keras.Model):
         alphabet: See `LetterTrigrams`.
         oov_buckets: See `LetterTrigrams`.
         max_words: See `LetterTrigrams`.
+        split: See `LetterTrigrams`.
 
     Call arguments:
         inputs: Strings `(batch,)`, or the `WordBatch` made of them.
@@ -39,11 +40,12 @@ class TextEncoder(keras.Model):
         alphabet: str = "ascii",
         oov_buckets: int = 0,
         max_words: int | None = 128,
+        split: str = "space",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.trigrams = LetterTrigrams(
-            alphabet, oov_buckets, max_words, name="trigrams"
+            alphabet, oov_buckets, max_words, split, name="trigrams"
         )
         self._convert_input_args = False
         self._allow_non_tensor_positional_args = True
@@ -121,4 +123,5 @@ class TextEncoder(keras.Model):
             "alphabet": hashing.alphabet,
             "oov_buckets": hashing.oov_buckets,
             "max_words": hashing.max_words,
+            "split": hashing.split,
         }

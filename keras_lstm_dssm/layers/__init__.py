@@ -9,6 +9,7 @@ from keras_lstm_dssm.layers.peephole_lstm_cell import PeepholeLSTMCell
 from keras_lstm_dssm.layers.recurrent import Recurrent
 from keras_lstm_dssm.layers.rnn_cell import RNNCell
 from keras_lstm_dssm.layers.trigram_embedding import TrigramEmbedding
+from keras_lstm_dssm.layers.word_sketch import WordSketch
 
 __all__ = [
     "LetterTrigrams",
@@ -18,6 +19,7 @@ __all__ = [
     "RNNCell",
     "Recurrent",
     "TrigramEmbedding",
+    "WordSketch",
     "cosine_matrix",
     "cosine_pairs",
     "gather_sum",

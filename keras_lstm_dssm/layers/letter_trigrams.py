@@ -8,6 +8,7 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.registry import register
 from keras_lstm_dssm.text import (
+    SPLITS,
     TRIGRAMS,
     WordBatch,
     as_strings,
@@ -33,6 +34,8 @@ class LetterTrigrams(keras.layers.Layer):
             letters onto `#`; a few thousand let other scripts work too.
         max_words: Words read of each text, the first ones; `None` for all.
             The bound keeps one very long text from slowing its whole batch.
+        split: Where words end, see `split_words`: `"space"`, the paper's, or
+            `"alphanumeric"`.
 
     Call arguments:
         texts: Strings `(batch,)`: a tensor, an array or a list.
@@ -50,6 +53,7 @@ class LetterTrigrams(keras.layers.Layer):
         alphabet: str = "ascii",
         oov_buckets: int = 0,
         max_words: int | None = 128,
+        split: str = "space",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -64,9 +68,14 @@ class LetterTrigrams(keras.layers.Layer):
             raise InputError(
                 f"max_words must be at least 1 or None, not {max_words}"
             )
+        if split not in SPLITS:
+            raise InputError(
+                f"split must be one of {', '.join(SPLITS)}, not {split!r}"
+            )
         self.alphabet = alphabet
         self.oov_buckets = oov_buckets
         self.max_words = max_words
+        self.split = split
         # Strings must reach `call` untouched, and XLA has no string ops.
         self._convert_input_args = False
         self._allow_non_tensor_positional_args = True
@@ -80,7 +89,7 @@ class LetterTrigrams(keras.layers.Layer):
 
     def call(self, texts: Any) -> tf.RaggedTensor:
         """Lists trigram ids by text and word."""
-        words = split_words(as_strings(texts), self.max_words)
+        words = split_words(as_strings(texts), self.max_words, self.split)
         ids, word = trigram_ids(words.flat_values, self.oov_buckets)
         count = tf.cast(tf.size(words.flat_values), tf.int64)
         return words.with_flat_values(
@@ -92,7 +101,7 @@ class LetterTrigrams(keras.layers.Layer):
     def distinct(self, texts: Any) -> WordBatch:
         """Hashes texts into a `WordBatch`, each distinct word once."""
         return distinct_words(
-            as_strings(texts), self.oov_buckets, self.max_words
+            as_strings(texts), self.oov_buckets, self.max_words, self.split
         )
 
     def get_config(self) -> dict[str, Any]:
@@ -102,4 +111,5 @@ class LetterTrigrams(keras.layers.Layer):
             "alphabet": self.alphabet,
             "oov_buckets": self.oov_buckets,
             "max_words": self.max_words,
+            "split": self.split,
         }

@@ -1,4 +1,4 @@
-"""The systems of the paper by name, with the paper's sizes."""
+"""The systems of the paper by name, with the paper's sizes; and `best`."""
 
 from typing import Any
 
@@ -19,8 +19,22 @@ PRESETS: dict[str, tuple[type[encoders.TextEncoder], dict[str, Any]]] = {
     "clsm_win1": (encoders.CLSMEncoder, {"window": 1}),
     "clsm_win3": (encoders.CLSMEncoder, {"window": 3}),
     "clsm_win5": (encoders.CLSMEncoder, {"window": 5}),
+    "best": (encoders.CombinedEncoder, {}),
 }
 """Encoder class and arguments of each preset (Table IV of the paper)."""
+
+RECIPES: dict[str, dict[str, Any]] = {
+    "best": {
+        "tied": True,
+        "negatives": "in_batch",
+        "gamma": 20.0,
+        "learning_rate": 0.03,
+        "batch_size": 512,
+        "epochs": 8,
+    },
+}
+"""Flags of `lstm-dssm-train` that belong to a preset, chosen on the dev
+splits of four data sets; see docs/results/best.md."""
 
 
 def preset_encoder(preset: str, **kwargs: Any) -> encoders.TextEncoder:

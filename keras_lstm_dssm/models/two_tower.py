@@ -1,18 +1,19 @@
 """TwoTower: a query encoder and a document encoder trained together."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.encoders import CombinedEncoder, TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import cosine_pairs
 from keras_lstm_dssm.models.negatives import in_batch, random_negatives
 from keras_lstm_dssm.models.pair_batches import pair_batches
 from keras_lstm_dssm.models.presets import preset_encoder
 from keras_lstm_dssm.registry import register
-from keras_lstm_dssm.text import WordBatch
+from keras_lstm_dssm.text import WordBatch, as_strings
 
 NEGATIVES = ("random", "in_batch")
 
@@ -29,7 +30,8 @@ class TwoTower(keras.Model):
 
     Args:
         query_encoder: Encoder of queries, parameters Lambda_Q.
-        document_encoder: Encoder of document titles, Lambda_D.
+        document_encoder: Encoder of document titles, Lambda_D; the same
+            object for both ties the towers.
         negatives: `"random"`, `n` documents drawn for each query (the
             paper's); or `"in_batch"`, all other documents of the batch.
         n: Negatives a query, for `"random"`.
@@ -90,6 +92,7 @@ class TwoTower(keras.Model):
         n: int = 4,
         seed: int = 0,
         equal_start: bool = False,
+        tied: bool = False,
         **kwargs: Any,
     ) -> "TwoTower":
         """Makes both towers of a preset.
@@ -103,17 +106,47 @@ class TwoTower(keras.Model):
                 weights. Their vectors are then alike before any training
                 where the texts share trigrams, which helps most when clicks
                 are few.
+            tied: Whether one encoder serves for both, so that what a click
+                teaches of a word in the query holds in titles, too.
             **kwargs: Arguments of both encoders that override the preset's,
                 such as `oov_buckets`.
 
         Raises:
             InputError: There is no such preset.
         """
+        if tied:
+            encoder = preset_encoder(preset, name="encoder", **kwargs)
+            return cls(encoder, encoder, negatives, n, seed)
         query = preset_encoder(preset, name="query_encoder", **kwargs)
         document = preset_encoder(preset, name="document_encoder", **kwargs)
         if equal_start:
             document.set_weights(query.get_weights())
         return cls(query, document, negatives, n, seed)
+
+    @property
+    def tied(self) -> bool:
+        """Whether one encoder serves for queries and documents."""
+        return self.query_encoder is self.document_encoder
+
+    @property
+    def _towers(self) -> list[TextEncoder]:
+        both = [self.query_encoder, self.document_encoder]
+        return both[:1] if self.tied else both
+
+    @property
+    def adapts(self) -> bool:
+        """Whether `adapt` is to be called before training."""
+        return any(isinstance(t, CombinedEncoder) for t in self._towers)
+
+    def adapt(self, titles: Sequence[str]) -> None:
+        """Tells encoders that want to know how rare words are in titles.
+
+        Args:
+            titles: The titles, each of them once.
+        """
+        for tower in self._towers:
+            if isinstance(tower, CombinedEncoder):
+                tower.adapt(titles)
 
     def call(self, inputs: tuple[Any, Any]) -> tf.Tensor:
         """Cosine of each query with the document beside it."""
@@ -148,19 +181,18 @@ class TwoTower(keras.Model):
             optimizer=optimizer, loss=loss, jit_compile=jit_compile, **kwargs
         )
         self.optimizer.build(self.trainable_variables)
-        towers = (self.query_encoder, self.document_encoder)
         if hasattr(self.optimizer, "set_groups"):
-            self.optimizer.set_groups([t.trainable_variables for t in towers])
-        # A tower used twice reads its table twice, replicas read rows of
-        # their own: there the update stays dense.
+            self.optimizer.set_groups(
+                [tower.trainable_variables for tower in self._towers]
+            )
+        # Replicas read rows of their own: there the update stays dense.
         self._lazy = (
             getattr(self.optimizer, "lazy", False)
-            and towers[0] is not towers[1]
             and self.distribute_strategy.num_replicas_in_sync == 1
         )
         if self._lazy:
             self.optimizer.set_tables(
-                [table for tower in towers for table in tower.tables]
+                [table for tower in self._towers for table in tower.tables]
             )
 
     def fit(
@@ -247,9 +279,8 @@ class TwoTower(keras.Model):
         if self._lazy:
             rows = [
                 (table, words.trigrams)
-                for tower, words in (
-                    (self.query_encoder, query),
-                    (self.document_encoder, document),
+                for tower, words in zip(
+                    self._towers, (query, document), strict=False
                 )
                 for table in tower.tables
             ]
@@ -297,11 +328,19 @@ class TwoTower(keras.Model):
     def _loss(
         self, query: WordBatch, document: WordBatch, training: bool
     ) -> tf.Tensor:
-        vectors = (
-            self.query_encoder(query, training=training),
-            self.document_encoder.compose(document, training),
-        )
-        clicked = document.text_index
+        if self.tied:  # all texts are in both
+            both = self.query_encoder.compose(query, training)
+            places, clicked = tf.unique(document.text_index)
+            vectors = (
+                tf.gather(both, query.text_index),
+                tf.gather(both, places),
+            )
+        else:
+            clicked = document.text_index
+            vectors = (
+                self.query_encoder(query, training=training),
+                self.document_encoder.compose(document, training),
+            )
         if self.negatives == "in_batch":
             cosines, labels = in_batch(*vectors, clicked)
         else:
@@ -327,6 +366,15 @@ class TwoTower(keras.Model):
     def _hash(self, query: Any, document: Any) -> tuple[WordBatch, WordBatch]:
         if isinstance(query, WordBatch):
             return query, document
+        if self.tied:  # hashed together: each row of the table is read once
+            both = self.query_encoder.trigrams.distinct(
+                tf.concat([as_strings(query), as_strings(document)], axis=0)
+            )
+            of_query, of_document = tf.split(both.text_index, 2)
+            return (
+                both._replace(text_index=of_query),
+                both._replace(text_index=of_document),
+            )
         return (
             self.query_encoder.trigrams.distinct(query),
             self.document_encoder.trigrams.distinct(document),
@@ -335,6 +383,11 @@ class TwoTower(keras.Model):
     def _hashed(self, pairs: tf.data.Dataset) -> tf.data.Dataset:
         """Hashes in the dataset, unless replicas share out its strings."""
         hashed = isinstance(pairs.element_spec[0], WordBatch)
+        if hashed and self.tied:
+            raise InputError(
+                "tied towers hash queries and documents together; give a "
+                "dataset of strings"
+            )
         if hashed or self.distribute_strategy.num_replicas_in_sync > 1:
             return pairs
         return pairs.map(

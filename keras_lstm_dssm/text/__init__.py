@@ -4,10 +4,11 @@ from keras_lstm_dssm.text.in_batches import encode_in_batches
 from keras_lstm_dssm.text.strings import as_bytes, as_strings
 from keras_lstm_dssm.text.trigrams import LETTERS, TRIGRAMS, trigram_ids
 from keras_lstm_dssm.text.word_batch import WordBatch, distinct_words
-from keras_lstm_dssm.text.words import split_words
+from keras_lstm_dssm.text.words import SPLITS, split_words
 
 __all__ = [
     "LETTERS",
+    "SPLITS",
     "TRIGRAMS",
     "WordBatch",
     "as_bytes",

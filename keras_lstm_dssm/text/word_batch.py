@@ -48,7 +48,10 @@ class WordBatch(NamedTuple):
 
 
 def distinct_words(
-    texts: tf.Tensor, oov_buckets: int = 0, max_words: int | None = None
+    texts: tf.Tensor,
+    oov_buckets: int = 0,
+    max_words: int | None = None,
+    split: str = "space",
 ) -> WordBatch:
     """Turns texts into a `WordBatch`.
 
@@ -58,6 +61,7 @@ def distinct_words(
         texts: String tensor `[batch]`; a batch of none is allowed.
         oov_buckets: See `trigram_ids`.
         max_words: See `split_words`.
+        split: See `split_words`.
 
     Example:
     >>> batch = distinct_words(tf.constant(["a b", "b", "a b"]))
@@ -65,13 +69,13 @@ def distinct_words(
     ([[0, 1], [1, 0]], [0, 1, 0])
     """
     distinct_texts, text_index = tf.unique(texts)
-    split = split_words(distinct_texts, max_words)
-    order = tf.argsort(split.row_lengths(), direction="DESCENDING", stable=True)
-    split = tf.gather(split, order)
-    distinct, places = tf.unique(split.flat_values)
+    every = split_words(distinct_texts, max_words, split)
+    order = tf.argsort(every.row_lengths(), direction="DESCENDING", stable=True)
+    every = tf.gather(every, order)
+    distinct, places = tf.unique(every.flat_values)
     ids, word_index = trigram_ids(distinct, oov_buckets)
     trigrams, trigram_index = tf.unique(ids)
-    words = split.with_flat_values(places).to_tensor()
+    words = every.with_flat_values(places).to_tensor()
     # At least one time step: a loop over none of them has no state to give.
     missing = tf.maximum(1 - tf.shape(words)[1], 0)
     words = tf.pad(words, [[0, 0], [0, missing]])
@@ -80,6 +84,6 @@ def distinct_words(
         trigram_index,
         word_index,
         words,
-        tf.cast(split.row_lengths(), tf.int32),
+        tf.cast(every.row_lengths(), tf.int32),
         tf.gather(tf.math.invert_permutation(order), text_index),
     )

@@ -7,7 +7,13 @@ EMPTY_TEXT = "#"
 """The one word of a text without words; its only trigram is `###`."""
 
 
-def split_words(texts: tf.Tensor, max_words: int | None = None) -> tf.Tensor:
+SPLITS = ("space", "alphanumeric")
+"""Where words end; see `split_words`."""
+
+
+def split_words(
+    texts: tf.Tensor, max_words: int | None = None, split: str = "space"
+) -> tf.Tensor:
     """Splits texts into normalised words.
 
     Invalid UTF-8 becomes U+FFFD, compatible forms are unified (NFKC), case
@@ -20,6 +26,8 @@ def split_words(texts: tf.Tensor, max_words: int | None = None) -> tf.Tensor:
     Args:
         texts: String tensor `[batch]`, any bytes.
         max_words: Words kept of each text, the first ones; `None` for all.
+        split: `"space"`, the paper's; or `"alphanumeric"`, where words are
+            runs of letters, digits and marks, and all else is a space.
 
     Returns:
         `tf.RaggedTensor` of strings, `[batch, (words)]`, at least one word
@@ -36,6 +44,8 @@ def split_words(texts: tf.Tensor, max_words: int | None = None) -> tf.Tensor:
     # The tokenizer cuts the bytes of these four in two; NFKC has made plain
     # spaces of all other white space.
     spaced = tf.strings.regex_replace(folded, "[\u0085\u1680\u2028\u2029]", " ")
+    if split == "alphanumeric":
+        spaced = tf.strings.regex_replace(spaced, r"[^\pL\pN\pM]+", " ")
     words = tf_text.WhitespaceTokenizer().tokenize(spaced)
     if max_words is not None:
         words = words[:, :max_words]

@@ -7,11 +7,14 @@ import numpy as np
 from keras_lstm_dssm import (
     BidirectionalLSTMEncoder,
     CLSMEncoder,
+    CombinedEncoder,
     DSSMEncoder,
     LSTMEncoder,
     RNNEncoder,
     TextEncoder,
 )
+from keras_lstm_dssm.layers import WordSketch
+from keras_lstm_dssm.text import distinct_words
 from tests import reference
 
 RANDOM = np.random.default_rng(5)
@@ -30,8 +33,12 @@ ENCODERS: dict[str, tuple[type[TextEncoder], dict[str, Any]]] = {
     "dssm": (DSSMEncoder, {"units": [4, 3, 2]}),
     "clsm_1": (CLSMEncoder, {"window": 1, "filters": 4, "units": 3}),
     "clsm_3": (CLSMEncoder, {"window": 3, "filters": 4, "units": 3}),
+    "combined": (
+        CombinedEncoder,
+        {"cells": 3, "bag": 2, "sketch": 4, "shares": [1, 2, 5]},
+    ),
 }
-FIVE = ("lstm_full_forget", "bilstm", "rnn", "dssm", "clsm_3")
+EACH = ("lstm_full_forget", "bilstm", "rnn", "dssm", "clsm_3", "combined")
 
 
 def small_encoder(name: str, **arguments: Any) -> TextEncoder:
@@ -45,7 +52,8 @@ def small_encoder(name: str, **arguments: Any) -> TextEncoder:
 
 def by_numpy(encoder: TextEncoder, text: str) -> np.ndarray:
     """y of a raw string, hashing included, spec 1 and 2."""
-    words = [reference.counts(word) for word in reference.split(text)]
+    split = reference.split(text, encoder.trigrams.split)
+    words = [reference.counts(word) for word in split]
     tables = {
         name: getattr(encoder, name).table.numpy()
         for name in ("embedding", "backward_embedding")
@@ -61,6 +69,17 @@ def by_numpy(encoder: TextEncoder, text: str) -> np.ndarray:
             )
             back = reference.lstm(gate, words[::-1])["y"][-1]
             y = np.concatenate([y, back])
+        if isinstance(encoder, CombinedEncoder):
+            bag = sum(words) @ encoder.bag_embedding.table.numpy()
+            rows = sum(word_row(encoder.word_sketch, word) for word in split)
+            y = np.concatenate(
+                [
+                    part / np.linalg.norm(part) * (share / 8) ** 0.5
+                    for part, share in zip(
+                        (y, bag, rows), (1, 2, 5), strict=True
+                    )
+                ]
+            )
         return y
     if isinstance(encoder, RNNEncoder):
         cell = encoder.rnn.cell
@@ -80,3 +99,8 @@ def by_numpy(encoder: TextEncoder, text: str) -> np.ndarray:
         dense.bias.numpy(),
         words,
     )
+
+
+def word_row(sketch: WordSketch, word: str) -> np.ndarray:
+    """The row of one word, which tests/layers looks into."""
+    return sketch(distinct_words([word]))[0].numpy()

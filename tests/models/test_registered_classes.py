@@ -10,6 +10,7 @@ import pytest
 from keras_lstm_dssm import (
     BidirectionalLSTMEncoder,
     CLSMEncoder,
+    CombinedEncoder,
     CosineSoftmax,
     DSSMEncoder,
     LetterTrigrams,
@@ -23,10 +24,13 @@ from keras_lstm_dssm import (
     TrigramEmbedding,
     TwoTower,
 )
+from keras_lstm_dssm.layers import WordSketch
 from keras_lstm_dssm.registry import PACKAGE
-from tests.encoders.small import FIVE, small_encoder
+from tests.encoders.small import EACH, small_encoder
 
-HASHING = {"oov_buckets": 3, "max_words": 9, "name": "mine"}
+HASHING = {
+    "oov_buckets": 3, "max_words": 9, "split": "alphanumeric", "name": "mine",
+}  # fmt: skip
 LSTM = {"peephole": "full", "forget_gate": True}
 SAMPLES: dict[type, dict[str, Any]] = {  # no argument has its default
     LetterTrigrams: HASHING,
@@ -41,6 +45,11 @@ SAMPLES: dict[type, dict[str, Any]] = {  # no argument has its default
     BidirectionalLSTMEncoder: {"cells": 2, **LSTM, "truncate": 3, **HASHING},
     RNNEncoder: {"units": 2, "truncate": 3, **HASHING},
     DSSMEncoder: {"units": [3, 2], "dtype": "float64", **HASHING},
+    CombinedEncoder: {
+        "cells": 2, "bag": 3, "sketch": 4, "shares": [1.0, 2.0, 3.0],
+        **{**HASHING, "split": "space"},
+    },
+    WordSketch: {"units": 2, "buckets": 8, "start": 2, "seed": 1},
     CLSMEncoder: {"window": 1, "filters": 3, "units": 2, **HASHING},
     TwoTower: {
         "query_encoder": RNNEncoder(2),
@@ -102,7 +111,7 @@ def test_recurrent_layers_save_in_a_functional_model(
     np.testing.assert_array_equal(model(words), loaded(words))
 
 
-@pytest.mark.parametrize("name", FIVE)
+@pytest.mark.parametrize("name", EACH)
 def test_encoders_keep_their_weights(name: str, tmp_path: pathlib.Path) -> None:
     encoder = small_encoder(name, oov_buckets=5)
     encoder.save(tmp_path / "encoder.keras")

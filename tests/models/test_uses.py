@@ -7,6 +7,7 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import cosine_matrix
 
 QUERIES = ["hex bolt", "wood glue", "drill", "lamp"] * 4
 TITLES = ["steel hex bolt", "wood glue 8 oz", "drill kit", "desk lamp"] * 4
@@ -70,6 +71,42 @@ def test_one_encoder_for_both_towers(tmp_path) -> None:
     np.testing.assert_array_equal(
         loaded.query_encoder.encode(TITLES), model.query_encoder.encode(TITLES)
     )
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_tied_towers_learn_as_two_calls_of_one_encoder(lazy: bool) -> None:
+    """Hashed and encoded together, a batch gives the step that it gives
+    apart: W - eps g, with g renormalised to 1."""
+    model = two_tower(lazy, shared=True)
+    encoder = model.query_encoder
+    variables = encoder.trainable_variables
+    titles = [TITLES[0], *TITLES[:3]]  # one of them twice
+    with tf.GradientTape() as tape:
+        cosines = cosine_matrix(encoder(QUERIES[:4]), encoder(titles[1:]))
+        loss = dssm.CosineSoftmax()(np.eye(3)[[0, 0, 1, 2]], cosines)
+    gradients = [  # the table's, in which rows occur twice, as a whole
+        tf.convert_to_tensor(gradient)
+        for gradient in tape.gradient(loss, [v.value for v in variables])
+    ]
+    norm = max(1.0, float(tf.linalg.global_norm(gradients)))
+    expected = [
+        v.numpy() - 0.1 / norm * g.numpy()
+        for v, g in zip(variables, gradients, strict=True)
+    ]
+    batch = tf.constant(QUERIES[:4]), tf.constant(titles)
+    found = float(model.train_step(batch)["loss"])
+    assert found == pytest.approx(float(loss), rel=1e-5)
+    model.settle()
+    for variable, value in zip(variables, expected, strict=True):
+        np.testing.assert_allclose(variable, value, atol=1e-6)
+
+
+def test_tied_towers_hash_together() -> None:
+    model = two_tower(shared=True)
+    hashed = model.query_encoder.trigrams.distinct(tf.constant(QUERIES))
+    pairs = tf.data.Dataset.from_tensors((hashed, hashed))
+    with pytest.raises(InputError, match="give a dataset of strings"):
+        model.fit(pairs, verbose=0)
 
 
 def test_predict_gives_the_cosines_of_pairs() -> None:

@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 
-from keras_lstm_dssm.text import split_words
+from keras_lstm_dssm.text import SPLITS, split_words
 from tests import reference
 
 # Scripts and forms whose folding no Unicode version has changed.
@@ -18,8 +18,12 @@ TEXT = st.text(
 )
 
 
-def words(*texts: str | bytes, max_words: int | None = None) -> list[list[str]]:
-    rows = split_words(tf.constant(texts, tf.string), max_words).to_list()
+def words(
+    *texts: str | bytes, max_words: int | None = None, split: str = "space"
+) -> list[list[str]]:
+    rows = split_words(
+        tf.constant(texts, tf.string), max_words, split
+    ).to_list()
     return [[word.decode() for word in row] for row in rows]
 
 
@@ -46,10 +50,21 @@ def test_splits_normalises_and_folds(
     assert words(text) == [expected]
 
 
+@pytest.mark.parametrize("split", SPLITS)
 @settings(max_examples=100, deadline=None)
-@given(st.lists(TEXT, max_size=5))
-def test_equals_the_plain_transcription(texts: list[str]) -> None:
-    assert words(*texts) == [reference.split(text) for text in texts]
+@given(texts=st.lists(TEXT, max_size=5))
+def test_equals_the_plain_transcription(split: str, texts: list[str]) -> None:
+    assert words(*texts, split=split) == [
+        reference.split(text, split) for text in texts
+    ]
+
+
+def test_letters_and_digits() -> None:
+    text = "Angle-Bracket, 1/2 in. (12 Gauge) C++ cafe\u0301 फ़ोन _x_"
+    assert words(text, split="alphanumeric") == [
+        "angle bracket 1 2 in 12 gauge c café फ़ोन x".split()
+    ]
+    assert words("?! -", split="alphanumeric") == [["#"]]
 
 
 def test_keeps_10_000_words_or_the_first_max_words() -> None:

@@ -1,0 +1,74 @@
+"""--preset=best from training to what is exported, as a user runs it."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.export import SavedEncoder
+from keras_lstm_dssm.tools import analyze, export, train
+
+
+@pytest.fixture(scope="module")
+def run_folder(
+    collection_folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("best") / "run"
+    assert not train.run(
+        [
+            "lstm-dssm-train",
+            f"--data={collection_folder}",
+            "--preset=best",
+            "--batch_size=16",  # given, so not the recipe's
+            "--epochs=2",
+            f"--output={folder}",
+        ]
+    )
+    return folder
+
+
+def test_the_recipe_belongs_to_the_preset(run_folder: pathlib.Path) -> None:
+    config = json.loads((run_folder / "config.json").read_text())
+    names = ("tied", "gamma", "negatives", "batch_size", "epochs")
+    found = [config[name] for name in names]
+    assert found == [True, 20.0, "in_batch", 16, 2]
+    model = dssm.load_run(run_folder)
+    assert model.tied and model.adapts
+    # `garden` is in one of six titles.
+    idf = np.log(1 + (6 - 1 + 0.5) / (1 + 0.5))
+    weights = np.unique(model.query_encoder.word_sketch.idf)
+    assert np.isclose(weights, idf).any()
+    assert weights.max() == pytest.approx(np.log(1 + 6.5 / 0.5))
+
+
+def test_what_is_exported_gives_its_vectors(
+    run_folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    models = tmp_path / "models"
+    command = ["lstm-dssm-export", f"--run={run_folder}", f"--output={models}"]
+    assert not export.run(command)
+    model = dssm.load_run(run_folder)
+    texts = ["garden hoses, 50 ft", "", "上海"]
+    for name in ("query_encoder", "document_encoder"):
+        saved = SavedEncoder(models / name / "1")
+        np.testing.assert_allclose(
+            saved.encode(texts), getattr(model, name).encode(texts), atol=1e-6
+        )
+
+
+def test_it_can_be_analysed(
+    run_folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    report = tmp_path / "report.html"
+    command = [
+        "lstm-dssm-analyze",
+        f"--run={run_folder}",
+        "--query=garden-hose",
+        "--document=50 ft rubber garden hose",
+        f"--output={report}",
+    ]
+    assert not analyze.run(command)
+    page = report.read_text()
+    assert "garden-hose" in page and ">hose<" in page
