@@ -1,6 +1,7 @@
 """Fixtures that all tests share."""
 
 import pathlib
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,12 @@ from keras_lstm_dssm.tools import train
 from tests.precision import precision
 
 SHARED_DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
+
+
+def pytest_configure() -> None:
+    """Lets tests press Ctrl-C where a shell has started us with `&`, too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
