@@ -33,8 +33,8 @@ RECIPES: dict[str, dict[str, Any]] = {
         "epochs": 8,
     },
 }
-"""Flags of `lstm-dssm-train` that belong to a preset, chosen on the dev
-splits of four data sets; see docs/results/best.md."""
+"""Flags of `lstm-dssm-train` that belong to a preset: first guesses from dev
+trials on two data sets; see docs/results/best.md."""
 
 
 def preset_encoder(preset: str, **kwargs: Any) -> encoders.TextEncoder:
