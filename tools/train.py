@@ -23,21 +23,31 @@ from absl import flags
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.analysis.gate_histograms import GateHistograms
-from keras_lstm_dssm.data import ClickLog, describe_bad, open_files, open_log
+from keras_lstm_dssm.data import (
+    ClickFrequencies,
+    ClickLog,
+    GivenNegatives,
+    describe_bad,
+    open_collection,
+    open_files,
+    open_log,
+)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
-from keras_lstm_dssm.models.presets import RECIPES
-from keras_lstm_dssm.models.two_tower import NEGATIVES
 from keras_lstm_dssm.tools.bad_line_flags import (
     allowed_bad_lines,
     define_bad_line_flags,
 )
 from keras_lstm_dssm.tools.program import new_flags, program
-from keras_lstm_dssm.training import RunFolder, train_run
+from keras_lstm_dssm.tools.train_flags import (
+    NOT_FINITE,
+    SETTINGS,
+    define_train_flags,
+    given_settings,
+    is_finite,
+)
+from keras_lstm_dssm.training import HardNegatives, RunFolder, train_run
 from keras_lstm_dssm.training.run_place import locked
-
-_LEAST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing
-_MOST = 1e30  # and let NaN pass; float32 overflows at 3e38
 
 FLAGS = new_flags()
 _OUTPUT = flags.DEFINE_string(
@@ -48,65 +58,7 @@ _RESUME = flags.DEFINE_bool(
     "Go on with the run in --output, with the settings it was started with.",
     flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_string(
-    "data", None,
-    "`api`, a BEIR folder, or click files (.tsv, .tsv.gz, globs).",
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_string(
-    "validation", None, "Click files for the loss after each epoch.",
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_enum(
-    "preset", "lstm_96", list(dssm.PRESETS),
-    "Encoder: one of the paper's systems; or `best`, with a recipe of its "
-    "own for the flags that are not given.",
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_integer(
-    "epochs", 5, "Passes over the clicks.", 1, flag_values=FLAGS
-)
-flags.DEFINE_integer(
-    "batch_size", 256, "Clicks in an update.", 1, flag_values=FLAGS
-)
-flags.DEFINE_float(
-    "learning_rate", 0.1, "The fixed step, epsilon.", _LEAST, flag_values=FLAGS
-)
-flags.DEFINE_float(
-    "threshold", 1.0,
-    "Norm to which each tower's gradient is renormalised, th_G.", _LEAST,
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_float(
-    "gamma", 10.0, "Scale of the cosines.", _LEAST, flag_values=FLAGS
-)
-flags.DEFINE_enum(
-    "negatives", "in_batch", NEGATIVES,
-    "`in_batch` trains better; `random` draws --n of them, as in the paper.",
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_integer(
-    "n", 4, "Negatives a query, for --negatives=random.", 1, flag_values=FLAGS
-)
-flags.DEFINE_bool(
-    "tied", False, "One encoder for queries and titles.", flag_values=FLAGS
-)
-flags.DEFINE_integer(
-    "oov_buckets", 0,
-    "Rows for trigrams with letters beyond a-z and 0-9; 8192 for texts in "
-    "other scripts, 0 as in the paper.", 0,
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_integer(
-    "min_relevant", 1,
-    "For a BEIR folder without clicks: grade from which a judged title of "
-    "the training split counts as clicked.", 1,
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_integer(  # NumPy's bounds
-    "seed", 0, "Of the weights and of the order.", 0, 2**32 - 1,
-    flag_values=FLAGS,
-)  # fmt: skip
+define_train_flags(FLAGS)
 define_bad_line_flags(FLAGS)
 _SAVE_MINUTES = flags.DEFINE_float(
     "save_minutes", 10.0,
@@ -118,18 +70,9 @@ _HISTOGRAMS = flags.DEFINE_bool(
     "Also write histograms of the gates for TensorBoard, in logs/gates.",
     flag_values=FLAGS,
 )  # fmt: skip
-for _name in ("learning_rate", "threshold", "gamma", "save_minutes"):
-    flags.register_validator(
-        _name,
-        lambda value: value <= _MOST,
-        f"expected a finite number, {_MOST} at most",
-        flag_values=FLAGS,
-    )
-SETTINGS = (
-    "data", "validation", "preset", "epochs", "batch_size", "learning_rate",
-    "threshold", "gamma", "negatives", "n", "tied", "oov_buckets",
-    "min_relevant", "seed", "on_bad_line", "max_bad_lines",
-)  # fmt: skip
+flags.register_validator(
+    "save_minutes", is_finite, NOT_FINITE, flag_values=FLAGS
+)
 
 
 def main(_: list[str]) -> dict[str, Any]:
@@ -173,6 +116,8 @@ def main(_: list[str]) -> dict[str, Any]:
             1 if sys.stdout.isatty() else 2,
             _SAVE_MINUTES.value,
             extra,
+            _negatives(run, settings),
+            ClickFrequencies.of(log) if settings["logq"] else None,
         )
         if updates:
             print(f"wrote {run.model}")
@@ -224,17 +169,7 @@ def _settings(run: RunFolder) -> dict[str, Any]:
     """The flags of a new run, or those that a run was started with."""
     if not _RESUME.value:
         run.check_new()
-        if not FLAGS.data:
-            raise InputError(
-                "--data is missing: `api`, a BEIR folder or click files"
-            )
-        recipe = RECIPES.get(FLAGS.preset, {})
-        return {
-            name: FLAGS[name].value
-            if FLAGS[name].present
-            else recipe.get(name, FLAGS[name].value)
-            for name in SETTINGS
-        }
+        return given_settings(FLAGS)
     settings = run.read_config()
     for name in (*SETTINGS, "clicks", "bad_lines"):
         if name not in settings:
@@ -250,6 +185,28 @@ def _settings(run: RunFolder) -> dict[str, Any]:
                 "anew in another --output"
             )
     return settings
+
+
+def _negatives(
+    run: RunFolder, settings: dict[str, Any]
+) -> HardNegatives | GivenNegatives | None:
+    """What the flags add to the negatives that the model takes by itself."""
+    if settings["hard_negatives"]:
+        return HardNegatives(
+            run.path / "hard_negatives.json.gz",
+            settings["hard_negatives"],
+            settings["mine_every"],
+            settings["mine_top"],
+            settings["seed"],
+        )
+    if settings["judged_negatives"]:
+        judged = open_collection(settings["data"]).judged_negatives(
+            settings["min_relevant"]
+        )
+        return GivenNegatives(
+            judged, settings["judged_negatives"], settings["seed"]
+        )
+    return None
 
 
 def _new_model(settings: dict[str, Any], log: ClickLog) -> dssm.TwoTower:

@@ -15,7 +15,8 @@ def in_batch(
 
     Args:
         query: Vectors `(batch, d)`.
-        document: Vectors of the distinct documents, `(distinct, d)`.
+        document: Vectors of the distinct documents, `(distinct, d)`: those
+            clicked, and the given negatives of all rows.
         clicked: int `(batch,)`, the place of each row's clicked document.
 
     Returns:
@@ -30,6 +31,7 @@ def random_negatives(
     query: tf.Tensor,
     document: tf.Tensor,
     clicked: tf.Tensor,
+    given: tf.Tensor,
     n: int,
     seed: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -43,12 +45,14 @@ def random_negatives(
         query: Vectors `(batch, d)`.
         document: Vectors of the distinct documents, `(distinct, d)`.
         clicked: int `(batch,)`, the place of each row's clicked document.
-        n: Negatives a query.
+        given: int `(batch, k)`, places of negatives that each row has
+            beside the drawn ones; k may be 0.
+        n: Negatives a query to be drawn.
         seed: int32 `(2,)` for `tf.random.stateless_uniform`.
 
     Returns:
-        `(cosines, labels)`, both `(batch, 1 + n)`, the clicked document
-        first; a draw equal to the clicked document has the label -1.
+        `(cosines, labels)`, both `(batch, 1 + n + k)`, the clicked document
+        first; a negative equal to the clicked document has the label -1.
     """
     batch = tf.shape(clicked)[0]
     # An offset of 1 to batch - 1 never hits the row itself.
@@ -56,9 +60,39 @@ def random_negatives(
         [batch, n], seed, 1, tf.maximum(batch, 2), tf.int32
     )
     rows = (tf.range(batch)[:, tf.newaxis] + offset) % tf.maximum(batch, 1)
-    drawn = tf.gather(clicked, rows)
+    drawn = tf.concat([tf.gather(clicked, rows), given], axis=1)
     clicked = clicked[:, tf.newaxis]
     candidates = tf.gather(document, tf.concat([clicked, drawn], axis=1))
     equal = tf.cast(tf.equal(drawn, clicked), query.dtype)
     labels = tf.concat([tf.ones_like(clicked, query.dtype), -equal], axis=1)
     return cosine_pairs(query[:, tf.newaxis, :], candidates), labels
+
+
+def log_q_of_distinct(
+    log_q: tf.Tensor, places: tf.Tensor, distinct: tf.Tensor
+) -> tf.Tensor:
+    """Gives each distinct document its log frequency.
+
+    In a batch of clicks a title stands as often among the negatives as it is
+    clicked. Scores less `log_q`, the log of the share of clicks that a title
+    has, train the scores as if negatives were drawn evenly (Bengio and
+    Senecal 2008; Yi et al. 2019, "logQ").
+
+    Args:
+        log_q: Float `(batch,)` or `(batch, 1 + k)`, of the clicked titles,
+            and of the given negatives.
+        places: int `(batch, 1 + k)`, the place of each of them.
+        distinct: The number of distinct documents.
+
+    Returns:
+        Float `(distinct,)`; 0 for a document whose frequency is not given.
+    """
+    log_q = tf.reshape(log_q, [tf.shape(places)[0], -1])
+    places = places[:, : tf.shape(log_q)[1]]
+    known = tf.scatter_nd(
+        tf.reshape(places, [-1, 1]), tf.ones([tf.size(places)]), [distinct]
+    )
+    total = tf.scatter_nd(
+        tf.reshape(places, [-1, 1]), tf.reshape(log_q, [-1]), [distinct]
+    )
+    return tf.math.divide_no_nan(total, known)

@@ -9,11 +9,19 @@ import tensorflow as tf
 from keras_lstm_dssm.encoders import CombinedEncoder, TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import cosine_pairs
-from keras_lstm_dssm.models.negatives import in_batch, random_negatives
+from keras_lstm_dssm.models.negatives import (
+    in_batch,
+    log_q_of_distinct,
+    random_negatives,
+)
 from keras_lstm_dssm.models.pair_batches import pair_batches
+from keras_lstm_dssm.models.pair_hasher import (
+    HashedPairs,
+    PairHasher,
+    is_hashed,
+)
 from keras_lstm_dssm.models.presets import preset_encoder
 from keras_lstm_dssm.registry import register
-from keras_lstm_dssm.text import WordBatch, as_strings
 
 NEGATIVES = ("random", "in_batch")
 
@@ -27,6 +35,10 @@ class TwoTower(keras.Model):
 
     Palangi et al. 2016, Fig. 3. `fit` takes a `tf.data.Dataset` of batches
     `(query, document)`, string tensors `(batch,)`, or two lists of texts.
+    A batch may have a third part, a dict: `negatives`, strings `(batch, k)`,
+    titles to be told from the clicked one beside those that the model takes
+    by itself (`GivenNegatives` makes them); `log_q`, float `(batch, 1 + k)`,
+    for the correction for frequency (`ClickFrequencies` makes it).
 
     Args:
         query_encoder: Encoder of queries, parameters Lambda_Q.
@@ -79,6 +91,7 @@ class TwoTower(keras.Model):
         self.negatives = negatives
         self.n = n
         self.seed = seed
+        self._hash = PairHasher(query_encoder, document_encoder)
         self._accuracy = keras.metrics.Mean(name="accuracy")
         self._convert_input_args = False
         self._allow_non_tensor_positional_args = True
@@ -260,7 +273,8 @@ class TwoTower(keras.Model):
 
     def predict_step(self, data: tuple[Any, Any]) -> tf.Tensor:
         """Cosines of a batch of pairs."""
-        return self(self._hash(*data))
+        pairs = self._pairs(data)
+        return self((pairs.query, pairs.document))
 
     def train_step(self, data: tuple[Any, Any]) -> dict[str, Any]:
         """Takes one update, Algorithm 1.
@@ -268,19 +282,20 @@ class TwoTower(keras.Model):
         A function of the batch alone, so that `tf.distribute` can run it.
 
         Args:
-            data: `(query, document)`, strings or `WordBatch`.
+            data: `(query, document)`, strings or `WordBatch`, and with
+                strings a dict; see the class.
 
         Raises:
             tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
                 update was not taken.
         """
-        query, document = self._hash(*data[:2])
+        pairs = self._pairs(data)
         variables = self.trainable_variables
         if self._lazy:
             rows = [
                 (table, words.trigrams)
                 for tower, words in zip(
-                    self._towers, (query, document), strict=False
+                    self._towers, (pairs.query, pairs.document), strict=False
                 )
                 for table in tower.tables
             ]
@@ -288,9 +303,7 @@ class TwoTower(keras.Model):
         elif hasattr(self.optimizer, "look_ahead"):
             self.optimizer.look_ahead(variables)
         with tf.GradientTape() as tape:
-            loss = self.optimizer.scale_loss(
-                self._loss(query, document, training=True)
-            )
+            loss = self.optimizer.scale_loss(self._loss(pairs, training=True))
         gradients = tape.gradient(loss, [v.value for v in variables])
         # One number looked at, in the graph: it costs nothing.
         finite = tf.debugging.assert_all_finite(loss, NOT_FINITE)
@@ -300,7 +313,7 @@ class TwoTower(keras.Model):
 
     def test_step(self, data: tuple[Any, Any]) -> dict[str, Any]:
         """Measures loss and accuracy of a batch, as for `train_step`."""
-        self._loss(*self._hash(*data[:2]), training=False)
+        self._loss(self._pairs(data), training=False)
         return self.get_metrics_result()
 
     def settle(self) -> None:
@@ -325,18 +338,20 @@ class TwoTower(keras.Model):
         self.settle()
         super().save_weights(*args, **kwargs)
 
-    def _loss(
-        self, query: WordBatch, document: WordBatch, training: bool
-    ) -> tf.Tensor:
+    def _loss(self, pairs: HashedPairs, training: bool) -> tf.Tensor:
+        query, document = pairs.query, pairs.document
+        clicked, given = document.text_index, pairs.negatives
         if self.tied:  # all texts are in both
             both = self.query_encoder.compose(query, training)
-            places, clicked = tf.unique(document.text_index)
+            places = tf.concat([clicked[:, tf.newaxis], given], axis=1)
+            distinct, index = tf.unique(tf.reshape(places, [-1]))
+            places = tf.reshape(index, tf.shape(places))
+            clicked, given = places[:, 0], places[:, 1:]
             vectors = (
                 tf.gather(both, query.text_index),
-                tf.gather(both, places),
+                tf.gather(both, distinct),
             )
         else:
-            clicked = document.text_index
             vectors = (
                 self.query_encoder(query, training=training),
                 self.document_encoder.compose(document, training),
@@ -350,9 +365,13 @@ class TwoTower(keras.Model):
             update = tf.cast(self.optimizer.iterations.value, tf.int32)
             update = update if training else tf.constant(-1)
             cosines, labels = random_negatives(
-                *vectors, clicked, self.n, tf.stack([self.seed, update])
+                *vectors, clicked, given, self.n, tf.stack([self.seed, update])
             )
-        loss = self.compute_loss(y=labels, y_pred=cosines)
+        scores = cosines
+        if pairs.log_q is not None:
+            places = tf.concat([clicked[:, tf.newaxis], given], axis=1)
+            scores -= self._log_q(pairs.log_q, places, tf.shape(cosines)[1])
+        loss = self.compute_loss(y=labels, y_pred=scores)
         # Keras divides by the number of replicas for the gradients' sum.
         replicas = self.distribute_strategy.num_replicas_in_sync
         self._loss_tracker.update_state(
@@ -363,36 +382,26 @@ class TwoTower(keras.Model):
         self._accuracy.update_state(own > best)
         return loss
 
-    def _hash(self, query: Any, document: Any) -> tuple[WordBatch, WordBatch]:
-        if isinstance(query, WordBatch):
-            return query, document
-        if self.tied:  # hashed together: each row of the table is read once
-            both = self.query_encoder.trigrams.distinct(
-                tf.concat([as_strings(query), as_strings(document)], axis=0)
+    def _log_q(
+        self, log_q: tf.Tensor, places: tf.Tensor, distinct: tf.Tensor
+    ) -> tf.Tensor:
+        """What the loss is to take off the cosines, `(distinct,)`."""
+        gamma = getattr(self.loss, "gamma", None)
+        if self.negatives != "in_batch" or gamma is None:
+            raise InputError(
+                "log_q corrects CosineSoftmax with in-batch negatives; got "
+                f"negatives={self.negatives!r} and {self.loss!r}"
             )
-            of_query, of_document = tf.split(both.text_index, 2)
-            return (
-                both._replace(text_index=of_query),
-                both._replace(text_index=of_document),
-            )
-        return (
-            self.query_encoder.trigrams.distinct(query),
-            self.document_encoder.trigrams.distinct(document),
-        )
+        return log_q_of_distinct(log_q, places, distinct) / gamma
+
+    def _pairs(self, data: tuple[Any, ...]) -> HashedPairs:
+        return data[0] if is_hashed(data) else self._hash(*data)
 
     def _hashed(self, pairs: tf.data.Dataset) -> tf.data.Dataset:
         """Hashes in the dataset, unless replicas share out its strings."""
-        hashed = isinstance(pairs.element_spec[0], WordBatch)
-        if hashed and self.tied:
-            raise InputError(
-                "tied towers hash queries and documents together; give a "
-                "dataset of strings"
-            )
-        if hashed or self.distribute_strategy.num_replicas_in_sync > 1:
+        if self.distribute_strategy.num_replicas_in_sync > 1:
             return pairs
-        return pairs.map(
-            self._hash, num_parallel_calls=tf.data.AUTOTUNE
-        ).prefetch(tf.data.AUTOTUNE)
+        return self._hash.dataset(pairs)
 
     def _maybe_symbolic_build(self, **_: Any) -> None:
         # All weights exist already; Keras would look for shapes in the mean

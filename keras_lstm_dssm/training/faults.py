@@ -87,7 +87,7 @@ def _diverged(
     what: str, run: RunFolder, update: int, batches: tf.data.Dataset
 ) -> InputError:
     columns = (
-        column[:_TEXTS].numpy().tolist() for column in next(iter(batches))
+        column[:_TEXTS].numpy().tolist() for column in next(iter(batches))[:2]
     )
     pairs = "; ".join(
         " -> ".join(repr(text.decode(errors="replace")[:60]) for text in pair)

@@ -6,9 +6,15 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.data import ClickLog
-from keras_lstm_dssm.data.batches import evaluation_batches, training_batches
+from keras_lstm_dssm.data import (
+    ClickFrequencies,
+    ClickLog,
+    GivenNegatives,
+    evaluation_batches,
+    training_batches,
+)
 from keras_lstm_dssm.training.faults import Diverged, explain
+from keras_lstm_dssm.training.hard_negatives import HardNegatives
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.training.run_callbacks import Checkpoint, HistoryFile
 from keras_lstm_dssm.training.run_folder import RunFolder
@@ -25,6 +31,8 @@ def train_run(
     verbose: int = 2,
     save_minutes: float = 10.0,
     extra: Sequence[keras.callbacks.Callback] = (),
+    negatives: GivenNegatives | HardNegatives | None = None,
+    frequencies: ClickFrequencies | None = None,
 ) -> int:
     """Trains a compiled `TwoTower` from where it stands to the last epoch.
 
@@ -48,6 +56,9 @@ def train_run(
         save_minutes: Time after which the checkpoint is replaced within an
             epoch, too.
         extra: Callbacks of your own.
+        negatives: Titles to be told from the clicked one, beside those that
+            the model takes by itself: given, or mined between epochs.
+        frequencies: Of the clicked titles, for the correction of the loss.
 
     Returns:
         The number of updates taken, 0 when the run was finished before.
@@ -74,27 +85,41 @@ def train_run(
         # brings its rows up to date there.
         model.settle()
 
-    def batches(first: int) -> tf.data.Dataset:
-        return training_batches(
+    def batches(
+        first: int, given: GivenNegatives | None = None
+    ) -> tf.data.Dataset:
+        found = training_batches(
             log, batch_size, epochs=epochs, seed=seed, first_update=first
         )
+        if given:
+            found = given.attach(found, first)
+        return frequencies.attach(found) if frequencies else found
 
-    # Keras knows whole epochs only: the rest of the one that was
-    # interrupted, if any, is fitted on its own.
-    boundary = -(-done // steps) * steps
+    first = done
     try:
-        for first, last in ((done, boundary), (boundary, end)):
-            if first < last:
-                model.fit(
-                    batches(first),
-                    initial_epoch=first // steps,
-                    epochs=last // steps,
-                    steps_per_epoch=min(steps, last - first),
-                    validation_data=validation
-                    and evaluation_batches(validation, batch_size),
-                    callbacks=callbacks,
-                    verbose=verbose,
-                )
+        while first < end:
+            epoch, inside = divmod(first, steps)
+            last = epochs
+            if isinstance(negatives, HardNegatives):
+                last = min(last, negatives.next_mining(epoch))
+                given = negatives.of_epoch(epoch, model, log, not inside)
+            else:
+                given = negatives
+            if inside:
+                # Keras knows whole epochs only: the rest of the one that was
+                # interrupted is fitted on its own.
+                last = epoch + 1
+            model.fit(
+                batches(first, given),
+                initial_epoch=epoch,
+                epochs=last,
+                steps_per_epoch=steps - inside,
+                validation_data=validation
+                and evaluation_batches(validation, batch_size),
+                callbacks=callbacks,
+                verbose=verbose,
+            )
+            first = last * steps
     except KeyboardInterrupt:
         run.save(_without_optimizer(model), run.model)
         raise

@@ -15,7 +15,8 @@ def drawn(
     """Cosines and labels of one draw."""
     cosines, labels = random_negatives(
         tf.constant(QUERY[: len(clicked)]), tf.constant(DOCUMENT),
-        tf.constant(clicked, tf.int32), n, tf.constant([0, seed]),
+        tf.constant(clicked, tf.int32), tf.zeros([len(clicked), 0], tf.int32),
+        n, tf.constant([0, seed]),
     )  # fmt: skip
     return cosines.numpy(), labels.numpy()
 

@@ -1,0 +1,149 @@
+"""Given negatives and log q, from the strings to the loss."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.models.negatives import log_q_of_distinct
+from keras_lstm_dssm.models.pair_hasher import PairHasher
+
+QUERIES = ["hose", "lamp", "hose"]
+TITLES = ["garden hose", "desk lamp", "hose, 50 ft"]
+NEGATIVES = [["hose clamp", "rope"], ["desk", "lamp oil"], ["rope"] * 2]
+LOG_Q = np.log([[0.5, 0.1, 0.2], [0.3, 0.1, 0.1], [0.2, 0.2, 0.2]])
+GAMMA = 10.0
+
+
+def batch(**extras: object) -> tuple:
+    return tf.constant(QUERIES), tf.constant(TITLES), dict(extras)
+
+
+def negatives() -> tf.Tensor:
+    return tf.constant(NEGATIVES)
+
+
+def log_q() -> tf.Tensor:
+    return tf.constant(LOG_Q, tf.float32)
+
+
+def two_tower(tied: bool, kind: str = "in_batch", n: int = 2) -> dssm.TwoTower:
+    query = dssm.LSTMEncoder(8)
+    document = query if tied else dssm.LSTMEncoder(8)
+    model = dssm.TwoTower(query, document, negatives=kind, n=n)
+    model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax(GAMMA))
+    return model
+
+
+def cosines(model: dssm.TwoTower, texts: list[str]) -> np.ndarray:
+    return (
+        model.query_encoder.encode(QUERIES)
+        @ model.document_encoder.encode(texts).T
+    )
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("corrected", [False, True])
+def test_the_loss_against_plain_numpy(tied: bool, corrected: bool) -> None:
+    """Every distinct title of the batch, given ones too, is a candidate."""
+    model = two_tower(tied)
+    q_of = {t: q for t, q in zip(TITLES, LOG_Q[:, 0], strict=True)}
+    for row, q in zip(NEGATIVES, LOG_Q[:, 1:], strict=True):
+        q_of.update(zip(row, q, strict=True))
+    texts = list(q_of)
+    logits = GAMMA * cosines(model, texts)
+    extras = {"negatives": negatives()}
+    if corrected:
+        logits -= [q_of[text] for text in texts]
+        extras["log_q"] = log_q()
+    own = logits[range(3), [texts.index(t) for t in TITLES]]
+    expected = (np.log(np.exp(logits).sum(axis=1)) - own).mean()
+    loss = model.test_step(batch(**extras))["loss"]
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    trained = model.train_step(batch(**extras))["loss"]
+    # The mean of the step before and this one, which has the same loss.
+    assert float(trained) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_beside_drawn_negatives_each_row_has_its_own(tied: bool) -> None:
+    """One row: nothing can be drawn, so that only the given ones count."""
+    model = two_tower(tied, "random")
+    found = model.test_step(
+        (
+            tf.constant(QUERIES[:1]),
+            tf.constant(TITLES[:1]),
+            {"negatives": tf.constant([["rope", TITLES[0]]])},
+        )
+    )
+    own, rope = GAMMA * cosines(model, [TITLES[0], "rope"])[0]
+    # The clicked title among them is no negative.
+    expected = np.log(1 + np.exp(rope - own))
+    assert float(found["loss"]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_fit_takes_such_batches_and_learns_to_tell_them_apart() -> None:
+    model = two_tower(tied=False)
+    data = tf.data.Dataset.from_tensors(batch(negatives=negatives()))
+    before = cosines(model, [TITLES[0], "hose clamp"])[0]
+    model.fit(data.repeat(30), epochs=1, verbose=0)
+    after = cosines(model, [TITLES[0], "hose clamp"])[0]
+    assert after[0] - after[1] > before[0] - before[1] + 0.3
+
+
+def test_a_batch_without_log_q_is_not_corrected() -> None:
+    model = two_tower(tied=True)
+    zeros = batch(log_q=tf.zeros([3]))
+    one, other = (
+        float(model.test_step(pairs)["loss"]) for pairs in (batch(), zeros)
+    )
+    assert one == pytest.approx(other, rel=1e-6)
+
+
+def test_log_q_of_distinct_documents() -> None:
+    found = log_q_of_distinct(
+        tf.constant([[-1.0, -2.0], [-3.0, -2.0]]),
+        tf.constant([[0, 3], [1, 3]]),
+        tf.constant(5),
+    )
+    np.testing.assert_allclose(found, [-1, -3, 0, -2, 0])
+
+
+def test_log_q_is_for_in_batch_negatives() -> None:
+    model = two_tower(tied=False, kind="random")
+    with pytest.raises(
+        InputError, match="corrects CosineSoftmax with in-batch"
+    ):
+        model.test_step(batch(log_q=log_q()))
+
+
+@pytest.mark.parametrize(
+    "extras",
+    [
+        {"negatives": tf.constant(["rope"] * 3)},
+        {"negatives": tf.zeros([3, 1])},
+        {"log_q": tf.zeros([3], tf.float64)},
+        {"weights": tf.zeros([3])},
+    ],
+)
+def test_extras_of_another_form(extras: dict) -> None:
+    data = tf.data.Dataset.from_tensors(batch(**extras))
+    with pytest.raises(InputError, match="expected a dict of negatives"):
+        two_tower(tied=False).fit(data, verbose=0)
+
+
+def test_hashed_once_and_passed_on() -> None:
+    encoder = dssm.LSTMEncoder(4)
+    hasher = PairHasher(encoder, dssm.LSTMEncoder(4))
+    data = tf.data.Dataset.from_tensors(batch(negatives=negatives()))
+    hashed = hasher.dataset(data)
+    assert hasher.dataset(hashed) is hashed
+    ((pairs,),) = hashed
+    titles = pairs.document
+    assert titles.text_index.shape == (3,) and pairs.negatives.shape == (3, 2)
+    # Seven distinct titles; rope was given three times.
+    assert len(titles.lengths) == 7
+    places = pairs.negatives.numpy()
+    assert places[0, 1] == places[2, 0] == places[2, 1]
+    assert len({*places.flat, *titles.text_index.numpy()}) == 7
