@@ -28,9 +28,12 @@ from keras_lstm_dssm.data import (
     ClickLog,
     GivenNegatives,
     describe_bad,
-    open_collection,
+    judged_negatives,
     open_files,
     open_log,
+    title_pairs,
+    titles_of,
+    with_pairs,
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
@@ -88,13 +91,14 @@ def main(_: list[str]) -> dict[str, Any]:
         measured = open_files(settings["validation"], allowed)
         measured.files()  # what is wrong with it shows before the work
     keras.utils.set_random_seed(settings["seed"])
-    log = open_log(
+    clicks = open_log(
         settings["data"],
         settings["min_relevant"],
         run.path / "clicks.train.tsv",
         allowed,
     )
-    log.files()
+    clicks.files()
+    log = _with_practice(run, settings, clicks)
     model = (
         run.load_checkpoint() if _RESUME.value else _new_model(settings, log)
     )
@@ -116,7 +120,7 @@ def main(_: list[str]) -> dict[str, Any]:
             1 if sys.stdout.isatty() else 2,
             _SAVE_MINUTES.value,
             extra,
-            _negatives(run, settings),
+            _negatives(run, settings, clicks),
             ClickFrequencies.of(log) if settings["logq"] else None,
         )
         if updates:
@@ -130,8 +134,8 @@ def main(_: list[str]) -> dict[str, Any]:
         # Empty: stopped after the only epoch's updates, before its figures.
         figures: dict[str, Any] = history[-1] if history else {}
         run.add_metrics("train", figures)
-        for name, clicks in (("data", log), ("validation", measured)):
-            if clicks and (bad := clicks.bad_lines()):
+        for name, given in (("data", log), ("validation", measured)):
+            if given and (bad := given.bad_lines()):
                 print(f"--{name}: left out bad lines: {describe_bad(bad)}")
                 run.add_metrics(f"bad_lines/{name}", bad)
     return figures
@@ -187,22 +191,33 @@ def _settings(run: RunFolder) -> dict[str, Any]:
     return settings
 
 
+def _with_practice(
+    run: RunFolder, settings: dict[str, Any], clicks: ClickLog
+) -> ClickLog:
+    """The clicks, and the pairs of titles that --title_pairs asks for."""
+    if not settings["title_pairs"]:
+        return clicks
+    titles = titles_of(settings["data"], clicks)
+    pairs = title_pairs(titles, settings["title_pairs"], settings["seed"])
+    run.path.mkdir(parents=True, exist_ok=True)
+    return with_pairs(clicks, pairs, run.path / "title_pairs.tsv")
+
+
 def _negatives(
-    run: RunFolder, settings: dict[str, Any]
+    run: RunFolder, settings: dict[str, Any], clicks: ClickLog
 ) -> HardNegatives | GivenNegatives | None:
     """What the flags add to the negatives that the model takes by itself."""
     if settings["hard_negatives"]:
         return HardNegatives(
             run.path / "hard_negatives.json.gz",
+            clicks,
             settings["hard_negatives"],
             settings["mine_every"],
             settings["mine_top"],
             settings["seed"],
         )
     if settings["judged_negatives"]:
-        judged = open_collection(settings["data"]).judged_negatives(
-            settings["min_relevant"]
-        )
+        judged = judged_negatives(settings["data"], settings["min_relevant"])
         return GivenNegatives(
             judged, settings["judged_negatives"], settings["seed"]
         )
@@ -219,7 +234,7 @@ def _new_model(settings: dict[str, Any], log: ClickLog) -> dssm.TwoTower:
         oov_buckets=settings["oov_buckets"],
     )
     if model.adapts:
-        model.adapt(list(dict.fromkeys(pair.document for pair in log)))
+        model.adapt(titles_of(settings["data"], log))
     model.compile(
         dssm.NesterovMomentum(
             settings["learning_rate"], threshold=settings["threshold"]

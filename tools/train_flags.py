@@ -15,7 +15,7 @@ _MOST = 1e30  # and let NaN pass; float32 overflows at 3e38
 
 SETTINGS = (
     "data", "validation", "preset", "epochs", "batch_size", "learning_rate",
-    "threshold", "gamma", "negatives", "n", "tied",
+    "threshold", "gamma", "negatives", "n", "tied", "title_pairs",
     "hard_negatives", "mine_every", "mine_top", "judged_negatives", "logq",
     "oov_buckets", "min_relevant", "seed", "on_bad_line", "max_bad_lines",
 )  # fmt: skip
@@ -44,7 +44,8 @@ def define_train_flags(values: flags.FlagValues) -> None:
     text(
         "data",
         None,
-        "`api`, a BEIR folder, or click files (.tsv, .tsv.gz, globs).",
+        "`api`, a BEIR folder, or click files (.tsv, .tsv.gz, globs); or "
+        "several, separated by commas.",
     )
     text("validation", None, "Click files for the loss after each epoch.")
     choice(
@@ -72,6 +73,13 @@ def define_train_flags(values: flags.FlagValues) -> None:
     )
     whole("n", 4, "Negatives a query, for --negatives=random.", 1)
     switch("tied", False, "One encoder for queries and titles.")
+    whole(
+        "title_pairs",
+        0,
+        "Also train on this many pairs for each title of --data, clicked or "
+        "not: some words of the title, and the title.",
+        0,
+    )
     whole(
         "hard_negatives",
         0,

@@ -8,8 +8,16 @@ from keras_lstm_dssm.data.beir_writer import write_collection
 from keras_lstm_dssm.data.click_frequencies import ClickFrequencies
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.given_negatives import GivenNegatives
-from keras_lstm_dssm.data.source import open_collection, open_files, open_log
+from keras_lstm_dssm.data.source import (
+    judged_negatives,
+    open_collection,
+    open_files,
+    open_log,
+    titles_of,
+    with_pairs,
+)
 from keras_lstm_dssm.data.split import split_log, split_of
+from keras_lstm_dssm.data.title_pairs import title_pairs
 
 __all__ = [
     "ClickFrequencies",
@@ -21,11 +29,15 @@ __all__ = [
     "describe",
     "describe_bad",
     "evaluation_batches",
+    "judged_negatives",
     "open_collection",
     "open_files",
     "open_log",
     "split_log",
     "split_of",
+    "title_pairs",
+    "titles_of",
     "training_batches",
+    "with_pairs",
     "write_collection",
 ]

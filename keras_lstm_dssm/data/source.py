@@ -1,11 +1,14 @@
 """One word for data: "api", a BEIR folder, or click files."""
 
 import os
+from collections.abc import Iterable
+from pathlib import Path
 
 from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.beir import Collection
-from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.click_log import ClickLog, Pair, click_line
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import replacing
 
 API = "api"
 
@@ -39,19 +42,89 @@ def open_log(
     """Opens what can be trained on.
 
     Args:
-        spec: "api", a BEIR folder, or click files: paths or globs, separated
-            by commas.
+        spec: "api", a BEIR folder, or click files: paths or globs; or
+            several of these, separated by commas.
         min_relevant: See `Collection.training_log`.
-        write_to: See `Collection.training_log`.
+        write_to: See `Collection.training_log`; of several folders, the
+            second's clicks go to `write_to` with a 2 before its ending.
         max_bad_lines: See `ClickLog`.
 
     Raises:
         InputError: it is something else.
     """
-    if spec == API or os.path.isdir(spec):
-        log = open_collection(spec).training_log(min_relevant, write_to)
-        return ClickLog(log.paths, max_bad_lines)
-    return open_files(spec, max_bad_lines)
+    paths: list[str] = []
+    for place, part in enumerate(_parts(spec)):
+        if _is_collection(part):
+            target = write_to
+            if write_to is not None and place:
+                path = Path(write_to)
+                target = path.with_name(f"{path.stem}{place + 1}{path.suffix}")
+            paths += (
+                open_collection(part).training_log(min_relevant, target).paths
+            )
+        else:
+            paths += ClickLog(part).paths
+    return ClickLog(paths, max_bad_lines)
+
+
+def judged_negatives(spec: str, min_relevant: int = 1) -> dict[str, list[str]]:
+    """Returns query -> titles judged not to answer it, of the BEIR folders.
+
+    Args:
+        spec: See `open_log`.
+        min_relevant: The score from which a title does answer.
+
+    Raises:
+        InputError: There are none.
+    """
+    found: dict[str, list[str]] = {}
+    for part in filter(_is_collection, _parts(spec)):
+        found.update(open_collection(part).judged_negatives(min_relevant))
+    if not any(found.values()):
+        raise InputError(
+            f"{spec}: found no title with a score below {min_relevant}, "
+            "expected a BEIR folder whose qrels/train.tsv has such: train "
+            "without --judged_negatives"
+        )
+    return found
+
+
+def titles_of(spec: str, log: ClickLog) -> list[str]:
+    """Returns all titles that are known when a model is trained, each once.
+
+    Args:
+        spec: See `open_log`.
+        log: What `open_log` made of it.
+
+    Returns:
+        The titles of its collections, and all clicked titles.
+    """
+    titles: dict[str, None] = {}
+    for part in _parts(spec):
+        if _is_collection(part):
+            titles.update(
+                dict.fromkeys(open_collection(part).documents.values())
+            )
+    titles.update(dict.fromkeys(log.documents()))
+    return list(titles)
+
+
+def with_pairs(
+    log: ClickLog, pairs: Iterable[Pair], path: str | os.PathLike[str]
+) -> ClickLog:
+    """Adds pairs to a log, in a file of their own.
+
+    Args:
+        log: The clicks.
+        pairs: More of them.
+        path: The file to write.
+    """
+    with (
+        replacing(path) as partial,
+        partial.open("w", encoding="utf-8") as file,
+    ):
+        file.writelines(map(click_line, pairs))
+    return ClickLog([*log.paths, path], log.max_bad_lines)
 
 
 def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
@@ -64,5 +137,12 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
     Raises:
         InputError: there is no path, or nothing where it leads.
     """
-    paths = (path.strip() for path in spec.split(","))
-    return ClickLog(filter(None, paths), max_bad_lines)
+    return ClickLog(_parts(spec), max_bad_lines)
+
+
+def _parts(spec: str) -> list[str]:
+    return [part.strip() for part in spec.split(",") if part.strip()]
+
+
+def _is_collection(part: str) -> bool:
+    return part == API or os.path.isdir(part)

@@ -67,6 +67,7 @@ class HardNegatives:
 
     Args:
         path: The file, `.json.gz`.
+        clicks: What is mined for.
         k: Negatives a click.
         every: Epochs between two minings; the first ones have none.
         top: See `mine_negatives`.
@@ -74,9 +75,16 @@ class HardNegatives:
     """
 
     def __init__(
-        self, path: Path, k: int, every: int = 2, top: int = 30, seed: int = 0
+        self,
+        path: Path,
+        clicks: ClickLog,
+        k: int,
+        every: int = 2,
+        top: int = 30,
+        seed: int = 0,
     ) -> None:
         self.path = path
+        self.clicks = clicks
         self.k = k
         self.every = every
         self.top = top
@@ -87,14 +95,13 @@ class HardNegatives:
         return (epoch // self.every + 1) * self.every
 
     def of_epoch(
-        self, epoch: int, model: Any, log: ClickLog, begins: bool
+        self, epoch: int, model: Any, begins: bool
     ) -> GivenNegatives | None:
         """Returns the negatives of an epoch, mined now or before.
 
         Args:
             epoch: From 0.
             model: The `TwoTower`, as it stands.
-            log: The clicks.
             begins: Whether no update of the epoch is done.
 
         Raises:
@@ -105,7 +112,7 @@ class HardNegatives:
         if not mined_at:
             return None
         if begins and epoch == mined_at:
-            titles = mine_negatives(model, log, self.top)
+            titles = mine_negatives(model, self.clicks, self.top)
             self._write(mined_at, titles)
         else:
             titles = self._read(mined_at)

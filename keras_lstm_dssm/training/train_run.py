@@ -102,7 +102,7 @@ def train_run(
             last = epochs
             if isinstance(negatives, HardNegatives):
                 last = min(last, negatives.next_mining(epoch))
-                given = negatives.of_epoch(epoch, model, log, not inside)
+                given = negatives.of_epoch(epoch, model, not inside)
             else:
                 given = negatives
             if inside:

@@ -132,11 +132,11 @@ def test_the_file_of_a_resumed_run_is_missing(
 
 def test_a_file_of_another_epoch(tmp_path: pathlib.Path) -> None:
     log = ClickLog(write_log(tmp_path / "clicks.tsv"))
-    mined = HardNegatives(tmp_path / "mined.json.gz", k=1, every=2)
-    assert mined.of_epoch(1, model(), log, begins=True) is None
-    found = mined.of_epoch(2, model(), log, begins=True)
+    mined = HardNegatives(tmp_path / "mined.json.gz", log, k=1, every=2)
+    assert mined.of_epoch(1, model(), begins=True) is None
+    found = mined.of_epoch(2, model(), begins=True)
     assert isinstance(found, GivenNegatives)
-    assert mined.of_epoch(3, model(), log, begins=True) is not None
+    assert mined.of_epoch(3, model(), begins=True) is not None
     with pytest.raises(InputError, match="before epoch 7 .mined before epoch "):
-        mined.of_epoch(7, model(), log, begins=True)
+        mined.of_epoch(7, model(), begins=True)
     assert [mined.next_mining(epoch) for epoch in range(4)] == [2, 2, 4, 4]
