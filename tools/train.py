@@ -24,16 +24,13 @@ from absl import flags
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.analysis.gate_histograms import GateHistograms
 from keras_lstm_dssm.data import (
-    ClickFrequencies,
     ClickLog,
     GivenNegatives,
     describe_bad,
     judged_negatives,
     open_files,
     open_log,
-    title_pairs,
     titles_of,
-    with_pairs,
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
@@ -49,7 +46,12 @@ from keras_lstm_dssm.tools.train_flags import (
     given_settings,
     is_finite,
 )
-from keras_lstm_dssm.training import HardNegatives, RunFolder, train_run
+from keras_lstm_dssm.training import (
+    RunFolder,
+    TrainingPlan,
+    make_plan,
+    train_run,
+)
 from keras_lstm_dssm.training.run_place import locked
 
 FLAGS = new_flags()
@@ -98,7 +100,8 @@ def main(_: list[str]) -> dict[str, Any]:
         allowed,
     )
     clicks.files()
-    log = _with_practice(run, settings, clicks)
+    plan = _plan(run, settings, clicks)
+    log = plan.log
     model = (
         run.load_checkpoint() if _RESUME.value else _new_model(settings, log)
     )
@@ -112,16 +115,11 @@ def main(_: list[str]) -> dict[str, Any]:
         updates = train_run(
             run,
             model,
-            log,
-            settings["epochs"],
-            settings["batch_size"],
-            settings["seed"],
+            plan,
             measured,
             1 if sys.stdout.isatty() else 2,
             _SAVE_MINUTES.value,
             extra,
-            _negatives(run, settings, clicks),
-            ClickFrequencies.of(log) if settings["logq"] else None,
         )
         if updates:
             print(f"wrote {run.model}")
@@ -191,37 +189,17 @@ def _settings(run: RunFolder) -> dict[str, Any]:
     return settings
 
 
-def _with_practice(
+def _plan(
     run: RunFolder, settings: dict[str, Any], clicks: ClickLog
-) -> ClickLog:
-    """The clicks, and the pairs of titles that --title_pairs asks for."""
-    if not settings["title_pairs"]:
-        return clicks
-    titles = titles_of(settings["data"], clicks)
-    pairs = title_pairs(titles, settings["title_pairs"], settings["seed"])
-    run.path.mkdir(parents=True, exist_ok=True)
-    return with_pairs(clicks, pairs, run.path / "title_pairs.tsv")
-
-
-def _negatives(
-    run: RunFolder, settings: dict[str, Any], clicks: ClickLog
-) -> HardNegatives | GivenNegatives | None:
-    """What the flags add to the negatives that the model takes by itself."""
-    if settings["hard_negatives"]:
-        return HardNegatives(
-            run.path / "hard_negatives.json.gz",
-            clicks,
-            settings["hard_negatives"],
-            settings["mine_every"],
-            settings["mine_top"],
-            settings["seed"],
-        )
-    if settings["judged_negatives"]:
+) -> TrainingPlan:
+    plan = make_plan(
+        settings, clicks, lambda: titles_of(settings["data"], clicks), run.path
+    )
+    if k := settings["judged_negatives"]:
         judged = judged_negatives(settings["data"], settings["min_relevant"])
-        return GivenNegatives(
-            judged, settings["judged_negatives"], settings["seed"]
-        )
-    return None
+        given = GivenNegatives(judged, k, settings["seed"])
+        plan = plan._replace(negatives=given)
+    return plan
 
 
 def _new_model(settings: dict[str, Any], log: ClickLog) -> dssm.TwoTower:

@@ -9,6 +9,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models.presets import RECIPES
 from keras_lstm_dssm.models.two_tower import NEGATIVES
+from keras_lstm_dssm.training.hard_negatives import MINE_EVERY, MINE_TOP
 
 _LEAST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing
 _MOST = 1e30  # and let NaN pass; float32 overflows at 3e38
@@ -89,13 +90,13 @@ def define_train_flags(values: flags.FlagValues) -> None:
     )
     whole(
         "mine_every",
-        2,
+        MINE_EVERY,
         "Epochs between two minings; the first ones go without.",
         1,
     )
     whole(
         "mine_top",
-        30,
+        MINE_TOP,
         "Nearest titles a query that --hard_negatives are drawn from.",
         1,
     )

@@ -47,7 +47,7 @@ class CombinedEncoder(LSTMEncoder):
         self,
         cells: int = 96,
         bag: int = 96,
-        sketch: int = 256,
+        sketch: int = 512,
         shares: Sequence[float] = (1.0, 1.0, 1.0),
         split: str = "alphanumeric",
         **kwargs: Any,

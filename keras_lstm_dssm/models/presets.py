@@ -31,10 +31,12 @@ RECIPES: dict[str, dict[str, Any]] = {
         "learning_rate": 0.03,
         "batch_size": 512,
         "epochs": 8,
+        "title_pairs": 1,
+        "hard_negatives": 1,
     },
 }
-"""Flags of `lstm-dssm-train` that belong to a preset: first guesses from dev
-trials on two data sets; see docs/results/best.md."""
+"""Flags of `lstm-dssm-train` that belong to a preset: chosen on the dev splits
+of four data sets; see docs/results/best.md."""
 
 
 def preset_encoder(preset: str, **kwargs: Any) -> encoders.TextEncoder:

@@ -45,7 +45,11 @@ def choose(name: str, data: DataSet, settings: Settings, path: Path) -> Options:
 def _next_options(
     name: str, settings: Settings, tried: list[dict[str, Any]]
 ) -> Options | None:
-    if ROWS[name].preset is not None:
+    row = ROWS[name]
+    if row.recipe:
+        names = "learning_rate", "gamma"
+        return None if tried else {name: row.recipe[name] for name in names}
+    if row.preset is not None:
         return next_tower_options(settings, tried)
     grid = baseline_options(name)
     return grid[len(tried)] if len(tried) < len(grid) else None

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.models.presets import RECIPES
 
 
 class Row(NamedTuple):
@@ -15,6 +16,8 @@ class Row(NamedTuple):
         encoder: Arguments that override the preset's.
         negatives: See `TwoTower`.
         n: See `TwoTower`.
+        recipe: How it is trained where that is not chosen on dev: see
+            `RECIPES`.
         seeded: Whether another seed gives another result.
     """
 
@@ -24,6 +27,7 @@ class Row(NamedTuple):
     encoder: dict[str, Any] = {}
     negatives: str = "random"
     n: int = 4
+    recipe: dict[str, Any] = {}
     seeded: bool = True
 
     @property
@@ -31,7 +35,7 @@ class Row(NamedTuple):
         """What the charts group by."""
         if self.preset is None:
             return "baseline"
-        recurrent = "lstm" in self.preset or "rnn" in self.preset
+        recurrent = any(name in self.preset for name in ("lstm", "rnn", "best"))
         return "recurrent" if recurrent else "feed-forward"
 
 
@@ -73,6 +77,10 @@ ROWS: dict[str, Row] = {
     "lstm_96_in_batch": Row(
         "LSTM-RNN 96, in-batch negatives",
         None, "lstm_96", negatives="in_batch",
+    ),
+    "best": Row(
+        "Best (not of the paper)",
+        None, "best", negatives="in_batch", recipe=RECIPES["best"],
     ),
 }  # fmt: skip
 """Name -> row. The first negatives are the paper's, drawn at random."""

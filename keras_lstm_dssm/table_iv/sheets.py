@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from keras_lstm_dssm.table_iv.dataset import DEV_MEASURES
+from keras_lstm_dssm.table_iv.rows import ROWS
 from keras_lstm_dssm.table_iv.summary import Summary
 
 COLUMNS = {
@@ -100,6 +101,13 @@ def notes(summary: Summary) -> list[str]:
         f" {settings['paragraphs'] or 'the doc strings of this machine'}:"
         " published weights cannot be had offline.",
     ]
+    if "best" in summary["systems"]:
+        found.append(
+            "Best is trained by its own recipe, with nothing chosen on this"
+            " data but the epoch: "
+            + ", ".join(f"{k} {v}" for k, v in ROWS["best"].recipe.items())
+            + "."
+        )
     if "rerank" not in modes:
         found.append(
             "Nothing is reranked: all judged titles of a query have the same"

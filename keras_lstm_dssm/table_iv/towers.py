@@ -1,12 +1,13 @@
 """The neural systems of Table IV: what is tried on dev, and the training."""
 
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 
-from keras_lstm_dssm.data import training_batches
 from keras_lstm_dssm.evaluation import DenseSystem
 from keras_lstm_dssm.models import TwoTower
 from keras_lstm_dssm.table_iv.dataset import DataSet
@@ -16,7 +17,8 @@ from keras_lstm_dssm.table_iv.trained import Options, Trained
 from keras_lstm_dssm.training import (
     CosineSoftmax,
     NesterovMomentum,
-    NesterovSchedule,
+    fit_clicks,
+    make_plan,
 )
 
 _TIMED_TITLES = 20_000
@@ -63,14 +65,23 @@ def train_towers(
         seed: Of weights, order and negatives.
         data: The clicks and the dev task.
         settings: `batch_size` and `looks` are used.
-        epochs: The momentum's schedule spans them all, whichever is kept.
+        epochs: The momentum's schedule spans them all, whichever is kept. A
+            row's recipe goes before it and before the batch size.
     """
     keras.backend.clear_session()  # the towers trained before
     keras.utils.set_random_seed(seed)
     assert row.preset is not None
     model = TwoTower.from_preset(
-        row.preset, row.negatives, row.n, seed, equal_start=True, **row.encoder
+        row.preset,
+        row.negatives,
+        row.n,
+        seed,
+        equal_start=True,
+        tied=row.recipe.get("tied", False),
+        **row.encoder,
     )
+    if model.adapts:
+        model.adapt(data.titles)
     model.compile(
         NesterovMomentum(options["learning_rate"]),
         CosineSoftmax(options["gamma"]),
@@ -78,23 +89,22 @@ def train_towers(
     system = DenseSystem(
         model.query_encoder.encode, model.document_encoder.encode
     )
-    looks = _Looks(data, system, epochs, settings.looks)
     size = settings.batch_size
-    steps = -(-data.log.count() // size)
-    model.fit(
-        training_batches(data.log, size, epochs=epochs, seed=seed),
-        epochs=epochs,
-        steps_per_epoch=steps,
-        callbacks=[NesterovSchedule(epochs * steps), looks],
-        verbose=0,
-    )
+    how = {"epochs": epochs, "batch_size": size, **row.recipe, "seed": seed}
+    looks = _Looks(data, system, how["epochs"], settings.looks)
+    with tempfile.TemporaryDirectory() as folder:
+        plan = make_plan(how, data.log, lambda: data.titles, Path(folder))
+        fit_clicks(model, plan, [looks], verbose=0)
     model.set_weights(looks.weights)
     timed = data.titles[:_TIMED_TITLES]
     start = time.perf_counter()
     model.document_encoder.encode(timed)
     return Trained(
         system=system,
-        parameters=model.document_encoder.count_params(),
+        parameters=sum(
+            int(np.prod(v.shape))
+            for v in model.document_encoder.trainable_variables
+        ),
         dev=looks.best,
         train_seconds=sum(row["seconds"] for row in looks.history),
         titles_per_second=len(timed) / (time.perf_counter() - start),

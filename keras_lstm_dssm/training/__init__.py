@@ -1,6 +1,7 @@
 """What training needs: loss, optimizer, momentum schedule, run folders."""
 
 from keras_lstm_dssm.training.cosine_softmax import CosineSoftmax
+from keras_lstm_dssm.training.fit_clicks import fit_clicks
 from keras_lstm_dssm.training.hard_negatives import (
     HardNegatives,
     mine_negatives,
@@ -9,6 +10,7 @@ from keras_lstm_dssm.training.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.training.run_folder import RunFolder, load_run
 from keras_lstm_dssm.training.train_run import train_run
+from keras_lstm_dssm.training.training_plan import TrainingPlan, make_plan
 
 __all__ = [
     "CosineSoftmax",
@@ -16,7 +18,10 @@ __all__ = [
     "NesterovMomentum",
     "NesterovSchedule",
     "RunFolder",
+    "TrainingPlan",
+    "fit_clicks",
     "load_run",
+    "make_plan",
     "mine_negatives",
     "train_run",
 ]

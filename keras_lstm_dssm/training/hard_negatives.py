@@ -13,11 +13,14 @@ from keras_lstm_dssm.data import ClickLog, GivenNegatives, Pair
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
 
+MINE_EVERY, MINE_TOP = 2, 30
+"""Epochs between two minings, and titles a query that are drawn from."""
+
 _SCORES_AT_ONCE = 2**24  # 64 MB of float32
 
 
 def mine_negatives(
-    model: Any, clicks: Iterable[Pair] | ClickLog, top: int = 30
+    model: Any, clicks: Iterable[Pair] | ClickLog, top: int = MINE_TOP
 ) -> dict[str, list[str]]:
     """Finds, for each query, the nearest titles that were not clicked for it.
 
@@ -79,8 +82,8 @@ class HardNegatives:
         path: Path,
         clicks: ClickLog,
         k: int,
-        every: int = 2,
-        top: int = 30,
+        every: int = MINE_EVERY,
+        top: int = MINE_TOP,
         seed: int = 0,
     ) -> None:
         self.path = path

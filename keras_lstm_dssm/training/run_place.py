@@ -23,7 +23,7 @@ def locked(folder: Path) -> Iterator[None]:
 
     Example:
     >>> with locked(run.path):
-    ...     train_run(run, model, log, epochs=5, batch_size=256, seed=0)
+    ...     train_run(run, model, TrainingPlan(log, epochs=5, batch_size=256))
     """
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / ".lock", "wb") as file:

@@ -6,33 +6,22 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.data import (
-    ClickFrequencies,
-    ClickLog,
-    GivenNegatives,
-    evaluation_batches,
-    training_batches,
-)
+from keras_lstm_dssm.data import ClickLog, evaluation_batches
 from keras_lstm_dssm.training.faults import Diverged, explain
-from keras_lstm_dssm.training.hard_negatives import HardNegatives
-from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
+from keras_lstm_dssm.training.fit_clicks import fit_clicks
 from keras_lstm_dssm.training.run_callbacks import Checkpoint, HistoryFile
 from keras_lstm_dssm.training.run_folder import RunFolder
+from keras_lstm_dssm.training.training_plan import TrainingPlan
 
 
 def train_run(
     run: RunFolder,
     model: Any,
-    log: ClickLog,
-    epochs: int,
-    batch_size: int,
-    seed: int,
+    plan: TrainingPlan,
     validation: ClickLog | None = None,
     verbose: int = 2,
     save_minutes: float = 10.0,
     extra: Sequence[keras.callbacks.Callback] = (),
-    negatives: GivenNegatives | HardNegatives | None = None,
-    frequencies: ClickFrequencies | None = None,
 ) -> int:
     """Trains a compiled `TwoTower` from where it stands to the last epoch.
 
@@ -47,18 +36,12 @@ def train_run(
     Args:
         run: Where checkpoints, history and TensorBoard logs go.
         model: The `TwoTower`.
-        log: The clicks.
-        epochs: Passes over the log, over the whole run.
-        batch_size: Clicks a batch.
-        seed: Of the order of the clicks.
+        plan: What it is trained on.
         validation: Clicks for the loss after each epoch.
         verbose: 1 for a progress bar, 2 for a line an epoch, 0 for nothing.
         save_minutes: Time after which the checkpoint is replaced within an
             epoch, too.
         extra: Callbacks of your own.
-        negatives: Titles to be told from the clicked one, beside those that
-            the model takes by itself: given, or mined between epochs.
-        frequencies: Of the clicked titles, for the correction of the loss.
 
     Returns:
         The number of updates taken, 0 when the run was finished before.
@@ -69,66 +52,31 @@ def train_run(
             or removed meanwhile.
         OSError: A file of the run cannot be written.
     """
-    steps = -(-log.count() // batch_size)
-    end = epochs * steps
     done = int(model.optimizer.iterations.numpy())
-    callbacks: list[keras.callbacks.Callback] = [
-        HistoryFile(run, done // steps),
+    callbacks = [
+        HistoryFile(run, done // plan.steps),
         Checkpoint(run, save_minutes),
         keras.callbacks.TensorBoard(run.logs, write_graph=False),
         *extra,
     ]
-    if hasattr(model.optimizer, "look_ahead"):
-        callbacks.append(NesterovSchedule(total_updates=end))
-    if done and done % steps == 0:
-        # A checkpoint made just before the end of an epoch: the whole run
-        # brings its rows up to date there.
-        model.settle()
-
-    def batches(
-        first: int, given: GivenNegatives | None = None
-    ) -> tf.data.Dataset:
-        found = training_batches(
-            log, batch_size, epochs=epochs, seed=seed, first_update=first
-        )
-        if given:
-            found = given.attach(found, first)
-        return frequencies.attach(found) if frequencies else found
-
-    first = done
     try:
-        while first < end:
-            epoch, inside = divmod(first, steps)
-            last = epochs
-            if isinstance(negatives, HardNegatives):
-                last = min(last, negatives.next_mining(epoch))
-                given = negatives.of_epoch(epoch, model, not inside)
-            else:
-                given = negatives
-            if inside:
-                # Keras knows whole epochs only: the rest of the one that was
-                # interrupted is fitted on its own.
-                last = epoch + 1
-            model.fit(
-                batches(first, given),
-                initial_epoch=epoch,
-                epochs=last,
-                steps_per_epoch=steps - inside,
-                validation_data=validation
-                and evaluation_batches(validation, batch_size),
-                callbacks=callbacks,
-                verbose=verbose,
-            )
-            first = last * steps
+        fit_clicks(
+            model,
+            plan,
+            callbacks,
+            validation_data=validation
+            and evaluation_batches(validation, plan.batch_size),
+            verbose=verbose,
+        )
     except KeyboardInterrupt:
         run.save(_without_optimizer(model), run.model)
         raise
     except (Diverged, tf.errors.OpError) as error:
-        logs = (log, validation) if validation else (log,)
-        explain(error, run, model, logs, batches)
+        logs = (plan.log, validation) if validation else (plan.log,)
+        explain(error, run, model, logs, plan.batches)
         raise
     run.save(_without_optimizer(model), run.model)
-    return max(0, end - done)
+    return max(0, plan.updates - done)
 
 
 def _without_optimizer(model: Any) -> Any:

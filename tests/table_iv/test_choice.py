@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from keras_lstm_dssm.models.presets import RECIPES
 from keras_lstm_dssm.table_iv import Settings, open_dataset
 from keras_lstm_dssm.table_iv.baselines import GRIDS, baseline_options
 from keras_lstm_dssm.table_iv.choice import choose
@@ -29,6 +30,11 @@ def test_nothing_is_tried_where_there_is_no_choice(tmp_path: Path) -> None:
         "learning_rate": 0.1, "gamma": 5.0
     }  # fmt: skip
     assert choose("random", nothing, settings, path) == {}
+    recipe = RECIPES["best"]  # whatever there is to try
+    several = Settings("none")
+    assert choose("best", nothing, several, path) == {
+        "learning_rate": recipe["learning_rate"], "gamma": recipe["gamma"]
+    }  # fmt: skip
     assert not path.exists()
 
 

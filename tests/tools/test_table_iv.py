@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from keras_lstm_dssm.models.presets import RECIPES
 from keras_lstm_dssm.table_iv.csv_files import read_csv
 from keras_lstm_dssm.tools import table_iv
 
@@ -53,6 +54,21 @@ def test_table_and_curve(collection_folder, tmp_path, capfd) -> None:
     error = capfd.readouterr().err
     assert "was begun with epochs 2, now it is 3" in error
     assert error.count("\n") == 1
+
+
+def test_best_is_trained_by_its_recipe(collection_folder, tmp_path) -> None:
+    output = tmp_path / "out"
+    assert run(collection_folder, output, "--systems=bm25,best") == 0
+    result = json.loads(
+        (output / "systems/best/seed_0/result.json").read_text()
+    )
+    recipe = RECIPES["best"]
+    history = read_csv(output / "systems/best/seed_0/history.csv")
+    assert len(history) == recipe["epochs"]
+    assert result["options"]["gamma"] == recipe["gamma"]
+    table = (output / "table.md").read_text()
+    assert "trained by its own recipe, with nothing" in table
+    assert f"hard_negatives {recipe['hard_negatives']}" in table
 
 
 def interrupt() -> None:

@@ -1,0 +1,109 @@
+"""TrainingPlan: what a model is trained on, and in which order."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from keras_lstm_dssm.data import (
+    ClickFrequencies,
+    ClickLog,
+    GivenNegatives,
+    title_pairs,
+    training_batches,
+    with_pairs,
+)
+from keras_lstm_dssm.training.hard_negatives import (
+    MINE_EVERY,
+    MINE_TOP,
+    HardNegatives,
+)
+
+
+class TrainingPlan(NamedTuple):
+    """What a model is trained on, and in which order.
+
+    Attributes:
+        log: The clicks.
+        epochs: Passes over the log, over the whole run.
+        batch_size: Clicks a batch.
+        seed: Of the order of the clicks.
+        negatives: Titles to be told from the clicked one, beside those that
+            the model takes by itself: given, or mined between epochs.
+        frequencies: Of the clicked titles, for the correction of the loss.
+    """
+
+    log: ClickLog
+    epochs: int
+    batch_size: int
+    seed: int = 0
+    negatives: GivenNegatives | HardNegatives | None = None
+    frequencies: ClickFrequencies | None = None
+
+    @property
+    def steps(self) -> int:
+        """Updates in an epoch."""
+        return -(-self.log.count() // self.batch_size)
+
+    @property
+    def updates(self) -> int:
+        """Updates in all epochs."""
+        return self.epochs * self.steps
+
+    def batches(
+        self, first: int, given: GivenNegatives | None = None
+    ) -> tf.data.Dataset:
+        """Returns the batches from update `first` on."""
+        found = training_batches(
+            self.log,
+            self.batch_size,
+            epochs=self.epochs,
+            seed=self.seed,
+            first_update=first,
+        )
+        if given:
+            found = given.attach(found, first)
+        return self.frequencies.attach(found) if self.frequencies else found
+
+
+def make_plan(
+    settings: Mapping[str, Any],
+    clicks: ClickLog,
+    titles: Callable[[], list[str]],
+    folder: Path,
+) -> TrainingPlan:
+    """Makes the plan that settings, such as those of a preset's recipe, name.
+
+    Args:
+        settings: `epochs`, `batch_size`, `seed`; and where they are wanted
+            `title_pairs`, `hard_negatives` with `mine_every` and `mine_top`,
+            `logq`. See `lstm-dssm-train --help`.
+        clicks: The clicks.
+        titles: Gives all titles, clicked or not, for the pairs of titles.
+        folder: Where the files go that the plan needs: `title_pairs.tsv`,
+            `hard_negatives.json.gz`.
+    """
+    log, seed = clicks, settings["seed"]
+    if each := settings.get("title_pairs"):
+        folder.mkdir(parents=True, exist_ok=True)
+        pairs = title_pairs(titles(), each, seed)
+        log = with_pairs(clicks, pairs, folder / "title_pairs.tsv")
+    negatives = None
+    if k := settings.get("hard_negatives"):
+        negatives = HardNegatives(
+            folder / "hard_negatives.json.gz",
+            clicks,
+            k,
+            settings.get("mine_every", MINE_EVERY),
+            settings.get("mine_top", MINE_TOP),
+            seed,
+        )
+    return TrainingPlan(
+        log,
+        settings["epochs"],
+        settings["batch_size"],
+        seed,
+        negatives,
+        ClickFrequencies.of(log) if settings.get("logq") else None,
+    )
