@@ -90,6 +90,12 @@ flags.DEFINE_list(
     "Also train on about so many clicks, for a learning curve: 1000,10000.",
     flag_values=FLAGS,
 )  # fmt: skip
+flags.DEFINE_integer(
+    "judged_negatives", 0,
+    "Also this many negatives a click, of titles that were judged below "
+    "--min_relevant for its query.", 0,
+    flag_values=FLAGS,
+)  # fmt: skip
 flags.DEFINE_string(
     "paragraphs", None,
     "Text for Skip-Thought, a sentence a line, blank lines between "
@@ -116,7 +122,7 @@ def main(_: list[str]) -> dict[str, Any]:
             name: FLAGS[name].value
             for name in (
                 "data", "epochs", "batch_size", "min_relevant", "depth",
-                "search", "looks", "paragraphs",
+                "search", "looks", "paragraphs", "judged_negatives",
             )
         },
     )  # fmt: skip

@@ -150,6 +150,8 @@ def given_settings(values: flags.FlagValues) -> dict[str, Any]:
         else recipe.get(name, values[name].value)
         for name in SETTINGS
     }
+    if settings["judged_negatives"] and not values["hard_negatives"].present:
+        settings["hard_negatives"] = 0  # a recipe's, which these replace
     if settings["hard_negatives"] and settings["judged_negatives"]:
         raise InputError(
             "--hard_negatives and --judged_negatives: give one of them"

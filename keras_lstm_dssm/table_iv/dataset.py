@@ -6,7 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from keras_lstm_dssm.data import ClickLog, Collection, open_collection
+from keras_lstm_dssm.data import (
+    ClickLog,
+    Collection,
+    judged_negatives,
+    open_collection,
+)
 from keras_lstm_dssm.data.click_log import click_line
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import System, Task
@@ -28,6 +33,8 @@ class DataSet(NamedTuple):
         dev: The task that choices are made on.
         dev_measure: The measure that they are made by.
         tests: Mode -> the task that is reported.
+        judged: Query -> titles judged not to answer it; empty where they are
+            not trained on.
     """
 
     titles: list[str]
@@ -35,6 +42,7 @@ class DataSet(NamedTuple):
     dev: Task
     dev_measure: str
     tests: dict[str, Task]
+    judged: dict[str, list[str]] = {}
 
     def dev_figure(self, system: System) -> float:
         """Measures a system on dev, from 0 to 1."""
@@ -61,7 +69,8 @@ def open_dataset(settings: Settings, folder: Path) -> DataSet:
     a title of grade 1 or more, as in the paper, whatever `min_relevant` is.
 
     Args:
-        settings: `data`, `min_relevant`, `depth` and `pairs` are used.
+        settings: `data`, `min_relevant`, `depth`, `pairs` and
+            `judged_negatives` are used.
         folder: For a file of clicks, where the data set has none or some
             are left out.
 
@@ -103,6 +112,9 @@ def open_dataset(settings: Settings, folder: Path) -> DataSet:
         dev,
         DEV_MEASURES[mode],
         tests,
+        judged_negatives(settings.data, least)
+        if settings.judged_negatives
+        else {},
     )
 
 

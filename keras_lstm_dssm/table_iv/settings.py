@@ -27,6 +27,8 @@ class Settings:
         paragraphs: File of the text that Skip-Thought learns from; None for
             the doc strings of this machine.
         pairs: Clicks to learn from, about, whole queries; None for all.
+        judged_negatives: Negatives a click, of those judged below
+            `min_relevant` for its query, beside the n that are drawn.
     """
 
     data: str
@@ -41,6 +43,7 @@ class Settings:
     misspelled: tuple[float, ...] = ()
     paragraphs: str | None = None
     pairs: int | None = None
+    judged_negatives: int = 0
 
     def record(self, folder: Path, sizes: dict[str, int]) -> None:
         """Writes the settings, or compares them with those in the folder.

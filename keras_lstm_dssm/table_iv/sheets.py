@@ -101,6 +101,12 @@ def notes(summary: Summary) -> list[str]:
         f" {settings['paragraphs'] or 'the doc strings of this machine'}:"
         " published weights cannot be had offline.",
     ]
+    if k := settings.get("judged_negatives"):
+        found.append(
+            f"Neural systems also learn from {k} titles a click that were"
+            " judged not to answer its query; Best from these in place of mined"
+            " ones."
+        )
     if "best" in summary["systems"]:
         found.append(
             "Best is trained by its own recipe, with nothing chosen on this"

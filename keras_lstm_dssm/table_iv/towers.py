@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_lstm_dssm.data import GivenNegatives
 from keras_lstm_dssm.evaluation import DenseSystem
 from keras_lstm_dssm.models import TwoTower
 from keras_lstm_dssm.table_iv.dataset import DataSet
@@ -64,7 +65,7 @@ def train_towers(
         options: See `next_tower_options`.
         seed: Of weights, order and negatives.
         data: The clicks and the dev task.
-        settings: `batch_size` and `looks` are used.
+        settings: `batch_size`, `looks` and `judged_negatives` are used.
         epochs: The momentum's schedule spans them all, whichever is kept. A
             row's recipe goes before it and before the batch size.
     """
@@ -94,6 +95,9 @@ def train_towers(
     looks = _Looks(data, system, how["epochs"], settings.looks)
     with tempfile.TemporaryDirectory() as folder:
         plan = make_plan(how, data.log, lambda: data.titles, Path(folder))
+        if data.judged:
+            given = GivenNegatives(data.judged, settings.judged_negatives, seed)
+            plan = plan._replace(negatives=given)
         fit_clicks(model, plan, [looks], verbose=0)
     model.set_weights(looks.weights)
     timed = data.titles[:_TIMED_TITLES]

@@ -1,6 +1,8 @@
+import dataclasses
 import gzip
 import json
 import math
+import shutil
 from pathlib import Path
 
 import ir_measures
@@ -128,3 +130,29 @@ def test_results_are_averaged(table_folder: Path) -> None:
     mean = math.fsum(queries.values()) / 6
     assert mean == pytest.approx(found.figure("rerank", "map").mean)
     assert found.row is ROWS["dssm"]
+
+
+def test_towers_learn_from_judged_negatives(
+    settings: Settings, collection_folder: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "judged"
+    shutil.copytree(collection_folder, folder)
+    qrels = folder / "qrels"
+    shutil.copy(qrels / "dev.tsv", qrels / "train.tsv")
+    first_loss = {}
+    for k in (0, 2):
+        ours = dataclasses.replace(
+            settings, data=str(folder), judged_negatives=k, misspelled=()
+        )
+        output = tmp_path / str(k)
+        data = open_dataset(ours, output)
+        # Of six titles, one answers the query.
+        assert [len(found) for found in data.judged.values()] == [5] * 6 * (
+            k > 0
+        )
+        ours.record(output, data.sizes)
+        run_job(output, "dssm", ours, seeds=1)
+        rows = read_csv(output / "systems/dssm/seed_0/history.csv")
+        first_loss[k] = float(rows[0]["loss"])
+    # There are more candidates, so that more is to be learnt.
+    assert first_loss[2] > first_loss[0] + 0.1
