@@ -27,8 +27,8 @@ RECIPES: dict[str, dict[str, Any]] = {
     "best": {
         "tied": True,
         "negatives": "in_batch",
-        "gamma": 20.0,
-        "learning_rate": 0.03,
+        "gamma": 12.0,
+        "learning_rate": 0.02,
         "batch_size": 512,
         "epochs": 8,
         "title_pairs": 1,

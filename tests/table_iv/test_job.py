@@ -155,4 +155,4 @@ def test_towers_learn_from_judged_negatives(
         rows = read_csv(output / "systems/dssm/seed_0/history.csv")
         first_loss[k] = float(rows[0]["loss"])
     # There are more candidates, so that more is to be learnt.
-    assert first_loss[2] > first_loss[0] + 0.1
+    assert first_loss[2] > 1.2 * first_loss[0]
