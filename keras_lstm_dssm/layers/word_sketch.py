@@ -24,13 +24,16 @@ _OF_START = 1_343_714_438  # `cat` is not the start of `cats`
 class WordSketch(keras.layers.Layer):
     """A fixed row of random signs for each word, as heavy as it is rare.
 
-    Each distinct word gets `idf(word) r(word) + idf(start) r(start)`, where
-    r is a row of signs drawn by a hash, and the start is that of the word
-    (`bracket` and `brackets` share one). The sum over a text's words is a
-    random projection of its TF-IDF vector: inner products of sums are those
-    of the sparse vectors, but for an error of about 1 / sqrt(units) of their
-    lengths. So one dense vector finds equal words, rare or never trained on,
-    beside what it has learnt.
+    Each distinct word gets `w(word) r(word) + w(start) r(start)`, where r is
+    a row of signs drawn by a hash, w the square root of the idf, and the
+    start is that of the word (`bracket` and `brackets` share one). The sum
+    over a text's words is a random projection of its weighted bag of words:
+    inner products of sums are those of the sparse vectors, but for an error
+    of about 1 / sqrt(units) of their lengths. So one dense vector finds equal
+    words, rare or never trained on, beside what it has learnt.
+
+    The root, because a product has the weight of both texts: a word that they
+    share then counts its idf, once, as in BM25.
 
     A word's hash is made of its trigrams, so no vocabulary is kept: document
     frequencies are counted in buckets (`adapt`). Nothing here is trained.
@@ -47,7 +50,7 @@ class WordSketch(keras.layers.Layer):
         words: `WordBatch` with `n` distinct words.
 
     Returns:
-        Float tensor `(n, units)`, sums of two idfs with random signs.
+        Float tensor `(n, units)`, sums of two weights with random signs.
 
     References: Charikar et al. 2002 (a sketch of sums by random signs);
     Robertson and Zaragoza 2009 (idf).
@@ -80,8 +83,11 @@ class WordSketch(keras.layers.Layer):
                 random.integers(0, 2, (_TABLES, _SIGNS, units)) * 2 - 1
             )
         ]
-        self.idf = self.add_weight(
-            shape=(buckets,), initializer="ones", trainable=False, name="idf"
+        self.word_weight = self.add_weight(
+            shape=(buckets,),
+            initializer="ones",
+            trainable=False,
+            name="word_weight",
         )
         self.built = True
 
@@ -92,7 +98,7 @@ class WordSketch(keras.layers.Layer):
     def adapt(self, batches: Iterable[WordBatch]) -> None:
         """Counts in how many of N texts each word is, and sets the weights.
 
-            idf = log(1 + (N - df + 1/2) / (df + 1/2))
+            w = sqrt(idf),  idf = log(1 + (N - df + 1/2) / (df + 1/2))
 
         Args:
             batches: The texts, each of them once, batch by batch.
@@ -101,7 +107,8 @@ class WordSketch(keras.layers.Layer):
         for words in batches:
             count += self._frequencies(words).numpy()
             texts += len(words.lengths)
-        self.idf.assign(np.log1p((texts - count + 0.5) / (count + 0.5)))
+        idf = np.log1p((texts - count + 0.5) / (count + 0.5))
+        self.word_weight.assign(np.sqrt(idf))
 
     @tf.function(reduce_retracing=True)
     def _frequencies(self, words: WordBatch) -> tf.Tensor:
@@ -120,8 +127,8 @@ class WordSketch(keras.layers.Layer):
         )
 
     def _row(self, key: tf.Tensor) -> tf.Tensor:
-        idf = tf.gather(self.idf.value, _hash(key, 0, self.buckets))
-        row = idf[:, tf.newaxis]
+        weight = tf.gather(self.word_weight.value, _hash(key, 0, self.buckets))
+        row = weight[:, tf.newaxis]
         for place, table in enumerate(self._signs):
             row *= tf.gather(table.value, _hash(key, 1 + place, _SIGNS))
         return row

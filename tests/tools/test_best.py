@@ -38,7 +38,7 @@ def test_the_recipe_belongs_to_the_preset(run_folder: pathlib.Path) -> None:
     assert model.tied and model.adapts
     # `garden` is in one of six titles.
     idf = np.log(1 + (6 - 1 + 0.5) / (1 + 0.5))
-    weights = np.unique(model.query_encoder.word_sketch.idf)
+    weights = np.unique(model.query_encoder.word_sketch.word_weight) ** 2
     assert np.isclose(weights, idf).any()
     assert weights.max() == pytest.approx(np.log(1 + 6.5 / 0.5))
 
