@@ -78,7 +78,7 @@ def define_train_flags(values: flags.FlagValues) -> None:
         "title_pairs",
         0,
         "Also train on this many pairs for each title of --data, clicked or "
-        "not: some words of the title, and the title.",
+        "not: some words of the title, a fifth misspelled, and the title.",
         0,
     )
     whole(

@@ -28,7 +28,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "tied": True,
         "negatives": "in_batch",
         "gamma": 12.0,
-        "learning_rate": 0.02,
+        "learning_rate": 0.03,
         "batch_size": 512,
         "epochs": 8,
         "title_pairs": 1,

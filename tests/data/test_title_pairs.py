@@ -6,7 +6,7 @@ TITLES = ["a b c d e f", "lamp", "garden hose"]
 
 
 def test_some_words_of_a_title_in_their_order() -> None:
-    pairs = list(title_pairs(TITLES, 200))
+    pairs = list(title_pairs(TITLES, 200, misspelled=0.0))
     assert len(pairs) == 400
     lengths = set()
     for query, title in pairs[:200]:
@@ -17,6 +17,19 @@ def test_some_words_of_a_title_in_their_order() -> None:
     assert lengths == {1, 2, 3, 4}
     # Never all of a title's words; a title of one word has no part.
     assert {pair.query for pair in pairs[200:]} == {"garden", "hose"}
+
+
+def test_some_of_the_words_are_misspelled() -> None:
+    titles = ["rubber garden hoses", "galvanised angle bracket"]
+    words = [
+        word
+        for query, title in title_pairs(titles, 1000)
+        for word in query.split()
+        if word not in title.split()
+    ]
+    # One or two words a query, a fifth of them hit, each in its own way.
+    assert 450 < len(words) < 750
+    assert len(set(words)) > 100
 
 
 def test_the_draw_is_of_the_seed() -> None:
