@@ -38,3 +38,17 @@ def test_every_flag_of_every_command_exists() -> None:
         module = __import__(f"keras_lstm_dssm.tools.{name}", fromlist=["FLAGS"])
         for flag in re.findall(r"--(\w+)", arguments):
             assert flag in module.FLAGS, (name, flag)
+
+
+def test_the_page_of_negatives_runs(tmp_path: pathlib.Path) -> None:
+    page = (ROOT / "docs/negatives.md").read_text()
+    script = tmp_path / "negatives.py"
+    script.write_text(*re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "['titanium drill bits']" in done.stdout
+    module = __import__("keras_lstm_dssm.tools.train", fromlist=["FLAGS"])
+    for flag in re.findall(r"`--(\w+)", page):
+        assert flag in module.FLAGS, flag

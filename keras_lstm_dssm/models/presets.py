@@ -27,10 +27,10 @@ RECIPES: dict[str, dict[str, Any]] = {
     "best": {
         "tied": True,
         "negatives": "in_batch",
-        "gamma": 12.0,
+        "gamma": 16.0,
         "learning_rate": 0.03,
         "batch_size": 512,
-        "epochs": 8,
+        "epochs": 12,
         "title_pairs": 1,
         "hard_negatives": 1,
     },

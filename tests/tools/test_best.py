@@ -33,7 +33,7 @@ def test_the_recipe_belongs_to_the_preset(run_folder: pathlib.Path) -> None:
     config = json.loads((run_folder / "config.json").read_text())
     names = ("tied", "gamma", "negatives", "batch_size", "epochs")
     found = [config[name] for name in names]
-    assert found == [True, 12.0, "in_batch", 16, 2]
+    assert found == [True, 16.0, "in_batch", 16, 2]
     model = dssm.load_run(run_folder)
     assert model.tied and model.adapts
     # `garden` is in one of six titles.
