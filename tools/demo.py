@@ -1,6 +1,6 @@
 """The whole path on text that every machine has: what `make demo` runs.
 
-Builds the API-search corpus, trains `lstm_96`, evaluates it beside BM25 and
+Builds the API-search corpus, trains `best`, evaluates it beside BM25 and
 random order, exports it, serves it on a free port, asks four questions over
 gRPC and draws what the model keeps of a query and a title (report.html). Each
 step is one of the programs; its command line is printed.
@@ -22,6 +22,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.client import Client
 from keras_lstm_dssm.export.prediction_service import PredictionServer
 from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.tools import analyze, evaluate, export, train
 from keras_lstm_dssm.tools.program import new_flags, program
 from keras_lstm_dssm.tools.query import print_hits
@@ -42,9 +43,13 @@ _OUTPUT = flags.DEFINE_string(
 _DATA = flags.DEFINE_string(
     "data", "api", "`api` or a BEIR folder.", flag_values=FLAGS
 )
-_EPOCHS = flags.DEFINE_integer(
-    "epochs", 32, "Passes over the clicks.", 1, flag_values=FLAGS
+_PRESET = flags.DEFINE_enum(
+    "preset", "best", list(PRESETS), "Encoder to train.", flag_values=FLAGS
 )
+_EPOCHS = flags.DEFINE_integer(
+    "epochs", None, "Passes over the clicks; by default the preset's.", 1,
+    flag_values=FLAGS,
+)  # fmt: skip
 
 
 def main(_: list[str]) -> None:
@@ -68,8 +73,8 @@ def main(_: list[str]) -> None:
         train.run,
         "lstm-dssm-train",
         data,
-        "--preset=lstm_96",
-        f"--epochs={_EPOCHS.value}",
+        f"--preset={_PRESET.value}",
+        *([f"--epochs={_EPOCHS.value}"] if _EPOCHS.value else []),
         f"--output={run_folder}",
     )
     _step(
