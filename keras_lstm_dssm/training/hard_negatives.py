@@ -119,6 +119,8 @@ class HardNegatives:
             self._write(mined_at, titles)
         else:
             titles = self._read(mined_at)
+        if not any(titles.values()):  # each query has clicked all titles
+            return None
         return GivenNegatives(titles, self.k, self.seed)
 
     def _write(self, epoch: int, titles: dict[str, list[str]]) -> None:

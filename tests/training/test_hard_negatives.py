@@ -140,3 +140,12 @@ def test_a_file_of_another_epoch(tmp_path: pathlib.Path) -> None:
     with pytest.raises(InputError, match="before epoch 7 .mined before epoch "):
         mined.of_epoch(7, model(), begins=True)
     assert [mined.next_mining(epoch) for epoch in range(4)] == [2, 2, 4, 4]
+
+
+def test_a_log_in_which_there_is_nothing_to_mine(
+    tmp_path: pathlib.Path,
+) -> None:
+    path = tmp_path / "clicks.tsv"
+    path.write_text("rope\tnylon rope\n" * 20)
+    flags = [flag for flag in settings(str(path)) if flag != "--logq"]
+    assert run(*flags, output=tmp_path / "run") == 0
