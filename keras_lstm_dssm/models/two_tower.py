@@ -190,7 +190,8 @@ class TwoTower(PairModel):
         scores = cosines
         if pairs.log_q is not None:
             places = tf.concat([clicked[:, tf.newaxis], given], axis=1)
-            scores -= self._log_q(pairs.log_q, places, tf.shape(cosines)[1])
+            off = self._log_q(pairs.log_q, places, tf.shape(cosines)[1])
+            scores -= tf.cast(off, cosines.dtype)
         loss = self.compute_loss(y=labels, y_pred=scores)
         # Keras divides by the number of replicas for the gradients' sum.
         replicas = self.distribute_strategy.num_replicas_in_sync

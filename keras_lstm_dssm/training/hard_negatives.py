@@ -138,7 +138,9 @@ class HardNegatives:
                 raise ValueError(f"mined before epoch {found['epoch'] + 1}")
             titles: dict[str, list[str]] = found["titles"]
             return titles
-        except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
+        except (
+            OSError, EOFError, zlib.error, ValueError, KeyError, TypeError
+        ) as error:  # fmt: skip
             raise InputError(
                 f"{self.path}: found no negatives mined before epoch"
                 f" {epoch + 1} ({error}); restore the file, or train anew in"
