@@ -4,6 +4,7 @@ import pathlib
 import signal
 from collections.abc import Iterator
 
+import keras
 import pytest
 
 from keras_lstm_dssm.data import Pair, write_collection
@@ -17,6 +18,12 @@ def pytest_configure() -> None:
     """Lets tests press Ctrl-C where a shell has started us with `&`, too."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Each test starts from one seed, whatever ran before it."""
+    keras.utils.set_random_seed(0)
 
 
 @pytest.fixture
