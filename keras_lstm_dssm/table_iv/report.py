@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from keras_lstm_dssm.files import replacing, write_json
-from keras_lstm_dssm.table_iv import cost, robustness
+from keras_lstm_dssm.table_iv import cost, dev_curves, robustness
 from keras_lstm_dssm.table_iv.charts import bar_chart
 from keras_lstm_dssm.table_iv.dataset import DataSet
 from keras_lstm_dssm.table_iv.page import page
@@ -25,8 +25,8 @@ def write_report(
     """Writes the table, the charts and the page.
 
     `table.json`, `table.md`, `table.html`, `chart.png`, `figure_7.png` and
-    `.csv` (with an LSTM or an RNN), `robustness.md`, `.json` and `.png` (with
-    misspelled queries).
+    `.csv` (with an LSTM or an RNN), `dev.png` and `.csv` (with some towers),
+    `robustness.md`, `.json` and `.png` (with misspelled queries).
 
     Args:
         output: Folder of the table.
@@ -48,6 +48,9 @@ def write_report(
     figure_7 = cost.draw_cost(output, results, settings, data.sizes)
     if figure_7:
         shown.append((cost.CAPTION, figure_7))
+    dev = dev_curves.draw_dev(output, results, data.dev_measure)
+    if dev:
+        shown.append((dev_curves.CAPTION, dev))
     robust = robustness.write_robustness(output, summary)
     if robust:
         shown.append((robustness.CAPTION, output / "robustness.png"))

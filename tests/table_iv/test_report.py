@@ -41,8 +41,8 @@ def test_all_files_are_written(report: Path) -> None:
     names = {path.name for path in report.iterdir() if path.is_file()}
     assert names == {
         "settings.json", "table.json", "table.md", "table.html", "chart.png",
-        "figure_7.png", "figure_7.csv", "robustness.json", "robustness.md",
-        "robustness.png",
+        "figure_7.png", "figure_7.csv", "dev.png", "dev.csv",
+        "robustness.json", "robustness.md", "robustness.png",
     }  # fmt: skip
     for path in report.glob("*.png"):
         assert path.read_bytes().startswith(PNG)
@@ -92,7 +92,7 @@ def test_page_needs_no_other_file(report: Path) -> None:
     pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
     assert [base64.b64decode(p) for p in pictures] == [
         (report / f"{name}.png").read_bytes()
-        for name in ("chart", "figure_7", "robustness")
+        for name in ("chart", "figure_7", "dev", "robustness")
     ]
     assert not re.search(r'(src|href)="(?!data:)', text)
     assert text.count("DSSM 288/96</th>") == 5  # sheets
@@ -108,6 +108,25 @@ def test_figure_7_is_the_mean_cost(report: Path, table_folder: Path) -> None:
         for s in ("seed_0", "seed_1")
     ]  # fmt: skip
     assert float(rows[0]["mean"]) == pytest.approx(sum(first) / 2)
+
+
+def test_dev_by_epoch_is_the_mean_of_the_looks(
+    report: Path, table_folder: Path
+) -> None:
+    looks = [
+        {
+            int(row["epoch"]): 100 * float(row["dev"])
+            for row in read_csv(table_folder / f"systems/dssm/{s}/history.csv")
+            if row["dev"]
+        }
+        for s in ("seed_0", "seed_1")
+    ]
+    rows = read_csv(report / "dev.csv")
+    assert {row["system"] for row in rows} == {"lstm_96"}
+    assert {int(row["epoch"]): float(row["mean"]) for row in rows} == {
+        epoch: pytest.approx((looks[0][epoch] + looks[1][epoch]) / 2)
+        for epoch in looks[0]
+    }
 
 
 def test_loss_by_misspelling(report: Path) -> None:
