@@ -208,6 +208,7 @@ def _new_model(settings: dict[str, Any], log: ClickLog) -> dssm.TwoTower:
         negatives=settings["negatives"],
         n=settings["n"],
         seed=settings["seed"],
+        equal_start=settings["equal_start"],
         tied=settings["tied"],
         oov_buckets=settings["oov_buckets"],
     )

@@ -16,9 +16,10 @@ _MOST = 1e30  # and let NaN pass; float32 overflows at 3e38
 
 SETTINGS = (
     "data", "validation", "preset", "epochs", "batch_size", "learning_rate",
-    "threshold", "gamma", "negatives", "n", "tied", "title_pairs",
-    "hard_negatives", "mine_every", "mine_top", "judged_negatives", "logq",
-    "oov_buckets", "min_relevant", "seed", "on_bad_line", "max_bad_lines",
+    "threshold", "gamma", "negatives", "n", "equal_start", "tied",
+    "title_pairs", "hard_negatives", "mine_every", "mine_top",
+    "judged_negatives", "logq", "oov_buckets", "min_relevant", "seed",
+    "on_bad_line", "max_bad_lines",
 )  # fmt: skip
 """Flags that a resumed run keeps, written to its config.json."""
 
@@ -73,6 +74,11 @@ def define_train_flags(values: flags.FlagValues) -> None:
         "`in_batch` trains better; `random` draws --n of them, as the paper.",
     )
     whole("n", 4, "Negatives a query, for --negatives=random.", 1)
+    switch(
+        "equal_start", False,
+        "Both encoders start from the same random weights: helps with few"
+        " clicks.",
+    )  # fmt: skip
     switch("tied", False, "One encoder for queries and titles.")
     whole(
         "title_pairs",

@@ -23,9 +23,12 @@ PRESETS: dict[str, tuple[type[encoders.TextEncoder], dict[str, Any]]] = {
 }
 """Encoder class and arguments of each preset (Table IV of the paper)."""
 
+_OF_DOCUMENTS: dict[str, dict[str, Any]] = {"best": {"length_norm": 0.5}}
+"""Arguments that the document encoder of two towers has of its own."""
+
 RECIPES: dict[str, dict[str, Any]] = {
     "best": {
-        "tied": True,
+        "equal_start": True,
         "negatives": "in_batch",
         "gamma": 16.0,
         "learning_rate": 0.03,
@@ -39,11 +42,14 @@ RECIPES: dict[str, dict[str, Any]] = {
 of four data sets; see docs/results/best.md."""
 
 
-def preset_encoder(preset: str, **kwargs: Any) -> encoders.TextEncoder:
+def preset_encoder(
+    preset: str, of_documents: bool = False, **kwargs: Any
+) -> encoders.TextEncoder:
     """Makes one encoder of a preset.
 
     Args:
         preset: A name in `PRESETS`.
+        of_documents: Whether it is the document encoder of two towers.
         **kwargs: Arguments that override the preset's.
 
     Raises:
@@ -54,4 +60,5 @@ def preset_encoder(preset: str, **kwargs: Any) -> encoders.TextEncoder:
             f"unknown preset {preset!r}; there are {', '.join(PRESETS)}"
         )
     encoder, arguments = PRESETS[preset]
-    return encoder(**{**arguments, **kwargs})
+    own = _OF_DOCUMENTS.get(preset, {}) if of_documents else {}
+    return encoder(**{**arguments, **own, **kwargs})

@@ -119,7 +119,9 @@ class TwoTower(PairModel):
             encoder = preset_encoder(preset, name="encoder", **kwargs)
             return cls(encoder, encoder, negatives, n, seed)
         query = preset_encoder(preset, name="query_encoder", **kwargs)
-        document = preset_encoder(preset, name="document_encoder", **kwargs)
+        document = preset_encoder(
+            preset, of_documents=True, name="document_encoder", **kwargs
+        )
         if equal_start:
             document.set_weights(query.get_weights())
         return cls(query, document, negatives, n, seed)

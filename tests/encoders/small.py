@@ -35,9 +35,16 @@ ENCODERS: dict[str, tuple[type[TextEncoder], dict[str, Any]]] = {
     "clsm_3": (CLSMEncoder, {"window": 3, "filters": 4, "units": 3}),
     "combined": (
         CombinedEncoder,
-        {"cells": 3, "bag": 2, "sketch": 4, "shares": [1, 2, 5]},
+        {
+            "cells": 3,
+            "bag": 2,
+            "sketch": 4,
+            "shares": [1, 2, 5],
+            "length_norm": 0.25,
+        },
     ),
 }
+LONG = 2.0  # some sketches are longer, some shorter
 EACH = ("lstm_full_forget", "bilstm", "rnn", "dssm", "clsm_3", "combined")
 
 
@@ -47,6 +54,8 @@ def small_encoder(name: str, **arguments: Any) -> TextEncoder:
     encoder = kind(**sizes, **arguments)
     for variable in encoder.variables:
         variable.assign(RANDOM.normal(size=variable.shape) * 0.7)
+    if isinstance(encoder, CombinedEncoder):
+        encoder.long.assign(LONG)
     return encoder
 
 
@@ -72,11 +81,15 @@ def by_numpy(encoder: TextEncoder, text: str) -> np.ndarray:
         if isinstance(encoder, CombinedEncoder):
             bag = sum(words) @ encoder.bag_embedding.table.numpy()
             rows = sum(word_row(encoder.word_sketch, word) for word in split)
+            # Filled up, in a direction of its own, to where it is `long`.
+            length = np.linalg.norm(rows)
+            kept = min(1, length / LONG) ** (1 - encoder.length_norm)
+            rest = length * np.sqrt(kept**-2 - 1)
             y = np.concatenate(
                 [
                     part / np.linalg.norm(part) * (share / 8) ** 0.5
                     for part, share in zip(
-                        (y, bag, rows), (1, 2, 5), strict=True
+                        (y, bag, [*rows, rest]), (1, 2, 5), strict=True
                     )
                 ]
             )

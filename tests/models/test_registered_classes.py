@@ -47,6 +47,7 @@ SAMPLES: dict[type, dict[str, Any]] = {  # no argument has its default
     DSSMEncoder: {"units": [3, 2], "dtype": "float64", **HASHING},
     CombinedEncoder: {
         "cells": 2, "bag": 3, "sketch": 4, "shares": [1.0, 2.0, 3.0],
+        "length_norm": 0.25,
         **{**HASHING, "split": "space"},
     },
     WordSketch: {"units": 2, "buckets": 8, "start": 2, "seed": 1},

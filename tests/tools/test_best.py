@@ -31,11 +31,13 @@ def run_folder(
 
 def test_the_recipe_belongs_to_the_preset(run_folder: pathlib.Path) -> None:
     config = json.loads((run_folder / "config.json").read_text())
-    names = ("tied", "gamma", "negatives", "batch_size", "epochs")
+    names = ("equal_start", "gamma", "negatives", "batch_size", "epochs")
     found = [config[name] for name in names]
     assert found == [True, 16.0, "in_batch", 16, 2]
     model = dssm.load_run(run_folder)
-    assert model.tied and model.adapts
+    assert model.adapts and not model.tied
+    norms = [tower.length_norm for tower in model.towers]
+    assert norms == [1.0, 0.5]
     # `garden` is in one of six titles.
     idf = np.log(1 + (6 - 1 + 0.5) / (1 + 0.5))
     weights = np.unique(model.query_encoder.word_sketch.word_weight) ** 2
