@@ -25,7 +25,6 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.analysis.gate_histograms import GateHistograms
 from keras_lstm_dssm.data import (
     ClickLog,
-    GivenNegatives,
     describe_bad,
     judged_negatives,
     open_files,
@@ -192,14 +191,16 @@ def _settings(run: RunFolder) -> dict[str, Any]:
 def _plan(
     run: RunFolder, settings: dict[str, Any], clicks: ClickLog
 ) -> TrainingPlan:
-    plan = make_plan(
-        settings, clicks, lambda: titles_of(settings["data"], clicks), run.path
-    )
-    if k := settings["judged_negatives"]:
+    judged = None
+    if settings["judged_negatives"]:
         judged = judged_negatives(settings["data"], settings["min_relevant"])
-        given = GivenNegatives(judged, k, settings["seed"])
-        plan = plan._replace(negatives=given)
-    return plan
+    return make_plan(
+        settings,
+        clicks,
+        lambda: titles_of(settings["data"], clicks),
+        run.path,
+        judged,
+    )
 
 
 def _new_model(settings: dict[str, Any], log: ClickLog) -> dssm.TwoTower:

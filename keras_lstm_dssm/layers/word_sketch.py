@@ -10,6 +10,9 @@ import tensorflow as tf
 from keras_lstm_dssm.registry import register
 from keras_lstm_dssm.text import WordBatch
 
+_LIST, _TABLE = (tf.TensorSpec([None] * rank, tf.int32) for rank in (1, 2))
+_WORDS = WordBatch(_LIST, _LIST, _LIST, _TABLE, _LIST, _LIST)
+
 _TABLES, _SIGNS = 2, 2048  # tables of signs, and rows of each
 
 # Products of two numbers below the prime stay below 2**63.
@@ -110,7 +113,7 @@ class WordSketch(keras.layers.Layer):
         idf = np.log1p((texts - count + 0.5) / (count + 0.5))
         self.word_weight.assign(np.sqrt(idf))
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(input_signature=[_WORDS])
     def _frequencies(self, words: WordBatch) -> tf.Tensor:
         """In how many distinct texts each bucket is, `(buckets,)`."""
         word, text = words.flat()

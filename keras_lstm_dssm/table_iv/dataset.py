@@ -33,7 +33,7 @@ class DataSet(NamedTuple):
         dev: The task that choices are made on.
         dev_measure: The measure that they are made by.
         tests: Mode -> the task that is reported.
-        judged: Query -> titles judged not to answer it; empty where they are
+        judged: Query -> titles judged not to answer it; None where they are
             not trained on.
     """
 
@@ -42,7 +42,7 @@ class DataSet(NamedTuple):
     dev: Task
     dev_measure: str
     tests: dict[str, Task]
-    judged: dict[str, list[str]] = {}
+    judged: dict[str, list[str]] | None = None
 
     def dev_figure(self, system: System) -> float:
         """Measures a system on dev, from 0 to 1."""
@@ -114,7 +114,7 @@ def open_dataset(settings: Settings, folder: Path) -> DataSet:
         tests,
         judged_negatives(settings.data, least)
         if settings.judged_negatives
-        else {},
+        else None,
     )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_lstm_dssm.data import GivenNegatives
 from keras_lstm_dssm.evaluation import DenseSystem
 from keras_lstm_dssm.models import TwoTower
 from keras_lstm_dssm.table_iv.dataset import DataSet
@@ -91,13 +90,18 @@ def train_towers(
         model.query_encoder.encode, model.document_encoder.encode
     )
     size = settings.batch_size
-    how = {"epochs": epochs, "batch_size": size, **row.recipe, "seed": seed}
+    how = {
+        "epochs": epochs,
+        "batch_size": size,
+        **row.recipe,
+        "seed": seed,
+        "judged_negatives": settings.judged_negatives,
+    }
     looks = _Looks(data, system, how["epochs"], settings.looks)
     with tempfile.TemporaryDirectory() as folder:
-        plan = make_plan(how, data.log, lambda: data.titles, Path(folder))
-        if data.judged:
-            given = GivenNegatives(data.judged, settings.judged_negatives, seed)
-            plan = plan._replace(negatives=given)
+        plan = make_plan(
+            how, data.log, lambda: data.titles, Path(folder), data.judged
+        )
         fit_clicks(model, plan, [looks], verbose=0)
     model.set_weights(looks.weights)
     timed = data.titles[:_TIMED_TITLES]

@@ -1,6 +1,6 @@
 """TrainingPlan: what a model is trained on, and in which order."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,25 +72,30 @@ def make_plan(
     clicks: ClickLog,
     titles: Callable[[], list[str]],
     folder: Path,
+    judged: Mapping[str, Sequence[str]] | None = None,
 ) -> TrainingPlan:
     """Makes the plan that settings, such as those of a preset's recipe, name.
 
     Args:
         settings: `epochs`, `batch_size`, `seed`; and where they are wanted
             `title_pairs`, `hard_negatives` with `mine_every` and `mine_top`,
-            `logq`. See `lstm-dssm-train --help`.
+            `judged_negatives`, `logq`. See `lstm-dssm-train --help`.
         clicks: The clicks.
         titles: Gives all titles, clicked or not, for the pairs of titles.
         folder: Where the files go that the plan needs: `title_pairs.tsv`,
             `hard_negatives.json.gz`.
+        judged: Query -> titles judged not to answer it, for the
+            `judged_negatives`, which take the place of mined ones.
     """
     log, seed = clicks, settings["seed"]
     if each := settings.get("title_pairs"):
         folder.mkdir(parents=True, exist_ok=True)
         pairs = title_pairs(titles(), each, seed)
         log = with_pairs(clicks, pairs, folder / "title_pairs.tsv")
-    negatives = None
-    if k := settings.get("hard_negatives"):
+    negatives: GivenNegatives | HardNegatives | None = None
+    if judged is not None:
+        negatives = GivenNegatives(judged, settings["judged_negatives"], seed)
+    elif k := settings.get("hard_negatives"):
         negatives = HardNegatives(
             folder / "hard_negatives.json.gz",
             clicks,
