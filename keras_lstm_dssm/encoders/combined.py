@@ -32,9 +32,9 @@ class CombinedEncoder(LSTMEncoder):
 
     A cosine of bags of words has a long title's words count for less, in
     proportion to its length. In documents, p below 1 takes some of that
-    back, as b does in BM25: a title that is shorter than `long`, the longest
-    twentieth of the titles, has its sketch shortened, and the number at the
-    end, which is 0 in queries, fills it up to length one.
+    back, as b does in BM25: the sketch of a title keeps a length below one,
+    unless it is among the longest twentieth (`long` and above), and the
+    number at the end, which is 0 in queries, fills it up.
 
     Not of the paper; see docs/results/best.md for what each part gives.
 
@@ -107,6 +107,8 @@ class CombinedEncoder(LSTMEncoder):
                 yield self.trigrams.distinct(strings[start:][:batch_size])
 
         self.word_sketch.adapt(batches())
+        if self.length_norm == 1:
+            return
         lengths = [tf.norm(self._sketch(words), axis=-1) for words in batches()]
         self.long.assign(np.percentile(np.concatenate(lengths), _LONG))
 

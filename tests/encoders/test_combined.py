@@ -28,7 +28,8 @@ def test_the_sketch_keeps_its_length_to_the_power(power: float) -> None:
             for t in TITLES
         ]
     )
-    long = np.percentile(raw, 95)
+    # A cosine does not ask what is long.
+    long = np.percentile(raw, 95) if power < 1 else 1
     assert float(ours.long) == pytest.approx(long, rel=1e-6)
     vectors = ours.encode(TITLES)
     np.testing.assert_allclose(
