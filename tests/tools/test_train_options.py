@@ -4,8 +4,10 @@ import json
 import pathlib
 import shutil
 
+import numpy as np
 import pytest
 
+import keras_lstm_dssm as dssm
 from keras_lstm_dssm.tools import train
 
 
@@ -57,6 +59,19 @@ def test_pairs_of_titles_beside_the_clicks(
     resumed = ["lstm-dssm-train", "--resume", f"--output={output}"]
     assert train.run(resumed) == 0
     assert "already finished" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_both_encoders_start_equal(
+    equal: bool, collection_folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    flag = f"--equal_start={str(equal).lower()}"
+    # A step that changes nothing leaves the start to be seen.
+    still = "--learning_rate=1e-9"
+    assert run(collection_folder, tmp_path / "run", flag, still) == 0
+    model = dssm.load_run(tmp_path / "run")
+    query, document = (t.embedding.table.numpy() for t in model.towers)
+    assert np.allclose(query, document, atol=1e-5) == equal
 
 
 def test_several_sources(
