@@ -109,20 +109,24 @@ class CombinedEncoder(LSTMEncoder):
         self.word_sketch.adapt(batches())
         if self.length_norm == 1:
             return
-        lengths = [tf.norm(self._sketch(words), axis=-1) for words in batches()]
+        lengths = [
+            tf.norm(self._sketch(words, *words.flat()), axis=-1)
+            for words in batches()
+        ]
         self.long.assign(np.percentile(np.concatenate(lengths), _LONG))
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Reads the words in their order, and adds them up in two ways."""
+        place, text = words.flat()
         bag = self.bag_embedding(words, training=training)
-        sketch = self._sketch(words)
+        sketch = self._sketch(words, place, text)
         length = tf.norm(sketch, axis=-1, keepdims=True)
         long = tf.cast(self.long.value, length.dtype)
         kept = tf.minimum(tf.math.divide_no_nan(length, long), 1)
         kept **= 1 - self.length_norm
         parts = (
             unit(super().compose(words, training)),
-            unit(gather_sum(bag, *words.flat(), training=training)),
+            unit(gather_sum(bag, place, text, training=training)),
             tf.concat([unit(sketch) * kept, tf.sqrt(1 - kept**2)], axis=-1),
         )
         total = sum(self.shares)
@@ -134,11 +138,11 @@ class CombinedEncoder(LSTMEncoder):
             axis=-1,
         )
 
-    def _sketch(self, words: WordBatch) -> tf.Tensor:
+    def _sketch(
+        self, words: WordBatch, place: tf.Tensor, text: tf.Tensor
+    ) -> tf.Tensor:
         """The sum of the words' sketches, of each distinct text."""
-        return gather_sum(
-            self.word_sketch(words), *words.flat(), training=False
-        )
+        return gather_sum(self.word_sketch(words), place, text, training=False)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
