@@ -9,10 +9,10 @@ from typing import Any
 from keras_lstm_dssm.benchmarks.measure import interleaved, seconds
 from keras_lstm_dssm.benchmarks.own_towers import OwnTowers
 from keras_lstm_dssm.benchmarks.processes import served
-from keras_lstm_dssm.export.client import Client
 from keras_lstm_dssm.export.documents import Documents
 from keras_lstm_dssm.export.export_models import export_models
 from keras_lstm_dssm.export.warmup import BATCH_SIZES
+from keras_lstm_dssm.serving.client.grpc_clients import Client
 from keras_lstm_dssm.tools import serve
 
 _CALLS = 20

@@ -8,8 +8,8 @@ from typing import Any
 from keras_lstm_dssm.benchmarks.measure import interleaved, seconds
 from keras_lstm_dssm.benchmarks.own_towers import OwnTowers
 from keras_lstm_dssm.benchmarks.peers import compared, new_peers
-from keras_lstm_dssm.export.saved_encoder import SavedEncoder
 from keras_lstm_dssm.export.saved_model import export_encoder
+from keras_lstm_dssm.serving.saved_models import SavedEncoder
 
 
 def measure_encoding(

@@ -17,9 +17,9 @@ from absl import flags
 
 from keras_lstm_dssm.baselines.tokenizers import TOKENIZERS
 from keras_lstm_dssm.data import open_collection
+from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.evaluation import Task
 from keras_lstm_dssm.evaluation.ranking import Ranker, Run
-from keras_lstm_dssm.optional import import_optional
 from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()

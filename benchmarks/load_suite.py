@@ -21,10 +21,9 @@ from keras_lstm_dssm.benchmarks.load_clients import TIMEOUT, stream
 from keras_lstm_dssm.benchmarks.measure import percentiles
 from keras_lstm_dssm.benchmarks.own_towers import OwnTowers
 from keras_lstm_dssm.benchmarks.processes import served
-from keras_lstm_dssm.export.publish import publish
+from keras_lstm_dssm.export.model_versions import publish, version_folders
 from keras_lstm_dssm.export.saved_model import export_encoder
-from keras_lstm_dssm.export.tensors import to_proto
-from keras_lstm_dssm.export.versions import version_folders
+from keras_lstm_dssm.serving.tensors import to_proto
 from keras_lstm_dssm.text import as_bytes
 from keras_lstm_dssm.tools import serve
 

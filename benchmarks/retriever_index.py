@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_lstm_dssm.benchmarks.own_towers import OwnTowers
 from keras_lstm_dssm.data import ClickLog, training_batches
-from keras_lstm_dssm.export.document_vectors import VECTORS
+from keras_lstm_dssm.export.documents import VECTORS
 from keras_lstm_dssm.export.retriever import RetrieverModule
 from keras_lstm_dssm.export.saved_model import export_encoder, publish_module
 from keras_lstm_dssm.export.vector_files import write_vectors

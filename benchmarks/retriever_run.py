@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm.benchmarks.measure import memory_megabytes, percentiles
-from keras_lstm_dssm.export.saved_encoder import SavedEncoder, SavedRetriever
+from keras_lstm_dssm.serving.saved_models import SavedEncoder, SavedRetriever
 
 SIZES = (1, 32)
 """Queries at once."""

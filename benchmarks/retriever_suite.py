@@ -14,9 +14,9 @@ from keras_lstm_dssm.benchmarks.retriever_index import Index, make_index
 from keras_lstm_dssm.benchmarks.retriever_run import SIZES, numpy_search
 from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.document_vectors import VECTORS
+from keras_lstm_dssm.export.documents import VECTORS
 from keras_lstm_dssm.export.faiss_index import overlap
-from keras_lstm_dssm.export.saved_encoder import SavedEncoder, SavedRetriever
+from keras_lstm_dssm.serving.saved_models import SavedEncoder, SavedRetriever
 
 _KS = (10, 100)
 

@@ -19,7 +19,7 @@ from absl import flags
 from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import DenseSystem, Task
-from keras_lstm_dssm.evaluation.compare import MODES
+from keras_lstm_dssm.evaluation.task import MODES
 from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()

@@ -9,10 +9,10 @@ import numpy as np
 
 from keras_lstm_dssm.benchmarks.measure import percentiles
 from keras_lstm_dssm.benchmarks.own_towers import OwnTowers
-from keras_lstm_dssm.export.client import Client
-from keras_lstm_dssm.export.prediction_service import PredictionServer
-from keras_lstm_dssm.export.saved_encoder import SavedEncoder
 from keras_lstm_dssm.export.saved_model import export_encoder
+from keras_lstm_dssm.serving.client.grpc_clients import Client
+from keras_lstm_dssm.serving.saved_models import SavedEncoder
+from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
 
 
 def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from keras_lstm_dssm.export.document_vectors import check_vectors
-from keras_lstm_dssm.export.documents import Documents
+from keras_lstm_dssm.export.documents import Documents, check_vectors
 from keras_lstm_dssm.export.retriever import new_retriever
 from keras_lstm_dssm.export.saved_model import EncoderModule, publish_module
 from keras_lstm_dssm.export.server_files import (

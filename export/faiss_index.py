@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.files import replacing
-from keras_lstm_dssm.optional import import_optional
 
 
 def build_index(

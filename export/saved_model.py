@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.publish import publish
+from keras_lstm_dssm.export.model_versions import publish
 from keras_lstm_dssm.export.warmup import write_warmup
 
 SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from keras_lstm_dssm.export.model_versions import version_folders
 from keras_lstm_dssm.export.signatures import signature_defs, signatures
-from keras_lstm_dssm.export.versions import version_folders
 from keras_lstm_dssm.export.warmup import BATCH_SIZES
 
 # The newest server. Those from 2.12 on load the models too; their Unicode
@@ -81,7 +81,7 @@ come on top.
 gRPC:
 
 ```python
-from keras_lstm_dssm.export.client import Client
+from keras_lstm_dssm.serving.client.grpc_clients import Client
 
 with Client("127.0.0.1:8500") as client:
 {calls}

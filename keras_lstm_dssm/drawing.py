@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.files import replacing
-from keras_lstm_dssm.optional import import_optional
 
 # Okabe and Ito's colours, which differ in lightness too; markers for print.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")

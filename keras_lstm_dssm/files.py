@@ -1,8 +1,9 @@
-"""How files are written: beside their place, then renamed; and JSON."""
+"""How files are written: beside their place, then renamed; JSON and CSV."""
 
+import csv
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -136,3 +137,20 @@ def cache_folder() -> str:
     return os.environ.get("KERAS_LSTM_DSSM_CACHE") or os.path.join(
         os.path.expanduser("~"), ".cache", "keras_lstm_dssm"
     )
+
+
+def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes rows with the same keys, one at least; None is an empty cell."""
+    with (
+        replacing(path) as partial,
+        partial.open("w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """Reads what `write_csv` wrote."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))

@@ -1,7 +1,6 @@
 import pytest
 
-from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.optional import import_optional
+from keras_lstm_dssm.errors import InputError, import_optional
 
 
 def test_present() -> None:

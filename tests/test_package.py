@@ -20,7 +20,7 @@ def test_wheel_installs_and_imports(tmp_path: pathlib.Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     for name in (
-        "keras_lstm_dssm/export/client.py",
+        "keras_lstm_dssm/serving/client/grpc_clients.py",
         "keras_lstm_dssm/tools/train.py",
         "keras_lstm_dssm/py.typed",
     ):

@@ -18,13 +18,11 @@ from typing import Any
 
 from absl import flags
 
-from keras_lstm_dssm.analysis.attenuation import attenuation
+from keras_lstm_dssm.analysis.analysis_report import Material, write_report
 from keras_lstm_dssm.analysis.claims import LABELS, Claim, measure_claims
-from keras_lstm_dssm.analysis.corpus import open_corpus
-from keras_lstm_dssm.analysis.options import Options
-from keras_lstm_dssm.analysis.projector import write_projector
-from keras_lstm_dssm.analysis.report import Material, write_report
-from keras_lstm_dssm.analysis.title_map import METHODS
+from keras_lstm_dssm.analysis.report_input import Options, open_corpus
+from keras_lstm_dssm.analysis.title_map import METHODS, write_projector
+from keras_lstm_dssm.analysis.word_effects import attenuation
 from keras_lstm_dssm.data.text_files import text_lines
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.tools.program import new_flags, program

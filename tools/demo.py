@@ -19,10 +19,10 @@ from absl import flags
 
 from keras_lstm_dssm.data import describe, open_collection
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.client import Client
-from keras_lstm_dssm.export.prediction_service import PredictionServer
 from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.models import PRESETS
+from keras_lstm_dssm.serving.client.grpc_clients import Client
+from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
 from keras_lstm_dssm.tools import analyze, evaluate, export, train
 from keras_lstm_dssm.tools.program import new_flags, program
 from keras_lstm_dssm.tools.query import print_hits

@@ -19,9 +19,9 @@ from absl import flags
 
 from keras_lstm_dssm.data.text_files import text_lines
 from keras_lstm_dssm.export.documents import read_documents
-from keras_lstm_dssm.export.saved_encoder import SavedEncoder
 from keras_lstm_dssm.export.vector_files import write_ids, write_vectors
 from keras_lstm_dssm.files import check_writable
+from keras_lstm_dssm.serving.saved_models import SavedEncoder
 from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()

@@ -24,7 +24,7 @@ from keras_lstm_dssm.evaluation import (
     evaluate_systems,
     format_table,
 )
-from keras_lstm_dssm.evaluation.compare import MODES
+from keras_lstm_dssm.evaluation.task import MODES
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.tools.program import new_flags, program
 from keras_lstm_dssm.training import RunFolder

@@ -15,8 +15,7 @@ from typing import Any
 
 from absl import flags
 
-from keras_lstm_dssm.export.document_vectors import VECTORS
-from keras_lstm_dssm.export.documents import read_documents
+from keras_lstm_dssm.export.documents import VECTORS, read_documents
 from keras_lstm_dssm.export.export_models import export_models
 from keras_lstm_dssm.tools.program import new_flags, program
 from keras_lstm_dssm.training import load_run

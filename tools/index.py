@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from absl import flags
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.faiss_index import (
     build_index,
     index_recall,
@@ -30,7 +30,6 @@ from keras_lstm_dssm.export.faiss_index import (
 )
 from keras_lstm_dssm.export.vector_files import read_vectors
 from keras_lstm_dssm.files import check_writable
-from keras_lstm_dssm.optional import import_optional
 from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()

@@ -17,8 +17,8 @@ from typing import Any
 from absl import flags
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.client import Client
-from keras_lstm_dssm.export.client_calls import Hit, Version, VersionStatus
+from keras_lstm_dssm.serving.client.calls import Hit, Version, VersionStatus
+from keras_lstm_dssm.serving.client.grpc_clients import Client
 from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()

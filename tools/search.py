@@ -13,8 +13,8 @@ from typing import Any
 from absl import flags
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.saved_encoder import SavedRetriever
-from keras_lstm_dssm.export.versions import model_folder
+from keras_lstm_dssm.export.model_versions import model_folder
+from keras_lstm_dssm.serving.saved_models import SavedRetriever
 from keras_lstm_dssm.tools.program import new_flags, program
 from keras_lstm_dssm.tools.query import print_hits
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 
 from absl import flags
 
-from keras_lstm_dssm.export.prediction_service import PredictionServer
+from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
 from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()

@@ -24,11 +24,11 @@ from keras_lstm_dssm.data import (
     split_log,
 )
 from keras_lstm_dssm.files import check_folder
-from keras_lstm_dssm.tools.bad_line_flags import (
+from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.train_flags import (
     allowed_bad_lines,
     define_bad_line_flags,
 )
-from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()
 _DATA = flags.DEFINE_string(

@@ -23,7 +23,7 @@ from typing import Any
 from absl import flags
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.table_iv import (
+from keras_lstm_dssm.tables import (
     Settings,
     check_pairs,
     choose_rows,

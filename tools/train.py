@@ -22,7 +22,6 @@ import keras
 from absl import flags
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.analysis.gate_histograms import GateHistograms
 from keras_lstm_dssm.data import (
     ClickLog,
     describe_bad,
@@ -33,14 +32,12 @@ from keras_lstm_dssm.data import (
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
-from keras_lstm_dssm.tools.bad_line_flags import (
-    allowed_bad_lines,
-    define_bad_line_flags,
-)
 from keras_lstm_dssm.tools.program import new_flags, program
 from keras_lstm_dssm.tools.train_flags import (
     NOT_FINITE,
     SETTINGS,
+    allowed_bad_lines,
+    define_bad_line_flags,
     define_train_flags,
     given_settings,
     is_finite,
@@ -51,7 +48,8 @@ from keras_lstm_dssm.training import (
     make_plan,
     train_run,
 )
-from keras_lstm_dssm.training.run_place import locked
+from keras_lstm_dssm.training.gate_histograms import GateHistograms
+from keras_lstm_dssm.training.run_folder import locked
 
 FLAGS = new_flags()
 _OUTPUT = flags.DEFINE_string(

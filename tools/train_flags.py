@@ -1,6 +1,7 @@
 """The flags that say what is trained, and how: the settings of a run."""
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 from absl import flags
@@ -10,6 +11,27 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models.presets import RECIPES
 from keras_lstm_dssm.models.two_tower import NEGATIVES
 from keras_lstm_dssm.training.hard_negatives import MINE_EVERY, MINE_TOP
+
+
+def define_bad_line_flags(values: flags.FlagValues) -> None:
+    """Defines `--on_bad_line` and `--max_bad_lines`."""
+    flags.DEFINE_enum(
+        "on_bad_line", "stop", ["stop", "skip"],
+        "What to do at a line that is no click (no tab, several, invalid "
+        "UTF-8 ...): stop and name it, or leave it out and count it.",
+        flag_values=values,
+    )  # fmt: skip
+    flags.DEFINE_integer(
+        "max_bad_lines", 100, "For --on_bad_line=skip: with more, stop.", 0,
+        flag_values=values,
+    )  # fmt: skip
+
+
+def allowed_bad_lines(settings: Mapping[str, Any]) -> int:
+    """Returns how many bad lines a log may have, by the flags' values."""
+    skips = settings["on_bad_line"] == "skip"
+    return settings["max_bad_lines"] if skips else 0
+
 
 _LEAST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing
 _MOST = 1e30  # and let NaN pass; float32 overflows at 3e38

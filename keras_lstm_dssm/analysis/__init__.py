@@ -5,16 +5,21 @@ from keras_lstm_dssm.analysis.activations import (
     activations,
     each_activations,
 )
-from keras_lstm_dssm.analysis.attenuation import WordEffect, attenuation
 from keras_lstm_dssm.analysis.frames import frame
-from keras_lstm_dssm.analysis.growth import Growth, growth
 from keras_lstm_dssm.analysis.keywords import (
     ActiveCell,
     Keyword,
+    TopicWord,
     active_cells,
     keywords,
+    topics,
 )
-from keras_lstm_dssm.analysis.topics import TopicWord, topics
+from keras_lstm_dssm.analysis.word_effects import (
+    Growth,
+    WordEffect,
+    attenuation,
+    growth,
+)
 
 __all__ = [
     "Activations",

@@ -11,14 +11,24 @@ from keras_lstm_dssm.analysis.activations import (
     is_recurrent,
     words_of,
 )
-from keras_lstm_dssm.analysis.attenuation import each_change
 from keras_lstm_dssm.analysis.coherence import assign, coherence, likeness
-from keras_lstm_dssm.analysis.finding import Finding
-from keras_lstm_dssm.analysis.growth import SIDES
-from keras_lstm_dssm.analysis.kept_cosine import kept_cosine
-from keras_lstm_dssm.analysis.keywords import CELLS, CHANGE, SHARE, keywords
-from keras_lstm_dssm.analysis.stop_words import is_stop, stop_share
-from keras_lstm_dssm.analysis.topics import CELLS as TOPIC_CELLS
+from keras_lstm_dssm.analysis.keywords import (
+    CELLS,
+    CHANGE,
+    SHARE,
+    TOPIC_CELLS,
+    keywords,
+)
+from keras_lstm_dssm.analysis.word_effects import (
+    SIDES,
+    each_change,
+    kept_cosine,
+)
+from keras_lstm_dssm.analysis.word_statistics import (
+    Finding,
+    is_stop,
+    stop_share,
+)
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 

@@ -7,11 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_lstm_dssm.analysis.activations import each_activations
-from keras_lstm_dssm.analysis.finding import NOTHING, Finding, against
 from keras_lstm_dssm.analysis.keywords import active_cells, assigned
+from keras_lstm_dssm.analysis.word_statistics import NOTHING, Finding, against
 from keras_lstm_dssm.encoders import TextEncoder
-from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.optional import import_optional
+from keras_lstm_dssm.errors import InputError, import_optional
 
 
 class Assignments(NamedTuple):

@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.analysis.claims import LABELS, Claim
-from keras_lstm_dssm.analysis.distinctive import distinctive
-from keras_lstm_dssm.analysis.options import Options
-from keras_lstm_dssm.analysis.page import (
+from keras_lstm_dssm.analysis.analysis_page import (
     Html,
     Section,
     heading,
@@ -18,9 +15,12 @@ from keras_lstm_dssm.analysis.page import (
     table,
     words,
 )
+from keras_lstm_dssm.analysis.claims import LABELS, Claim
+from keras_lstm_dssm.analysis.keywords import topics
 from keras_lstm_dssm.analysis.pair_sections import reading
+from keras_lstm_dssm.analysis.report_input import Options
 from keras_lstm_dssm.analysis.title_map import draw_title_map, title_map
-from keras_lstm_dssm.analysis.topics import topics
+from keras_lstm_dssm.analysis.word_statistics import distinctive
 from keras_lstm_dssm.drawing import Curve, curve_chart
 from keras_lstm_dssm.evaluation import DenseSystem
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm.analysis.activations import Activations
-from keras_lstm_dssm.analysis.growth import SIDES, Growth
-from keras_lstm_dssm.optional import import_optional
+from keras_lstm_dssm.analysis.word_effects import SIDES, Growth
+from keras_lstm_dssm.errors import import_optional
 
 
 def frame(found: Any) -> Any:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm.analysis.activations import Activations
-from keras_lstm_dssm.analysis.growth import SIDES, Growth
 from keras_lstm_dssm.analysis.keywords import CELLS, active_cells
+from keras_lstm_dssm.analysis.word_effects import SIDES, Growth
 from keras_lstm_dssm.drawing import COLOURS, drawing, short
-from keras_lstm_dssm.optional import import_optional
+from keras_lstm_dssm.errors import import_optional
 
 # Blue to red through white, which is zero: told apart by eyes that do not
 # see red or green as others do, and dark at both ends in print.

@@ -9,16 +9,7 @@ from keras_lstm_dssm.analysis.activations import (
     activations,
     is_recurrent,
 )
-from keras_lstm_dssm.analysis.attenuation import attenuation
-from keras_lstm_dssm.analysis.growth import SIDES, growth
-from keras_lstm_dssm.analysis.heat_maps import (
-    draw_activations,
-    draw_active,
-    draw_aligned,
-)
-from keras_lstm_dssm.analysis.keywords import Keyword, keywords
-from keras_lstm_dssm.analysis.options import Options
-from keras_lstm_dssm.analysis.page import (
+from keras_lstm_dssm.analysis.analysis_page import (
     Html,
     Section,
     bar,
@@ -27,6 +18,14 @@ from keras_lstm_dssm.analysis.page import (
     strong,
     table,
 )
+from keras_lstm_dssm.analysis.heat_maps import (
+    draw_activations,
+    draw_active,
+    draw_aligned,
+)
+from keras_lstm_dssm.analysis.keywords import Keyword, keywords
+from keras_lstm_dssm.analysis.report_input import Options
+from keras_lstm_dssm.analysis.word_effects import SIDES, attenuation, growth
 from keras_lstm_dssm.encoders import BidirectionalLSTMEncoder, TextEncoder
 
 _WAYS = ("Cells, left to right", "Cells, right to left")

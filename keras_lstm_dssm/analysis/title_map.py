@@ -1,15 +1,16 @@
-"""TitleMap: titles on a plane, near where their vectors are near."""
+"""Titles on a plane, similar ones close together: picture and projector."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.analysis.distinctive import distinctive
+from keras_lstm_dssm.analysis.word_statistics import distinctive
 from keras_lstm_dssm.drawing import COLOURS, MARKERS, drawing, short
-from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.optional import import_optional
+from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.files import replacing
 
 METHODS = ("tsne", "pca")
 
@@ -117,3 +118,54 @@ def _names(titles: Sequence[str], labels: np.ndarray) -> list[str]:
             own[label] += set(title.casefold().split())
     best = distinctive(own, 2)
     return [", ".join(short(word) for word, _ in words) for words in best]
+
+
+def write_projector(
+    logs: str | os.PathLike[str],
+    titles: Sequence[str],
+    vectors: np.ndarray,
+    name: str = "titles",
+) -> None:
+    """Writes titles and vectors where `tensorboard --logdir=LOGS` finds them.
+
+    Files: `projector_config.pbtxt` and, beside it, `projector/NAME.tsv` with
+    `NAME.labels.tsv`.
+
+    Args:
+        logs: The folder of logs, a run's `logs/`.
+        titles: The texts.
+        vectors: Float `[titles, dimension]`, from `encode`.
+        name: Of the tensor.
+
+    Raises:
+        InputError: There are not as many titles as vectors.
+
+    Example:
+    >>> write_projector(
+    ...     RunFolder(run).logs, titles, model.document_encoder.encode(titles)
+    ... )
+    """
+    from tensorboard.plugins import projector
+
+    if len(titles) != len(vectors):
+        raise InputError(
+            f"{len(titles)} titles and {len(vectors)} vectors; give one each"
+        )
+    folder = Path(logs, "projector")
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors, labels = folder / f"{name}.tsv", folder / f"{name}.labels.tsv"
+    with replacing(tensors) as partial:
+        np.savetxt(partial, vectors, fmt="%.5g", delimiter="\t")
+    with replacing(labels) as partial:
+        # A tab would begin a second column; an empty line would be skipped.
+        lines = (" ".join(title.split()) or '""' for title in titles)
+        partial.write_text(
+            "".join(f"{line}\n" for line in lines), encoding="utf-8"
+        )
+    config = projector.ProjectorConfig()
+    config.embeddings.add(
+        tensor_name=name,
+        tensor_path=str(tensors.relative_to(logs)),
+        metadata_path=str(labels.relative_to(logs)),
+    )
+    projector.visualize_embeddings(os.fspath(logs), config)

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.baselines.corpus import not_fitted, training_corpus
+from keras_lstm_dssm.baselines.counted_corpus import not_fitted, training_corpus
 from keras_lstm_dssm.baselines.tokenizers import Tokenizer, alphanumeric
-from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.dense import DenseSystem
+from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.evaluation.dense_system import DenseSystem
 from keras_lstm_dssm.evaluation.ranking import Run
-from keras_lstm_dssm.optional import import_optional
 
 
 class Doc2VecSystem:

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
-from keras_lstm_dssm.optional import import_optional
+from keras_lstm_dssm.errors import import_optional
 
 Tokenizer = Callable[[str], list[str]]
 """String -> words; hashable, and the same for the same string."""

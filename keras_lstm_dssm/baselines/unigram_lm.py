@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from keras_lstm_dssm.baselines.corpus import cached_corpus
-from keras_lstm_dssm.baselines.scoring import Scores, ScoringSystem
+from keras_lstm_dssm.baselines.counted_corpus import cached_corpus
+from keras_lstm_dssm.baselines.scoring_system import Scores, ScoringSystem
 from keras_lstm_dssm.baselines.tokenizers import Tokenizer, alphanumeric
 from keras_lstm_dssm.errors import InputError
 

@@ -1,11 +1,11 @@
 """Data: click logs, BEIR folders and the API-search corpus."""
 
 from keras_lstm_dssm.data.api_search import build_api_search
-from keras_lstm_dssm.data.bad_lines import Pair, describe_bad
+from keras_lstm_dssm.data.augmentation import title_pairs
 from keras_lstm_dssm.data.batches import evaluation_batches, training_batches
-from keras_lstm_dssm.data.beir import Collection, describe
-from keras_lstm_dssm.data.beir_writer import write_collection
+from keras_lstm_dssm.data.beir import Collection, describe, write_collection
 from keras_lstm_dssm.data.click_frequencies import ClickFrequencies
+from keras_lstm_dssm.data.click_lines import Pair, describe_bad
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.given_negatives import GivenNegatives
 from keras_lstm_dssm.data.source import (
@@ -17,7 +17,6 @@ from keras_lstm_dssm.data.source import (
     with_pairs,
 )
 from keras_lstm_dssm.data.split import split_log, split_of
-from keras_lstm_dssm.data.title_pairs import title_pairs
 
 __all__ = [
     "ClickFrequencies",

@@ -10,9 +10,12 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 
-from keras_lstm_dssm.data.api_files import distributions, source_files
 from keras_lstm_dssm.data.api_search import build_api_search
-from keras_lstm_dssm.data.api_sources import read_modules
+from keras_lstm_dssm.data.api_sources import (
+    distributions,
+    read_modules,
+    source_files,
+)
 from keras_lstm_dssm.data.api_text import first_sentence
 from keras_lstm_dssm.data.text_files import text_lines
 from keras_lstm_dssm.errors import InputError

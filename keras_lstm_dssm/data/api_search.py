@@ -13,12 +13,10 @@ import platform
 import sys
 from importlib.metadata import Distribution
 
-from keras_lstm_dssm.data.api_files import distributions
 from keras_lstm_dssm.data.api_names import public_names, title
-from keras_lstm_dssm.data.api_sources import read_modules
+from keras_lstm_dssm.data.api_sources import distributions, read_modules
 from keras_lstm_dssm.data.api_text import first_sentence
-from keras_lstm_dssm.data.beir import SPLITS, Collection
-from keras_lstm_dssm.data.beir_writer import write_collection
+from keras_lstm_dssm.data.beir import SPLITS, Collection, write_collection
 from keras_lstm_dssm.data.click_log import Pair
 from keras_lstm_dssm.data.split import split_of
 from keras_lstm_dssm.files import cache_folder

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from keras_lstm_dssm.data.bad_lines import (
+from keras_lstm_dssm.data.click_lines import (
     BadLines,
     Pair,
     find_bad,

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from keras_lstm_dssm.data.beir import Collection
-from keras_lstm_dssm.data.beir_writer import write_collection
+from keras_lstm_dssm.data.beir import Collection, write_collection
 from keras_lstm_dssm.data.click_log import ClickLog, Pair
 from keras_lstm_dssm.errors import InputError
 

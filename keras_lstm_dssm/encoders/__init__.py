@@ -1,11 +1,15 @@
 """Text encoders: strings -> vectors; one file each."""
 
-from keras_lstm_dssm.encoders.bilstm import BidirectionalLSTMEncoder
-from keras_lstm_dssm.encoders.clsm import CLSMEncoder
-from keras_lstm_dssm.encoders.combined import CombinedEncoder
-from keras_lstm_dssm.encoders.dssm import DSSMEncoder
-from keras_lstm_dssm.encoders.lstm import LSTMEncoder
-from keras_lstm_dssm.encoders.rnn import RNNEncoder
+from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
+from keras_lstm_dssm.encoders.feed_forward_encoders import (
+    CLSMEncoder,
+    DSSMEncoder,
+)
+from keras_lstm_dssm.encoders.recurrent_encoders import (
+    BidirectionalLSTMEncoder,
+    LSTMEncoder,
+    RNNEncoder,
+)
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 
 __all__ = [

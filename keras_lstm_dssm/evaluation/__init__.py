@@ -1,20 +1,19 @@
 """Runs, measures and the systems to compare: rerank or whole corpus."""
 
-from keras_lstm_dssm.evaluation.compare import (
-    Task,
-    evaluate_systems,
-    format_table,
-)
-from keras_lstm_dssm.evaluation.dense import DenseSystem
+from keras_lstm_dssm.evaluation.dense_system import DenseSystem
 from keras_lstm_dssm.evaluation.measures import (
     MEASURES,
     evaluate,
     evaluate_queries,
     mean,
+    random_order,
 )
-from keras_lstm_dssm.evaluation.random_order import random_order
-from keras_lstm_dssm.evaluation.ranking import Qrels, Ranker, Run
-from keras_lstm_dssm.evaluation.system import System
+from keras_lstm_dssm.evaluation.ranking import Qrels, Ranker, Run, System
+from keras_lstm_dssm.evaluation.task import (
+    Task,
+    evaluate_systems,
+    format_table,
+)
 from keras_lstm_dssm.evaluation.trec import read_run, write_qrels, write_run
 
 __all__ = [

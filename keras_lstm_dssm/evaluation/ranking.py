@@ -1,7 +1,8 @@
-"""Strict order: scores into rankings that no order of the input helps."""
+"""Rankings: scores into a strict order, and the systems that give scores."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -109,3 +110,50 @@ def _mix(values: np.ndarray) -> np.ndarray:
     values = (values ^ (values >> 30)) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> 27)) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> 31)
+
+
+class System(Protocol):
+    """What is evaluated: a trained model, BM25, a language model...
+
+    A system holds what it learnt in training and no corpus: both modes get
+    the documents, so that one object serves any number of collections.
+    """
+
+    def rerank(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> Run:
+        """Orders given candidates.
+
+        Args:
+            queries: Query id -> text.
+            candidates: Query id -> ids of the documents to order; its keys
+                are the queries of the run.
+            documents: Document id -> title, the whole corpus: what counts
+                words in it (IDF) sees all of it.
+
+        Returns:
+            All candidates of each query, best first.
+        """
+        ...
+
+    def retrieve(
+        self,
+        queries: Mapping[str, str],
+        documents: Mapping[str, str],
+        depth: int,
+    ) -> Run:
+        """Finds the best documents of the whole corpus.
+
+        Args:
+            queries: Query id -> text.
+            documents: Document id -> title.
+            depth: Documents returned for each query at most; a system may
+                return fewer when the others do not match at all.
+
+        Returns:
+            The best documents of each query, best first.
+        """
+        ...

@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.registry import register
+from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text import (
     SPLITS,
     TRIGRAMS,

@@ -1,4 +1,4 @@
-"""Recurrent: runs a cell over sentences of different lengths."""
+"""Recurrent layers: a cell run over sequences of different lengths."""
 
 from typing import Any
 
@@ -6,14 +6,17 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers.packed_sequence import PackedSequence, pack, unpack
-from keras_lstm_dssm.layers.recurrence import (
+from keras_lstm_dssm.layers.cells import PeepholeLSTMCell
+from keras_lstm_dssm.layers.packed_recurrence import (
+    PackedSequence,
     last_steps,
+    pack,
     read_backward,
     read_forward,
     read_last,
+    unpack,
 )
-from keras_lstm_dssm.registry import register
+from keras_lstm_dssm.registration import register
 
 
 @register
@@ -161,3 +164,63 @@ def _packed(
     lengths = tf.cast(lengths, tf.int32)
     order = tf.argsort(lengths, direction="DESCENDING", stable=True)
     return pack(tf.gather(inputs, order), tf.gather(lengths, order)), order
+
+
+@register
+class PeepholeLSTM(Recurrent):
+    """LSTM with peepholes and forget gate on or off, eq. (2).
+
+    Gives the numbers of `keras.layers.RNN(PeepholeLSTMCell(...))`, takes
+    the lengths of the rows, and cuts the gradient after `truncate` steps.
+
+    Args:
+        units: Number of cells.
+        peephole: `None`, `"diagonal"` or `"full"`.
+        forget_gate: Whether cells can forget.
+        truncate: See `Recurrent`.
+        project_inputs: See `GatedCell`.
+
+    Call arguments:
+        inputs: `(batch, time, features)`.
+        lengths: int `(batch,)` or `None`.
+
+    Example:
+    >>> PeepholeLSTM(96)(np.zeros((2, 5, 16), "float32"), [5, 3]).shape
+    TensorShape([2, 96])
+    """
+
+    def __init__(
+        self,
+        units: int,
+        peephole: str | None = None,
+        forget_gate: bool = False,
+        truncate: int | None = None,
+        project_inputs: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        cell = PeepholeLSTMCell(
+            units,
+            peephole,
+            forget_gate,
+            project_inputs,
+            dtype=kwargs.get("dtype"),
+            name="cell",
+        )
+        super().__init__(cell, truncate, **kwargs)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        config = super().get_config()
+        del config["cell"]
+        return {
+            **config,
+            "units": self.cell.units,
+            "peephole": self.cell.peephole,
+            "forget_gate": self.cell.forget_gate,
+            "project_inputs": self.cell.project_inputs,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "PeepholeLSTM":
+        """Rebuilds the layer."""
+        return cls(**config)

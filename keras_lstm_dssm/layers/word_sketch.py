@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.registry import register
+from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text import WordBatch
 
 _LIST, _TABLE = (tf.TensorSpec([None] * rank, tf.int32) for rank in (1, 2))

@@ -7,11 +7,11 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.models.pair_batches import pair_batches
-from keras_lstm_dssm.models.pair_hasher import (
+from keras_lstm_dssm.models.pairs import (
     HashedPairs,
     PairHasher,
     is_hashed,
+    pair_batches,
 )
 
 NOT_FINITE = "TwoTower: the loss is NaN or infinite; train with a smaller step"

@@ -14,10 +14,10 @@ from keras_lstm_dssm.models.negatives import (
     log_q_of_distinct,
     random_negatives,
 )
-from keras_lstm_dssm.models.pair_hasher import HashedPairs, PairHasher
 from keras_lstm_dssm.models.pair_model import PairModel
+from keras_lstm_dssm.models.pairs import HashedPairs, PairHasher
 from keras_lstm_dssm.models.presets import preset_encoder
-from keras_lstm_dssm.registry import register
+from keras_lstm_dssm.registration import register
 
 NEGATIVES = ("random", "in_batch")
 

@@ -1,10 +1,14 @@
 """Strings -> words -> letter-trigram ids, in TensorFlow and TF.Text ops."""
 
-from keras_lstm_dssm.text.in_batches import encode_in_batches
-from keras_lstm_dssm.text.strings import as_bytes, as_strings
-from keras_lstm_dssm.text.trigrams import LETTERS, TRIGRAMS, trigram_ids
+from keras_lstm_dssm.text.strings import as_bytes, as_strings, encode_in_batches
 from keras_lstm_dssm.text.word_batch import WordBatch, distinct_words
-from keras_lstm_dssm.text.words import SPLITS, split_words
+from keras_lstm_dssm.text.word_hashing import (
+    LETTERS,
+    SPLITS,
+    TRIGRAMS,
+    split_words,
+    trigram_ids,
+)
 
 __all__ = [
     "LETTERS",

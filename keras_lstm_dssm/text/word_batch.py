@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_lstm_dssm.text.trigrams import trigram_ids
-from keras_lstm_dssm.text.words import split_words
+from keras_lstm_dssm.text.word_hashing import split_words, trigram_ids
 
 
 class WordBatch(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.registry import register
+from keras_lstm_dssm.registration import register
 
 
 @register

@@ -1,9 +1,12 @@
-"""RunFolder: the files of one training run."""
+"""RunFolder: the files of one training run, with a lock for the writer."""
 
 import csv
+import fcntl
 import os
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,40 @@ import keras
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import read_json, replacing, write_json
 from keras_lstm_dssm.models import TwoTower
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keeps other processes from training in a folder meanwhile.
+
+    The lock ends with the process, however it ends. What a process that was
+    killed has left half-written is removed.
+
+    Args:
+        folder: The run's folder, made when missing.
+
+    Raises:
+        InputError: Another process trains in it.
+
+    Example:
+    >>> with locked(run.path):
+    ...     train_run(run, model, TrainingPlan(log, epochs=5, batch_size=256))
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"{folder}: another process is training here: wait for its"
+                " end, or stop it"
+            ) from None
+        for partial in folder.rglob(".partial-*"):
+            # The lock does not keep evaluation from writing its figures.
+            if not partial.name.endswith("metrics.json"):
+                partial.unlink()
+        yield
+
 
 _UNREADABLE = (
     ValueError, TypeError, KeyError, AttributeError, OSError, RuntimeError,

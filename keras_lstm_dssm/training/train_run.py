@@ -8,10 +8,9 @@ import tensorflow as tf
 
 from keras_lstm_dssm.data import ClickLog, evaluation_batches
 from keras_lstm_dssm.training.faults import Diverged, explain
-from keras_lstm_dssm.training.fit_clicks import fit_clicks
 from keras_lstm_dssm.training.run_callbacks import Checkpoint, HistoryFile
 from keras_lstm_dssm.training.run_folder import RunFolder
-from keras_lstm_dssm.training.training_plan import TrainingPlan
+from keras_lstm_dssm.training.training_plan import TrainingPlan, fit_clicks
 
 
 def train_run(

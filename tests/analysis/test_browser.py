@@ -8,10 +8,10 @@ import subprocess
 
 import pytest
 
+from keras_lstm_dssm.analysis.analysis_report import Material, write_report
 from keras_lstm_dssm.analysis.claims import LABELS, Claim
-from keras_lstm_dssm.analysis.finding import Finding
-from keras_lstm_dssm.analysis.options import Options
-from keras_lstm_dssm.analysis.report import Material, write_report
+from keras_lstm_dssm.analysis.report_input import Options
+from keras_lstm_dssm.analysis.word_statistics import Finding
 from keras_lstm_dssm.models import TwoTower
 from tests.conftest import TOPICS
 from tests.encoders.small import small_encoder

@@ -11,10 +11,13 @@ from keras_lstm_dssm.analysis.coherence import (
     coherence,
     likeness,
 )
-from keras_lstm_dssm.analysis.finding import against
-from keras_lstm_dssm.analysis.kept_cosine import kept_cosine
-from keras_lstm_dssm.analysis.stop_words import is_stop, stop_share
-from keras_lstm_dssm.analysis.topics import topics
+from keras_lstm_dssm.analysis.keywords import topics
+from keras_lstm_dssm.analysis.word_effects import kept_cosine
+from keras_lstm_dssm.analysis.word_statistics import (
+    against,
+    is_stop,
+    stop_share,
+)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import TwoTower
 from tests.conftest import TOPICS

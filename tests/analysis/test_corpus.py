@@ -1,6 +1,6 @@
 import pytest
 
-from keras_lstm_dssm.analysis.corpus import open_corpus
+from keras_lstm_dssm.analysis.report_input import open_corpus
 from keras_lstm_dssm.data import Pair, write_collection
 from keras_lstm_dssm.errors import InputError
 from tests.conftest import TOPICS

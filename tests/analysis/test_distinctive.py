@@ -1,4 +1,4 @@
-from keras_lstm_dssm.analysis.distinctive import distinctive
+from keras_lstm_dssm.analysis.word_statistics import distinctive
 
 
 def test_often_here_and_seldom_elsewhere() -> None:

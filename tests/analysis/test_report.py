@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from keras_lstm_dssm.analysis import activations, keywords
+from keras_lstm_dssm.analysis.analysis_report import Material, write_report
 from keras_lstm_dssm.analysis.claims import LABELS, measure_claims
-from keras_lstm_dssm.analysis.options import Options
-from keras_lstm_dssm.analysis.report import Material, write_report
+from keras_lstm_dssm.analysis.report_input import Options
 from keras_lstm_dssm.data import write_collection
 from keras_lstm_dssm.models import TwoTower
 from keras_lstm_dssm.tools import analyze

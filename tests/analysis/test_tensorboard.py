@@ -11,12 +11,12 @@ from werkzeug.test import Client
 
 from keras_lstm_dssm import CosineSoftmax, NesterovMomentum, TwoTower
 from keras_lstm_dssm.analysis import each_activations
-from keras_lstm_dssm.analysis.gate_histograms import GateHistograms
-from keras_lstm_dssm.analysis.projector import write_projector
+from keras_lstm_dssm.analysis.title_map import write_projector
 from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools import train
 from keras_lstm_dssm.training import RunFolder
+from keras_lstm_dssm.training.gate_histograms import GateHistograms
 from tests.encoders.small import small_encoder
 
 

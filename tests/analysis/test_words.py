@@ -5,7 +5,7 @@ import pytest
 
 from keras_lstm_dssm import TwoTower
 from keras_lstm_dssm.analysis import attenuation, growth
-from keras_lstm_dssm.analysis.attenuation import each_change
+from keras_lstm_dssm.analysis.word_effects import each_change
 from tests.encoders.small import small_encoder
 
 TEXT = "hotels in shanghai"

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.baselines import words
-from keras_lstm_dssm.baselines.corpus import (
+from keras_lstm_dssm.baselines.counted_corpus import (
     Corpus,
     cached_corpus,
     count_matrix,

@@ -3,8 +3,8 @@ import warnings
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.baselines import plsa_em
-from keras_lstm_dssm.baselines.plsa_em import em_step, fold_in
+from keras_lstm_dssm.baselines import plsa
+from keras_lstm_dssm.baselines.plsa import em_step, fold_in
 
 sparse = pytest.importorskip("scipy.sparse")
 
@@ -56,7 +56,7 @@ def posterior(counts, topics, mixtures, word_prior, topic_prior) -> float:
 
 @pytest.mark.parametrize("priors", [(0.0, 0.0), (0.01, 0.02), (1.0, 0.5)])
 def test_steps_are_those_of_plain_em(start, priors, monkeypatch) -> None:
-    monkeypatch.setattr(plsa_em, "_BLOCK", 7)  # several blocks of a size
+    monkeypatch.setattr(plsa, "_EM_BLOCK", 7)  # several blocks of a size
     counts, topics, mixtures = start
     sparse_counts = sparse.csr_array(counts)
     plain_topics, plain_mixtures = topics, mixtures.copy()

@@ -9,7 +9,7 @@ from keras_lstm_dssm.benchmarks.load_clients import Load, stream
 from keras_lstm_dssm.benchmarks.load_suite import measure_load
 from keras_lstm_dssm.benchmarks.processes import served
 from keras_lstm_dssm.errors import InputError
-from tests.export.wire import predict_request
+from tests.serving.wire import predict_request
 
 
 def test_measure_load() -> None:

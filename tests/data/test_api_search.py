@@ -3,8 +3,8 @@ import importlib.metadata
 import pytest
 
 from keras_lstm_dssm.data import api_search, build_api_search, describe
-from keras_lstm_dssm.data.api_files import distributions, source_files
 from keras_lstm_dssm.data.api_names import title
+from keras_lstm_dssm.data.api_sources import distributions, source_files
 from keras_lstm_dssm.data.api_text import first_sentence
 
 

@@ -2,7 +2,7 @@ import collections
 
 import pytest
 
-from keras_lstm_dssm.data.misspelling import NEIGHBOURS, misspell
+from keras_lstm_dssm.data.augmentation import NEIGHBOURS, misspell
 
 TEXT = "interior wood glue for 8 oz bottles"
 

@@ -9,7 +9,7 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 from keras_lstm_dssm.export.signatures import signature_defs, signatures
 from tests.export.cpp_loader import run_in_cpp
-from tests.export.wire import warmup_requests
+from tests.serving.wire import warmup_requests
 
 
 def assert_cpp_agrees(

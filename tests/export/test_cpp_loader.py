@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.export.cpp_loader import CppError, run_in_cpp
-from tests.export.wire import predict_request
+from tests.serving.wire import predict_request
 
 
 @pytest.fixture(scope="module")

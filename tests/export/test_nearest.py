@@ -6,13 +6,13 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keras_lstm_dssm.export import nearest as module
-from keras_lstm_dssm.export.document_vectors import (
+from keras_lstm_dssm.export import retriever as module
+from keras_lstm_dssm.export.documents import (
     Float32Vectors,
     Int8Vectors,
     int8_codes,
 )
-from keras_lstm_dssm.export.nearest import nearest
+from keras_lstm_dssm.export.retriever import nearest
 
 WHOLE = st.integers(-2, 2)
 

@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.publish import publish
-from keras_lstm_dssm.export.versions import (
+from keras_lstm_dssm.export.model_versions import (
     model_folder,
     model_folders,
+    publish,
     version_folders,
 )
 from tests.limits import largest_file

@@ -9,16 +9,13 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export import (
-    SavedEncoder,
-    SavedRetriever,
-    export_retriever,
-)
-from keras_lstm_dssm.export.document_vectors import int8_codes
+from keras_lstm_dssm.export import export_retriever
+from keras_lstm_dssm.export.documents import int8_codes
+from keras_lstm_dssm.serving import SavedEncoder, SavedRetriever
 from keras_lstm_dssm.text import as_bytes
 from tests.export.agreement import assert_cpp_agrees
 from tests.export.ops import serving_ops, stock_ops
-from tests.export.wire import predict_request
+from tests.serving.wire import predict_request
 
 ASKED = ["number seven", "title", "", b"\xff\xfe broken"]
 TITLES = [f"title number {i}" for i in range(50)]

@@ -14,14 +14,14 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import (
     Documents,
-    SavedEncoder,
     export_encoder,
     export_models,
 )
+from keras_lstm_dssm.serving import SavedEncoder
 from keras_lstm_dssm.text import as_bytes
 from tests.export.agreement import assert_cpp_agrees
 from tests.export.ops import serving_ops, stock_ops
-from tests.export.wire import predict_request
+from tests.serving.wire import predict_request
 
 TEXTS = [
     "hotels in shanghai",

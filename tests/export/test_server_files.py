@@ -19,17 +19,15 @@ from google.protobuf.message_factory import GetMessageClass
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.client import Client
-from keras_lstm_dssm.export.models_config import (
-    add_models,
-    read_models_config,
-)
-from keras_lstm_dssm.export.prediction_service import PredictionServer
 from keras_lstm_dssm.export.server_files import (
+    add_models,
     check_server_files,
+    read_models_config,
     write_server_files,
 )
 from keras_lstm_dssm.export.server_readme import memory_bytes
+from keras_lstm_dssm.serving.client.grpc_clients import Client
+from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ from google.protobuf import text_format
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
-from keras_lstm_dssm.export.client import Client
-from keras_lstm_dssm.export.prediction_service import PredictionServer
-from keras_lstm_dssm.export.serving_error import ServingError
-from tests.export.tiny_models import TITLES
+from keras_lstm_dssm.serving.client.channel import ServingError
+from keras_lstm_dssm.serving.client.grpc_clients import Client
+from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
+from tests.serving.tiny_models import TITLES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
 CONFIGS = re.findall(r"```proto\n(.*?)```", PAGE, re.DOTALL)

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.warmup import write_warmup
-from tests.export.tiny_models import Numbers, Retriever
-from tests.export.wire import warmup_requests
+from tests.serving.tiny_models import Numbers, Retriever
+from tests.serving.wire import warmup_requests
 
 
 def test_one_record_for_each_signature_and_size(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import InputError
-from keras_lstm_dssm.models.pair_batches import pair_batches
+from keras_lstm_dssm.models.pairs import pair_batches
 
 QUERIES, DOCUMENTS = list("abcde"), list("ABCDE")
 

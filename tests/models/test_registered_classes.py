@@ -25,7 +25,7 @@ from keras_lstm_dssm import (
     TwoTower,
 )
 from keras_lstm_dssm.layers import WordSketch
-from keras_lstm_dssm.registry import PACKAGE
+from keras_lstm_dssm.registration import PACKAGE
 from tests.encoders.small import EACH, small_encoder
 
 HASHING = {

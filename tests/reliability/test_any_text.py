@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.encoders import TextEncoder
-from keras_lstm_dssm.export import Client, PredictionServer, export_models
+from keras_lstm_dssm.export import export_models
+from keras_lstm_dssm.serving import Client, PredictionServer
 
 ENCODERS = {
     "lstm": lambda **o: dssm.LSTMEncoder(

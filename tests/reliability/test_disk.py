@@ -10,7 +10,7 @@ import pytest
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools import train as program
 from keras_lstm_dssm.training import RunFolder
-from keras_lstm_dssm.training.run_place import locked
+from keras_lstm_dssm.training.run_folder import locked
 from tests.reliability.program import SETTINGS, train, write_log
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.export import SavedEncoder
+from keras_lstm_dssm.serving import SavedEncoder
 from keras_lstm_dssm.tools import analyze, export, train
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.export import SavedRetriever
 from keras_lstm_dssm.export.vector_files import read_ids
+from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.tools import encode, export, index, search
 
 TITLES = (

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from keras_lstm_dssm.export.prediction_service import PredictionServer
+from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
 from keras_lstm_dssm.tools import query
-from tests.export.tiny_models import save_models
+from tests.serving.tiny_models import save_models
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.export.client import Client
-from keras_lstm_dssm.export.prediction_service import PredictionServer
+from keras_lstm_dssm.serving.client.grpc_clients import Client
+from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
 from keras_lstm_dssm.tools import serve
-from tests.export.tiny_models import save_encoder, save_models
+from tests.serving.tiny_models import save_encoder, save_models
 
 BIN = Path(sys.executable).parent
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from keras_lstm_dssm.files import read_csv
 from keras_lstm_dssm.models.presets import RECIPES
-from keras_lstm_dssm.table_iv.csv_files import read_csv
 from keras_lstm_dssm.tools import table_iv
 
 FLAGS = (

@@ -19,7 +19,7 @@ from keras_lstm_dssm.baselines.skip_thought.triples import (
     word_ids,
 )
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.dense import DenseSystem
+from keras_lstm_dssm.evaluation.dense_system import DenseSystem
 from keras_lstm_dssm.files import read_json, replacing, write_json
 from keras_lstm_dssm.text import encode_in_batches
 

@@ -1,0 +1,205 @@
+"""Pairs of a query and a clicked document: checked, batched and hashed."""
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.text import WordBatch, as_strings
+
+
+class HashedPairs(NamedTuple):
+    """A batch of clicks, each distinct text once on its side.
+
+    Attributes:
+        query: The queries, `text_index` of shape `[batch]`.
+        document: The clicked titles, likewise; its distinct texts are also
+            those of the given negatives.
+        negatives: int32 `[batch, k]`, the places of each row's given
+            negatives among the document side's distinct texts; k may be 0.
+        log_q: float `[batch, 1 + k]`, the log of the share of clicks that
+            the clicked title and the given negatives have; or `None`.
+    """
+
+    query: WordBatch
+    document: WordBatch
+    negatives: tf.Tensor
+    log_q: tf.Tensor | None = None
+
+
+class PairHasher:
+    """Hashes batches of texts for two towers.
+
+    Tied towers get queries and documents hashed together, so that a step
+    reads each row of their one table once.
+
+    Args:
+        query_encoder: The query tower.
+        document_encoder: The document tower.
+
+    Example:
+    >>> encoder = LSTMEncoder(8)
+    >>> hasher = PairHasher(encoder, encoder)
+    >>> hasher(tf.constant(["bolt"]), tf.constant(["hex bolt"])).negatives.shape
+    TensorShape([1, 0])
+    """
+
+    def __init__(
+        self, query_encoder: TextEncoder, document_encoder: TextEncoder
+    ) -> None:
+        self.of_query = query_encoder.trigrams
+        self.of_document = document_encoder.trigrams
+        self.tied = query_encoder is document_encoder
+
+    def __call__(
+        self,
+        query: Any,
+        document: Any,
+        extras: dict[str, tf.Tensor] | None = None,
+    ) -> HashedPairs:
+        """Hashes one batch, or passes one on whose texts are hashed.
+
+        Args:
+            query: Strings `[batch]` or `WordBatch`.
+            document: Strings `[batch]` or `WordBatch`.
+            extras: With strings: `negatives`, strings `[batch, k]`, and
+                `log_q`, float `[batch]` or `[batch, 1 + k]`; each optional.
+        """
+        extras = extras or {}
+        if isinstance(query, WordBatch):
+            return HashedPairs(query, document, _none_of(document.text_index))
+        query, titles = as_strings(query), as_strings(document)
+        rows = tf.size(titles)
+        if "negatives" in extras:
+            given = extras["negatives"]
+            titles = tf.concat([titles, tf.reshape(given, [-1])], axis=0)
+        if self.tied:
+            both = self.of_query.distinct(tf.concat([query, titles], axis=0))
+            of_query, of_titles = tf.split(
+                both.text_index, [rows, tf.size(titles)]
+            )
+            queries = both._replace(text_index=of_query)
+            documents = both._replace(text_index=of_titles)
+        else:
+            queries = self.of_query.distinct(query)
+            documents = self.of_document.distinct(titles)
+        clicked, rest = (
+            documents.text_index[:rows],
+            documents.text_index[rows:],
+        )
+        negatives = (
+            tf.reshape(rest, tf.shape(extras["negatives"]))
+            if "negatives" in extras
+            else _none_of(clicked)
+        )
+        return HashedPairs(
+            queries,
+            documents._replace(text_index=clicked),
+            negatives,
+            extras.get("log_q"),
+        )
+
+    def dataset(self, pairs: tf.data.Dataset) -> tf.data.Dataset:
+        """Hashes in the dataset, beside the steps.
+
+        Raises:
+            InputError: The texts are hashed already, and the towers tied.
+        """
+        if is_hashed(pairs.element_spec):
+            return pairs
+        if isinstance(pairs.element_spec[0], WordBatch):
+            if self.tied:
+                raise InputError(
+                    "tied towers hash queries and documents together; give a "
+                    "dataset of strings"
+                )
+            return pairs
+        # A tuple around it: Keras would take the fields for x, y and weights.
+        return pairs.map(
+            lambda *batch: (self(*batch),), num_parallel_calls=tf.data.AUTOTUNE
+        ).prefetch(tf.data.AUTOTUNE)
+
+
+def is_hashed(spec: Any) -> bool:
+    """Whether it is the spec of what `PairHasher.dataset` gives."""
+    return isinstance(spec, tuple) and isinstance(spec[0], HashedPairs)
+
+
+def _none_of(clicked: tf.Tensor) -> tf.Tensor:
+    return tf.zeros([tf.size(clicked), 0], tf.int32)
+
+
+def pair_batches(
+    x: Any,
+    y: Any = None,
+    batch_size: int | None = None,
+    shuffle_seed: int | None = None,
+) -> tf.data.Dataset:
+    """Makes a dataset of string batches; one that is given stays as it is.
+
+    Args:
+        x: Dataset of `(query, document)` batches, with a dict behind them or
+            not (see `TwoTower`), or a list of queries.
+        y: List of documents, as many as queries.
+        batch_size: Pairs a batch, for lists; 256 by default.
+        shuffle_seed: Shuffles lists anew each epoch; `None` keeps the order.
+
+    Raises:
+        InputError: The lists differ in length, or a dataset does not hold
+            pairs of string batches.
+    """
+    if isinstance(x, tf.data.Dataset):
+        spec = x.element_spec
+        if is_hashed(spec):
+            return x
+        if (
+            not isinstance(spec, tuple)
+            or len(spec) not in (2, 3)
+            or not all(map(_is_batch, spec[:2]))
+        ):
+            raise InputError(
+                "expected a dataset of (query, document) batches, string "
+                f"tensors [batch], got {spec}; make them with .batch(256)"
+            )
+        if len(spec) == 3:
+            _check_extras(spec[2])
+        return x
+    if y is None:
+        raise InputError(
+            "expected a tf.data.Dataset, or a list of queries and a list of "
+            f"documents; got one {type(x).__name__}"
+        )
+    query, document = as_strings(x), as_strings(y)
+    if len(query) != len(document):
+        raise InputError(
+            f"{len(query)} queries but {len(document)} documents; give one "
+            "clicked title for each query"
+        )
+    pairs = tf.data.Dataset.from_tensor_slices((query, document))
+    if shuffle_seed is not None:
+        pairs = pairs.shuffle(max(len(query), 1), shuffle_seed)
+    return pairs.batch(batch_size or 256)
+
+
+def _is_batch(spec: Any) -> bool:
+    """Whether it is the spec of a batch of strings, hashed or not."""
+    return isinstance(spec, WordBatch) or (
+        isinstance(spec, tf.TensorSpec)
+        and spec.dtype == tf.string
+        and spec.shape.rank in (1, None)
+    )
+
+
+def _check_extras(spec: Any) -> None:
+    known = {"negatives": (tf.string, (2,)), "log_q": (tf.float32, (1, 2))}
+    if not isinstance(spec, dict) or not all(
+        name in known
+        and part.dtype == known[name][0]
+        and part.shape.rank in (*known[name][1], None)
+        for name, part in spec.items()
+    ):
+        raise InputError(
+            "expected a dict of negatives, strings [batch, k], and log_q, "
+            f"float32 [batch] or [batch, 1 + k], got {spec}"
+        )

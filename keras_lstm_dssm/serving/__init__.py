@@ -1,0 +1,24 @@
+"""Serving: a local server with TF Serving's services, and clients for both."""
+
+from keras_lstm_dssm.serving.client import (
+    AsyncClient,
+    Client,
+    Hit,
+    Prediction,
+    ServingError,
+    VersionStatus,
+)
+from keras_lstm_dssm.serving.saved_models import SavedEncoder, SavedRetriever
+from keras_lstm_dssm.serving.server import PredictionServer
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "Hit",
+    "Prediction",
+    "PredictionServer",
+    "SavedEncoder",
+    "SavedRetriever",
+    "ServingError",
+    "VersionStatus",
+]

@@ -1,0 +1,111 @@
+"""Folders, ports and limits of the server."""
+
+import socket
+from pathlib import Path
+
+import grpc
+import pytest
+from tensorflow_serving.apis.prediction_service_pb2_grpc import (
+    PredictionServiceStub,
+)
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.serving.client.grpc_clients import Client
+from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
+from tests.serving.tiny_models import save_encoder
+from tests.serving.wire import predict_request
+
+
+def test_only_the_newest_is_loaded_by_default(tiny_models: Path) -> None:
+    with PredictionServer(tiny_models, port=0) as server:
+        assert server.models.names() == [
+            "numbers",
+            "query_encoder",
+            "retriever",
+        ]
+        assert server.models.versions("query_encoder") == [2]
+
+
+def test_refresh_takes_what_is_new(tmp_path: Path) -> None:
+    save_encoder(tmp_path / "encoder", offset=1.0)
+    with PredictionServer(tmp_path, port=0) as server:
+        with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+            stub = PredictionServiceStub(channel)
+            asked = predict_request("encoder", text=["ab"])
+            assert stub.Predict(asked).model_spec.version.value == 1
+            save_encoder(tmp_path / "encoder", offset=2.0)
+            server.models.refresh()
+            assert stub.Predict(asked).model_spec.version.value == 2
+
+
+def test_a_port_in_use(tiny_models: Path, server: PredictionServer) -> None:
+    with pytest.raises(
+        InputError, match=f"cannot listen on 127.0.0.1:{server.port}"
+    ):
+        PredictionServer(tiny_models, port=server.port)
+
+
+@pytest.mark.parametrize(
+    ("option", "seconds"),
+    [
+        ("poll_seconds", float("nan")),
+        ("poll_seconds", float("inf")),
+        ("poll_seconds", -1),
+        ("grace_seconds", 1e30),
+    ],
+)
+def test_times_that_nobody_can_wait(
+    tiny_models: Path, option: str, seconds: float
+) -> None:
+    with pytest.raises(InputError, match=f"{option} is .*; expected 0 to 86,"):
+        PredictionServer(tiny_models, port=0, **{option: seconds})
+
+
+def test_an_address_of_ipv6(tiny_models: Path) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("no IPv6 on this machine")
+    for host in ("::1", "[::1]"):
+        with PredictionServer(tiny_models, port=0, host=host) as server:
+            assert server.address == f"[::1]:{server.port}"
+            with Client(server.address, timeout=20) as client:
+                assert list(client.status("numbers")) == [1]
+
+
+def test_no_model_in_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "encoder").mkdir()
+    with pytest.raises(InputError, match="no model in this folder"):
+        PredictionServer(tmp_path, port=0)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xff no protocol buffer"])
+def test_a_folder_that_is_no_model(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    version = tmp_path / "encoder" / "1"
+    version.mkdir(parents=True)
+    if content is not None:
+        (version / "saved_model.pb").write_bytes(content)
+    with pytest.raises(InputError, match="1/saved_model.pb: not a SavedModel"):
+        PredictionServer(tmp_path, port=0)
+
+
+def test_a_model_without_its_variables(tmp_path: Path) -> None:
+    version = save_encoder(tmp_path / "encoder", offset=1.0)
+    for file in (version / "variables").iterdir():
+        file.unlink()
+    with pytest.raises(InputError, match="encoder/1: TensorFlow cannot load"):
+        PredictionServer(tmp_path, port=0)
+
+
+def test_a_message_above_the_limit(tiny_models: Path) -> None:
+    with (
+        PredictionServer(tiny_models, port=0, max_message_mb=1) as server,
+        grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel,
+        pytest.raises(grpc.RpcError, match="larger than max") as caught,
+    ):
+        PredictionServiceStub(channel).Predict(
+            predict_request("query_encoder", text=["x" * (1 << 20)]), timeout=20
+        )
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED

@@ -1,0 +1,126 @@
+"""What TF Serving answers, over a real connection."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis.get_model_metadata_pb2 import (
+    GetModelMetadataRequest,
+    SignatureDefMap,
+)
+from tensorflow_serving.apis.get_model_status_pb2 import ModelVersionStatus
+from tensorflow_serving.apis.model_service_pb2_grpc import ModelServiceStub
+from tensorflow_serving.apis.predict_pb2 import PredictRequest
+from tensorflow_serving.apis.prediction_service_pb2_grpc import (
+    PredictionServiceStub,
+)
+
+from tests.serving.wire import predict_request, status_request
+
+
+def embed() -> PredictRequest:
+    return predict_request("query_encoder", text=["ab cd"])
+
+
+def test_the_newest_version_answers(predictions: PredictionServiceStub) -> None:
+    reply = predictions.Predict(embed(), timeout=20)
+    assert reply.model_spec.name == "query_encoder"
+    assert reply.model_spec.version.value == 2
+    assert reply.model_spec.signature_name == "serving_default"
+    assert list(reply.outputs) == ["embedding"]
+    np.testing.assert_allclose(
+        tf.make_ndarray(reply.outputs["embedding"]),
+        [[4 / 41**0.5, 5 / 41**0.5]],
+        rtol=1e-6,
+    )
+
+
+def test_a_version_by_number(predictions: PredictionServiceStub) -> None:
+    asked = embed()
+    asked.model_spec.version.value = 1
+    reply = predictions.Predict(asked, timeout=20)
+    assert reply.model_spec.version.value == 1
+    np.testing.assert_allclose(
+        reply.outputs["embedding"].float_val,
+        [3 / 34**0.5, 5 / 34**0.5],
+        rtol=1e-6,
+    )
+
+
+def test_a_signature_by_name(predictions: PredictionServiceStub) -> None:
+    asked = predict_request("numbers", x=np.float32([1.5]))
+    asked.model_spec.signature_name = "double"
+    reply = predictions.Predict(asked, timeout=20)
+    assert reply.model_spec.signature_name == "double"
+    assert list(reply.outputs["y"].float_val) == [3.0]
+
+
+def test_values_come_as_typed_fields(
+    predictions: PredictionServiceStub,
+) -> None:
+    reply = predictions.Predict(
+        predict_request("numbers", x=np.float32([2, 0, -1])), timeout=20
+    )
+    outputs = reply.outputs
+    assert list(outputs["float32"].float_val) == [2, 0, -1]
+    assert list(outputs["float64"].double_val) == [2, 0, -1]
+    assert list(outputs["int32"].int_val) == [2, 0, -1]
+    assert list(outputs["int64"].int64_val) == [2, 0, -1]
+    assert list(outputs["bool"].bool_val) == [True, False, False]
+    assert list(outputs["string"].string_val) == [b"2", b"0", b"-1"]
+    assert tf.make_ndarray(outputs["int8"]).tolist() == [2, 0, -1]
+    assert tf.make_ndarray(outputs["bool"]).tolist() == [True, False, False]
+
+
+def test_both_forms_of_input_are_read(
+    predictions: PredictionServiceStub,
+) -> None:
+    packed = predict_request("numbers", "float32", x=np.float32([1, 2]))
+    assert packed.inputs["x"].tensor_content
+    typed = predict_request("numbers", "float32", x=np.float32([0]))
+    typed.inputs["x"].ClearField("float_val")
+    typed.inputs["x"].tensor_shape.dim[0].size = 2
+    typed.inputs["x"].float_val.extend([1, 2])
+    for asked in (packed, typed):
+        reply = predictions.Predict(asked, timeout=20)
+        assert list(reply.outputs["float32"].float_val) == [1, 2]
+
+
+def test_the_output_filter(predictions: PredictionServiceStub) -> None:
+    reply = predictions.Predict(
+        predict_request(
+            "retriever", "ids", text=["bolt", "bolt"], k=np.int32([1, 2])
+        ),
+        timeout=20,
+    )
+    assert list(reply.outputs) == ["ids"]
+    ids = tf.make_ndarray(reply.outputs["ids"])
+    assert ids.shape == (2, 2)
+    assert ids[:, 0].tolist() == [b"bolt", b"bolt"]
+    assert ids[0, 1] == b"" != ids[1, 1]
+
+
+def test_metadata(predictions: PredictionServiceStub) -> None:
+    asked = GetModelMetadataRequest(metadata_field=["signature_def"])
+    asked.model_spec.name = "numbers"
+    reply = predictions.GetModelMetadata(asked, timeout=20)
+    assert reply.model_spec.version.value == 1
+    packed = SignatureDefMap()
+    assert reply.metadata["signature_def"].Unpack(packed)
+    double = packed.signature_def["double"]
+    assert double.method_name == "tensorflow/serving/predict"
+    assert double.inputs["x"].dtype == tf.float32.as_datatype_enum
+    assert [d.size for d in double.inputs["x"].tensor_shape.dim] == [-1]
+
+
+@pytest.mark.parametrize(("version", "want"), [(None, [2, 1]), (1, [1])])
+def test_status(
+    model_service: ModelServiceStub, version: int | None, want: list[int]
+) -> None:
+    reply = model_service.GetModelStatus(
+        status_request("query_encoder", version), timeout=20
+    )
+    states = [(s.version, s.state) for s in reply.model_version_status]
+    assert states == [(number, ModelVersionStatus.AVAILABLE) for number in want]
+    assert [s.status.error_code for s in reply.model_version_status] == [
+        0
+    ] * len(want)

@@ -1,0 +1,199 @@
+"""Codes and messages of TF Serving, over a real connection."""
+
+import grpc
+import numpy as np
+import pytest
+from tensorflow_serving.apis.get_model_metadata_pb2 import (
+    GetModelMetadataRequest,
+)
+from tensorflow_serving.apis.get_model_status_pb2 import (
+    GetModelStatusRequest,
+)
+from tensorflow_serving.apis.model_service_pb2_grpc import ModelServiceStub
+from tensorflow_serving.apis.predict_pb2 import PredictRequest
+from tensorflow_serving.apis.prediction_service_pb2_grpc import (
+    PredictionServiceStub,
+)
+
+from tests.serving.wire import predict_request, status_request
+
+Code = grpc.StatusCode
+
+
+def spec(**fields: object) -> PredictRequest:
+    made = predict_request("query_encoder", text=["a"])
+    for name, value in fields.items():
+        if name == "version":
+            made.model_spec.version.value = value
+        else:
+            setattr(made.model_spec, name, value)
+    return made
+
+
+def broken() -> PredictRequest:
+    made = predict_request("numbers", x=np.float32([1, 2]))
+    made.inputs["x"].tensor_content = b"odd"
+    return made
+
+
+def unknown_dtype() -> PredictRequest:
+    made = predict_request("numbers", x=np.float32([1]))
+    made.inputs["x"].dtype = 999  # type: ignore[assignment]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "message"),
+    [
+        (PredictRequest(), Code.INVALID_ARGUMENT, "Missing ModelSpec"),
+        (
+            spec(name=""),
+            Code.INVALID_ARGUMENT,
+            "ModelSpec has no name specified.",
+        ),
+        (
+            spec(name="x"),
+            Code.NOT_FOUND,
+            "Servable not found for request: Latest(x)",
+        ),
+        (
+            spec(version=7),
+            Code.NOT_FOUND,
+            "Servable not found for request: Specific(query_encoder, 7)",
+        ),
+        (
+            spec(version_label="x"),
+            Code.INVALID_ARGUMENT,
+            "Unrecognized servable version label: x",
+        ),
+        (
+            spec(signature_name="x"),
+            Code.FAILED_PRECONDITION,
+            'Serving signature key "x" not found.',
+        ),
+        (
+            predict_request("query_encoder"),
+            Code.INVALID_ARGUMENT,
+            "input size does not match signature: 0!=1 len({}) != "
+            "len({text}). Sent extra: {}. Missing but required: {text}.",
+        ),
+        (
+            predict_request("query_encoder", text=["a"], y=["b"]),
+            Code.INVALID_ARGUMENT,
+            "input size does not match signature: 2!=1 len({text,y}) != "
+            "len({text}). Sent extra: {y}. Missing but required: {}.",
+        ),
+        (
+            predict_request("query_encoder", y=["b"]),
+            Code.INVALID_ARGUMENT,
+            "Signature input alias: text not found in request",
+        ),
+        (
+            predict_request("numbers", x=["b"]),
+            Code.INVALID_ARGUMENT,
+            "to be float but string is provided",
+        ),
+        (
+            predict_request("query_encoder", text=[1]),
+            Code.INVALID_ARGUMENT,
+            "to be string but int32 is provided",
+        ),
+        (
+            predict_request("query_encoder", text="no batch"),
+            Code.INVALID_ARGUMENT,
+            "input text must have shape (None,), got ()",
+        ),
+        (broken(), Code.INVALID_ARGUMENT, "tensor parsing error: x"),
+        (
+            unknown_dtype(),
+            Code.INVALID_ARGUMENT,
+            "to be float but unknown dtype enum (999) is provided",
+        ),
+        (
+            predict_request("query_encoder", "\u4e0a" * 9000, text=["a"]),
+            Code.INVALID_ARGUMENT,  # in a message that a header can hold
+            "output tensor alias not found in signature: \u4e0a",
+        ),
+        (
+            predict_request("query_encoder", "x", text=["a"]),
+            Code.INVALID_ARGUMENT,
+            "output tensor alias not found in signature: x Outputs expected "
+            "to be in the set {embedding}.",
+        ),
+        (
+            predict_request(
+                "query_encoder", "embedding", "embedding", text=["a"]
+            ),
+            Code.INVALID_ARGUMENT,
+            "duplicate output tensor alias: embedding",
+        ),
+        (
+            predict_request("numbers", x=np.float32([100])),
+            Code.INVALID_ARGUMENT,
+            "assertion failed",
+        ),
+    ],
+)
+def test_predict_refusals(
+    predictions: PredictionServiceStub,
+    asked: PredictRequest,
+    code: grpc.StatusCode,
+    message: str,
+) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        predictions.Predict(asked, timeout=20)
+    assert caught.value.code() is code
+    assert message in caught.value.details()
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "code", "message"),
+    [
+        (None, ["signature_def"], Code.INVALID_ARGUMENT, "Missing ModelSpec"),
+        ("numbers", [], Code.INVALID_ARGUMENT, "at least one metadata_field"),
+        ("numbers", ["x"], Code.INVALID_ARGUMENT, "field x is not supported"),
+        ("x", ["signature_def"], Code.NOT_FOUND, "Latest(x)"),
+    ],
+)
+def test_metadata_refusals(
+    predictions: PredictionServiceStub,
+    name: str | None,
+    fields: list[str],
+    code: grpc.StatusCode,
+    message: str,
+) -> None:
+    asked = GetModelMetadataRequest(metadata_field=fields)
+    if name:
+        asked.model_spec.name = name
+    with pytest.raises(grpc.RpcError, match="terminated") as caught:
+        predictions.GetModelMetadata(asked, timeout=20)
+    assert caught.value.code() is code
+    assert message in caught.value.details()
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "message"),
+    [
+        (GetModelStatusRequest(), Code.INVALID_ARGUMENT, "Missing ModelSpec"),
+        (
+            status_request("x", None),
+            Code.NOT_FOUND,
+            "Could not find any versions of model x",
+        ),
+        (
+            status_request("numbers", 7),
+            Code.NOT_FOUND,
+            "Could not find version 7 of model numbers",
+        ),
+    ],
+)
+def test_status_refusals(
+    model_service: ModelServiceStub,
+    asked: GetModelStatusRequest,
+    code: grpc.StatusCode,
+    message: str,
+) -> None:
+    with pytest.raises(grpc.RpcError, match="terminated") as caught:
+        model_service.GetModelStatus(asked, timeout=20)
+    assert caught.value.code() is code
+    assert caught.value.details() == message

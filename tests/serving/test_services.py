@@ -1,0 +1,202 @@
+"""Health, deadlines and what the local server leaves out."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
+from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
+from tensorflow_serving.apis.inference_pb2 import MultiInferenceRequest
+from tensorflow_serving.apis.model_management_pb2 import ReloadConfigRequest
+from tensorflow_serving.apis.model_service_pb2_grpc import ModelServiceStub
+from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
+from tensorflow_serving.apis.prediction_service_pb2_grpc import (
+    PredictionServiceStub,
+)
+from tensorflow_serving.apis.regression_pb2 import RegressionRequest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
+from keras_lstm_dssm.serving.server.servable import Servable
+from tests.serving.waiting import wait_until
+from tests.serving.wire import predict_request
+
+Status = HealthCheckResponse.ServingStatus.Name
+
+
+def health(channel: grpc.Channel, service: str) -> str:
+    asked = HealthCheckRequest(service=service)
+    return Status(HealthStub(channel).Check(asked, timeout=20).status)
+
+
+@pytest.mark.parametrize(
+    "service",
+    [
+        "",
+        "tensorflow.serving.PredictionService",
+        "tensorflow.serving.ModelService",
+        "query_encoder",
+        "retriever",
+    ],
+)
+def test_health(channel: grpc.Channel, service: str) -> None:
+    assert health(channel, service) == "SERVING"
+
+
+def test_health_of_a_model_that_is_not_there(channel: grpc.Channel) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        health(channel, "absent")
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_health_of_a_model_without_versions(
+    tiny_models: Path, tmp_path: Path
+) -> None:
+    for name in ("numbers", "retriever"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1").symlink_to(tiny_models / name / "1")
+    with (
+        PredictionServer(tmp_path, port=0, poll_seconds=0) as server,
+        grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel,
+    ):
+        watched = HealthStub(channel).Watch(
+            HealthCheckRequest(service="numbers"), timeout=20
+        )
+        assert Status(next(watched).status) == "SERVING"
+        (tmp_path / "numbers" / "1").unlink()
+        server.refresh()
+        assert Status(next(watched).status) == "NOT_SERVING"
+        assert health(channel, "numbers") == "NOT_SERVING"
+        assert health(channel, "retriever") == health(channel, "") == "SERVING"
+        watched.cancel()
+
+
+def test_health_of_a_model_that_came_with_a_mistake(
+    tiny_models: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "numbers").symlink_to(tiny_models / "numbers")
+    with (
+        PredictionServer(tmp_path, port=0, poll_seconds=0) as server,
+        grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel,
+    ):
+        (tmp_path / "retriever").symlink_to(tiny_models / "retriever")
+        (tmp_path / "models.config").write_text(
+            'model_config_list { config { name: "numbers" } '
+            'config { name: "retriever" } config { name: "absent" } }'
+        )
+        with pytest.raises(InputError, match="lists absent, which is not in"):
+            server.refresh()
+        assert health(channel, "retriever") == "SERVING"
+
+
+@pytest.fixture
+def held_up(
+    tiny_models: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[PredictionServer, threading.Event, list[int]]]:
+    """A server of one thread that computes when told, and what it computed."""
+    release = threading.Event()
+    rows: list[int] = []
+    predict = Servable.predict
+
+    def hold(servable: Servable, request: PredictRequest) -> PredictResponse:
+        rows.append(request.inputs["text"].tensor_shape.dim[0].size)
+        assert release.wait(20)
+        return predict(servable, request)
+
+    monkeypatch.setattr(Servable, "predict", hold)
+    with PredictionServer(
+        tiny_models, port=0, threads=1, grace_seconds=20
+    ) as server:
+        yield server, release, rows
+        release.set()
+
+
+def ask(server: PredictionServer, rows: int, timeout: float) -> PredictResponse:
+    with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        return PredictionServiceStub(channel).Predict(
+            predict_request("query_encoder", text=["a"] * rows), timeout=timeout
+        )
+
+
+def refuses_connections(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_a_request_past_its_deadline_is_not_computed(
+    held_up: tuple[PredictionServer, threading.Event, list[int]],
+) -> None:
+    server, release, rows = held_up
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(ask, server, 1, 20)
+        wait_until(lambda: rows)
+        with pytest.raises(grpc.RpcError) as caught:
+            ask(server, 2, 0.1)
+        assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        release.set()
+        assert first.result().model_spec.version.value == 2
+    ask(server, 3, 20)
+    assert rows == [1, 3]
+
+
+def test_the_end_waits_for_what_is_in_flight(
+    held_up: tuple[PredictionServer, threading.Event, list[int]],
+) -> None:
+    server, release, rows = held_up
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(ask, server, 1, 20)
+        wait_until(lambda: rows)
+        ended = pool.submit(server.__exit__, None, None, None)
+        wait_until(lambda: refuses_connections(server.port))
+        assert not first.done() and not ended.done()
+        release.set()
+        assert first.result().model_spec.version.value == 2
+        ended.result()
+
+
+def test_nothing_is_loaded_at_the_end(
+    tiny_models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[float] = []
+    stopped: list[int] = []
+    server = PredictionServer(tiny_models, port=0, poll_seconds=0.01)
+    monkeypatch.setattr(server, "refresh", lambda: looked.append(0))
+    stop = server._server.stop
+
+    def slow_stop(grace: float) -> threading.Event:
+        time.sleep(0.1)  # a poll that had begun ends
+        stopped.append(len(looked))
+        time.sleep(0.1)
+        return stop(grace)
+
+    monkeypatch.setattr(server._server, "stop", slow_stop)
+    with server:
+        wait_until(lambda: looked)
+    assert stopped == [len(looked)]
+
+
+@pytest.mark.parametrize(
+    ("stub", "method", "request_of"),
+    [
+        (PredictionServiceStub, "Classify", ClassificationRequest),
+        (PredictionServiceStub, "Regress", RegressionRequest),
+        (PredictionServiceStub, "MultiInference", MultiInferenceRequest),
+        (ModelServiceStub, "HandleReloadConfigRequest", ReloadConfigRequest),
+    ],
+)
+def test_what_is_not_offered(
+    channel: grpc.Channel,
+    stub: Callable[[grpc.Channel], Any],
+    method: str,
+    request_of: Callable[[], Any],
+) -> None:
+    with pytest.raises(grpc.RpcError, match="not offered") as caught:
+        getattr(stub(channel), method)(request_of(), timeout=20)
+    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED

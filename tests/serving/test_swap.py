@@ -1,0 +1,138 @@
+"""New versions under a stream of requests: none fails, none is mixed up."""
+
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.export.model_versions import publish
+from keras_lstm_dssm.serving.client.grpc_clients import Client
+from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
+from tests.serving.waiting import wait_until
+
+
+@pytest.fixture
+def models(tiny_models: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(
+        tiny_models / "query_encoder",
+        tmp_path / "query_encoder",
+        ignore=shutil.ignore_patterns("2"),
+    ).parent
+
+
+def test_swaps_under_a_stream_of_requests(
+    tiny_models: Path, models: Path
+) -> None:
+    # Odd versions add 1, even ones 2: a reply tells whose work it is.
+    even, odd = (tiny_models / "query_encoder" / n for n in ("2", "1"))
+    want = {0: np.array([4.0, 5.0]), 1: np.array([3.0, 5.0])}
+    stop = threading.Event()
+    seen: dict[int, list[int]] = {caller: [] for caller in range(4)}
+    faults: list[object] = []
+
+    def call(client: Client, caller: int) -> None:
+        text = np.array([b"ab cd"], object)
+        while not stop.is_set():
+            try:
+                found = client.predict("query_encoder", {"text": text})
+            except Exception as error:
+                faults.append(error)
+                return
+            (vector,) = found.outputs["embedding"]
+            expected = want[found.version % 2]
+            if not np.allclose(vector, expected / np.linalg.norm(expected)):
+                faults.append((found.version, vector))
+            seen[caller].append(found.version)
+
+    with (
+        PredictionServer(models, port=0, poll_seconds=0.02) as server,
+        Client(f"127.0.0.1:{server.port}", timeout=10) as client,
+    ):
+        threads = [
+            threading.Thread(target=call, args=(client, caller))
+            for caller in seen
+        ]
+        for thread in threads:
+            thread.start()
+        for version in (2, 3, 4):
+            publish(
+                models / "query_encoder",
+                lambda path, source=(odd if version % 2 else even): (
+                    shutil.copytree(source, path)
+                ),
+            )
+            wait_until(lambda v=version: all(v in got for got in seen.values()))
+        stop.set()
+        for thread in threads:
+            thread.join()
+        wait_until(
+            lambda: (
+                [s.state for s in client.status("query_encoder").values()]
+                == ["AVAILABLE", "END", "END", "END"]
+            )
+        )
+    assert faults == []
+    for versions in seen.values():
+        assert set(versions) == {1, 2, 3, 4}
+        assert versions == sorted(versions)
+
+
+def test_a_broken_version_is_told_while_the_old_one_serves(
+    models: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        PredictionServer(models, port=0, poll_seconds=0.02) as server,
+        Client(f"127.0.0.1:{server.port}", timeout=10) as client,
+    ):
+        (models / "query_encoder" / "2").mkdir()
+        wait_until(lambda: 2 in client.status("query_encoder"))
+        status = client.status("query_encoder")
+        wait_until(lambda: client.status("query_encoder")[2].state == "END")
+        status = client.status("query_encoder")
+        assert status[1] == ("AVAILABLE", "OK", "")
+        assert status[2].code == "NOT_FOUND"
+        assert "query_encoder/2/saved_model.pb" in status[2].message
+        assert client.encode(["ab cd"]).shape == (1, 2)
+        time.sleep(0.1)  # some polls
+    told = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert told == [f"{status[2].message}; other versions serve on"]
+
+
+def test_polling_goes_on_after_a_defect(
+    models: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with PredictionServer(models, port=0, poll_seconds=0.02) as server:
+        with monkeypatch.context() as patch:
+
+            def fail() -> None:
+                raise RuntimeError("nobody foresaw it")
+
+            patch.setattr(server.models, "refresh", fail)
+            wait_until(lambda: bool(caplog.records))
+            time.sleep(0.1)
+        shutil.copytree(
+            models / "query_encoder" / "1", models / "query_encoder" / "2"
+        )
+        wait_until(lambda: server.models.versions("query_encoder") == [2])
+    told, *_ = caplog.records
+    assert told.getMessage() == "nobody foresaw it; serving as before"
+    assert told.exc_info  # where it happened
+    assert caplog.text.count("nobody foresaw it; serving as before") == 1
+
+
+def test_a_config_that_breaks_is_told_once(
+    models: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with PredictionServer(models, port=0, poll_seconds=0.02) as server:
+        (models / "models.config").write_text("no config")
+        wait_until(lambda: bool(caplog.records))
+        time.sleep(0.1)
+        assert server.models.versions("query_encoder") == [1]
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert "models.config:1:" in told
+    assert told.endswith("; serving as before")

@@ -1,0 +1,70 @@
+import json
+from pathlib import Path
+from typing import Any
+
+from keras_lstm_dssm.models.presets import RECIPES
+from keras_lstm_dssm.tables import Settings, open_dataset
+from keras_lstm_dssm.tables.baseline_rows import GRIDS, baseline_options
+from keras_lstm_dssm.tables.job import choose
+from keras_lstm_dssm.tables.tower_rows import next_tower_options
+
+
+def test_towers_choose_the_step_and_then_gamma() -> None:
+    settings = Settings(
+        "api", learning_rates=(0.1, 0.2, 0.3), gammas=(5.0, 10.0, 3.0)
+    )
+    figures = [0.4, 0.6, 0.5, 0.7, 0.1]
+    tried: list[dict[str, float]] = []
+    while options := next_tower_options(settings, tried):
+        tried.append({**options, "dev": figures[len(tried)]})
+    assert [tuple(trial.values())[:2] for trial in tried] == [
+        (0.1, 5.0), (0.2, 5.0), (0.3, 5.0), (0.2, 10.0), (0.2, 3.0)
+    ]  # fmt: skip
+
+
+def test_nothing_is_tried_where_there_is_no_choice(tmp_path: Path) -> None:
+    settings = Settings("none", learning_rates=(0.1,), gammas=(5.0,))
+    path = tmp_path / "choice.json"
+    nothing: Any = None  # no data is needed
+    assert choose("dssm", nothing, settings, path) == {
+        "learning_rate": 0.1, "gamma": 5.0
+    }  # fmt: skip
+    assert choose("random", nothing, settings, path) == {}
+    recipe = RECIPES["best"]  # whatever there is to try
+    several = Settings("none")
+    assert choose("best", nothing, several, path) == {
+        "learning_rate": recipe["learning_rate"], "gamma": recipe["gamma"]
+    }  # fmt: skip
+    assert not path.exists()
+
+
+def test_grids_of_baselines() -> None:
+    assert len(baseline_options("bm25")) == 3 * 5 * 5
+    assert len(baseline_options("plsa")) == 2 * 2
+    assert baseline_options("random") == [{}]
+
+
+def test_the_best_on_dev_is_chosen(table_folder: Path) -> None:
+    system = table_folder / "systems/bm25"
+    choice = json.loads((system / "choice.json").read_text())
+    best = max(choice["tried"], key=lambda trial: trial["dev"])
+    assert choice["measure"] == "dev ndcg@10"
+    assert choice["options"] == {name: best[name] for name in GRIDS["bm25"]}
+    result = json.loads((system / "seed_0/result.json").read_text())
+    assert result["options"] == choice["options"]
+    assert result["dev"] == {"ndcg@10": best["dev"]}
+
+
+def test_an_interrupted_search_goes_on(
+    settings: Settings, tmp_path: Path
+) -> None:
+    path = tmp_path / "choice.json"
+    grid = baseline_options("ulm")
+    tried = [{**options, "dev": 0.5, "seconds": 9.0} for options in grid[:-1]]
+    tried[7]["dev"] = 2.0  # no trial that is run again could find this
+    path.write_text(json.dumps({"tried": tried}))
+    data = open_dataset(settings, tmp_path)
+    assert choose("ulm", data, settings, path) == grid[7]
+    found = json.loads(path.read_text())["tried"]
+    assert found[:-1] == tried
+    assert found[-1]["dev"] == 1.0

@@ -1,0 +1,141 @@
+import base64
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from keras_lstm_dssm.files import read_csv
+from keras_lstm_dssm.tables import (
+    Settings,
+    open_dataset,
+    read_results,
+    write_report,
+)
+from tests.tables.conftest import SYSTEMS
+
+PNG = b"\x89PNG\r\n"
+
+
+@pytest.fixture(scope="module")
+def report(table_folder: Path, settings: Settings, tmp_path_factory) -> Path:
+    """The report, with the results of dssm as those of other systems."""
+    output = tmp_path_factory.mktemp("report") / "out"
+    shutil.copytree(table_folder, output)
+    for name in ("lstm_96", "clsm_win3"):
+        shutil.copytree(output / "systems/dssm", output / "systems" / name)
+    names = ["random", "bm25", "dssm", "clsm_win3", "lstm_96"]
+    write_report(
+        output,
+        open_dataset(settings, output),
+        read_results(output, names, 2),
+        {"doc2vec": "no such luck"},
+        settings,
+        {},
+    )
+    return output
+
+
+def test_all_files_are_written(report: Path) -> None:
+    names = {path.name for path in report.iterdir() if path.is_file()}
+    assert names == {
+        "settings.json", "table.json", "table.md", "table.html", "chart.png",
+        "figure_7.png", "figure_7.csv", "dev.png", "dev.csv",
+        "robustness.json", "robustness.md", "robustness.png",
+    }  # fmt: skip
+    for path in report.glob("*.png"):
+        assert path.read_bytes().startswith(PNG)
+
+
+def test_table_holds_the_results(report: Path, table_folder: Path) -> None:
+    table = json.loads((report / "table.json").read_text())
+    assert table["references"] == ["bm25", "clsm_win3"]
+    assert table["settings"]["data"] == "hardware"  # a name, not a path
+    dssm = table["systems"]["dssm"]
+    found = read_results(table_folder, SYSTEMS, 2)["dssm"]
+    assert dssm["test"]["rerank"]["ndcg@5"] == (
+        found.figure("rerank", "ndcg@5")._asdict()
+    )
+    # Its results are those of the copy it is compared with.
+    test = dssm["significance"]["rerank"]["clsm_win3"]
+    assert test == {"difference": 0.0, "p": 1.0, "p_holm": 1.0}
+    against = dssm["significance"]["rerank"]["bm25"]
+    ours, bm25 = (
+        table["systems"][name]["test"]["rerank"]["ndcg@10"]["mean"]
+        for name in ("dssm", "bm25")
+    )
+    assert against["difference"] == pytest.approx(ours - bm25)
+
+
+def test_text_has_every_system(report: Path) -> None:
+    text = (report / "table.md").read_text()
+    table = json.loads((report / "table.json").read_text())
+    figure = table["systems"]["dssm"]["test"]["retrieve"]["mrr@10"]
+    cell = f"{100 * figure['mean']:.2f} ± {100 * figure['std']:.2f}"
+    line = next(
+        x for x in text.split("Titles found")[1].splitlines()
+        if x.startswith("| DSSM 288/96 |")
+    )  # fmt: skip
+    assert f" {cell} |" in line
+    assert "| 31.0 | 34.4 | 41.7 |" in text  # the paper's
+    assert "- doc2vec failed: no such luck" in text
+    widths = {
+        len(re.findall(r"\|", x)) for x in text.split("##")[1].splitlines()
+        if x.startswith("|")
+    }  # fmt: skip
+    assert len(widths) == 1
+
+
+def test_page_needs_no_other_file(report: Path) -> None:
+    text = (report / "table.html").read_text()
+    pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
+    assert [base64.b64decode(p) for p in pictures] == [
+        (report / f"{name}.png").read_bytes()
+        for name in ("chart", "figure_7", "dev", "robustness")
+    ]
+    assert not re.search(r'(src|href)="(?!data:)', text)
+    assert text.count("DSSM 288/96</th>") == 5  # sheets
+
+
+def test_figure_7_is_the_mean_cost(report: Path, table_folder: Path) -> None:
+    rows = read_csv(report / "figure_7.csv")
+    assert [row["epoch"] for row in rows] == ["1", "2", "3"]
+    first = [
+        float(read_csv(table_folder / f"systems/dssm/{s}/history.csv")[0][
+            "loss"
+        ])
+        for s in ("seed_0", "seed_1")
+    ]  # fmt: skip
+    assert float(rows[0]["mean"]) == pytest.approx(sum(first) / 2)
+
+
+def test_dev_by_epoch_is_the_mean_of_the_looks(
+    report: Path, table_folder: Path
+) -> None:
+    looks = [
+        {
+            int(row["epoch"]): 100 * float(row["dev"])
+            for row in read_csv(table_folder / f"systems/dssm/{s}/history.csv")
+            if row["dev"]
+        }
+        for s in ("seed_0", "seed_1")
+    ]
+    rows = read_csv(report / "dev.csv")
+    assert {row["system"] for row in rows} == {"lstm_96"}
+    assert {int(row["epoch"]): float(row["mean"]) for row in rows} == {
+        epoch: pytest.approx((looks[0][epoch] + looks[1][epoch]) / 2)
+        for epoch in looks[0]
+    }
+
+
+def test_loss_by_misspelling(report: Path) -> None:
+    robust = json.loads((report / "robustness.json").read_text())
+    whole, left = (
+        robust["figures"]["bm25"]["retrieve"][rate]["mrr@10"]["mean"]
+        for rate in ("0", "1.0")
+    )
+    assert whole == 1.0 > left
+    losses = robust["loss_percent"]["retrieve"]
+    assert losses["bm25"]["1.0"] == pytest.approx(100 * (1 - left))
+    assert losses["random"] == {"0.5": 0.0, "1.0": 0.0}

@@ -1,0 +1,29 @@
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.models import PRESETS
+from keras_lstm_dssm.tables import ROWS, choose_rows
+
+
+def test_the_papers_rows_are_all_there() -> None:
+    figures = [row.paper for row in ROWS.values() if row.paper]
+    assert len(figures) == 17
+    assert max(figures) == ROWS["bilstm_96"].paper == (33.2, 36.6, 43.6)
+    assert all(row.preset in {None, *PRESETS} for row in ROWS.values())
+    assert [ROWS[f"lstm_96{n}"].n for n in ("_n2", "", "_n6", "_n8")] == [
+        2, 4, 6, 8,
+    ]  # fmt: skip
+
+
+def test_kinds() -> None:
+    kinds = {name: row.kind for name, row in ROWS.items()}
+    assert kinds["skip_thought"] == "baseline"
+    assert kinds["clsm_win5"] == "feed-forward"
+    assert kinds["rnn_288"] == kinds["bilstm_96"] == "recurrent"
+
+
+def test_choice_of_rows() -> None:
+    assert choose_rows(["all"]) == list(ROWS)
+    assert choose_rows(["lstm_96", "random"]) == ["random", "lstm_96"]
+    with pytest.raises(InputError, match="found 'lstm', expected all, or some"):
+        choose_rows(["bm25", "lstm"])
