@@ -1,6 +1,6 @@
 """TextEncoder: what all encoders share, from strings to hashed words."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -50,6 +50,7 @@ class TextEncoder(keras.Model):
         self._convert_input_args = False
         self._allow_non_tensor_positional_args = True
         self._graph: tf.types.experimental.ConcreteFunction | None = None
+        self._before_read: Callable[[], None] | None = None
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Composes each distinct text's words: `(texts, dimension)`."""
@@ -57,6 +58,8 @@ class TextEncoder(keras.Model):
 
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
         """Encodes strings, or words hashed before."""
+        if not training and tf.executing_eagerly():
+            self.sync_weights()
         if not isinstance(inputs, WordBatch):
             inputs = self.trigrams.distinct(inputs)
         return tf.gather(self.compose(inputs, training), inputs.text_index)
@@ -86,7 +89,10 @@ class TextEncoder(keras.Model):
         >>> encoder.encode(["hotels in shanghai", ""]).shape
         (2, 96)
         """
-        return encode_in_batches(self.unit_vectors, texts, batch_size, progress)
+        self.sync_weights()
+        return encode_in_batches(
+            self._encode_batch, texts, batch_size, progress
+        )
 
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
         """Encodes a string tensor `(batch,)` into unit vectors, as a graph.
@@ -94,6 +100,11 @@ class TextEncoder(keras.Model):
         The graph is traced once, at the first call; it is what `encode` runs
         and what is exported.
         """
+        if tf.executing_eagerly():
+            self.sync_weights()
+        return self._encode_batch(texts)
+
+    def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if self._graph is None:
             self._graph = tf.function(
                 lambda text: unit(self(text))
@@ -101,13 +112,54 @@ class TextEncoder(keras.Model):
         return self._graph(texts)
 
     @property
+    def embeddings(self) -> list[TrigramEmbedding]:
+        """The layers whose tables an optimizer may update lazily."""
+        return [
+            layer
+            for layer in self._flatten_layers(recursive=False)
+            if isinstance(layer, TrigramEmbedding)
+        ]
+
+    @property
     def tables(self) -> list[keras.Variable]:
         """The trainable tables, each read once for a batch's trigrams."""
-        return [
-            layer.table
-            for layer in self._flatten_layers(recursive=False)
-            if isinstance(layer, TrigramEmbedding) and layer.trainable
-        ]
+        return [layer.table for layer in self.embeddings if layer.trainable]
+
+    @property
+    def before_read(self) -> Callable[[], None] | None:
+        """Function called before weights are read, or `None`, the default.
+
+        It is called without arguments by `sync_weights`. An optimizer that
+        updates rows lazily sets it to a function that brings all rows of the
+        tables up to date. Setting it sets it for all `embeddings`, too.
+        """
+        return self._before_read
+
+    @before_read.setter
+    def before_read(self, function: Callable[[], None] | None) -> None:
+        self._before_read = function
+        for layer in self.embeddings:
+            layer.before_read = function
+
+    def sync_weights(self) -> None:
+        """Brings lazily updated rows of the tables up to date.
+
+        Called before weights are read for inference (`encode`,
+        `unit_vectors`, a call in eager mode with `training=False`), by
+        `get_weights`, `set_weights`, saving and loading.
+        """
+        if self._before_read is not None:
+            self._before_read()
+
+    def get_weights(self) -> list[np.ndarray]:
+        """Returns all weights, up to date, see `keras.Model.get_weights`."""
+        self.sync_weights()
+        return super().get_weights()
+
+    def set_weights(self, weights: list[np.ndarray]) -> None:
+        """Replaces all weights, see `keras.Model.set_weights`."""
+        self.sync_weights()  # a pending update would change the new rows
+        super().set_weights(weights)
 
     def _embedding(self, units: int, name: str) -> TrigramEmbedding:
         return TrigramEmbedding(

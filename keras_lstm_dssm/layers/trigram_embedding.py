@@ -1,8 +1,10 @@
 """TrigramEmbedding: W l(t), without ever making the 50 k wide l(t)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.registration import register
@@ -95,6 +97,12 @@ class TrigramEmbedding(keras.layers.Layer):
 
     Returns:
         Float tensor `(n, units)`.
+
+    Attributes:
+        before_read: Called without arguments before the table is read or
+            replaced as a whole: `get_weights`, `set_weights`, saving and
+            loading. An optimizer that updates rows lazily sets it to a
+            function that brings all rows up to date. Default `None`.
     """
 
     def __init__(
@@ -107,6 +115,7 @@ class TrigramEmbedding(keras.layers.Layer):
         super().__init__(**kwargs)
         self.size = size
         self.units = units
+        self.before_read: Callable[[], None] | None = None
         self.initializer = keras.initializers.get(
             initializer or keras.initializers.RandomUniform(-0.05, 0.05)
         )
@@ -122,6 +131,31 @@ class TrigramEmbedding(keras.layers.Layer):
         return gather_sum(
             rows, words.trigram_index, words.word_index, training=training
         )
+
+    def sync_weights(self) -> None:
+        """Brings lazily updated rows of the table up to date."""
+        if self.before_read is not None:
+            self.before_read()
+
+    def get_weights(self) -> list[np.ndarray]:
+        """Returns the table, up to date, see `keras.layers.Layer`."""
+        self.sync_weights()
+        return super().get_weights()
+
+    def set_weights(self, weights: list[np.ndarray]) -> None:
+        """Replaces the table, see `keras.layers.Layer`."""
+        self.sync_weights()  # a pending update would change the new rows
+        super().set_weights(weights)
+
+    def save_own_variables(self, store: Any) -> None:
+        """Saves the table, up to date, see `keras.layers.Layer`."""
+        self.sync_weights()
+        super().save_own_variables(store)
+
+    def load_own_variables(self, store: Any) -> None:
+        """Loads the table, see `keras.layers.Layer`."""
+        self.sync_weights()
+        super().load_own_variables(store)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
