@@ -1,0 +1,122 @@
+"""Every name of Keras and TensorFlow in use that their documentation lacks.
+
+Such names can change in any release. They stand in this one file, so that a
+new release is checked in one place; `tests/test_private_api.py` names those
+that a release has lost.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+TRIED_WITH = {"keras": "3.15.1", "tensorflow": "2.21.0"}
+"""The releases with which each name below was tried."""
+
+
+def accept_any_inputs(layer: keras.layers.Layer) -> None:
+    """Let a layer be called with strings, lists and tuples of tensors.
+
+    Keras would otherwise convert the arguments to the layer's dtype, and
+    raise a `ValueError` for positional arguments that are not tensors.
+
+    Args:
+        layer: The layer or model, in its constructor after
+            `super().__init__`.
+    """
+    layer._convert_input_args = False
+    layer._allow_non_tensor_positional_args = True
+
+
+def replica_count(model: keras.Model) -> int:
+    """Return over how many replicas `tf.distribute` trains a model."""
+    return model.distribute_strategy.num_replicas_in_sync
+
+
+class BuiltModel(keras.Model):
+    """Base of a model whose weights all exist after its constructor.
+
+    Under `tf.distribute`, Keras finds out the shapes of the weights from the
+    mean of the replicas' first batches. Strings have no mean, so this base
+    class leaves that step out.
+    """
+
+    def _maybe_symbolic_build(self, **_: Any) -> None:
+        pass
+
+
+class DistributedOptimizer(keras.optimizers.Optimizer):
+    """Base of an optimizer that updates all variables in one method.
+
+    `keras.optimizers.Optimizer` calls `update_step` for one variable at a
+    time. A subclass of this class implements `update_variables` instead, and
+    so can compute a norm over several gradients. Variables may be mirrored by
+    `tf.distribute`.
+    """
+
+    def update_variables(
+        self,
+        gradients: Sequence[Any],
+        variables: Sequence[tf.Variable],
+        learning_rate: tf.Tensor,
+    ) -> None:
+        """Update all variables from their gradients.
+
+        Args:
+            gradients: For each variable a tensor or `tf.IndexedSlices`,
+                summed over the replicas.
+            variables: TensorFlow's variables.
+            learning_rate: Scalar.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.update_variables")
+
+    def variable_key(self, variable: Any) -> str:
+        """Return a key for a variable, equal for all its replicas.
+
+        Args:
+            variable: A Keras variable, its TensorFlow variable, or the copy
+                of it that one replica holds.
+        """
+        return self._var_key(variable)
+
+    def variable_index(self, variable: Any) -> int:
+        """Return the position of a variable among those of `build`."""
+        return self._get_variable_index(variable)
+
+    def update_replicas(
+        self,
+        update: Callable[[tf.Variable, Any], None],
+        variables: Sequence[tf.Variable],
+        values: Sequence[Any],
+    ) -> None:
+        """Call `update(variable, value)` on every replica's copy.
+
+        Args:
+            update: Assigns to the variable.
+            variables: TensorFlow's variables.
+            values: One for each variable; each replica gets its part.
+        """
+
+        def on_all_replicas(strategy: tf.distribute.Strategy) -> None:
+            for variable, value in zip(variables, values, strict=True):
+                strategy.extended.update(
+                    variable, update, args=(value,), group=False
+                )
+
+        tf.__internal__.distribute.interim.maybe_merge_call(
+            on_all_replicas, self._distribution_strategy
+        )
+
+    def _backend_update_step(
+        self,
+        grads: Sequence[Any],
+        trainable_variables: Sequence[keras.Variable],
+        learning_rate: tf.Tensor,
+    ) -> None:
+        variables = [variable.value for variable in trainable_variables]
+        pairs = self._all_reduce_sum_gradients(
+            list(zip(grads, variables, strict=True))
+        )
+        gradients = [gradient for gradient, _ in pairs]
+        self.update_variables(gradients, variables, learning_rate)

@@ -1,0 +1,122 @@
+"""The names of Keras and TensorFlow that are not documented still exist."""
+
+import ast
+import pathlib
+from typing import Any
+
+import keras
+import pytest
+import tensorflow as tf
+
+import keras_lstm_dssm
+from keras_lstm_dssm import private_api
+
+PACKAGE = pathlib.Path(keras_lstm_dssm.__file__).parent
+
+NAMES: list[tuple[Any, str]] = [
+    (keras.layers.Layer(), "_convert_input_args"),
+    (keras.layers.Layer(), "_allow_non_tensor_positional_args"),
+    (keras.Model, "distribute_strategy"),
+    (keras.Model, "_maybe_symbolic_build"),
+    (keras.optimizers.Optimizer, "_backend_update_step"),
+    (keras.optimizers.Optimizer, "_all_reduce_sum_gradients"),
+    (keras.optimizers.Optimizer, "_var_key"),
+    (keras.optimizers.Optimizer, "_get_variable_index"),
+    (keras.optimizers.SGD(), "_distribution_strategy"),
+    (tf, "__internal__"),
+    (tf.__internal__.distribute.interim, "maybe_merge_call"),
+]
+
+
+@pytest.mark.parametrize(("owner", "name"), NAMES, ids=[n for _, n in NAMES])
+def test_the_name_exists(owner: Any, name: str) -> None:
+    assert hasattr(owner, name), (
+        f"{name} has vanished: keras {keras.__version__}, tensorflow "
+        f"{tf.__version__}; keras_lstm_dssm/private_api.py was tried with "
+        f"{private_api.TRIED_WITH}"
+    )
+
+
+def test_fit_calls_the_overridden_build() -> None:
+    """An override of a method that nothing calls would do nothing."""
+    with tf.distribute.OneDeviceStrategy("/cpu:0").scope():
+        model = TextModel()
+        model.compile()
+    called = []
+    model._maybe_symbolic_build = lambda **_: called.append(True)
+    texts = tf.data.Dataset.from_tensors(tf.constant(["a"]))
+    model.fit(texts, verbose=0, shuffle=False)
+    assert called
+    assert private_api.replica_count(model) == 1
+
+
+class TextModel(private_api.BuiltModel):
+    def train_step(self, texts: Any) -> dict[str, Any]:
+        return {"length": tf.reduce_sum(tf.strings.length(texts))}
+
+
+def test_the_list_above_is_that_of_the_module() -> None:
+    assert private_names(PACKAGE / "private_api.py") == {
+        name for _, name in NAMES if name.startswith("_")
+    }
+
+
+def private_names(path: pathlib.Path) -> set[str]:
+    """Names with a leading underscore that a file takes from elsewhere."""
+    keras_names = set().union(
+        *(
+            dir(owner)
+            for owner in (
+                keras.Model(),
+                keras.layers.Layer(),
+                keras.optimizers.SGD(),
+                keras.losses.Loss(),
+                keras.metrics.Mean(),
+                keras.callbacks.Callback(),
+            )
+        )
+    )
+    tree = ast.parse(path.read_text())
+    names = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    names |= {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+    return {
+        name
+        for name in names
+        if name == "__internal__"
+        or (name.startswith("_") and name[1] != "_" and name in keras_names)
+    }
+
+
+def test_call_with_strings_and_lists() -> None:
+    class Count(keras.layers.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            private_api.accept_any_inputs(self)
+
+        def call(self, texts: Any, more: Any) -> Any:
+            return tf.size(texts), more
+
+    size, more = Count()(tf.constant(["a", "b"]), [1, 2])
+    assert (int(size), more) == (2, [1, 2])
+
+
+def test_update_all_variables_at_once() -> None:
+    class Descent(private_api.DistributedOptimizer):
+        def update_variables(
+            self, gradients: Any, variables: Any, learning_rate: Any
+        ) -> None:
+            assert [self.variable_index(v) for v in variables] == [0, 1]
+            self.update_replicas(
+                lambda v, g: v.assign_sub(learning_rate * g),
+                variables,
+                gradients,
+            )
+
+    weights = [keras.Variable([1.0, 2.0]), keras.Variable([3.0])]
+    optimizer = Descent(learning_rate=0.5)
+    optimizer.build(weights)
+    keys = {optimizer.variable_key(weight) for weight in weights}
+    assert keys == {optimizer.variable_key(weight.value) for weight in weights}
+    optimizer.apply([tf.constant([2.0, 2.0]), tf.constant([-2.0])])
+    assert weights[0].numpy().tolist() == [0.0, 1.0]
+    assert weights[1].numpy().tolist() == [4.0]
