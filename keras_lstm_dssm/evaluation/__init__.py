@@ -1,6 +1,7 @@
 """Runs, measures and the systems to compare: rerank or whole corpus."""
 
 from keras_lstm_dssm.evaluation.dense_system import DenseSystem
+from keras_lstm_dssm.evaluation.index import Hit, Index
 from keras_lstm_dssm.evaluation.measures import (
     MEASURES,
     evaluate,
@@ -19,6 +20,8 @@ from keras_lstm_dssm.evaluation.trec import read_run, write_qrels, write_run
 __all__ = [
     "MEASURES",
     "DenseSystem",
+    "Hit",
+    "Index",
     "Qrels",
     "Ranker",
     "Run",

@@ -1,24 +1,23 @@
 """DenseSystem: the cosine of two encoders' vectors."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from keras_lstm_dssm.evaluation.ranking import Ranker, Run, kth_largest
-
-Encode = Callable[[list[str]], np.ndarray]
-
-# Scores held at once in whole-corpus retrieval: 64 MB of float32.
-_BLOCK = 2**24
+from keras_lstm_dssm.evaluation.index import (
+    Encode,
+    Index,
+    cosines,
+    encode_texts,
+    unit_vectors,
+)
+from keras_lstm_dssm.evaluation.ranking import (
+    Ranker,
+    Run,
+    strictly_descending,
+)
 
 
 class DenseSystem:
     """Ranks by R(Q, D) = cosine of a query and a document vector (3).
-
-    Whole-corpus retrieval is exact: a blocked matrix product finds what can
-    be among the best, and these are scored again one by one. A matrix
-    product may round equal columns differently, by where they stand, so its
-    figures alone would let the order of the corpus decide between equals.
 
     Args:
         encode_query: List of n strings -> float array `[n, d]`.
@@ -43,16 +42,23 @@ class DenseSystem:
         documents: Mapping[str, str],
     ) -> Run:
         """Orders candidates; see `System.rerank`."""
-        needed = {d for found in candidates.values() for d in found}
+        needed = dict.fromkeys(d for ids in candidates.values() for d in ids)
         row = {d: i for i, d in enumerate(needed)}
-        titles = _unit(self.encode_document, (documents[d] for d in row))
-        vectors = _unit(self.encode_query, (queries[q] for q in candidates))
+        document_vectors = unit_vectors(
+            encode_texts(self.encode_document, (documents[d] for d in row))
+        )
+        query_vectors = unit_vectors(
+            encode_texts(self.encode_query, (queries[q] for q in candidates))
+        )
         return {
-            query_id: Ranker(found).rank(
-                query_id, _cosines(titles[[row[d] for d in found]], vector)
+            query_id: Ranker(document_ids).rank(
+                query_id,
+                cosines(
+                    document_vectors[[row[d] for d in document_ids]], vector
+                ),
             )
-            for (query_id, found), vector in zip(
-                candidates.items(), vectors, strict=True
+            for (query_id, document_ids), vector in zip(
+                candidates.items(), query_vectors, strict=True
             )
         }
 
@@ -62,41 +68,26 @@ class DenseSystem:
         documents: Mapping[str, str],
         depth: int,
     ) -> Run:
-        """Searches the whole corpus; see `System.retrieve`."""
-        titles = _unit(self.encode_document, documents.values())
-        vectors = _unit(self.encode_query, queries.values())
-        ranker = Ranker(list(documents))
-        # Twice the bound on the rounding error of a product of unit vectors.
-        margin = titles.shape[1] * np.finfo(np.float32).eps
-        names = list(queries)
-        size = max(1, _BLOCK // len(documents))
-        run: Run = {}
-        for start in range(0, len(names), size):
-            rows = slice(start, start + size)
-            for query_id, vector, rough in zip(
-                names[rows], vectors[rows], vectors[rows] @ titles.T,
-                strict=True,
-            ):  # fmt: skip
-                near = np.flatnonzero(
-                    rough >= kth_largest(rough, depth) - margin
+        """Searches the whole corpus exactly; see `System.retrieve`."""
+        index = Index(
+            self.encode_document,
+            documents.values(),
+            documents,
+            self.encode_query,
+        )
+        query_ids = list(queries)
+        rows, scores = index.nearest(
+            encode_texts(self.encode_query, queries.values()), depth, query_ids
+        )
+        return {
+            query_id: dict(
+                zip(
+                    [index.ids[row] for row in query_rows],
+                    strictly_descending(query_scores).tolist(),
+                    strict=True,
                 )
-                run[query_id] = ranker.rank(
-                    query_id, _cosines(titles[near], vector), depth, near
-                )
-        return run
-
-
-def _cosines(titles: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    # Row by row: equal rows give equal bits, which `titles @ vector` does
-    # not promise.
-    return np.sum(titles * vector, axis=1)
-
-
-def _unit(encode: Encode, texts: Iterable[str]) -> np.ndarray:
-    """Encodes distinct texts once; returns unit rows in the texts' order."""
-    texts = list(texts)
-    row = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-    vectors = np.asarray(encode(list(row)), np.float32)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
-    return vectors[[row[text] for text in texts]]
+            )
+            for query_id, query_rows, query_scores in zip(
+                query_ids, rows, scores, strict=True
+            )
+        }

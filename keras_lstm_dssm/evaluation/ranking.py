@@ -64,12 +64,32 @@ class Ranker:
             raise ValueError(f"query {query_id}: a score is not finite")
         if positions is None:
             positions = np.arange(len(self._ids))
-        kept = np.flatnonzero(scores >= kth_largest(scores, depth))
-        ties = _mix(self._hashes[positions[kept]] ^ np.uint64(_hash(query_id)))
-        kept = kept[np.lexsort((ties, -scores[kept]))[:depth]]
-        best = self._ids[positions[kept]].tolist()
-        strict = strictly_descending(scores[kept]).tolist()
-        return dict(zip(best, strict, strict=True))
+        order = self.order(query_id, scores, depth, positions)
+        ranked = self._ids[positions[order]].tolist()
+        strict = strictly_descending(scores[order]).tolist()
+        return dict(zip(ranked, strict, strict=True))
+
+    def order(
+        self,
+        query_id: str,
+        scores: np.ndarray,
+        depth: int | None,
+        positions: np.ndarray,
+    ) -> np.ndarray:
+        """Returns the order of `rank`, without names and strict scores.
+
+        Args:
+            query_id: See `rank`.
+            scores: See `rank`.
+            depth: See `rank`.
+            positions: See `rank`.
+
+        Returns:
+            Integers `[min(n, depth)]`: positions in `scores`, best first.
+        """
+        best = np.flatnonzero(scores >= kth_largest(scores, depth))
+        ties = _mix(self._hashes[positions[best]] ^ np.uint64(_hash(query_id)))
+        return best[np.lexsort((ties, -scores[best]))[:depth]]
 
 
 def kth_largest(scores: np.ndarray, k: int | None) -> float:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.evaluation import DenseSystem, dense_system
+from keras_lstm_dssm.evaluation import DenseSystem, index
 
 RNG = np.random.default_rng(0)
 QUERIES = {f"q{i}": f"query {i}" for i in range(7)}
@@ -27,7 +27,7 @@ def cosines() -> np.ndarray:
 @pytest.mark.parametrize("block", [1, 250, 10**6])
 @pytest.mark.parametrize("depth", [1, 10, 100, 1000])
 def test_retrieve_finds_the_best_cosines(depth, block, monkeypatch) -> None:
-    monkeypatch.setattr(dense_system, "_BLOCK", block)
+    monkeypatch.setattr(index, "_BLOCK", block)
     run = DenseSystem(encode, encode).retrieve(QUERIES, DOCUMENTS, depth)
     assert list(run) == list(QUERIES)
     for expected, ranked in zip(cosines(), run.values(), strict=True):
@@ -79,5 +79,5 @@ def test_equal_vectors_tie_wherever_they_stand(size: int) -> None:
     assert max(ranked.values()) - min(ranked.values()) < 2e-6
 
 
-def encode_constant(vector: np.ndarray) -> dense_system.Encode:
+def encode_constant(vector: np.ndarray) -> index.Encode:
     return lambda texts: np.tile(vector, (len(texts), 1))
