@@ -89,6 +89,18 @@ class CombinedEncoder(LSTMEncoder):
             shape=(), initializer="ones", trainable=False, name="long"
         )
 
+    @property
+    def needs_adapt(self) -> bool:
+        """Whether `adapt` must be called before training.
+
+        `True` until `adapt` was called, or weights of an adapted encoder
+        were loaded or set. Read from the weights themselves: those that
+        `adapt` replaces all start at 1, a value that it never gives them.
+        """
+        if np.all(self.word_sketch.word_weight.numpy() == 1):
+            return True
+        return self.length_norm < 1 and float(self.long) == 1
+
     def adapt(
         self, texts: Sequence[str | bytes], batch_size: int = 2048
     ) -> None:

@@ -112,6 +112,11 @@ class TextEncoder(keras.Model):
         return self._graph(texts)
 
     @property
+    def needs_adapt(self) -> bool:
+        """Whether `adapt` must be called before training; here `False`."""
+        return False
+
+    @property
     def embeddings(self) -> list[TrigramEmbedding]:
         """The layers whose tables an optimizer may update lazily."""
         return [

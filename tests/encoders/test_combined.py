@@ -1,5 +1,8 @@
 """What a long title loses: `length_norm`, learnt from the titles."""
 
+import pathlib
+
+import keras
 import numpy as np
 import pytest
 
@@ -53,6 +56,26 @@ def test_a_long_title_loses_less_of_the_words_it_shares() -> None:
         ratio[power] = long / short
     assert ratio[1.0] == pytest.approx(8**-0.5, abs=0.1)
     assert ratio[0.0] == pytest.approx(1, abs=0.3)
+
+
+def test_needs_adapt_until_adapted_also_by_weights(
+    tmp_path: pathlib.Path,
+) -> None:
+    query, document = (CombinedEncoder(2, 2, 3, length_norm=p) for p in (1, 0))
+    assert query.needs_adapt and document.needs_adapt
+    query.adapt(TITLES)
+    assert not query.needs_adapt
+    document.set_weights(query.get_weights())
+    assert document.needs_adapt  # a query encoder has no length of titles
+    document.adapt(TITLES)
+    assert not document.needs_adapt
+
+    document.save(tmp_path / "document.keras")
+    assert not keras.saving.load_model(tmp_path / "document.keras").needs_adapt
+    clone = keras.models.clone_model(document)
+    assert clone.needs_adapt  # a clone has new weights
+    clone.set_weights(document.get_weights())
+    assert not clone.needs_adapt
 
 
 def test_a_power_out_of_range() -> None:
