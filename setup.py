@@ -26,7 +26,12 @@ PROGRAMS = (
     "index",
 )
 
-ANALYSIS = ["matplotlib>=3.10", "pandas>=2.2", "scikit-learn>=1.7"]
+ANALYSIS = [
+    "jinja2>=3.1",
+    "matplotlib>=3.10",
+    "pandas>=2.2",
+    "scikit-learn>=1.7",
+]
 FAISS = ["faiss-cpu>=1.10"]
 BASELINES = ["gensim>=4.4", "scipy>=1.13", "snowballstemmer>=3"]
 
@@ -45,7 +50,10 @@ setup(
     # installed as keras_lstm_dssm.export and so on, through the symbolic
     # links inside the package (CONTRIBUTING.md says why).
     packages=find_packages(include=["keras_lstm_dssm", "keras_lstm_dssm.*"]),
-    package_data={"keras_lstm_dssm": ["py.typed"]},
+    package_data={
+        "keras_lstm_dssm": ["py.typed"],
+        "keras_lstm_dssm.html_report": ["templates/*"],
+    },
     install_requires=[
         "absl-py>=2.1",
         "bm25s>=0.3",
@@ -64,7 +72,7 @@ setup(
     extras_require={
         # The PyTorch peer of `lstm-dssm-benchmark`; it runs without, too.
         "benchmark": ["torch>=2.13"],
-        # Pictures: `lstm-dssm-analyze`, and those of `lstm-dssm-table_iv`.
+        # The reports of `lstm-dssm-analyze` and `lstm-dssm-table_iv`.
         "analysis": ANALYSIS,
         # What `lstm-dssm-table_iv` compares with.
         "baselines": BASELINES,

@@ -23,6 +23,8 @@ def test_wheel_installs_and_imports(tmp_path: pathlib.Path) -> None:
         "keras_lstm_dssm/serving/client/grpc_clients.py",
         "keras_lstm_dssm/tools/train.py",
         "keras_lstm_dssm/py.typed",
+        "keras_lstm_dssm/html_report/templates/report.html",
+        "keras_lstm_dssm/html_report/templates/report.css",
     ):
         assert names.count(name) == 1
     site = tmp_path / "site"

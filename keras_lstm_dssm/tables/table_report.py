@@ -4,12 +4,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from keras_lstm_dssm.files import replacing, write_json
+from keras_lstm_dssm.html_report import (
+    HtmlList,
+    HtmlPicture,
+    HtmlSection,
+    HtmlTable,
+    write_html_report,
+)
 from keras_lstm_dssm.tables import charts, robustness, training_cost
 from keras_lstm_dssm.tables.charts import bar_chart
 from keras_lstm_dssm.tables.dataset import DataSet
 from keras_lstm_dssm.tables.sheets import markdown, notes, result_sheets
 from keras_lstm_dssm.tables.summary import Results, Summary, summarise
-from keras_lstm_dssm.tables.table_page import page
 from keras_lstm_dssm.tables.table_settings import Settings
 
 
@@ -55,10 +61,18 @@ def write_report(
         shown.append((robustness.CAPTION, output / "robustness.png"))
         remarks = [*remarks, robustness.NOTE]
     title = f"Table IV on {Path(settings.data).name}"
-    whole = page(
-        title, [*sheets, *robust], [*shown, *pictures.items()], remarks
-    )
-    _write(output / "table.html", whole)
+    sections = [
+        *(
+            HtmlSection(sheet.title, [HtmlTable(sheet.header, sheet.rows)])
+            for sheet in (*sheets, *robust)
+        ),
+        *(
+            HtmlSection(caption, [HtmlPicture(caption, path)])
+            for caption, path in (*shown, *pictures.items())
+        ),
+        HtmlSection("Notes", [HtmlList(remarks)]),
+    ]
+    write_html_report(output / "table.html", title, sections)
     return summary
 
 

@@ -1,0 +1,121 @@
+"""What an HTML report consists of: sections of tables, pictures and lists.
+
+Texts are plain strings. The template escapes them, so that `<` and `&` in a
+query or a title are shown and not interpreted.
+"""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+_PICTURE_DPI = 150  # of the files that `drawing` writes
+_SCREEN_DPI = 96  # of a CSS pixel
+
+
+class Strong(str):
+    """The text of a table cell that is set in bold."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A table cell that shows a number and a bar of proportional length.
+
+    Args:
+        value: The number; the bar of a negative number has length 0.
+        maximum: The number whose bar has full length.
+    """
+
+    value: float
+    maximum: float
+
+    @property
+    def share(self) -> float:
+        """The length of the bar, from 0 to 1."""
+        if self.maximum <= 0:
+            return 0.0
+        return min(max(self.value / self.maximum, 0.0), 1.0)
+
+
+Cell = str | Bar
+"""The content of a table cell; a `Strong` is a str, too."""
+
+
+@dataclass(frozen=True)
+class HtmlTable:
+    """A table, whose first column names the rows.
+
+    Args:
+        header: The names of the columns.
+        rows: The cells of each row, as many as there are columns.
+        heading: A heading above the table; by default none.
+        text_columns: The columns that are aligned to the left, counted from
+            0. Others are aligned to the right, as numbers are, but for the
+            first, which is always aligned to the left.
+    """
+
+    kind: ClassVar[str] = "table"
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    heading: str = ""
+    text_columns: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class HtmlPicture:
+    """A PNG file that is embedded in the page.
+
+    Args:
+        caption: What it shows, for readers who cannot see it.
+        path: The file, which is read when the page is rendered.
+        heading: A heading above the picture; by default none.
+    """
+
+    kind: ClassVar[str] = "picture"
+    caption: str
+    path: Path
+    heading: str = ""
+
+    @property
+    def width(self) -> int:
+        """The width on the screen in CSS pixels, from the file's header."""
+        with self.path.open("rb") as file:
+            header = file.read(20)
+        return (
+            int.from_bytes(header[16:20], "big") * _SCREEN_DPI // _PICTURE_DPI
+        )
+
+    @property
+    def base64(self) -> str:
+        """The content of the file in base 64, as a `data:` URL needs it."""
+        return base64.b64encode(self.path.read_bytes()).decode()
+
+
+@dataclass(frozen=True)
+class HtmlList:
+    """A bulleted list.
+
+    Args:
+        items: The text of each item.
+        heading: A heading above the list; by default none.
+    """
+
+    kind: ClassVar[str] = "list"
+    items: Sequence[str]
+    heading: str = ""
+
+
+@dataclass(frozen=True)
+class HtmlSection:
+    """A section of the page.
+
+    Args:
+        title: Its heading.
+        blocks: Its tables, pictures and lists, in order.
+        text: A paragraph below the heading; by default none.
+    """
+
+    title: str
+    blocks: Sequence[HtmlTable | HtmlPicture | HtmlList]
+    text: str = ""

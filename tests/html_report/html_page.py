@@ -1,0 +1,50 @@
+"""Read a page as a browser does, as far as the tests need it."""
+
+import base64
+import re
+from html.parser import HTMLParser
+
+_VOID = {"meta", "link", "img"}
+
+
+class HtmlPage(HTMLParser):
+    """The elements and texts of a page; fails where tags do not match."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, str]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data) -> None:
+        if data.strip():
+            self.texts.append((self.open[-1], data.strip()))
+
+    def of(self, tag: str) -> list[str]:
+        """The texts that stand directly within elements of one tag."""
+        return [text for inside, text in self.texts if inside == tag]
+
+
+def check_self_contained(page: HtmlPage, text: str) -> list[bytes]:
+    """Returns the pictures; nothing else may be asked for."""
+    assert not {tag for tag, _ in page.tags} & {"script", "iframe", "object"}
+    for _, attributes in page.tags:
+        for name in ("src", "href"):
+            assert (attributes.get(name) or "data:").startswith("data:")
+    assert not re.search(r"https?:|url\(|@import", text)
+    return [
+        base64.b64decode((attributes["src"] or "").split(",")[1])
+        for tag, attributes in page.tags
+        if tag == "img"
+    ]
