@@ -1,55 +1,130 @@
-"""How files are written: beside their place, then renamed; JSON and CSV."""
+"""Write files whole or not at all; check, read and write JSON and CSV."""
 
 import csv
 import json
 import os
+import re
+import shutil
+import stat
+import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.errors import InputError
 
+_STANDARD_STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
+_MAX_NAME_BYTES = 200  # file systems allow 255; the prefix needs some
+
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Gives a path to write to, renamed to `path` when all went well.
+    """Give a path to write to; rename the file to `path` at the end.
 
-    Readers see the old file or the whole new one, after a power loss too; a
-    failure leaves the old one as it was, and nothing beside it.
+    Readers see the old file or the complete new one, also after a power
+    loss. An exception leaves the old file as it was. A symbolic link is
+    followed, and an existing file keeps its owner and permissions. Where
+    `path` is a device or a pipe (`/dev/null`, `/dev/stdout`), the bytes are
+    copied to it instead.
+
+    Args:
+        path: The file to write or replace.
+
+    Yields:
+        A path that ends as `path` does, since some writers choose the format
+        by the suffix.
 
     Raises:
-        OSError: It cannot be written; `filename` is `path`.
+        OSError: The file cannot be written; `filename` is `path`.
 
     Example:
     >>> with replacing("titles.txt") as partial:
     ...     partial.write_text("Angle bracket", encoding="utf-8")
     """
     path = Path(path)
-    # The ending stays: some writers choose the format by it.
-    partial = path.with_name(f".partial-{os.getpid()}-{path.name}")
+    to_stream = _is_stream(path)
+    target = path if to_stream else Path(os.path.realpath(path))
+    folder = Path(tempfile.mkdtemp()) if to_stream else target.parent
+    name = target.name
+    while len(os.fsencode(name)) > _MAX_NAME_BYTES:
+        name = name[1:]
+    partial = folder / f".partial-{os.getpid()}-{name}"
     try:
+        if not to_stream:
+            _create(partial, target)
         yield partial
-        sync(partial)
-        os.replace(partial, path)
-        sync(path.parent)
+        if to_stream:
+            _copy_to_stream(partial, path)
+        else:
+            flush_to_disk(partial)
+            os.replace(partial, target)
+            flush_to_disk(folder)
     except OSError as error:
-        # A full disk is reported without a name.
+        # The error of a full disk names no file.
         if error.errno and str(error.filename) in ("None", str(partial)):
             error.filename = str(path)
         raise
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+            if to_stream:
+                folder.rmdir()
 
 
-def sync(path: str | os.PathLike[str]) -> None:
-    """Waits until a file's bytes, or a folder's names, are on the disk.
+def _is_stream(path: Path) -> bool:
+    """Whether a path is a device or a pipe, or names an open file."""
+    if _descriptor(path) is not None:
+        return True
+    return path.exists() and not path.is_file() and not path.is_dir()
 
-    A rename can reach the disk before the bytes: after a power loss the file
-    would have its new name and be empty.
+
+def _descriptor(path: Path) -> int | None:
+    """Return the number of the open file that a path such as `/dev/fd/3` names.
+
+    Opening `/dev/stdout` by its name would empty a file to which the shell
+    has redirected the output.
+    """
+    if str(path) in _STANDARD_STREAMS:
+        return _STANDARD_STREAMS[str(path)]
+    match = re.fullmatch("(?:/dev|/proc/self)/fd/([0-9]+)", str(path))
+    return int(match[1]) if match else None
+
+
+def _copy_to_stream(source: Path, path: Path) -> None:
+    for printed in (sys.stdout, sys.stderr):  # what was printed comes first
+        printed.flush()
+    number = _descriptor(path)
+    with (
+        source.open("rb") as file,
+        open(path if number is None else os.dup(number), "wb") as stream,
+    ):
+        shutil.copyfileobj(file, stream)
+
+
+def _create(partial: Path, target: Path) -> None:
+    """Create an empty file with the owner and permissions of another."""
+    number = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    try:
+        with suppress(FileNotFoundError):
+            old = target.stat()
+            if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+                with suppress(PermissionError):
+                    os.fchown(number, old.st_uid, old.st_gid)
+            os.fchmod(number, stat.S_IMODE(old.st_mode))
+    finally:
+        os.close(number)
+
+
+def flush_to_disk(path: str | os.PathLike[str]) -> None:
+    """Wait until the bytes of a file, or the names in a folder, are on disk.
+
+    A rename can reach the disk before the bytes do: after a power loss the
+    file would have its new name and be empty.
 
     Raises:
-        OSError: The file is not there, or the disk fails.
+        OSError: There is no such file, or the disk fails.
     """
     try:
         number = os.open(path, os.O_RDONLY)
@@ -58,16 +133,18 @@ def sync(path: str | os.PathLike[str]) -> None:
         finally:
             os.close(number)
     except OSError:
-        # Not every file system can do it for a folder.
+        # Not every file system supports it for a folder.
         if not os.path.isdir(path):
             raise
 
 
 def check_folder(folder: str | os.PathLike[str]) -> None:
-    """Checks that a folder can be written in, or made, before the work.
+    """Check that files can be written in a folder, which may not exist yet.
+
+    Programs call it before the work whose results the folder will hold.
 
     Raises:
-        InputError: A file stands in the way, or there is no permission.
+        InputError: The path is a file, or the permission is missing.
     """
     folder = Path(folder)
     while not folder.exists():
@@ -85,39 +162,44 @@ def check_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Checks that a file can be written, before the work it shall hold.
+    """Check that a file can be written, before its contents are computed.
 
     Raises:
-        InputError: It is a folder, or its own folder is missing or closed.
+        InputError: The path is a folder, or its parent folder does not exist
+            or gives no permission.
     """
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path}: found a folder, expected a file to write")
-    if not path.parent.is_dir():
+    if _is_stream(path):
+        if path.exists() and not os.access(path, os.W_OK):
+            raise InputError(f"{path}: no permission to write to it")
+        return
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
         raise InputError(
-            f"{path}: there is no folder {path.parent}; make it first, or "
+            f"{path}: there is no folder {folder}; make it first, or "
             "name another"
         )
-    if not os.access(path.parent, os.W_OK):
+    if not os.access(folder, os.W_OK):
         raise InputError(
-            f"{path}: no permission to write in {path.parent}; name another "
-            "folder"
+            f"{path}: no permission to write in {folder}; name another folder"
         )
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Writes a value as JSON."""
+    """Write a value as indented JSON in UTF-8, through `replacing`."""
     with replacing(path) as partial:
         text = json.dumps(value, indent=2) + "\n"
         partial.write_text(text, encoding="utf-8")
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads an object that `write_json` wrote.
+    """Read a JSON object that `write_json` wrote.
 
     Raises:
-        InputError: It is not JSON, or another kind of value.
-        OSError: It cannot be read.
+        InputError: The file is not JSON, or holds another kind of value.
+        OSError: The file cannot be read.
     """
     expected = "expected a JSON object; the file is damaged: restore it"
     try:
@@ -130,9 +212,9 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def cache_folder() -> str:
-    """Where what is made once is kept: `$KERAS_LSTM_DSSM_CACHE`.
+    """Return the folder for data that is computed once and used again.
 
-    By default `~/.cache/keras_lstm_dssm`.
+    `$KERAS_LSTM_DSSM_CACHE`, by default `~/.cache/keras_lstm_dssm`.
     """
     return os.environ.get("KERAS_LSTM_DSSM_CACHE") or os.path.join(
         os.path.expanduser("~"), ".cache", "keras_lstm_dssm"
@@ -140,7 +222,7 @@ def cache_folder() -> str:
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Writes rows with the same keys, one at least; None is an empty cell."""
+    """Write one or more rows with equal keys; `None` is an empty cell."""
     with (
         replacing(path) as partial,
         partial.open("w", newline="", encoding="utf-8") as file,
@@ -151,6 +233,6 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
-    """Reads what `write_csv` wrote."""
+    """Read the rows that `write_csv` wrote, every cell as a string."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))

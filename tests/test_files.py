@@ -1,8 +1,12 @@
-"""Files appear whole, or not at all."""
+"""Files appear whole or not at all, and keep what they are."""
 
 import errno
 import os
 import pathlib
+import stat
+import subprocess
+import sys
+import threading
 
 import pytest
 
@@ -13,6 +17,7 @@ from keras_lstm_dssm.files import (
     replacing,
     write_json,
 )
+from tests.bare_package import BARE_PACKAGE
 
 
 def test_replaces_when_all_went_well(tmp_path: pathlib.Path) -> None:
@@ -94,6 +99,100 @@ def test_an_error_names_the_file_that_was_asked_for(
     with pytest.raises(OSError) as other, replacing(path):
         pathlib.Path(tmp_path / "input.txt").read_text()
     assert other.value.filename == str(tmp_path / "input.txt")
+
+
+def test_a_device_is_written_to_and_not_replaced(
+    tmp_path: pathlib.Path,
+) -> None:
+    device = tmp_path / "null"
+    try:
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    except PermissionError:  # only root may; the device itself will do
+        device = pathlib.Path("/dev/null")
+    check_writable(device)
+    write_json(device, {"a": 1})
+    assert stat.S_ISCHR(device.stat().st_mode)
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: pathlib.Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    received: list[str] = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_text()))
+    reader.start()
+    check_writable(pipe)
+    with replacing(pipe) as partial:
+        partial.write_text("new")
+    reader.join()
+    assert received == ["new"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.parametrize("path", ["/dev/stdout", "/dev/fd/1"])
+def test_standard_output_continues_in_a_file(
+    path: str, tmp_path: pathlib.Path
+) -> None:
+    """The shell has redirected it: what was printed is not overwritten."""
+    code = (
+        "import sys; from keras_lstm_dssm.files import *; print('before');"
+        "check_writable(sys.argv[1]); write_json(sys.argv[1], {'a': 1});"
+        "print('after')"
+    )
+    output = tmp_path / "out.txt"
+    with output.open("wb") as file:
+        subprocess.run(
+            [sys.executable, "-c", BARE_PACKAGE + code, path],
+            stdout=file,
+            check=True,
+        )
+    assert output.read_text() == 'before\n{\n  "a": 1\n}\nafter\n'
+
+
+def test_a_link_is_followed(tmp_path: pathlib.Path) -> None:
+    target = tmp_path / "real" / "a.txt"
+    target.parent.mkdir()
+    target.write_text("old")
+    link, missing = tmp_path / "link.txt", tmp_path / "missing.txt"
+    link.symlink_to(target)
+    missing.symlink_to("real/b.txt")
+    for path in (link, missing):
+        check_writable(path)
+        with replacing(path) as partial:
+            partial.write_text("new")
+        assert path.is_symlink()
+        assert path.read_text() == "new"
+    assert sorted(os.listdir(target.parent)) == ["a.txt", "b.txt"]
+    assert target.read_text() == "new"
+
+
+def test_permissions_stay(tmp_path: pathlib.Path) -> None:
+    path, new = tmp_path / "a.txt", tmp_path / "new.txt"
+    path.write_text("old")
+    path.chmod(0o600)
+    if os.geteuid() == 0:
+        os.chown(path, 1234, 1235)
+    before = path.stat()
+    with replacing(path) as partial:
+        assert stat.S_IMODE(partial.stat().st_mode) == 0o600  # while written
+        partial.write_text("new")
+    after = path.stat()
+    assert after.st_ino != before.st_ino
+    assert stat.S_IMODE(after.st_mode) == 0o600
+    assert (after.st_uid, after.st_gid) == (before.st_uid, before.st_gid)
+    old_mask = os.umask(0o027)
+    write_json(new, {})
+    os.umask(old_mask)
+    assert stat.S_IMODE(new.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("letter", ["a", "\u00e9"])
+def test_a_long_name(letter: str, tmp_path: pathlib.Path) -> None:
+    size = len(letter.encode())
+    path = tmp_path / (letter * (250 // size) + ".json")
+    with replacing(path) as partial:
+        assert partial.suffix == ".json"
+        partial.write_text("new")
+    assert path.read_text() == "new"
 
 
 def test_what_cannot_be_written_is_known_before(

@@ -12,7 +12,7 @@ from typing import Any
 from keras_lstm_dssm.data.click_log import ClickLog, Pair, click_line
 from keras_lstm_dssm.data.text_files import text_lines
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import replacing, sync
+from keras_lstm_dssm.files import flush_to_disk, replacing
 
 SPLITS = ("train", "dev", "test")
 _CLICKS = "clicks.train.tsv"
@@ -274,10 +274,10 @@ def write_collection(
         os.chmod(partial, 0o755)
         for place, _, names in os.walk(partial):
             for path in (*(os.path.join(place, n) for n in names), place):
-                sync(path)
+                flush_to_disk(path)
         if not os.path.isdir(folder):  # another process may have been faster
             os.rename(partial, folder)
-            sync(os.path.dirname(folder))
+            flush_to_disk(os.path.dirname(folder))
     except OSError as error:
         # A full disk is reported without a name.
         if error.errno and error.filename is None:
