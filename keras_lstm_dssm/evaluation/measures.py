@@ -1,6 +1,6 @@
 """NDCG, MRR, MAP, precision and recall of a run, and of a random order."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -22,22 +22,26 @@ MEASURES = (
 QueryMeasures = dict[str, dict[str, float]]
 """Query id -> measure -> value from 0 to 1."""
 
-DISCOUNTS = 1 / np.log2(np.arange(2, 2 + max(NDCG_CUTOFFS)))
+LARGEST_GRADE = 10
+"""Grades above it are refused: the gain 2^grade - 1 of the best document
+alone would decide NDCG, as it does when click counts are taken for grades."""
 
 
 def evaluate(run: Run, qrels: Qrels, min_relevant: int = 1) -> dict[str, float]:
     """Measures a run: the means of `evaluate_queries`.
 
     Args:
-        run: Query id -> document id -> score; as `Ranker` makes them.
-        qrels: Query id -> document id -> grade.
+        run: Query id -> document id -> score, best first, as `Ranker` makes
+            them.
+        qrels: Query id -> document id -> grade, at most `LARGEST_GRADE`.
         min_relevant: Grade from which a document counts as relevant.
 
     Returns:
         Measure -> mean over the queries, from 0 to 1; keys are `MEASURES`.
 
     Raises:
-        InputError: No query has a relevant document, or `min_relevant` < 1.
+        InputError: No query has a relevant document, `min_relevant` is below
+            1, or a grade is above `LARGEST_GRADE`.
 
     Example:
     >>> evaluate({"q": {"b": 2.0, "a": 1.0}}, {"q": {"a": 1}})["mrr@10"]
@@ -49,23 +53,32 @@ def evaluate(run: Run, qrels: Qrels, min_relevant: int = 1) -> dict[str, float]:
 def evaluate_queries(
     run: Run, qrels: Qrels, min_relevant: int = 1
 ) -> QueryMeasures:
-    """Measures each query, as significance tests want it.
+    """Measures each query, through `ir_measures`.
 
     NDCG@k has gain 2^grade - 1 and discount log2(rank + 1) (Burges et al.
-    2005; spec of Table IV in Palangi et al. 2016). The other measures call
-    a document relevant from `min_relevant` on and come from `ir_measures`.
+    2005), as Table IV of Palangi et al. 2016 has. For all other measures a
+    document is relevant whose grade is `min_relevant` or more.
 
     Args:
-        run: See `evaluate`. A query that it lacks gets 0.
-        qrels: See `evaluate`. Unjudged documents have grade 0.
+        run: See `evaluate`. A query that is not in it gets 0.
+        qrels: See `evaluate`. A document that is not in it has grade 0.
         min_relevant: See `evaluate`.
 
     Returns:
         Query id -> measure -> value, for the queries with a relevant
         document.
+
+    Raises:
+        InputError: See `evaluate`.
     """
     import ir_measures
 
+    qrels = with_relevant(qrels, min_relevant)
+    grades = {grade for judged in qrels.values() for grade in judged.values()}
+    gains = {grade: int(_gain(grade)) for grade in grades}
+    graded_measures = {
+        ir_measures.nDCG(gains=gains) @ k: f"ndcg@{k}" for k in NDCG_CUTOFFS
+    }
     binary_measures = {
         ir_measures.RR @ 10: "mrr@10",
         ir_measures.AP: "map",
@@ -74,16 +87,18 @@ def evaluate_queries(
         ir_measures.R @ 10: "recall@10",
         ir_measures.R @ 100: "recall@100",
     }
-    qrels = with_relevant(qrels, min_relevant)
-    # Two grades only: trec_eval allocates by the highest one.
-    binary = {
+    binary_qrels = {
         query_id: {d: int(g >= min_relevant) for d, g in judged.items()}
         for query_id, judged in qrels.items()
     }
     ranked = {q: run[q] for q in qrels if run.get(q)}
-    values = {q: _ndcg(run.get(q, {}), qrels[q]) for q in qrels}
-    for found in ir_measures.iter_calc(list(binary_measures), binary, ranked):
-        values[found.query_id][binary_measures[found.measure]] = found.value
+    values: QueryMeasures = {query_id: {} for query_id in qrels}
+    for names, judgements in (
+        (graded_measures, qrels),
+        (binary_measures, binary_qrels),
+    ):
+        for metric in ir_measures.iter_calc(list(names), judgements, ranked):
+            values[metric.query_id][names[metric.measure]] = metric.value
     return values
 
 
@@ -96,7 +111,7 @@ def mean(values: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     if not values:
         raise InputError(
             "no query has a relevant document: check the split and"
-            " min_relevant, the grade from which one counts"
+            " min_relevant, the grade from which a document is relevant"
         )
     return {
         name: float(np.mean([query[name] for query in values.values()]))
@@ -105,50 +120,32 @@ def mean(values: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 
 def with_relevant(qrels: Qrels, min_relevant: int) -> Qrels:
-    """Keeps the queries that have a relevant document.
+    """Returns the queries that have a relevant document.
 
     Raises:
-        InputError: `min_relevant` < 1.
+        InputError: `min_relevant` is below 1, or a grade is above
+            `LARGEST_GRADE`.
     """
     if min_relevant < 1:
         raise InputError(
             f"min_relevant is {min_relevant}: expected 1 or more, as grade 0"
-            " and unjudged mean not relevant"
+            " and no grade mean not relevant"
         )
+    for query_id, judged in qrels.items():
+        for document_id, grade in judged.items():
+            if grade > LARGEST_GRADE:
+                raise InputError(
+                    f"query {query_id}, document {document_id}: found grade"
+                    f" {grade}, expected {LARGEST_GRADE} at most, as the gain"
+                    " is 2^grade - 1; where it is a number of clicks, give"
+                    " the grades that keras_lstm_dssm.data.click_grades makes"
+                    " of them"
+                )
     return {
         query_id: judged
         for query_id, judged in qrels.items()
         if max(judged.values(), default=0) >= min_relevant
     }
-
-
-def gains(grades: Iterable[int], largest: int) -> np.ndarray:
-    """Returns (2^grade - 1) / 2^largest, which no grade makes overflow."""
-    exponents = np.maximum(np.fromiter(grades, float), 0) - largest
-    return np.exp2(exponents) - np.exp2(-float(largest))
-
-
-def best_dcg(judged: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the gains of all judged documents and the best DCG@1..10."""
-    found = gains(judged.values(), max(judged.values()))
-    return found, _dcg(np.sort(found)[::-1])
-
-
-def _ndcg(
-    ranked: Mapping[str, float], judged: Mapping[str, int]
-) -> dict[str, float]:
-    _, best = best_dcg(judged)
-    top = list(ranked)[: len(DISCOUNTS)]
-    grades = (judged.get(document_id, 0) for document_id in top)
-    dcg = _dcg(gains(grades, max(judged.values())))
-    return {f"ndcg@{k}": float(dcg[k - 1] / best[k - 1]) for k in NDCG_CUTOFFS}
-
-
-def _dcg(found: np.ndarray | Sequence[float]) -> np.ndarray:
-    """DCG@1..10 of gains in rank order."""
-    padded = np.zeros(len(DISCOUNTS))
-    padded[: len(found)] = found[: len(DISCOUNTS)]
-    return np.cumsum(padded * DISCOUNTS)
 
 
 def random_order(
@@ -157,23 +154,22 @@ def random_order(
     min_relevant: int = 1,
     depth: int | None = None,
 ) -> QueryMeasures:
-    """Returns the expected measures of a uniformly random order.
+    """Computes the expected measures of a uniformly random order exactly.
 
-    No sampling: with N candidates, R of them relevant, each rank holds each
-    candidate with probability 1/N, which gives
+    With N candidates, R of them relevant, each rank holds each candidate with
+    probability 1/N, which gives
 
     - NDCG@k, P@k, recall@k: linear, so the mean gain at every rank;
-    - RR@k: sum over i of 1/i P(the first relevant one is at i), without
-      replacement;
+    - RR@k: the sum over i of 1/i P(the first relevant document is at rank
+      i), drawn without replacement;
     - AP: 1/N sum over i of (1 + (i - 1)(R - 1)/(N - 1)) / i.
 
     Args:
-        qrels: Query id -> document id -> grade; every judged document is
-            one of the candidates.
-        candidates: Query id -> number of candidates: the judged titles, or
-            the size of the corpus.
+        qrels: See `evaluate`; every judged document is a candidate.
+        candidates: Query id -> number of candidates: the number of judged
+            documents, or the size of the corpus.
         min_relevant: Grade from which a document counts as relevant.
-        depth: Ranks that a run holds; `None` for all.
+        depth: Number of ranks that a run holds; `None` for all candidates.
 
     Returns:
         Query id -> measure -> expectation, like `evaluate_queries`.
@@ -195,19 +191,23 @@ def _expected(
     share = relevant / size
     last = min(size, depth or size)
 
-    found, best = best_dcg(judged)
-    dcg = found.sum() / size * np.cumsum(DISCOUNTS)
+    discounts = 1 / np.log2(np.arange(2, 2 + max(NDCG_CUTOFFS)))
+    gains = np.array(sorted(map(_gain, judged.values()), reverse=True))
+    top = np.zeros(len(discounts))
+    top[: len(gains)] = gains[: len(discounts)]
+    best_dcg = np.cumsum(top * discounts)
+    mean_dcg = gains.sum() / size * np.cumsum(discounts)
     values = {
-        f"ndcg@{k}": float(dcg[min(k, last) - 1] / best[k - 1])
+        f"ndcg@{k}": float(mean_dcg[min(k, last) - 1] / best_dcg[k - 1])
         for k in NDCG_CUTOFFS
     }
 
-    before = 1.0  # P(no relevant one above rank i)
+    none_before = 1.0  # P(no relevant document above rank i)
     reciprocal = 0.0
     for i in range(1, min(10, last) + 1):
-        left = size - i + 1
-        reciprocal += before * relevant / left / i
-        before *= (left - relevant) / left
+        remaining = size - i + 1
+        reciprocal += none_before * relevant / remaining / i
+        none_before *= (remaining - relevant) / remaining
     ranks = np.arange(1, last + 1)
     others = (ranks - 1) * (relevant - 1) / max(size - 1, 1)
     values["mrr@10"] = reciprocal
@@ -217,3 +217,7 @@ def _expected(
     for k in (10, 100):
         values[f"recall@{k}"] = min(k, last) / size
     return values
+
+
+def _gain(grade: int) -> float:
+    return 2.0 ** max(grade, 0) - 1

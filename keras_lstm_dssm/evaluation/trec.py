@@ -1,8 +1,12 @@
 """TREC run and qrels files, which trec_eval and ir_measures read."""
 
+import gzip
+import io
 import math
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.ranking import Qrels, Ranker, Run
@@ -14,11 +18,12 @@ Path = str | os.PathLike[str]
 def write_run(path: Path, run: Run, tag: str = "keras_lstm_dssm") -> None:
     """Writes a run: `query Q0 document rank score tag`, a line each.
 
-    Scores have nine digits, which is every bit of a float32: a reader gets
-    the same strict order back.
+    Scores have nine digits, which hold every bit of a float32: a reader gets
+    the same strict order.
 
     Args:
-        path: The file, replaced in one step when it is complete.
+        path: The file, replaced when it is complete; compressed where its
+            name ends in `.gz`.
         run: Query id -> document id -> score, best first.
         tag: The system's name.
 
@@ -45,7 +50,9 @@ def write_qrels(path: Path, qrels: Qrels) -> None:
         InputError: An id is empty or holds white space.
     """
     _check(path, "query id", qrels)
-    _check(path, "document id", {d for found in qrels.values() for d in found})
+    _check(
+        path, "document id", {d for judged in qrels.values() for d in judged}
+    )
     _write(
         path,
         (
@@ -57,38 +64,62 @@ def write_qrels(path: Path, qrels: Qrels) -> None:
 
 
 def read_run(path: Path) -> Run:
-    """Reads a run file, of this package or another.
+    """Reads a run file of any system, through `ir_measures`.
 
     As trec_eval does, it goes by the scores alone; ties are broken by
-    `Ranker`.
+    `Ranker`. Empty lines are skipped.
+
+    Args:
+        path: The file; compressed where its name ends in `.gz`.
 
     Raises:
-        InputError: A line is no line of a run file, or a document occurs
+        InputError: A line is not one of a run file, or a document occurs
             twice for one query.
     """
-    found: Run = {}
-    with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                query_id, _, document_id, _, score, _ = line.split()
-                value = float(score)
-                if not math.isfinite(value):
+    import ir_measures
+
+    scores: Run = {}
+    with _open(path, "rt") as file:
+        lines = _NumberedLines(file)
+        try:
+            for query_id, document_id, score in ir_measures.read_trec_run(
+                lines
+            ):
+                if not math.isfinite(score):
                     raise ValueError(score)
-            except ValueError:
-                raise InputError(
-                    f"{os.fspath(path)}, line {number}: found {line.strip()!r},"
-                    " expected 'query Q0 document rank score tag'"
-                ) from None
-            if document_id in found.setdefault(query_id, {}):
-                raise InputError(
-                    f"{os.fspath(path)}, line {number}: document {document_id}"
-                    f" occurs twice for query {query_id}; remove one"
-                )
-            found[query_id][document_id] = value
+                if document_id in scores.setdefault(query_id, {}):
+                    raise InputError(
+                        f"{os.fspath(path)}:{lines.number}: found document"
+                        f" {document_id} twice for query {query_id}, expected"
+                        " it once: remove one line"
+                    )
+                scores[query_id][document_id] = score
+        except InputError:
+            raise
+        except ValueError:
+            raise InputError(
+                f"{os.fspath(path)}:{lines.number}: found"
+                f" {lines.line.strip()[:60]!r}, expected 'query Q0 document"
+                " rank score tag', with a finite score: correct the line"
+            ) from None
     return {
-        query_id: Ranker(list(scores)).rank(query_id, list(scores.values()))
-        for query_id, scores in found.items()
+        query_id: Ranker(list(by_id)).rank(query_id, list(by_id.values()))
+        for query_id, by_id in scores.items()
     }
+
+
+class _NumberedLines:
+    """A text file that knows which of its lines was read last."""
+
+    def __init__(self, file: TextIO) -> None:
+        self.read = file.read  # by which ir_measures knows a file
+        self.number, self.line = 0, ""
+        self._file = file
+
+    def __iter__(self) -> Iterator[str]:
+        for number, line in enumerate(self._file, 1):
+            self.number, self.line = number, line
+            yield line
 
 
 def _check(path: Path, what: str, names: Iterable[str]) -> None:
@@ -101,8 +132,21 @@ def _check(path: Path, what: str, names: Iterable[str]) -> None:
 
 
 def _write(path: Path, lines: Iterator[str]) -> None:
-    with (
-        replacing(path) as partial,
-        open(partial, "w", encoding="utf-8") as file,
-    ):
+    with replacing(path) as partial, _open(partial, "wt") as file:
         file.writelines(lines)
+
+
+@contextmanager
+def _open(path: Path, mode: str) -> Iterator[TextIO]:
+    """Opens a text file, which is compressed if its name ends in `.gz`."""
+    if not os.fspath(path).endswith(".gz"):
+        with open(path, mode, encoding="utf-8") as file:
+            yield file
+        return
+    # No time and no name: the same bytes for the same content.
+    with (
+        open(path, mode.replace("t", "b")) as raw,
+        gzip.GzipFile("", mode.replace("t", "b"), 6, raw, mtime=0) as binary,
+        io.TextIOWrapper(binary, encoding="utf-8") as file,
+    ):
+        yield file

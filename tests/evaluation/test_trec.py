@@ -1,3 +1,4 @@
+import gzip
 from pathlib import Path
 
 import ir_measures
@@ -59,6 +60,16 @@ def test_read_run_gives_back_what_was_written(tmp_path: Path) -> None:
         assert list(again[query_id].items()) == list(ranked.items())
 
 
+def test_runs_may_be_compressed(tmp_path: Path) -> None:
+    for name in ("run.trec", "a.trec.gz", "b.trec.gz"):
+        write_run(tmp_path / name, RUN)
+    data = (tmp_path / "a.trec.gz").read_bytes()
+    assert gzip.decompress(data) == (tmp_path / "run.trec").read_bytes()
+    # The name and the time are not part of the file.
+    assert data == (tmp_path / "b.trec.gz").read_bytes()
+    assert read_run(tmp_path / "a.trec.gz") == read_run(tmp_path / "run.trec")
+
+
 def test_read_run_orders_by_score(tmp_path: Path) -> None:
     path = tmp_path / "run.trec"
     path.write_text("q Q0 low 1 -1e-3 x\nq Q0 high 2 1e3 x\n")
@@ -68,13 +79,12 @@ def test_read_run_orders_by_score(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("q Q0 d 1 2.5\n", r"run.trec, line 1: found 'q Q0 d 1 2.5', expected"),
-        ("q Q0 d 1 2 x\nq Q0 e 2 ? x\n", "line 2: found 'q Q0 e 2 . x'"),
-        ("q Q0 d 1 2 x\n\n", "line 2: found ''"),
-        ("q Q0 d 1 nan x\n", "line 1: found 'q Q0 d 1 nan x'"),
+        ("q Q0 d 1 2.5\n", r"run.trec:1: found 'q Q0 d 1 2.5', expected"),
+        ("q Q0 d 1 2 x\n\nq Q0 e 2 ? x\n", ":3: found 'q Q0 e 2 . x'"),
+        ("q Q0 d 1 nan x\n", ":1: found 'q Q0 d 1 nan x'"),
         (
             "q Q0 d 1 2 x\nq Q0 d 2 1 x\n",
-            "line 2: document d occurs twice for query q",
+            ":2: found document d twice for query q, expected it once",
         ),
     ],
 )
