@@ -13,7 +13,9 @@ PRESET = "lstm_96"
 
 def new_model(cells: int = 96) -> dssm.TwoTower:
     """A compiled model of the paper's cells, in-batch negatives, Nesterov."""
-    model = dssm.TwoTower.from_preset(PRESET, negatives="in_batch", cells=cells)
+    model = dssm.TwoTower.from_preset(
+        PRESET, negatives="in_batch", encoder_config={"cells": cells}
+    )
     model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax(10.0))
     return model
 

@@ -202,14 +202,16 @@ def _plan(
 
 
 def _new_model(settings: dict[str, Any], log: ClickLog) -> dssm.TwoTower:
-    model = dssm.TwoTower.from_preset(
-        settings["preset"],
-        negatives=settings["negatives"],
-        n=settings["n"],
-        seed=settings["seed"],
-        equal_start=settings["equal_start"],
-        tied=settings["tied"],
-        oov_buckets=settings["oov_buckets"],
+    towers = "tied" if settings["tied"] else "separate"
+    if settings["equal_start"] and not settings["tied"]:
+        towers = "equal_start"
+    recipe = dssm.PRESETS[settings["preset"]]
+    model = (
+        recipe.with_encoder(oov_buckets=settings["oov_buckets"])
+        .replace(
+            negatives=settings["negatives"], n=settings["n"], towers=towers
+        )
+        .build(settings["seed"])
     )
     if model.adapts:
         model.adapt(titles_of(settings["data"], log))

@@ -8,7 +8,6 @@ from absl import flags
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.models.presets import RECIPES
 from keras_lstm_dssm.models.two_tower import NEGATIVES
 from keras_lstm_dssm.training.hard_negatives import MINE_EVERY, MINE_TOP
 
@@ -171,7 +170,10 @@ def given_settings(values: flags.FlagValues) -> dict[str, Any]:
         raise InputError(
             "--data is missing: `api`, a BEIR folder or click files"
         )
-    recipe = RECIPES.get(values.preset, {})
+    recipe = (
+        dssm.PRESETS[values.preset].to_dict() if values.preset == "best" else {}
+    )
+    recipe["equal_start"] = values.preset == "best"
     settings = {
         name: values[name].value
         if values[name].present

@@ -1,6 +1,6 @@
-"""Models of pairs of texts, made of encoders."""
+"""Models of pairs of texts, and the recipes that make and train them."""
 
-from keras_lstm_dssm.models.presets import PRESETS, preset_encoder
+from keras_lstm_dssm.models.recipe import PRESETS, Recipe, find_recipe
 from keras_lstm_dssm.models.two_tower import TwoTower
 
-__all__ = ["PRESETS", "TwoTower", "preset_encoder"]
+__all__ = ["PRESETS", "Recipe", "TwoTower", "find_recipe"]

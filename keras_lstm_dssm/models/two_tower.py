@@ -16,7 +16,6 @@ from keras_lstm_dssm.models.negatives import (
 )
 from keras_lstm_dssm.models.pair_model import PairModel
 from keras_lstm_dssm.models.pairs import HashedPairs, PairHasher
-from keras_lstm_dssm.models.presets import preset_encoder
 from keras_lstm_dssm.registration import register
 
 NEGATIVES = ("random", "in_batch")
@@ -87,44 +86,24 @@ class TwoTower(PairModel):
 
     @classmethod
     def from_preset(
-        cls,
-        preset: str,
-        negatives: str = "random",
-        n: int = 4,
-        seed: int = 0,
-        equal_start: bool = False,
-        tied: bool = False,
-        **kwargs: Any,
+        cls, preset: str, seed: int = 0, **changes: Any
     ) -> "TwoTower":
-        """Makes both towers of a preset.
+        """Makes the model of a preset's recipe, not yet trained.
+
+        `dssm.train` also adapts, compiles and trains it as the recipe says.
 
         Args:
             preset: A name in `PRESETS`, such as `"lstm_96"`.
-            negatives: See the class.
-            n: See the class.
-            seed: See the class.
-            equal_start: Whether both towers start from the same random
-                weights. Their vectors are then alike before any training
-                where the texts share trigrams, which helps most when clicks
-                are few.
-            tied: Whether one encoder serves for both, so that what a click
-                teaches of a word in the query holds in titles, too.
-            **kwargs: Arguments of both encoders that override the preset's,
-                such as `oov_buckets`.
+            seed: Seed of the weights and of the random negatives.
+            **changes: Attributes of the `Recipe` that are to differ, such as
+                `negatives="in_batch"` or `encoder_config={"cells": 48}`.
 
         Raises:
-            InputError: There is no such preset.
+            InputError: There is no such preset, or a change is wrong.
         """
-        if tied:
-            encoder = preset_encoder(preset, name="encoder", **kwargs)
-            return cls(encoder, encoder, negatives, n, seed)
-        query = preset_encoder(preset, name="query_encoder", **kwargs)
-        document = preset_encoder(
-            preset, of_documents=True, name="document_encoder", **kwargs
-        )
-        if equal_start:
-            document.set_weights(query.get_weights())
-        return cls(query, document, negatives, n, seed)
+        from keras_lstm_dssm.models.recipe import find_recipe
+
+        return find_recipe(preset).replace(**changes).build(seed)
 
     @property
     def tied(self) -> bool:

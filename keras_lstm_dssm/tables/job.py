@@ -66,10 +66,14 @@ def _next_options(
     name: str, settings: Settings, tried: list[dict[str, Any]]
 ) -> Options | None:
     row = ROWS[name]
-    if row.recipe:
+    if row.recipe is not None and not row.tuned:
         names = "learning_rate", "gamma"
-        return None if tried else {name: row.recipe[name] for name in names}
-    if row.preset is not None:
+        return (
+            None
+            if tried
+            else {name: getattr(row.recipe, name) for name in names}
+        )
+    if row.recipe is not None:
         return next_tower_options(settings, tried)
     grid = baseline_options(name)
     return grid[len(tried)] if len(tried) < len(grid) else None
@@ -85,7 +89,7 @@ def train(
 ) -> Trained:
     """Trains a system of either kind; `epochs` are for towers."""
     row = ROWS[name]
-    if row.preset is None:
+    if row.recipe is None:
         return train_baseline(name, options, seed, data, settings)
     return train_towers(row, options, seed, data, settings, epochs)
 

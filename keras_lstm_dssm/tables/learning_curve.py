@@ -59,7 +59,7 @@ def learning_curve(
         Mode -> picture.
     """
     clicks = data.log.count()
-    towers = [name for name, found in results.items() if found.row.preset]
+    towers = [name for name, found in results.items() if found.row.recipe]
     options = {name: results[name].seeds[0]["options"] for name in towers}
     points: dict[int, Mapping[str, Results]] = {}
     for size in sorted(pairs):

@@ -189,7 +189,7 @@ def _best_clsm(results: Mapping[str, Results]) -> str:
     clsm = {
         name: found.dev
         for name, found in results.items()
-        if name.startswith("clsm") and found.row.negatives == "random"
+        if name.startswith("clsm") and found.row.recipe.negatives == "random"
     }
     return max(clsm, key=clsm.__getitem__, default="")
 

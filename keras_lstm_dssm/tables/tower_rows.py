@@ -9,7 +9,6 @@ import keras
 import numpy as np
 
 from keras_lstm_dssm.evaluation import DenseSystem
-from keras_lstm_dssm.models import TwoTower
 from keras_lstm_dssm.tables.baseline_rows import Options, Trained
 from keras_lstm_dssm.tables.dataset import DataSet
 from keras_lstm_dssm.tables.rows import Row
@@ -70,16 +69,12 @@ def train_towers(
     """
     keras.backend.clear_session()  # the towers trained before
     keras.utils.set_random_seed(seed)
-    assert row.preset is not None
-    model = TwoTower.from_preset(
-        row.preset,
-        row.negatives,
-        row.n,
-        seed,
-        equal_start=True,
-        tied=row.recipe.get("tied", False),
-        **row.encoder,
-    )
+    assert row.recipe is not None
+    recipe = row.recipe.replace(**options)
+    if row.tuned:
+        recipe = recipe.replace(epochs=epochs, batch_size=settings.batch_size)
+    recipe = recipe.replace(judged_negatives=settings.judged_negatives)
+    model = recipe.build(seed)
     if model.adapts:
         model.adapt(data.titles)
     model.compile(
@@ -89,18 +84,14 @@ def train_towers(
     system = DenseSystem(
         model.query_encoder.encode, model.document_encoder.encode
     )
-    size = settings.batch_size
-    how = {
-        "epochs": epochs,
-        "batch_size": size,
-        **row.recipe,
-        "seed": seed,
-        "judged_negatives": settings.judged_negatives,
-    }
-    looks = _Looks(data, system, how["epochs"], settings.looks)
+    looks = _Looks(data, system, recipe.epochs, settings.looks)
     with tempfile.TemporaryDirectory() as folder:
         plan = make_plan(
-            how, data.log, lambda: data.titles, Path(folder), data.judged
+            {**recipe.to_dict(), "seed": seed},
+            data.log,
+            lambda: data.titles,
+            Path(folder),
+            data.judged,
         )
         fit_clicks(model, plan, [looks], verbose=0)
     model.set_weights(looks.weights)

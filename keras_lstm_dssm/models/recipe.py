@@ -1,0 +1,254 @@
+"""Recipe: what a model is made of and how it is trained, in one object."""
+
+import dataclasses
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from keras_lstm_dssm import encoders
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.models.two_tower import NEGATIVES, TwoTower
+
+TOWERS = ("separate", "equal_start", "tied")
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """Everything but the data and the seed that decides the trained weights.
+
+    `dssm.train`, `lstm-dssm-train` and the tables train from a recipe, and
+    `config.json` of a run folder holds it, so that one recipe and one seed
+    give the same weights by every road. Palangi et al. 2016 is the source of
+    the defaults: separate parameters, 4 random negatives, the momentum 0.9 /
+    0.995 / 0.9 of section IV.
+
+    Attributes:
+        encoder: Name of the encoder class, such as `"LSTMEncoder"`.
+        encoder_config: Arguments of both encoders.
+        document_encoder_config: Arguments of the document encoder that
+            override `encoder_config`; unused with tied towers.
+        towers: `"equal_start"`, two encoders with their own parameters that
+            start from the same random weights, so that texts which share
+            trigrams are similar before any training; `"separate"`, two
+            encoders with different random weights; or `"tied"`, one encoder
+            for queries and documents.
+        negatives: `"random"` (the paper's) or `"in_batch"`, see `TwoTower`.
+        n: Number of random negatives for a query.
+        gamma: Scale of the cosines in `CosineSoftmax`.
+        learning_rate: The fixed epsilon of (6).
+        threshold: Norm above which the gradient of a tower is scaled down to
+            it, th_G of Algorithm 1; `None` for no limit.
+        momentum_ends: Momentum mu of the first and of the last updates.
+        momentum_middle: Momentum mu of the updates in between.
+        momentum_fraction: Share of all updates in the first, and in the last
+            part.
+        epochs: Passes over the training pairs.
+        batch_size: Pairs in a batch.
+        title_pairs: Synthetic pairs from each title to train on beside the
+            clicks, see `data.title_pairs`.
+        hard_negatives: Mined negatives for each click, see `HardNegatives`.
+        mine_every: Epochs between two minings.
+        mine_top: Number of nearest documents that mined negatives are drawn
+            from.
+        judged_negatives: Negatives for each click from the documents that
+            were judged not relevant; they replace the mined ones.
+        logq: Whether in-batch scores are corrected for how often each title
+            is clicked, see `ClickFrequencies`.
+
+    Raises:
+        InputError: A value is out of range, or two of them exclude each
+            other.
+
+    Example:
+    >>> recipe = PRESETS["lstm_96"].replace(negatives="in_batch", epochs=8)
+    >>> Recipe.from_dict(recipe.to_dict()) == recipe
+    True
+    """
+
+    encoder: str = "LSTMEncoder"
+    encoder_config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    document_encoder_config: Mapping[str, Any] = dataclasses.field(
+        default_factory=dict
+    )
+    towers: str = "equal_start"
+    negatives: str = "random"
+    n: int = 4
+    gamma: float = 10.0
+    learning_rate: float = 0.1
+    threshold: float | None = 1.0
+    momentum_ends: float = 0.9
+    momentum_middle: float = 0.995
+    momentum_fraction: float = 0.02
+    epochs: int = 5
+    batch_size: int = 256
+    title_pairs: int = 0
+    hard_negatives: int = 0
+    mine_every: int = 2
+    mine_top: int = 30
+    judged_negatives: int = 0
+    logq: bool = False
+
+    def __post_init__(self) -> None:
+        known = [name for name in encoders.__all__ if name != "TextEncoder"]
+        for name, allowed in (
+            ("encoder", known),
+            ("towers", TOWERS),
+            ("negatives", NEGATIVES),
+        ):
+            if getattr(self, name) not in allowed:
+                raise InputError(
+                    f"{name} is {getattr(self, name)!r}: expected one of "
+                    f"{', '.join(allowed)}"
+                )
+        for name in ("gamma", "learning_rate", "threshold"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise InputError(
+                    f"{name} is {value}: expected a finite number above 0"
+                )
+        for name in ("momentum_ends", "momentum_middle", "momentum_fraction"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(
+                    f"{name} is {getattr(self, name)}: expected 0 or more, "
+                    "and less than 1"
+                )
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            least = 0 if field.default == 0 else 1
+            if field.type is int and (type(value) is not int or value < least):
+                raise InputError(
+                    f"{field.name} is {value!r}: expected a whole number of "
+                    f"{least} or more"
+                )
+        if self.hard_negatives and self.judged_negatives:
+            raise InputError(
+                "hard_negatives and judged_negatives are both set: expected "
+                "one of them; set the other to 0"
+            )
+        if self.logq and self.negatives != "in_batch":
+            raise InputError(
+                "logq corrects in-batch negatives, but negatives is "
+                f"{self.negatives!r}: set negatives to 'in_batch'"
+            )
+
+    def replace(self, **changes: Any) -> "Recipe":
+        """Returns a copy with some values changed.
+
+        Args:
+            **changes: Attribute -> value. Judged negatives replace mined
+                ones, so that setting the first alone clears the second.
+
+        Raises:
+            InputError: There is no such attribute, or a value is wrong.
+        """
+        names = {field.name for field in dataclasses.fields(self)}
+        for name in changes:
+            if name not in names:
+                raise InputError(
+                    f"a recipe has no {name!r}: expected one of "
+                    f"{', '.join(sorted(names))}"
+                )
+        if changes.get("judged_negatives"):
+            changes.setdefault("hard_negatives", 0)
+        return dataclasses.replace(self, **changes)
+
+    def with_encoder(self, **config: Any) -> "Recipe":
+        """Returns a copy with some arguments of both encoders changed.
+
+        Example:
+        >>> PRESETS["lstm_96"].with_encoder(oov_buckets=8192).encoder_config
+        {'cells': 96, 'oov_buckets': 8192}
+        """
+        return self.replace(encoder_config={**self.encoder_config, **config})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the values as JSON holds them."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Recipe":
+        """Makes a recipe of what `to_dict` gave.
+
+        Raises:
+            InputError: A name is unknown, or a value is wrong.
+        """
+        return cls().replace(**values)
+
+    def build(self, seed: int = 0) -> TwoTower:
+        """Makes the model: random weights, neither adapted nor compiled.
+
+        Args:
+            seed: Seed of the weights and of the random negatives.
+        """
+        make = getattr(encoders, self.encoder)
+        config = dict(self.encoder_config)
+        with _seeded_initializers(seed):
+            if self.towers == "tied":
+                query = document = make(name="encoder", **config)
+            else:
+                query = make(name="query_encoder", **config)
+                config.update(self.document_encoder_config)
+                document = make(name="document_encoder", **config)
+        if self.towers == "equal_start":
+            document.set_weights(query.get_weights())
+        return TwoTower(query, document, self.negatives, self.n, seed)
+
+
+def find_recipe(recipe: str | Recipe) -> Recipe:
+    """Returns the recipe of a preset's name; a recipe is returned as it is.
+
+    Raises:
+        InputError: There is no such preset.
+    """
+    if isinstance(recipe, Recipe):
+        return recipe
+    if recipe not in PRESETS:
+        raise InputError(
+            f"unknown preset {recipe!r}: expected one of {', '.join(PRESETS)}"
+        )
+    return PRESETS[recipe]
+
+
+@contextmanager
+def _seeded_initializers(seed: int) -> Iterator[None]:
+    # An initializer without a seed draws one from Python's own generator.
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)
+
+
+def _preset(encoder: str, **config: Any) -> Recipe:
+    return Recipe(encoder, config)
+
+
+PRESETS: dict[str, Recipe] = {
+    "lstm_32": _preset("LSTMEncoder", cells=32),
+    "lstm_64": _preset("LSTMEncoder", cells=64),
+    "lstm_96": _preset("LSTMEncoder", cells=96),
+    "lstm_96_full": _preset(
+        "LSTMEncoder", cells=96, peephole="full", forget_gate=True
+    ),
+    "bilstm_96": _preset("BidirectionalLSTMEncoder", cells=96),
+    "rnn_288": _preset("RNNEncoder", units=288),
+    "dssm": _preset("DSSMEncoder", units=[288, 96]),
+    "clsm_win1": _preset("CLSMEncoder", window=1),
+    "clsm_win3": _preset("CLSMEncoder", window=3),
+    "clsm_win5": _preset("CLSMEncoder", window=5),
+    "best": Recipe(
+        "CombinedEncoder",
+        document_encoder_config={"length_norm": 0.5},
+        negatives="in_batch",
+        gamma=16.0,
+        learning_rate=0.03,
+        epochs=12,
+        batch_size=512,
+        title_pairs=1,
+        hard_negatives=1,
+    ),
+}
+"""Name -> recipe: the systems of the paper's Table IV with its sizes, and
+`best`, chosen on the dev splits of four data sets (docs/results/best.md)."""
