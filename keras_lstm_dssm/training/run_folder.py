@@ -1,7 +1,6 @@
 """RunFolder: the files of one training run, with a lock for the writer."""
 
 import csv
-import fcntl
 import os
 import zipfile
 import zlib
@@ -14,6 +13,7 @@ import keras
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import read_json, replacing, write_json
+from keras_lstm_dssm.folder_lock import lock_folder
 from keras_lstm_dssm.models import TwoTower
 
 
@@ -34,15 +34,7 @@ def locked(folder: Path) -> Iterator[None]:
     >>> with locked(run.path):
     ...     train_run(run, model, TrainingPlan(log, epochs=5, batch_size=256))
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "wb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                f"{folder}: another process is training here: wait for its"
-                " end, or stop it"
-            ) from None
+    with lock_folder(folder, "training"):
         for partial in folder.rglob(".partial-*"):
             # The lock does not keep evaluation from writing its figures.
             if not partial.name.endswith("metrics.json"):

@@ -1,0 +1,35 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.folder_lock import lock_folder
+from tests.bare_package import BARE_PACKAGE
+
+HOLD = """
+from keras_lstm_dssm.folder_lock import lock_folder
+with lock_folder(sys.argv[1], "training"):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    with subprocess.Popen(
+        [sys.executable, "-c", BARE_PACKAGE + HOLD, folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout.readline() == b"locked\n"
+        with (
+            pytest.raises(InputError, match="another process is measuring he"),
+            lock_folder(folder, "measuring"),
+        ):
+            pytest.fail("two processes have the lock")
+        other.kill()
+        other.wait()
+        with lock_folder(folder, "measuring"):
+            pass
