@@ -15,7 +15,7 @@ $(STAMP): setup.py pyproject.toml constraints.txt
 	touch $(STAMP)
 
 demo: setup
-	$(BIN)/python tools/demo.py --output=build/demo
+	$(BIN)/python -m lstm_dssm_programs demo --output=build/demo
 
 lint: setup
 	$(BIN)/ruff check .

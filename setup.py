@@ -50,6 +50,7 @@ setup(
     # installed as keras_lstm_dssm.export and so on, through the symbolic
     # links inside the package (CONTRIBUTING.md says why).
     packages=find_packages(include=["keras_lstm_dssm", "keras_lstm_dssm.*"]),
+    py_modules=["lstm_dssm_programs"],
     package_data={
         "keras_lstm_dssm": ["py.typed"],
         "keras_lstm_dssm.html_report": ["templates/*"],
@@ -92,8 +93,7 @@ setup(
     },
     entry_points={
         "console_scripts": [
-            f"lstm-dssm-{name} = keras_lstm_dssm.tools.{name}:run"
-            for name in PROGRAMS
+            f"lstm-dssm-{name} = lstm_dssm_programs:{name}" for name in PROGRAMS
         ]
     },
 )

@@ -6,11 +6,11 @@ Importing the package registers its Keras classes, so that
 `keras.saving.load_model` finds them in a fresh process.
 """
 
-from keras_lstm_dssm.quiet import import_tensorflow
+from keras_lstm_dssm.backend import require_tensorflow
 
-import_tensorflow()
+require_tensorflow()
 
-# ruff: noqa: E402 (all other imports come after TensorFlow's)
+# ruff: noqa: E402 (the backend is checked before Keras is used)
 from keras_lstm_dssm.encoders import (
     BidirectionalLSTMEncoder,
     CLSMEncoder,

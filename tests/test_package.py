@@ -1,48 +1,89 @@
-"""The plain wheel holds the mapped folders and works without the clone."""
+"""The source distribution is complete, and its wheel works by itself."""
 
+import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 import zipfile
+
+import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 
 
-def test_wheel_installs_and_imports(tmp_path: pathlib.Path) -> None:
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("sdist")
+    # From a copy: a build leaves files in the folder that it runs in.
+    source = folder / "source"
+    subprocess.run(["git", "clone", "--quiet", ROOT, source], check=True)
+    build = "from setuptools.build_meta import build_sdist; build_sdist('dist')"
+    subprocess.run(
+        [sys.executable, "-c", build],
+        cwd=source,
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    (path,) = (source / "dist").glob("*.tar.gz")
+    return path
+
+
+def test_the_source_distribution_holds_what_the_clone_holds(
+    sdist: pathlib.Path,
+) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    tracked = subprocess.run(
+        ["git", "ls-files"],
+        cwd=sdist.parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\n")[:-1]
+    links = ("benchmarks", "export", "tools")  # of the package's folders
+    expected = set()
+    for name in tracked:
+        if name.startswith((".ci/", ".git")) or (ROOT / name).is_symlink():
+            continue
+        inside = name.partition("/")[0] in links
+        expected.add(f"keras_lstm_dssm/{name}" if inside else name)
+    assert expected - names == set()
+    extra = {"PKG-INFO", "setup.cfg"}
+    assert {
+        name
+        for name in names - expected
+        if "." in name and not name.startswith("keras_lstm_dssm.egg-info")
+    } == extra
+
+
+def test_the_wheel_installs_and_its_programs_start(
+    sdist: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     pip = [sys.executable, "-m", "pip", "--quiet", "--no-input"]
     options = ["--no-deps", "--no-build-isolation"]
-    # From a copy: a build leaves files in the folder that it runs in.
-    source = tmp_path / "source"
-    subprocess.run(["git", "clone", "--quiet", ROOT, source], check=True)
-    subprocess.run(
-        [*pip, "wheel", *options, "-w", tmp_path, source], check=True
-    )
+    subprocess.run([*pip, "wheel", *options, "-w", tmp_path, sdist], check=True)
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     for name in (
         "keras_lstm_dssm/serving/client/grpc_clients.py",
         "keras_lstm_dssm/tools/train.py",
         "keras_lstm_dssm/py.typed",
-        "keras_lstm_dssm/html_report/templates/report.html",
-        "keras_lstm_dssm/html_report/templates/report.css",
+        "lstm_dssm_programs.py",
     ):
         assert names.count(name) == 1
+    assert not any(name.startswith(("tests", "docs")) for name in names)
     site = tmp_path / "site"
     subprocess.run(
         [*pip, "install", "--no-deps", "--target", site, wheel], check=True
     )
     done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import keras_lstm_dssm.tools.train as t; print(t.__file__)",
-        ],
-        env={"PYTHONPATH": str(site), "PATH": ""},
+        [site / "bin" / "lstm-dssm-split", "--help"],
+        env={"PYTHONPATH": str(site), "PATH": os.environ["PATH"]},
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout.strip() == str(
-        site / "keras_lstm_dssm" / "tools" / "train.py"
-    )
+    assert "lstm-dssm-split --" in done.stdout
+    assert done.stderr == ""

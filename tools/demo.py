@@ -6,7 +6,7 @@ gRPC and draws what the model keeps of a query and a title (report.html). Each
 step is one of the programs; its command line is printed.
 
 Example:
-  python tools/demo.py --output=build/demo
+  python -m lstm_dssm_programs demo --output=build/demo
 """
 
 import shutil

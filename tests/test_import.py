@@ -1,0 +1,66 @@
+"""What `import keras_lstm_dssm` does to the process: nothing."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+
+CODE = """
+import os, signal, sys, warnings
+import tensorflow, tensorflow_text, keras
+import numpy as np, logging
+
+def state():
+    random = np.random.get_state()[1]
+    return {
+        "environment": dict(os.environ),
+        "descriptors": {
+            number: os.readlink(f"/proc/self/fd/{number}")
+            for number in os.listdir("/proc/self/fd")
+            if os.path.exists(f"/proc/self/fd/{number}")
+        },
+        "signals": [signal.getsignal(n) for n in signal.valid_signals()],
+        "warnings": list(warnings.filters),
+        "random": random.tolist(),
+        "streams": (sys.stdout, sys.stderr, sys.stdin, sys.excepthook),
+        "levels": (logging.root.level, logging.getLogger("absl").level),
+        "handlers": list(logging.root.handlers),
+        "float": keras.config.floatx(),
+        "folder": os.getcwd(),
+    }
+
+before = state()
+import keras_lstm_dssm
+after = state()
+for name in before:
+    assert before[name] == after[name], (name, before[name], after[name])
+print("same")
+"""
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited: Mapping[str, str] = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("TF_CPP_MIN_LOG_LEVEL", "KERAS_BACKEND")
+    }
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**inherited, **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_the_process_stays_as_it_is() -> None:
+    done = python(CODE)
+    assert done.stdout == "same\n", done.stderr
+
+
+def test_another_backend_is_one_clear_line() -> None:
+    code = "try:\n import keras_lstm_dssm\nexcept ImportError as e:\n print(e)"
+    done = python(code, KERAS_BACKEND="jax")
+    assert done.stdout == (
+        "keras_lstm_dssm needs Keras on TensorFlow, found the backend jax: "
+        "set KERAS_BACKEND=tensorflow before Keras is imported\n"
+    ), done.stderr

@@ -1,0 +1,71 @@
+"""The programs start without TensorFlow's notes, and hide nothing else."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import lstm_dssm_programs
+
+TENSORFLOW = """
+import os
+os.write(2, b"I0000 00:00:1 port.cc:153] oneDNN custom operations are on.\\n")
+os.write(2, b"F0000 00:00:1 cpu.cc:1] AVX is not supported\\n")
+{end}
+"""
+
+
+def start(
+    *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name != "TF_CPP_MIN_LOG_LEVEL"
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "lstm_dssm_programs", *arguments],
+        env={**inherited, **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_one_line_and_no_notes() -> None:
+    done = start("train", "--data=api")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: --output is missing: Folder of the run.\n"
+
+
+@pytest.mark.parametrize(
+    ("end", "code"), [("os.abort()", -6), ("raise ImportError('no')", 1)]
+)
+def test_a_fatal_start_of_tensorflow_is_shown(
+    end: str, code: int, tmp_path: pathlib.Path
+) -> None:
+    """Its last words, though the process cannot pass them on any more."""
+    (tmp_path / "tensorflow.py").write_text(TENSORFLOW.format(end=end))
+    done = start("train", PYTHONPATH=str(tmp_path))
+    assert done.returncode == code
+    lines = done.stderr.splitlines()
+    assert lines[0] == "F0000 00:00:1 cpu.cc:1] AVX is not supported"
+    assert lines[1:] == (["error: no"] if code == 1 else [])
+    shown = start("train", PYTHONPATH=str(tmp_path), TF_CPP_MIN_LOG_LEVEL="0")
+    assert shown.stderr.startswith("I0000")
+
+
+def test_another_backend_is_one_line() -> None:
+    done = start("train", KERAS_BACKEND="jax")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: keras_lstm_dssm needs Keras on Tens")
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_unknown_program(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lstm_dssm_programs.start("dance") == 1
+    error = capsys.readouterr().err
+    assert error == "error: No module named 'keras_lstm_dssm.tools.dance'\n"
+    with pytest.raises(AttributeError):
+        lstm_dssm_programs.__getattr__("__path__")
