@@ -49,12 +49,12 @@ def test_the_source_distribution_holds_what_the_clone_holds(
         inside = name.partition("/")[0] in links
         expected.add(f"keras_lstm_dssm/{name}" if inside else name)
     assert expected - names == set()
-    extra = {"PKG-INFO", "setup.cfg"}
+    folders = {str(parent) for n in names for parent in pathlib.Path(n).parents}
     assert {
         name
-        for name in names - expected
-        if "." in name and not name.startswith("keras_lstm_dssm.egg-info")
-    } == extra
+        for name in names - expected - folders
+        if not name.startswith("keras_lstm_dssm.egg-info")
+    } == {"", "PKG-INFO", "setup.cfg"}
 
 
 def test_the_wheel_installs_and_its_programs_start(

@@ -1,6 +1,5 @@
 """lstm-dssm-train in a process of its own, to be killed or starved."""
 
-import os
 import pathlib
 import subprocess
 import sys
@@ -25,9 +24,8 @@ def write_log(path: pathlib.Path) -> pathlib.Path:
 def train(*flags: str) -> subprocess.Popen[str]:
     """Starts the program."""
     return subprocess.Popen(
-        [sys.executable, "-m", "keras_lstm_dssm.tools.train", *flags],
+        [sys.executable, "-m", "lstm_dssm_programs", "train", *flags],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
     )
