@@ -1,9 +1,9 @@
 """From a trained model to TF Serving: SavedModels in a server's folder."""
 
 from keras_lstm_dssm.export.documents import Documents, read_documents
+from keras_lstm_dssm.export.encoder import export_encoder
 from keras_lstm_dssm.export.export_models import export_models
 from keras_lstm_dssm.export.retriever import export_retriever
-from keras_lstm_dssm.export.saved_model import export_encoder
 
 __all__ = [
     "Documents",

@@ -1,17 +1,24 @@
-"""A retriever's documents: the file of titles, and their vectors."""
+"""Documents on disk: their titles, their ids, and their vectors."""
 
 import os
+from collections.abc import Sequence
+from errno import ENOSPC
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from keras_lstm_dssm.data.text_files import text_lines
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import replacing
 
 
 class Documents(NamedTuple):
-    """Titles and what the retriever answers with."""
+    """The documents of a retriever.
+
+    Attributes:
+        ids: What the retriever answers with, one for each document.
+        titles: The texts that are encoded, one for each document.
+    """
 
     ids: list[str]
     titles: list[str]
@@ -20,13 +27,16 @@ class Documents(NamedTuple):
 def read_documents(path: str | os.PathLike[str]) -> Documents:
     """Reads documents, one a line: a title, or an id, a tab and a title.
 
-    A title without an id is its own id; repeated ones count once, blank
-    lines not at all.
+    A title without an id is its own id. Repeated lines count once, blank
+    lines are skipped.
+
+    Args:
+        path: A text file in UTF-8, gzip or not.
 
     Raises:
         InputError: The file is missing or has no title; a line is not UTF-8,
-            has more than one tab or a blank id or title; an id stands for
-            two titles.
+            has more than one tab or a blank id or title; an id has two
+            different titles.
     """
     titles: dict[str, str] = {}
     for number, line in enumerate(text_lines(path), 1):
@@ -38,124 +48,107 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
                 f"{path}:{number}: found {line!r:.80}, expected a title, or "
                 "an id, one tab and a title"
             )
-        name, title = fields[0], fields[-1]
-        if titles.setdefault(name, title) != title:
+        document_id, title = fields[0], fields[-1]
+        if titles.setdefault(document_id, title) != title:
             raise InputError(
-                f"{path}:{number}: id {name!r} has another title above; give "
-                "each document its own id"
+                f"{path}:{number}: id {document_id!r} has another title "
+                "above; give each document its own id"
             )
     if not titles:
         raise InputError(f"{path}: no titles; expected one a line")
     return Documents(list(titles), list(titles.values()))
 
 
-class Float32Vectors(tf.Module):
-    """The vectors as they are.
+def write_vectors(path: str | os.PathLike[str], vectors: np.ndarray) -> None:
+    """Writes vectors as `.npy`, the format that faiss and ScaNN users read.
 
     Args:
-        vectors: Unit vectors, `[n, d]`.
-
-    Attributes:
-        count: n.
-    """
-
-    def __init__(self, vectors: np.ndarray) -> None:
-        super().__init__()
-        self.count = len(vectors)
-        # Variables, not constants: a graph is limited to 2 GiB.
-        self.rows = tf.Variable(vectors, trainable=False, dtype=tf.float32)
-
-    def cosines(
-        self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
-    ) -> tf.Tensor:
-        """Multiplies queries by some of the documents.
-
-        Args:
-            queries: Unit vectors, float32 `[batch, d]`.
-            start: First document, a scalar.
-            stop: The one behind the last.
-
-        Returns:
-            float32 `[batch, stop - start]`.
-        """
-        rows = self.rows[start:stop]
-        return tf.matmul(queries, rows, transpose_b=True)
-
-
-class Int8Vectors(tf.Module):
-    """Each vector as whole numbers from -127 to 127 and their length.
-
-    The largest number of a vector becomes 127, the others are rounded on the
-    same scale; the whole numbers' own length then makes them a unit vector
-    again. So a score is the exact cosine of the query, which is not rounded,
-    and of the document's rounded vector: 100 bytes for 96 numbers, not 384.
-
-    One scale for each vector takes those four bytes more than one for each
-    dimension, and rounds finer, since a vector's own largest number is smaller
-    than the largest of all: on 53,489 product titles, recall@10 beside float32
-    was 0.993 with the one and 0.980 with the other.
-
-    Args:
-        vectors: Unit vectors, `[n, d]`.
-
-    Attributes:
-        count: n.
-    """
-
-    def __init__(self, vectors: np.ndarray) -> None:
-        super().__init__()
-        self.count = len(vectors)
-        codes, scales = int8_codes(vectors)
-        self.codes = tf.Variable(codes, trainable=False)
-        self.scales = tf.Variable(scales, trainable=False)
-
-    def cosines(
-        self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
-    ) -> tf.Tensor:
-        """See `Float32Vectors.cosines`."""
-        # CPUs' kernels multiply floats only; those of one block stay in the
-        # cache, while memory sees one byte a number.
-        rows = tf.cast(self.codes[start:stop], tf.float32)
-        products = tf.matmul(queries, rows, transpose_b=True)
-        return products * self.scales[start:stop]
-
-
-def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rounds vectors to whole numbers, each on a scale of its own.
-
-    Args:
-        vectors: `[n, d]`, none of them zero.
-
-    Returns:
-        Codes, int8 `[n, d]`, and scales, float32 `[n]`; `codes * scales` are
-        vectors of length 1.
-
-    Example:
-    >>> int8_codes(np.array([[0.6, -0.8]], np.float32))
-    (array([[  95, -127]], dtype=int8), array([0.00630517], dtype=float32))
-    """
-    largest = np.abs(vectors).max(axis=1, keepdims=True)
-    codes = np.rint(vectors * (127 / largest)).astype(np.int8)
-    lengths = np.linalg.norm(codes.astype(np.float32), axis=1)
-    return codes, 1 / lengths
-
-
-DocumentVectors = Float32Vectors | Int8Vectors
-
-VECTORS: dict[str, type[DocumentVectors]] = {
-    "float32": Float32Vectors,
-    "int8": Int8Vectors,
-}
-"""What `--vectors` can name."""
-
-
-def check_vectors(kind: str) -> None:
-    """Checks that there is such a kind of vectors.
+        path: The file.
+        vectors: Float32 `[n, d]`.
 
     Raises:
-        InputError: There is none.
+        OSError: The file cannot be written.
     """
-    if kind not in VECTORS:
+    with replacing(path) as partial, partial.open("wb") as file:
+        try:
+            np.save(file, vectors, allow_pickle=False)
+        except OSError as error:
+            # NumPy reports how many bytes were written, but not the reason.
+            reason = error.strerror or "the disk is full"
+            raise OSError(error.errno or ENOSPC, reason) from error
+
+
+def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
+    """Maps a `.npy` file of vectors into memory, read-only.
+
+    Args:
+        path: The file, from `write_vectors`.
+
+    Returns:
+        float32 `[n, d]`; its pages are read when they are used.
+
+    Raises:
+        InputError: The file is missing, or holds something else.
+
+    Example:
+    >>> read_vectors("titles.npy").shape
+    (1000000, 96)
+    """
+    expected = "expected float32 [n, d], as lstm-dssm-encode writes it"
+    try:
+        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        # NumPy's message would advise to load pickled objects.
+        reason = getattr(error, "strerror", None) or "no array of numbers"
+        raise InputError(f"{path}: {reason}; {expected}") from error
+    if not isinstance(vectors, np.ndarray):
+        vectors.close()
+        raise InputError(f"{path}: found several arrays, {expected}")
+    if vectors.dtype != np.float32 or vectors.ndim != 2 or not vectors.size:
         raise InputError(
-            f"vectors {kind!r}: expected one of {', '.join(VECTORS)}"
+            f"{path}: found {vectors.dtype} {list(vectors.shape)}, {expected}"
         )
+    return vectors
+
+
+def write_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
+    """Writes ids, one a line; line i belongs to row i of the vectors.
+
+    Args:
+        path: The file.
+        ids: Strings without a line break.
+
+    Raises:
+        InputError: An id has a line break.
+    """
+    for row, document_id in enumerate(ids):
+        if "\n" in document_id or "\r" in document_id:
+            raise InputError(
+                f"{path}: id {document_id!r:.60} of row {row} has a line "
+                "break; expected ids of one line"
+            )
+    with (
+        replacing(path) as partial,
+        partial.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        file.writelines(f"{document_id}\n" for document_id in ids)
+
+
+def read_ids(path: str | os.PathLike[str], rows: int) -> list[str]:
+    """Reads the ids that belong to a file of vectors.
+
+    Args:
+        path: The file, from `write_ids`.
+        rows: Number of the vectors.
+
+    Raises:
+        InputError: The file cannot be read, or its number of lines is not
+            `rows`.
+    """
+    ids = list(text_lines(path))
+    if len(ids) != rows:
+        raise InputError(
+            f"{path}: found {len(ids)} ids for {rows} vectors; expected one a "
+            "line, as lstm-dssm-encode --ids writes them"
+        )
+    return ids

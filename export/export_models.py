@@ -1,15 +1,18 @@
-"""All that a server needs, in one folder."""
+"""All models of one training, in a folder that TF Serving serves."""
 
 import os
 from pathlib import Path
 
 import tensorflow as tf
 
-from keras_lstm_dssm.export.documents import Documents, check_vectors
-from keras_lstm_dssm.export.retriever import new_retriever
-from keras_lstm_dssm.export.saved_model import EncoderModule, publish_module
+from keras_lstm_dssm.export.document_vectors import check_vectors
+from keras_lstm_dssm.export.documents import Documents
+from keras_lstm_dssm.export.encoder import EncoderModule, saved_model_writer
+from keras_lstm_dssm.export.model_versions import publish_together
+from keras_lstm_dssm.export.retriever import MAX_K, check_max_k, new_retriever
 from keras_lstm_dssm.export.server_files import (
     check_server_files,
+    warmup_sizes,
     write_server_files,
 )
 from keras_lstm_dssm.files import check_folder
@@ -21,17 +24,28 @@ def export_models(
     output: str | os.PathLike[str],
     documents: Documents | None = None,
     vectors: str = "float32",
+    max_k: int = MAX_K,
     progress: bool = False,
 ) -> list[Path]:
     """Publishes both encoders, and a retriever when there are documents.
 
+    All models get one version number, above every version in the folder, so
+    that equal numbers mean the same training. They are served together: a
+    server reads in `models.config` which version of each is live, and that
+    file is replaced last. When the export fails or is interrupted, the
+    versions of the last complete export stay live.
+
     Args:
         model: The trained model.
-        output: Folder of the models; a new version is added to each that is
-            there already. `models.config`, `batching.config` and a README
-            for the server's operator stand beside them.
-        documents: Ids and titles for the retriever.
-        vectors: How the retriever holds its vectors, `float32` or `int8`.
+        output: Folder of the models, made when missing. `models.config`,
+            `batching.config` and a README for the server's operator are
+            written beside the models.
+        documents: Ids and titles for the retriever; by default none is
+            exported, and one that is there stays as it is.
+        vectors: How the retriever holds its vectors, `float32`, or `int8` for
+            a quarter of the memory.
+        max_k: Most results of the retriever for a query; a larger k in a
+            request counts as this one.
         progress: Whether to show a progress bar.
 
     Returns:
@@ -39,23 +53,23 @@ def export_models(
 
     Raises:
         InputError: `output` cannot be written to, or holds a `models.config`
-            that cannot be read; there is no such kind of vectors; a weight is
-            not finite.
+            or another model that a server could not read; `vectors` or
+            `max_k` is wrong; a weight is not finite. Nothing is published
+            then.
 
     Example:
     >>> export_models(model, "models", Documents(titles, titles))
     [PosixPath('models/query_encoder/1'), ...]
     """
     check_vectors(vectors)
+    check_max_k(max_k)
     check_folder(output)
-    check_server_files(output)
-    model.settle()
-    # All are made before the first is published: what is wrong with one must
-    # not leave the others without it.
     modules: dict[str, tf.Module] = {
         "query_encoder": EncoderModule(model.query_encoder),
         "document_encoder": EncoderModule(model.document_encoder),
     }
+    names = [*modules, "retriever"] if documents else [*modules]
+    check_server_files(output, names)
     if documents is not None:
         modules["retriever"] = new_retriever(
             model.query_encoder,
@@ -63,11 +77,14 @@ def export_models(
             documents.ids,
             documents.titles,
             vectors,
+            max_k,
             progress,
         )
-    folders = [
-        publish_module(module, Path(output, name), None)
+    sizes = warmup_sizes(output)
+    writers = {
+        name: saved_model_writer(module, name, sizes)
         for name, module in modules.items()
-    ]
-    write_server_files(output)
+    }
+    folders = publish_together(output, writers)
+    write_server_files(output, {f.parent.name: int(f.name) for f in folders})
     return folders

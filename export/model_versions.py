@@ -1,30 +1,38 @@
-"""Model folders, MODELS/NAME/NUMBER, and how a new version is published."""
+"""Model folders, MODELS/NAME/NUMBER, and how new versions are published."""
 
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import sync
+from keras_lstm_dssm.files import flush_to_disk
 
-# A name stands in paths, URLs, commands and configuration files: nothing in
-# it may mean something there, and it cannot lead out of its folder.
+Write = Callable[[Path], None]
+"""A function that makes a SavedModel at the path it is called with."""
+
+# A model's name stands in paths, URLs, shell commands and configuration
+# files: no character of it may have a meaning there.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+
+_VERSIONS = 2**63
+"""TF Serving reads a version number as an int64."""
 
 
 def model_folder(models_dir: str | os.PathLike[str], name: str) -> Path:
-    """Returns the folder of one model, which may not be there yet.
+    """Returns the folder of one model, whether it exists or not.
 
     Args:
         models_dir: The folder of all models.
         name: The model's name.
 
     Raises:
-        InputError: The name is none: a path, for example.
+        InputError: The name has characters that a model's name may not have,
+            such as the slashes of a path.
 
     Example:
     >>> model_folder("models", "retriever")
@@ -42,24 +50,25 @@ def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
     """Returns the version folders of one model, oldest first.
 
     Args:
-        base: The model's folder, for example `MODELS/query_encoder`. It may
-            be missing, which is the same as empty.
+        base: The model's folder, for example `MODELS/query_encoder`. A
+            missing folder has no versions.
 
     Returns:
-        Version number to folder, ascending by number.
+        Version number to folder, ascending by number. Only folders whose
+        names are whole numbers count.
     """
     base = Path(base)
     if not base.is_dir():
         return {}
-    found = {
+    folders = {
         int(path.name): path
         for path in base.iterdir()
         if path.name.isascii()
         and path.name.isdecimal()
-        and int(path.name) < 2**63
+        and int(path.name) < _VERSIONS
         and path.is_dir()
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(folders.items()))
 
 
 def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
@@ -73,7 +82,7 @@ def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
         folders do not count.
 
     Raises:
-        InputError: There is no such folder, or no model in it, or one whose
+        InputError: The folder is missing, it holds no model, or a model's
             name could not stand in a path or URL.
     """
     models_dir = Path(models_dir)
@@ -82,45 +91,43 @@ def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
             f"{models_dir}: no such folder; expected one that "
             "lstm-dssm-export --output wrote"
         )
-    found = {
+    folders = {
         path.name: model_folder(models_dir, path.name)
         for path in sorted(models_dir.iterdir())
         if path.name[0] != "." and version_folders(path)
     }
-    if not found:
+    if not folders:
         raise InputError(
             f"{models_dir}: no model in this folder; expected "
             "NAME/NUMBER/saved_model.pb, as lstm-dssm-export writes them"
         )
-    return found
+    return folders
 
 
 def publish(
-    base: str | os.PathLike[str],
-    write: Callable[[Path], None],
-    version: int | None = None,
+    base: str | os.PathLike[str], write: Write, version: int | None = None
 ) -> Path:
-    """Writes a SavedModel as a new version of a model.
+    """Writes a SavedModel as a new version of one model.
 
-    A running server polls `base` and loads a number as soon as it sees one,
-    half-written or not. So the files are written into a hidden folder beside
-    it, on the same file system, and renamed when they are complete and on
-    the disk; when writing fails or is interrupted, the hidden folder is
-    removed.
+    A running server polls `base` and loads a version as soon as its folder
+    appears, even if files are missing from it. Therefore the SavedModel is
+    written into a hidden folder beside it, on the same file system, and
+    renamed when all its files are complete and on the disk. When writing
+    fails or is interrupted, the hidden folder is removed.
 
     Args:
         base: The model's folder, made when missing.
         write: Called with the path at which to make the SavedModel.
-        version: The version number, 1 or more. By default one above the
-            largest that is there.
+        version: The version number, 1 or more; by default one above the
+            model's largest.
 
     Returns:
         The version's folder, `base/<number>`.
 
     Raises:
         InputError: The version exists already, or is below 1; TensorFlow
-            cannot write it, on a full disk, say.
-        OSError: It cannot be written.
+            cannot write it, for example on a full disk.
+        OSError: A file cannot be written.
 
     Example:
         >>> publish("models/query_encoder",
@@ -128,14 +135,91 @@ def publish(
         PosixPath('models/query_encoder/1')
     """
     base = Path(base)
-    if version is not None and version < 1:
-        raise InputError(f"version {version}: expected a number from 1")
+    if version is not None and not 1 <= version < _VERSIONS:
+        raise InputError(
+            f"version {version}: expected a number from 1, below 2**63"
+        )
     if version in version_folders(base):
         raise _exists(base, version)
+    (folder,) = _publish({base: write}, lambda: [base], version)
+    return folder
+
+
+def publish_together(
+    models_dir: str | os.PathLike[str], writers: Mapping[str, Write]
+) -> list[Path]:
+    """Publishes a new version of several models, under one number.
+
+    Models of one training belong together, for example the query encoder and
+    the document encoder: the cosine of vectors from two trainings means
+    nothing. Equal version numbers say which of them belong together, so the
+    number is above every version of every model in the folder, and it is
+    given to all models or to none.
+
+    Args:
+        models_dir: The folder of all models, made when missing.
+        writers: Model name to the function that writes its SavedModel. All
+            are called before the first version appears.
+
+    Returns:
+        The folders `models_dir/<name>/<number>`, in the order of `writers`.
+
+    Raises:
+        InputError: TensorFlow cannot write a model, for example on a full
+            disk. No model has a new version then.
+        OSError: A file cannot be written; again without a new version.
+    """
+    models_dir = Path(models_dir)
+    return _publish(
+        {model_folder(models_dir, name): w for name, w in writers.items()},
+        models_dir.iterdir,
+    )
+
+
+def _publish(
+    writers: Mapping[Path, Write],
+    numbered: Callable[[], Iterable[Path]],
+    version: int | None = None,
+) -> list[Path]:
+    """Writes all models, then renames all of them or none.
+
+    Args:
+        writers: Model folder to the function that writes its SavedModel.
+        numbered: Returns the model folders whose versions the number is
+            above.
+        version: The number, where it is not to be chosen.
+    """
+    with ExitStack() as stack:
+        complete = {
+            base: stack.enter_context(_written(base, write))
+            for base, write in writers.items()
+        }
+        while True:
+            known = (max(version_folders(b), default=0) for b in numbered())
+            number = version or 1 + max(known, default=0)
+            if number >= _VERSIONS:
+                raise InputError(
+                    f"{next(iter(writers))}: the next version is 2**63, above "
+                    "what TF Serving reads; remove the version below it"
+                )
+            try:
+                return _rename(complete, str(number))
+            except OSError:
+                # Another process may have taken the number in the meantime.
+                taken = [b for b in complete if number in version_folders(b)]
+                if not taken:
+                    raise
+                if version is not None:
+                    raise _exists(taken[0], version) from None
+
+
+@contextmanager
+def _written(base: Path, write: Write) -> Iterator[Path]:
+    """Gives the path of a complete SavedModel in a hidden folder of `base`."""
     base.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".publish-", dir=base) as hidden:
         # One level down, because the hidden folder itself is private to its
-        # owner (0700) and a server often runs as somebody else.
+        # owner (0700) and a server often runs as another user.
         complete = Path(hidden) / "version"
         try:
             write(complete)
@@ -148,19 +232,23 @@ def publish(
                 "room, or name another folder"
             ) from error
         for path in (complete, *complete.rglob("*")):
-            sync(path)
-        while True:
-            number = version or max(version_folders(base), default=0) + 1
-            try:
-                published = complete.rename(base / str(number))
-                sync(base)
-                return published
-            except OSError as error:
-                # Another writer may have taken the number in the meantime.
-                if number not in version_folders(base):
-                    raise
-                if version is not None:
-                    raise _exists(base, version) from error
+            flush_to_disk(path)
+        yield complete
+
+
+def _rename(complete: Mapping[Path, Path], number: str) -> list[Path]:
+    """Renames every folder to its base's version `number`, or none."""
+    try:
+        for base, folder in complete.items():
+            folder.rename(base / number)
+        for base in complete:
+            flush_to_disk(base)
+    except BaseException:
+        for base, folder in complete.items():
+            if not folder.exists():
+                (base / number).rename(folder)
+        raise
+    return [base / number for base in complete]
 
 
 def _exists(base: Path, version: int | None) -> InputError:

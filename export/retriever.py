@@ -1,4 +1,4 @@
-"""The retriever: query text in, the nearest documents out."""
+"""The retriever as a SavedModel: query text in, the nearest documents out."""
 
 import os
 from collections.abc import Sequence
@@ -9,63 +9,70 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.documents import (
+from keras_lstm_dssm.export.document_vectors import (
     VECTORS,
     DocumentVectors,
     check_vectors,
 )
-from keras_lstm_dssm.export.saved_model import EncoderModule, publish_module
-from keras_lstm_dssm.text import as_strings
+from keras_lstm_dssm.export.encoder import EncoderModule, publish_module
+from keras_lstm_dssm.text import as_strings, encode_in_batches
 
 BLOCK = 16_384
 """Documents multiplied at once: 64 KiB of scores for each query."""
 
-# Two blocks under way: one is multiplied while another is sorted.
+# Two blocks at a time: one is multiplied while another is sorted.
 _BLOCKS_AT_ONCE = 2
+
+MAX_K = 1000
+"""Most results for a query, unless an export sets another `max_k`."""
+
+NO_SCORE = -2.0
+"""Score in the columns beyond a query's own k: below every cosine."""
+
+_ENCODE_BATCH = 2048
 
 
 def nearest(
-    queries: tf.Tensor,
-    documents: DocumentVectors,
-    width: tf.Tensor,
+    queries: tf.Tensor, documents: DocumentVectors, width: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Finds the documents of the largest cosines.
+    """Finds the documents with the largest cosines, by exact search.
 
-    The `[batch, n]` matrix of all scores is never made: a million documents
-    would give 2 GB of them for 512 queries. Each block leaves its best, and
-    the best of those are carried along.
+    The documents are compared block by block, and only the best `width` of
+    all blocks so far are kept. The matrix `[batch, n]` of all scores is never
+    made: a million documents and 512 queries would take 2 GB.
 
     Args:
         queries: Unit vectors, float32 `[batch, d]`.
-        documents: n of them.
-        width: How many are wanted, a scalar from 0 to n.
+        documents: The vectors of n documents.
+        width: How many documents to return, a scalar from 0 to n.
 
     Returns:
-        Scores, float32 `[batch, width]`, descending, and places of the
-        documents, int32; of equal scores the first document's comes first.
+        Scores, float32 `[batch, width]`, descending, and the numbers of the
+        documents, int32 of the same shape; of equal scores the document with
+        the lower number comes first.
     """
     count = documents.count
 
-    def block(
-        start: tf.Tensor, scores: tf.Tensor, places: tf.Tensor
+    def add_block(
+        start: tf.Tensor, scores: tf.Tensor, numbers: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         stop = tf.minimum(start + BLOCK, count)
-        new, columns = tf.math.top_k(
+        block_scores, columns = tf.math.top_k(
             documents.cosines(queries, start, stop),
             tf.minimum(width, stop - start),
         )
-        # Behind those found before: `top_k` prefers the first of equals.
-        scores = tf.concat([scores, new], axis=1)
-        places = tf.concat([places, start + columns], axis=1)
-        scores, kept = tf.math.top_k(
+        # `top_k` prefers the first of equal scores, so earlier blocks lead.
+        scores = tf.concat([scores, block_scores], axis=1)
+        numbers = tf.concat([numbers, start + columns], axis=1)
+        scores, best = tf.math.top_k(
             scores, tf.minimum(width, tf.shape(scores)[1])
         )
-        return stop, scores, tf.gather(places, kept, batch_dims=1)
+        return stop, scores, tf.gather(numbers, best, batch_dims=1)
 
     batch = tf.shape(queries)[0]
-    _, scores, places = tf.while_loop(
+    _, scores, numbers = tf.while_loop(
         lambda start, *_: start < count,
-        block,
+        add_block,
         [0, tf.zeros([batch, 0]), tf.zeros([batch, 0], tf.int32)],
         shape_invariants=[
             tf.TensorShape([]),
@@ -74,21 +81,20 @@ def nearest(
         ],
         parallel_iterations=_BLOCKS_AT_ONCE,
     )
-    return scores, places
-
-
-NO_SCORE = -2.0
-"""Score of a place beyond a row's own k: below every cosine."""
+    return scores, numbers
 
 
 class RetrieverModule(EncoderModule):
     """A query encoder with the vectors and ids of all documents.
 
     Args:
-        encoder: The trained query encoder.
+        encoder: The trained query encoder, of any dtype policy.
         ids: String tensor `[n]`.
-        vectors: Unit vectors of the documents, `[n, d]`.
-        kind: How they are held, `float32` or `int8`.
+        vectors: Unit vectors of the documents, float32 `[n, d]`.
+        kind: How the vectors are held, a key of `VECTORS`.
+        max_k: Most results for a query. A larger k in a request counts as
+            `max_k`, so that no request can make the server sort and send an
+            unlimited number of documents.
     """
 
     def __init__(
@@ -97,10 +103,12 @@ class RetrieverModule(EncoderModule):
         ids: tf.Tensor,
         vectors: np.ndarray,
         kind: str = "float32",
+        max_k: int = MAX_K,
     ) -> None:
         super().__init__(encoder)
         self.ids = tf.Variable(ids, trainable=False)
         self.vectors = VECTORS[kind](vectors)
+        self._widest = min(max_k, self.vectors.count)
 
     @tf.function(
         input_signature=[
@@ -112,7 +120,7 @@ class RetrieverModule(EncoderModule):
         """Signature `serving_default`.
 
         `k` has one value a row, because a server that batches requests
-        wants the batch as the first dimension of every input.
+        needs the batch as the first dimension of every input.
 
         Args:
             text: Queries, strings `[batch]`.
@@ -120,16 +128,16 @@ class RetrieverModule(EncoderModule):
 
         Returns:
             `ids`, string `[batch, width]`, and `scores`, float32 of the same
-            shape, best first; width is the largest k, or the number of
-            documents when that is less. Places beyond a row's own k hold ""
-            and -2.
+            shape, best first. The width is the largest k, but at most
+            `max_k` and at most the number of documents. Columns beyond a
+            row's own k hold "" and -2.
         """
         largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
-        width = tf.minimum(largest, self.vectors.count)
-        scores, places = nearest(self._encode(text), self.vectors, width)
+        width = tf.minimum(largest, self._widest)
+        scores, numbers = nearest(self.encode(text), self.vectors, width)
         wanted = tf.range(width) < k[:, tf.newaxis]
         return {
-            "ids": tf.where(wanted, tf.gather(self.ids, places), ""),
+            "ids": tf.where(wanted, tf.gather(self.ids, numbers), ""),
             "scores": tf.where(wanted, scores, NO_SCORE),
         }
 
@@ -140,36 +148,57 @@ def new_retriever(
     ids: Sequence[str],
     titles: Sequence[str],
     vectors: str = "float32",
+    max_k: int = MAX_K,
     progress: bool = False,
 ) -> RetrieverModule:
-    """Encodes titles into a retriever.
+    """Encodes documents and makes a retriever of them.
 
     Args:
-        query_encoder: Encodes what is asked.
+        query_encoder: Encodes the queries, in the server.
         document_encoder: Encodes the titles, once, here.
         ids: What the retriever answers with, one for each title.
-        titles: The titles.
+        titles: The documents' titles.
         vectors: `float32`, or `int8` for a quarter of the memory.
+        max_k: Most results for a query; a larger k in a request counts as
+            this one.
         progress: Whether to show a progress bar.
 
     Raises:
         InputError: There are no titles, or not as many ids; an id is empty;
-            there is no such kind of vectors; a weight is not finite.
+            `vectors` is another word; `max_k` is below 1; a weight is not
+            finite.
     """
     check_vectors(vectors)
+    check_max_k(max_k)
     if len(titles) == 0 or len(ids) != len(titles):
         raise InputError(
             f"a retriever needs titles and as many ids; got {len(titles)} "
             f"titles and {len(ids)} ids"
         )
-    if not all(ids):  # it would read as a place without a document
+    if not all(ids):  # "" fills the columns beyond a query's own k
         raise InputError(f"id {[*map(bool, ids)].index(False)} is empty")
     return RetrieverModule(
         query_encoder,
         as_strings(ids),
-        document_encoder.encode(titles, progress=progress),
+        encode_in_batches(
+            EncoderModule(document_encoder).encode,
+            titles,
+            _ENCODE_BATCH,
+            progress,
+        ),
         vectors,
+        max_k,
     )
+
+
+def check_max_k(max_k: int) -> None:
+    """Checks that `max_k` is a number of results.
+
+    Raises:
+        InputError: It is below 1, or above what int32 holds.
+    """
+    if not 1 <= max_k < 2**31:
+        raise InputError(f"max_k is {max_k}; expected 1 or more, below 2**31")
 
 
 def export_retriever(
@@ -180,26 +209,28 @@ def export_retriever(
     base: str | os.PathLike[str],
     version: int | None = None,
     vectors: str = "float32",
+    max_k: int = MAX_K,
 ) -> Path:
     """Publishes a retriever over the given titles, for TF Serving.
 
     Args:
-        query_encoder: See `new_retriever`, as for `document_encoder`, `ids`,
-            `titles` and `vectors`.
-        document_encoder: See there.
-        ids: See there.
-        titles: See there.
-        base: The model's folder; the version is a folder in it.
-        version: Its number, by default the next free one.
-        vectors: See there.
+        query_encoder: Encodes the queries, in the server.
+        document_encoder: Encodes the titles, once, here.
+        ids: What the retriever answers with, one for each title.
+        titles: The documents' titles.
+        base: The model's folder; the version becomes a folder in it.
+        version: The version number, by default one above the largest.
+        vectors: `float32`, or `int8` for a quarter of the memory.
+        max_k: Most results for a query; a larger k in a request counts as
+            this one.
 
     Returns:
         `base/<number>`.
 
     Raises:
-        InputError: See there; or the version exists already.
+        InputError: See `new_retriever`; or the version exists already.
     """
     module = new_retriever(
-        query_encoder, document_encoder, ids, titles, vectors
+        query_encoder, document_encoder, ids, titles, vectors, max_k
     )
     return publish_module(module, base, version)

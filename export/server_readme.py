@@ -1,4 +1,4 @@
-"""The README that lies beside exported models, for the server's operator."""
+"""The README beside exported models, for the operator of the server."""
 
 import math
 from collections.abc import Mapping
@@ -6,15 +6,16 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.model_versions import version_folders
 from keras_lstm_dssm.export.signatures import signature_defs, signatures
-from keras_lstm_dssm.export.warmup import BATCH_SIZES
+from keras_lstm_dssm.export.warmup import BATCH_SIZES, WARMUP_SIZES
 
-# The newest server. Those from 2.12 on load the models too; their Unicode
-# tables are older.
+# The newest server with these models' ops. Servers from 2.12 on load the
+# models too, with older Unicode tables.
 _IMAGE = "tensorflow/serving:2.20.0"
 
-# A string that is held in a tensor, beside its own bytes.
+# Memory of a string in a tensor, without its own bytes.
 _STRING_BYTES = 24
 
 _README = """\
@@ -24,14 +25,16 @@ _README = """\
 | --- | --- | --- | --- |
 {table}
 
-Rows of `text` are UTF-8 strings, at most {rows} in a request to a server that
-batches. The newest version of each model is served, unless `models.config`
-says otherwise: it and `batching.config` are yours to edit, and later exports
-leave alone what they find in them.
+Rows of `text` are UTF-8 strings. Equal version numbers of two models mean that
+they come from the same training.
+
+`models.config` says which versions are served. The next export moves the
+numbers that have the remark `# newest export of ...`, all at once, and leaves
+everything else in `models.config` and `batching.config` as it is.
 
 ## Start a server
 
-In this folder, gRPC on port 8500 and REST on 8501:
+In this folder, with gRPC on port 8500 and REST on 8501:
 
 ```sh
 docker run --rm -p 8500:8500 -p 8501:8501 -v "$PWD:{root}:ro" {image} \\
@@ -41,19 +44,33 @@ docker run --rm -p 8500:8500 -p 8501:8501 -v "$PWD:{root}:ro" {image} \\
 ```
 
 Without a container, where `tensorflow_model_server` (2.12 or newer) is
-installed:
+installed. Run the first two lines again after each export:
 
 ```sh
-sed "s|{root}/|$PWD/|" models.config > /tmp/models.config
+sed "s|{root}/|$PWD/|" models.config > /tmp/new
+mv /tmp/new /tmp/models.config
 tensorflow_model_server --port=8500 --rest_api_port=8501 \\
   --model_config_file=/tmp/models.config \\
+  --model_config_file_poll_wait_seconds=10 \\
   --enable_batching --batching_parameters_file="$PWD/batching.config"
 ```
 
 For a trial, without TensorFlow Serving: `lstm-dssm-serve --models=.`
 
-Each version brings requests that the server replays before it serves the
-version (`assets.extra/tf_serving_warmup_requests`).
+## With batching
+
+- A request may have 1 to {rows} rows (`max_batch_size`). **Never send a request
+  without rows to a server that batches**: it is not answered, and together
+  with other requests it can end the server process.
+- A request whose input has a wrong type or rank fails together with the other
+  requests in its batch.
+- The `ids` and `scores` of a retriever are as wide as the largest `k` in the
+  batch; columns beyond a row's own `k` hold "" and -2. An export limits `k`
+  (`--max_k`, by default 1000): a larger one counts as the limit.
+- The server runs the requests in `assets.extra/tf_serving_warmup_requests`
+  before it serves a version, and refuses the version if one of them has more
+  rows than `max_batch_size`. They have at most {warmup}. `batching.config` says
+  how to go below that.
 
 ## Which server
 
@@ -63,25 +80,26 @@ version (`assets.extra/tf_serving_warmup_requests`).
 | 2.12 to 2.19 | 2.12.1 | ICU 64 |
 | 2.20 | 2.20.0 | ICU 77 |
 
-Letters that are younger than a server's tables are neither folded nor
-unified there; all other text has the same vector on each of them.
+A letter that is newer than a server's Unicode tables is neither converted to
+lower case nor normalised there. All other text has the same vector on every
+server.
 
 ## Memory
 
-| model | version | in memory |
+| model | newest version | in memory |
 | --- | --- | --- |
 {memory}
 
-Together {total}, and {twice} while new versions of all replace the old ones,
-because a server loads the new one first. The server itself and the requests
-come on top.
+Together {total}, and {twice} while new versions of all models replace the old
+ones, because a server loads the new version first. The server itself and the
+requests need memory in addition.
 
-## Ask it
+## Send requests
 
 gRPC:
 
 ```python
-from keras_lstm_dssm.serving.client.grpc_clients import Client
+from keras_lstm_dssm.serving import Client
 
 with Client("127.0.0.1:8500") as client:
 {calls}
@@ -96,11 +114,15 @@ REST:
 
 
 def server_readme(folders: Mapping[str, Path], root: str) -> str:
-    """Writes what an operator needs to know of some models.
+    """Returns the README of a folder of models.
 
     Args:
         folders: Model name to folder, each with at least one version.
-        root: Where the server sees the folder of them all.
+        root: Where the server sees the folder of all models.
+
+    Raises:
+        InputError: The newest version of a model is no SavedModel, or has no
+            signature for Predict.
     """
     table, memory, calls, curls, total = [], [], [], [], 0
     for name, base in folders.items():
@@ -108,17 +130,25 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
         size = memory_bytes(newest)
         total += size
         memory.append(f"| `{name}` | {number} | {_megabytes(size)} |")
-        (key, signature), *_ = signatures(signature_defs(newest)).items()
+        found = signatures(signature_defs(newest))
+        if not found:
+            raise InputError(
+                f"{newest}: found no signature that Predict can call; move "
+                f"{base} elsewhere, or export it with a signature"
+            )
+        (key, signature), *_ = found.items()
         inputs, outputs = map(_cell, signature)
         table.append(f"| `{name}` | `{key}` | {inputs} | {outputs} |")
-        ranks = "k" in signature.inputs
-        result, method, k = (
-            ("hits", "search", ", k=5") if ranks else ("vectors", "encode", "")
-        )
+        if signature.inputs.keys() == {"text", "k"}:
+            result, method, k = "hits", "search", ", k=5"
+        elif signature.inputs.keys() == {"text"}:
+            result, method, k = "vectors", "encode", ""
+        else:  # a model of someone else
+            continue
         calls.append(
             f'    {result} = client.{method}(["bolt"]{k}, model="{name}")'
         )
-        k = ', "k": [5]' if ranks else ""
+        k = ', "k": [5]' if k else ""
         curls.append(
             f"curl http://127.0.0.1:8501/v1/models/{name}:predict \\\n"
             f'  -d \'{{"inputs": {{"text": ["bolt"]{k}}}}}\''
@@ -133,6 +163,7 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
         image=_IMAGE,
         root=root,
         rows=BATCH_SIZES[-1],
+        warmup=WARMUP_SIZES[-1],
     )
 
 
@@ -141,11 +172,20 @@ def memory_bytes(version: Path) -> int:
 
     Args:
         version: The version's folder.
+
+    Raises:
+        InputError: The files of the variables are damaged.
     """
     variables = version / "variables"
     if not (variables / "variables.index").exists():
         return 0
-    reader = tf.train.load_checkpoint(str(variables / "variables"))
+    try:
+        reader = tf.train.load_checkpoint(str(variables / "variables"))
+    except (tf.errors.OpError, RuntimeError) as error:
+        raise InputError(
+            f"{variables}: found variables that cannot be read; move "
+            f"{version} elsewhere"
+        ) from error
     dtypes = reader.get_variable_to_dtype_map()
     strings = sum(
         math.prod(shape)

@@ -1,8 +1,8 @@
-"""Warm-up: what a server runs on a new version before it serves it.
+"""Warm-up: requests that a server runs on a new version before serving it.
 
-A graph's first calls are slow: memory is allocated, kernels are made. TF
-Serving replays the requests in `assets.extra/tf_serving_warmup_requests`
-first, so that no user waits for that.
+A graph's first calls are slow, because memory is allocated and kernels are
+created. TF Serving runs the requests in
+`assets.extra/tf_serving_warmup_requests` first, so that no user waits.
 
 Source: https://www.tensorflow.org/tfx/serving/saved_model_warmup
 """
@@ -27,12 +27,23 @@ from keras_lstm_dssm.export.signatures import (
 )
 
 WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
-"""Where it lies in a version's folder."""
+"""Path of the requests in a version's folder."""
 
 BATCH_SIZES = (1, 8, 64, 512)
-"""The sizes that a batching server pads requests to; see `batching.config`."""
+"""Numbers of rows that a server fills its batches up to.
 
-# More of them and a server refuses the model.
+Exports write them into `batching.config`; the last is `max_batch_size`.
+"""
+
+WARMUP_SIZES = BATCH_SIZES[:3]
+"""Numbers of rows of the warm-up requests.
+
+A server that batches refuses a version if one of its warm-up requests has
+more rows than `max_batch_size`. The largest is well below it, so that
+`max_batch_size` can be lowered without exporting again.
+"""
+
+# With more records a server refuses the version.
 _MOST_RECORDS = 1000
 _K = 10
 
@@ -40,26 +51,26 @@ _K = 10
 def write_warmup(
     version: str | os.PathLike[str],
     name: str,
-    sizes: Sequence[int] = BATCH_SIZES,
+    sizes: Sequence[int] = WARMUP_SIZES,
 ) -> Path:
-    """Writes one request for each signature and batch size of a version.
+    """Writes one request for each signature and number of rows.
 
-    One failing record makes a server refuse the whole version. So each is
-    run here first, by the SavedModel as it lies on disk, and its outputs are
-    checked: finite, and as many rows as the input has.
+    A server refuses a version if one of the requests fails. So each is run
+    here first, by the SavedModel as it is on disk, and its outputs are
+    checked: they must be finite and have as many rows as the input.
 
     Args:
         version: The version's folder, with `saved_model.pb` in it.
         name: The model's name.
-        sizes: Rows of the requests.
+        sizes: Numbers of rows of the requests.
 
     Returns:
         The file, a TFRecord of `PredictionLog`.
 
     Raises:
-        InputError: A request fails or gives numbers that are not finite; an
-            input is not one of those that models of this package have; there
-            are over 1,000 records.
+        InputError: A request fails or its output is not finite; an input is
+            not one of those that models of this package have; there are over
+            1,000 requests.
 
     Example:
     >>> write_warmup("models/query_encoder/1", "query_encoder")
@@ -89,7 +100,7 @@ def write_warmup(
 
 def _load(version: str | os.PathLike[str]) -> Any:
     level = logging.get_verbosity()
-    # It warns of gradients, which models for servers do not have.
+    # TensorFlow warns that the model has no gradients; none are exported.
     logging.set_verbosity(logging.ERROR)
     try:
         return tf.saved_model.load(os.fspath(version))
@@ -104,11 +115,13 @@ def _request(
     request.model_spec.name = name
     request.model_spec.signature_name = key
     values = {
-        # Distinct texts of several lengths, as real ones are.
-        "text": [" ".join(["warm", "up", str(i)][: 1 + i % 3])
-                 for i in range(rows)],
+        # Distinct texts of one to three words.
+        "text": [
+            " ".join(["warm", "up", str(row)][: 1 + row % 3])
+            for row in range(rows)
+        ],
         "k": np.full(rows, _K, np.int32),
-    }  # fmt: skip
+    }
     for alias in signature.inputs:
         if alias not in values:
             raise InputError(
@@ -143,11 +156,11 @@ def _check(
         if values.shape[:1] != (rows,):
             raise InputError(
                 f"{name}: signature {key} gives {alias} of shape "
-                f"{values.shape} for {rows} rows; batching servers want a "
-                "row for each"
+                f"{values.shape} for {rows} rows; servers that batch need one "
+                "row of output for each row of input"
             )
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise InputError(
                 f"{name}: signature {key} gives {alias} with numbers that are "
-                "not finite; servers would pass them on"
+                "not finite; servers would send them to clients"
             )

@@ -1,14 +1,14 @@
-r"""Encode texts with an exported encoder.
+r"""Encode texts into vectors with an exported encoder.
 
 Example:
   lstm-dssm-encode --saved_model=MODELS/document_encoder \
       --input=titles.txt --output=vectors.npy --ids=vectors.ids
 
-The input has one text a line, gzip or not; an empty line is an empty text.
-The output is a NumPy array, float32 [lines, d], rows of unit length, as
-faiss and ScaNN read it. With --ids the input is one for lstm-dssm-export
---documents, a title or an id, a tab and a title a line, and the ids are
-written too, line i for row i.
+The input has one text a line, compressed by gzip or not; an empty line is an
+empty text. The output is a NumPy array, float32 [lines, d], with rows of unit
+length, which faiss and ScaNN read. With --ids the input is a file of documents
+as lstm-dssm-export --documents reads it: one title a line, or an id, a tab and
+a title. The ids are then written too, line i for row i of the array.
 """
 
 import sys
@@ -18,8 +18,11 @@ from typing import Any
 from absl import flags
 
 from keras_lstm_dssm.data.text_files import text_lines
-from keras_lstm_dssm.export.documents import read_documents
-from keras_lstm_dssm.export.vector_files import write_ids, write_vectors
+from keras_lstm_dssm.export.documents import (
+    read_documents,
+    write_ids,
+    write_vectors,
+)
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
 from keras_lstm_dssm.tools.program import new_flags, program
@@ -28,22 +31,23 @@ FLAGS = new_flags()
 _MODEL = flags.DEFINE_string(
     "saved_model",
     None,
-    "Folder of an exported encoder.",
+    "Folder of an exported encoder; its newest version is used. Or the folder "
+    "of one version.",
     flag_values=FLAGS,
 )
 _INPUT = flags.DEFINE_string(
-    "input", None, "Texts, one a line.", flag_values=FLAGS
+    "input", None, "File of texts, one a line.", flag_values=FLAGS
 )
 _OUTPUT = flags.DEFINE_string(
     "output", None, "The .npy file to write.", flag_values=FLAGS
 )
 _IDS = flags.DEFINE_string(
-    "ids", None, "Also write the titles' ids to this file.", flag_values=FLAGS
+    "ids", None, "File to write the documents' ids to.", flag_values=FLAGS
 )
 
 
 def main(_: list[str]) -> dict[str, Any]:
-    """Encodes the file; returns the array's shape and the speed."""
+    """Encodes the texts and returns the array's shape and the speed."""
     check_writable(_OUTPUT.value)
     ids: list[str] = []
     if _IDS.value:

@@ -3,11 +3,11 @@
 Example:
   lstm-dssm-export --run=build/run --documents=titles.txt --output=MODELS
 
-Writes query_encoder/, document_encoder/ and, with --documents, retriever/,
-each with a new version; a server that runs on MODELS sees whole versions
-only. titles.txt has one title a line, or an id, a tab and a title.
---vectors=int8 makes the retriever a quarter as large; docs/serving.md says
-what that costs.
+Writes query_encoder/, document_encoder/ and, with --documents, retriever/. All
+get a new version of the same number, and a server that runs on MODELS changes
+to the new versions of all models when they are complete. titles.txt has one
+title a line, or an id, a tab and a title. docs/serving.md describes the files
+and how much accuracy --vectors=int8 costs.
 """
 
 import sys
@@ -15,30 +15,44 @@ from typing import Any
 
 from absl import flags
 
-from keras_lstm_dssm.export.documents import VECTORS, read_documents
+from keras_lstm_dssm.export.document_vectors import VECTORS
+from keras_lstm_dssm.export.documents import read_documents
 from keras_lstm_dssm.export.export_models import export_models
+from keras_lstm_dssm.export.retriever import MAX_K
 from keras_lstm_dssm.tools.program import new_flags, program
 from keras_lstm_dssm.training import load_run
 
 FLAGS = new_flags()
 _RUN = flags.DEFINE_string(
-    "run", None, "Folder of a trained run.", flag_values=FLAGS
-)
+    "run", None, "Folder of a run that lstm-dssm-train wrote.",
+    flag_values=FLAGS,
+)  # fmt: skip
 _OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder of the models.", flag_values=FLAGS
-)
+    "output", None, "Folder of the models; made when missing.",
+    flag_values=FLAGS,
+)  # fmt: skip
 _DOCUMENTS = flags.DEFINE_string(
-    "documents", None, "Titles to find, .txt or .gz.", flag_values=FLAGS
-)
+    "documents", None,
+    "File of the documents of the retriever, .txt or .gz. Without it no "
+    "retriever is exported.",
+    flag_values=FLAGS,
+)  # fmt: skip
 _VECTORS = flags.DEFINE_enum(
     "vectors", "float32", list(VECTORS),
-    "How the retriever holds the titles' vectors.",
+    "How the retriever stores the documents' vectors: with 4 bytes a number, "
+    "or rounded to 1 byte.",
     flag_values=FLAGS,
+)  # fmt: skip
+_MAX_K = flags.DEFINE_integer(
+    "max_k", MAX_K,
+    "Most results of the retriever for a query. A request for more gets this "
+    "many, so that no request can exhaust the server's memory.",
+    1, 2**31 - 1, flag_values=FLAGS,
 )  # fmt: skip
 
 
 def main(_: list[str]) -> dict[str, Any]:
-    """Exports; returns the new folders."""
+    """Exports the models and returns the folders of their new versions."""
     documents = None
     if _DOCUMENTS.value:
         documents = read_documents(_DOCUMENTS.value)
@@ -48,6 +62,7 @@ def main(_: list[str]) -> dict[str, Any]:
         _OUTPUT.value,
         documents,
         _VECTORS.value,
+        _MAX_K.value,
         progress=sys.stderr.isatty(),
     )
     for folder in folders:

@@ -1,6 +1,8 @@
-r"""Build a faiss index over exported vectors, and measure what it loses.
+r"""Build a faiss index over exported vectors and measure its recall.
 
-For more titles than a retriever should hold. Needs the extra [faiss].
+An index answers faster than an exported retriever when there are tens of
+millions of documents, and it misses some of the nearest ones. Needs
+pip install "keras-lstm-dssm[faiss]".
 
 Example:
   lstm-dssm-encode --saved_model=MODELS/document_encoder \
@@ -10,8 +12,9 @@ Example:
   lstm-dssm-index --vectors=titles.npy --queries=queries.npy \
       --factory=HNSW32 --search=efSearch=128 --output=titles.faiss
 
-Prints size and time and, with --queries, recall beside exact search and the
-milliseconds of a query. Row i of the vectors is document i of the index.
+Prints the index's size and the time to build it and, with --queries, its
+recall compared with exact search and the milliseconds for a query. Row i of
+the vectors is document i of the index.
 """
 
 import sys
@@ -23,47 +26,51 @@ import numpy as np
 from absl import flags
 
 from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.export.documents import read_vectors
 from keras_lstm_dssm.export.faiss_index import (
     build_index,
     index_recall,
     write_index,
 )
-from keras_lstm_dssm.export.vector_files import read_vectors
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()
 _VECTORS = flags.DEFINE_string(
-    "vectors", None, "The titles' vectors, .npy.", flag_values=FLAGS
+    "vectors", None, "The documents' vectors, .npy.", flag_values=FLAGS
 )
 _QUERIES = flags.DEFINE_string(
-    "queries", None, "Queries' vectors to measure with, .npy.",
+    "queries", None, "Vectors of queries to measure the recall with, .npy.",
     flag_values=FLAGS,
 )  # fmt: skip
 _FACTORY = flags.DEFINE_string(
-    "factory", "HNSW32", "Which index, in faiss's words.", flag_values=FLAGS
-)
+    "factory", "HNSW32",
+    "Kind of index, as faiss.index_factory takes it: HNSW32, IVF1024,Flat.",
+    flag_values=FLAGS,
+)  # fmt: skip
 _SEARCH = flags.DEFINE_string(
-    "search", "", "How far it looks: efSearch=128, nprobe=16.",
+    "search", "",
+    "Search parameters of the index: efSearch=128 (HNSW), nprobe=16 (IVF). "
+    "Larger values raise the recall and the time for a query.",
     flag_values=FLAGS,
 )  # fmt: skip
 _OUTPUT = flags.DEFINE_string(
-    "output", None, "The index to write.", flag_values=FLAGS
+    "output", None, "File of the index to write.", flag_values=FLAGS
 )
 
-_KS = (10, 100)
+_RECALL_AT = (10, 100)
 
 
 def main(_: list[str]) -> dict[str, Any]:
-    """Builds, measures and writes; returns the figures."""
+    """Builds, writes and measures the index; returns the figures."""
     check_writable(_OUTPUT.value)
-    import_optional("faiss", "faiss")  # what is missing shows before the work
+    import_optional("faiss", "faiss")  # fails before the work if missing
     vectors = read_vectors(_VECTORS.value)
     queries = _queries(vectors.shape[1]) if _QUERIES.value else None
     start = time.perf_counter()
     index = build_index(vectors, _FACTORY.value, _SEARCH.value)
     results: dict[str, Any] = {
-        "titles": len(vectors),
+        "documents": len(vectors),
         "build_seconds": time.perf_counter() - start,
     }
     write_index(_OUTPUT.value, index)
@@ -71,10 +78,10 @@ def main(_: list[str]) -> dict[str, Any]:
     if queries is not None:
         start = time.perf_counter()
         for query in queries:
-            index.search(query[np.newaxis], _KS[0])
+            index.search(query[np.newaxis], _RECALL_AT[0])
         seconds = time.perf_counter() - start
         results["query_ms"] = 1000 * seconds / len(queries)
-        for k in (k for k in _KS if k <= len(vectors)):
+        for k in (k for k in _RECALL_AT if k <= len(vectors)):
             results[f"recall@{k}"] = index_recall(index, vectors, queries, k)
     for name, value in results.items():
         print(f"{name:16} {value:,.4g}")

@@ -56,7 +56,8 @@ class Library:
         result = self.pointer(name, *arguments, self.status)
         if self.api.TF_GetCode(self.status):
             self.api.TF_Message.restype = c_char_p
-            message = self.api.TF_Message(self.status).decode()
+            lines = self.api.TF_Message(self.status).decode().split("\n")
+            message = " ".join(lines)  # one line, as `run_in_cpp` reads
             code = self.api.TF_GetCode(self.status)
             sys.exit(f"{name}: code {code}: {message}")
         return result

@@ -1,22 +1,31 @@
-"""The file of titles."""
+"""Documents on disk: titles, ids, vectors."""
 
 import gzip
-import pathlib
+import pickle
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, read_documents
+from keras_lstm_dssm.export.documents import (
+    read_ids,
+    read_vectors,
+    write_ids,
+    write_vectors,
+)
+from tests.limits import largest_file
 
 
-def test_titles_are_their_own_ids_once(tmp_path: pathlib.Path) -> None:
+def test_titles_are_their_own_ids_once(tmp_path: Path) -> None:
     path = tmp_path / "titles.txt"
     path.write_bytes("\ufeffhex bolt\r\n\r\nwood glue \nhex bolt\n".encode())
     titles = ["hex bolt", "wood glue"]
     assert read_documents(path) == Documents(titles, titles)
 
 
-def test_ids_and_gzip(tmp_path: pathlib.Path) -> None:
+def test_ids_and_gzip(tmp_path: Path) -> None:
     path = tmp_path / "titles.tsv.gz"
     path.write_bytes(gzip.compress(b"a\thex bolt\nb\twood glue"))
     expected = Documents(["a", "b"], ["hex bolt", "wood glue"])
@@ -34,17 +43,75 @@ def test_ids_and_gzip(tmp_path: pathlib.Path) -> None:
         (b"a\thex bolt\nb\tcaf\xe9\n", "titles:2: found invalid UTF-8"),
     ],
 )
-def test_wrong_lines(
-    content: bytes, message: str, tmp_path: pathlib.Path
-) -> None:
+def test_wrong_lines(content: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / "titles"
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_documents(path)
 
 
-def test_broken_gzip(tmp_path: pathlib.Path) -> None:
+def test_broken_gzip(tmp_path: Path) -> None:
     path = tmp_path / "titles.gz"
     path.write_bytes(gzip.compress(b"hex bolt\n" * 1000)[:-12])
     with pytest.raises(InputError, match="titles.gz:890: found a damaged gzip"):
         read_documents(path)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    vectors = np.float32([[0.6, -0.8], [0, 1]])
+    write_vectors(tmp_path / "v.npy", vectors)
+    write_ids(tmp_path / "v.ids", ["上海 1", "b"])
+    np.testing.assert_array_equal(read_vectors(tmp_path / "v.npy"), vectors)
+    assert read_ids(tmp_path / "v.ids", 2) == ["上海 1", "b"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "v.ids",
+        "v.npy",
+    ]
+
+
+def test_no_room_for_vectors(tmp_path: Path) -> None:
+    path = tmp_path / "v.npy"
+    with largest_file(1000), pytest.raises(OSError) as caught:
+        write_vectors(path, np.zeros([300, 4], np.float32))
+    assert str(caught.value) == f"[Errno 28] the disk is full: '{path}'"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (np.zeros([2, 3]), r"found float64 \[2, 3\]"),
+        (np.zeros([3], np.float32), r"found float32 \[3\]"),
+        (np.zeros([0, 3], np.float32), r"found float32 \[0, 3\]"),
+        (b"", "expected float32"),
+        (b"\x93NUMPY", "expected float32"),
+        (pickle.dumps([1]), "no array of numbers"),
+    ],
+)
+def test_files_that_hold_no_vectors(
+    tmp_path: Path, content: np.ndarray | bytes, message: str
+) -> None:
+    path = tmp_path / "v.npy"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        write_vectors(path, content)
+    with pytest.raises(InputError, match=f"v.npy: .*{message}"):
+        read_vectors(path)
+
+
+def test_missing_files_and_archives(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="v.npy: .*No such file"):
+        read_vectors(tmp_path / "v.npy")
+    np.savez(tmp_path / "v.npz", a=np.zeros(2))
+    with pytest.raises(InputError, match="v.npz: found several arrays"):
+        read_vectors(tmp_path / "v.npz")
+
+
+def test_ids_are_lines(tmp_path: Path) -> None:
+    for name in ("a\nb", "a\r"):
+        with pytest.raises(InputError, match="of row 1 has a line break"):
+            write_ids(tmp_path / "v.ids", ["x", name])
+    write_ids(tmp_path / "v.ids", ["a"])
+    with pytest.raises(InputError, match="v.ids: found 1 ids for 2 vectors"):
+        read_ids(tmp_path / "v.ids", 2)

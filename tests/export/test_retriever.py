@@ -6,28 +6,71 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export import export_retriever
-from keras_lstm_dssm.export.documents import int8_codes
-from keras_lstm_dssm.serving import SavedEncoder, SavedRetriever
+from keras_lstm_dssm.evaluation import Index
+from keras_lstm_dssm.export import export_retriever, retriever
+from keras_lstm_dssm.export.document_vectors import Float32Vectors, int8_codes
+from keras_lstm_dssm.export.retriever import nearest
 from keras_lstm_dssm.text import as_bytes
 from tests.export.agreement import assert_cpp_agrees
 from tests.export.ops import serving_ops, stock_ops
 from tests.serving.wire import predict_request
 
-ASKED = ["number seven", "title", "", b"\xff\xfe broken"]
+QUERIES = ["number seven", "title", "", "ünïcode"]
 TITLES = [f"title number {i}" for i in range(50)]
 # Longer and shorter than a small string holds (22 bytes), and other scripts.
 IDS = [f"id-{i} " + "上海" * (i % 9) for i in range(50)]
+MAX_K = 40
+WHOLE = st.integers(-2, 2)
 
 
-class Made(NamedTuple):
-    """Scores of ASKED by all TITLES, and the folder of the retriever."""
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_blocks_against_a_stable_sort(data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, 20), "documents")
+    batch = data.draw(st.integers(0, 3), "batch")
+    width = data.draw(st.integers(0, count), "width")
+    rows = st.lists(WHOLE, min_size=2, max_size=2)
+    # Whole numbers: sums are exact and many are equal.
+    vectors = np.float32(
+        data.draw(st.lists(rows, min_size=count, max_size=count))
+    )
+    queries = np.float32(
+        data.draw(st.lists(rows, min_size=batch, max_size=batch))
+    ).reshape(batch, 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retriever, "BLOCK", data.draw(st.integers(1, 8), "block"))
+        scores, numbers = nearest(
+            tf.constant(queries), Float32Vectors(vectors), tf.constant(width)
+        )
+    products = queries @ vectors.T
+    expected = np.argsort(-products, axis=1, kind="stable")[:, :width]
+    np.testing.assert_array_equal(numbers, expected)
+    np.testing.assert_array_equal(
+        scores, np.take_along_axis(products, expected, axis=1)
+    )
 
-    cosines: np.ndarray
+
+class Exported(NamedTuple):
+    """A retriever on disk, and exact search over the same vectors."""
+
+    index: Index
     folder: Path
+
+    def search(
+        self, queries: list[str], k: list[int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Runs the signature: ids and scores."""
+        model = tf.saved_model.load(str(self.folder))
+        outputs = model.signatures["serving_default"](
+            text=tf.constant(as_bytes(queries), tf.string, [len(queries)]),
+            k=tf.constant(k, tf.int32),
+        )
+        return outputs["ids"].numpy(), outputs["scores"].numpy()
 
 
 @pytest.fixture(scope="module")
@@ -36,87 +79,109 @@ def encoders() -> tuple[dssm.TextEncoder, dssm.TextEncoder]:
 
 
 @pytest.fixture(scope="module", params=["float32", "int8"])
-def made(
+def exported(
     request: pytest.FixtureRequest,
     encoders: tuple[dssm.TextEncoder, dssm.TextEncoder],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Made:
+) -> Exported:
     query, document = encoders
     vectors = document.encode(TITLES)
     if request.param == "int8":
         codes, scales = int8_codes(vectors)
         vectors = codes * scales[:, np.newaxis]
-    base = tmp_path_factory.mktemp(request.param) / "retriever"
     folder = export_retriever(
-        query, document, IDS, TITLES, base, vectors=request.param
+        *(query, document, IDS, TITLES),
+        tmp_path_factory.mktemp(request.param) / "retriever",
+        vectors=request.param,
+        max_k=MAX_K,
     )
-    return Made(query.encode(ASKED) @ vectors.T, folder)
+    return Exported(Index.from_vectors(vectors, IDS, query), folder)
 
 
-@pytest.mark.parametrize("k", [3, 50, 99])
-def test_it_finds_the_nearest(made: Made, k: int) -> None:
-    found = SavedRetriever(made.folder).search(ASKED, k)
-    for row, hits in zip(made.cosines, found, strict=True):
-        scores = [hit.score for hit in hits]
-        best = np.sort(row)[::-1][:k]
-        np.testing.assert_allclose(scores, best, atol=1e-6)
-        # Each id once, with the score of its own title.
-        places = [IDS.index(hit.id) for hit in hits]
-        assert len(set(places)) == min(k, 50)
-        np.testing.assert_allclose(scores, row[places], atol=1e-6)
+@pytest.mark.parametrize("k", [3, MAX_K, MAX_K + 1, 2**31 - 1])
+def test_it_finds_what_exact_search_finds(exported: Exported, k: int) -> None:
+    """A k above the largest counts as the largest."""
+    width = min(k, MAX_K)
+    ids, scores = exported.search(QUERIES, [k] * len(QUERIES))
+    assert ids.shape == scores.shape == (len(QUERIES), width)
+    expected = exported.index.search(QUERIES, len(IDS))
+    for row, found, hits in zip(scores, ids, expected, strict=True):
+        best = [hit.score for hit in hits[:width]]
+        np.testing.assert_allclose(row, best, atol=1e-6)
+        # Each id once, with the score of its own document.
+        names = [name.decode() for name in found]
+        assert len(set(names)) == width
+        score = {hit.id: hit.score for hit in hits}
+        np.testing.assert_allclose(row, [score[i] for i in names], atol=1e-6)
 
 
-def test_each_row_has_its_own_k(made: Made) -> None:
-    loaded = SavedRetriever(made.folder)
-    found = loaded._serve(
-        text=tf.constant(["title", "title", "title"]), k=tf.constant([1, 3, 0])
-    )
-    assert found["ids"].shape == (3, 3)
-    ids, scores = found["ids"].numpy(), found["scores"].numpy()
+def test_each_row_has_its_own_k(exported: Exported) -> None:
+    ids, scores = exported.search(["title"] * 4, [1, 3, 0, -5])
+    assert ids.shape == (4, 3)
     assert ids[0, 0] == ids[1, 0]
     assert ids[0, 1:].tolist() == [b"", b""]
+    assert ids[3].tolist() == [b""] * 3
     assert scores[0, 1:].tolist() == scores[2, :2].tolist() == [-2, -2]
-    assert loaded.search([], k=2) == []
+    assert exported.search([], [])[0].shape == (0, 0)
 
 
-def test_cpp_loader_gives_the_same(made: Made) -> None:
-    k = np.int32([1, 50, 0, 7])
-    request = predict_request("retriever", text=as_bytes(ASKED), k=k)
-    (outputs,) = assert_cpp_agrees(made.folder, request)
-    assert outputs["ids"].shape == (4, 50)
+def test_cpp_loader_gives_the_same(exported: Exported) -> None:
+    k = np.int32([1, MAX_K, 0, 2**31 - 1])
+    request = predict_request("retriever", text=as_bytes(QUERIES), k=k)
+    (outputs,) = assert_cpp_agrees(exported.folder, request)
+    assert outputs["ids"].shape == (4, MAX_K)
+    (hits,) = exported.index.search(QUERIES[1:2], MAX_K)
     np.testing.assert_allclose(
-        outputs["scores"][1], np.sort(made.cosines[1])[::-1], atol=1e-6
+        outputs["scores"][1], [hit.score for hit in hits], atol=1e-6
     )
 
 
-def test_more_queries_than_are_searched_at_once(made: Made) -> None:
-    queries = [*TITLES, ""] * 11  # 561
-    found = SavedRetriever(made.folder).search(queries, 2)
-    scores = np.array([[hit.score for hit in hits] for hits in found])
-    assert scores.shape == (561, 2)
-    np.testing.assert_allclose(scores[:51], scores[-51:], atol=1e-6)
-
-
-def test_stock_servers_have_every_op(made: Made) -> None:
-    ops = serving_ops(made.folder)
+def test_stock_servers_have_every_op(exported: Exported) -> None:
+    ops = serving_ops(exported.folder)
     assert {"TopKV2", "TFText>WhitespaceTokenizeWithOffsetsV2"} <= ops
     assert ops <= stock_ops()
 
 
-def test_what_is_refused(
-    made: Made,
+@pytest.mark.parametrize("policy", ["float64", "mixed_bfloat16"])
+@pytest.mark.parametrize("vectors", ["float32", "int8"])
+def test_any_precision_is_served_as_float32(
+    tmp_path: Path, policy: str, vectors: str
+) -> None:
+    query = dssm.RNNEncoder(4, dtype=policy)
+    document = dssm.RNNEncoder(4, dtype=policy)
+    folder = export_retriever(
+        query, document, IDS, TITLES, tmp_path, vectors=vectors
+    )
+    _, scores = Exported(Index.from_vectors(np.eye(2)), folder).search(
+        QUERIES, [50] * 4
+    )
+    assert scores.dtype == np.float32
+    cosines = query.encode(QUERIES).astype(np.float64) @ document.encode(
+        TITLES
+    ).T.astype(np.float64)
+    # bfloat16 has 8 bits, int8 codes 7.
+    atol = 1e-6 if (policy, vectors) == ("float64", "float32") else 0.02
+    np.testing.assert_allclose(scores, -np.sort(-cosines), atol=atol)
+
+
+@pytest.mark.parametrize(
+    ("ids", "titles", "options", "message"),
+    [
+        (["a"], ["x", "y"], {}, "2 titles and 1 ids"),
+        (["a", ""], ["x", "y"], {}, "id 1 is empty"),
+        (["a"], ["x"], {"vectors": "int4"}, "vectors 'int4': expected one of"),
+        (["a"], ["x"], {"max_k": 0}, "max_k is 0; expected 1 or more"),
+        (["a"], ["x"], {"max_k": 2**31}, "expected 1 or more, below 2..31"),
+    ],
+)
+def test_wrong_arguments(
     encoders: tuple[dssm.TextEncoder, dssm.TextEncoder],
     tmp_path: Path,
+    ids: list[str],
+    titles: list[str],
+    options: dict,
+    message: str,
 ) -> None:
-    with pytest.raises(InputError, match="2 titles and 1 ids"):
-        export_retriever(*encoders, ["a"], ["x", "y"], tmp_path)
-    with pytest.raises(InputError, match="id 1 is empty"):
-        export_retriever(*encoders, ["a", ""], ["x", "y"], tmp_path)
-    for k in (0, 2**31):
-        with pytest.raises(InputError, match=f"k is {k}"):
-            SavedRetriever(made.folder).search(["x"], k)
-    with pytest.raises(InputError, match="vectors 'int4': expected one of"):
-        export_retriever(*encoders, ["a"], ["x"], tmp_path, vectors="int4")
-    with pytest.raises(InputError, match=r"inputs are \['k', 'text'\]"):
-        SavedEncoder(made.folder)
+    with pytest.raises(InputError, match=message):
+        export_retriever(*encoders, ids, titles, tmp_path, **options)
     assert not list(tmp_path.iterdir())

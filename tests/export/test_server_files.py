@@ -20,14 +20,13 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.server_files import (
-    add_models,
     check_server_files,
     read_models_config,
+    update_models_config,
     write_server_files,
 )
 from keras_lstm_dssm.export.server_readme import memory_bytes
-from keras_lstm_dssm.serving.client.grpc_clients import Client
-from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
+from keras_lstm_dssm.serving import Client, PredictionServer
 
 
 @pytest.fixture(scope="module")
@@ -36,21 +35,51 @@ def models(tiny_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("query_encoder", "retriever"):
         shutil.copytree(tiny_models / name, copy / name)
     (copy / "notes").mkdir()
-    write_server_files(copy)
+    write_server_files(copy, {"query_encoder": 2})
     return copy
 
 
 def test_models_config_is_what_the_server_reads(models: Path) -> None:
+    """What an export has published is pinned; others are served newest."""
     config = text_format.Parse(
         (models / "models.config").read_text(), ModelServerConfig()
     )
     assert [
-        (model.name, model.base_path, model.model_platform)
+        (
+            model.name,
+            model.base_path,
+            model.model_platform,
+            [*model.model_version_policy.specific.versions],
+            model.HasField("model_version_policy"),
+        )
         for model in config.model_config_list.config
     ] == [
-        ("query_encoder", "/models/query_encoder", "tensorflow"),
-        ("retriever", "/models/retriever", "tensorflow"),
+        ("query_encoder", "/models/query_encoder", "tensorflow", [2], True),
+        ("retriever", "/models/retriever", "tensorflow", [], False),
     ]
+
+
+def test_an_export_moves_its_own_versions_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "models.config"
+    update_models_config(path, "ab", {"a": 1, "b": 1}, "/models")
+    written = path.read_text()
+    line = "    model_version_policy {{ specific {{ versions: {} }} }}{}\n"
+    assert written.count(line.format(1, "  # newest export of a")) == 1
+    # One is pinned by its operator: without the remark.
+    pinned = "# mine\n" + written.replace("  # newest export of b", "")
+    path.write_text(pinned)
+    update_models_config(path, "abc", {"a": 23, "b": 23, "c": 23}, "/models")
+    moved = pinned.replace("1 } }  # newest", "23 } }  # newest")
+    assert path.read_text().startswith(moved.rstrip()[:-1])
+    assert [
+        [*model.model_version_policy.specific.versions]
+        for model in read_models_config(path).model_config_list.config
+    ] == [[23], [1], [23]]
+    inode = path.stat().st_ino
+    update_models_config(path, "abc", {"a": 23, "b": 23, "c": 23}, "/models")
+    assert path.stat().st_ino == inode  # nothing to write
 
 
 def test_another_root(tiny_models: Path, tmp_path: Path) -> None:
@@ -158,16 +187,22 @@ model_config_list {
 def test_another_way_to_write_the_list(tmp_path: Path, written: str) -> None:
     path = tmp_path / "models.config"
     path.write_text(written)
-    add_models(path, ["b", "a"], "/models")
+    update_models_config(path, ["b", "a"], {"b": 3}, "/models")
     listed = read_models_config(path).model_config_list.config
     old = ["other"] if written else []
     assert [model.name for model in listed] == [*old, "a", "b"]
     assert listed[-1].base_path == "/models/b"
+    update_models_config(path, ["b", "a"], {"b": 4}, "/models")
+    listed = read_models_config(path).model_config_list.config
+    assert listed[-1].model_version_policy.specific.versions == [4]
 
 
 def test_a_damaged_models_config_is_named(tmp_path: Path) -> None:
     (tmp_path / "models.config").write_text("model_config_list {\n  x: 1\n}")
     with pytest.raises(InputError, match=r'models.config:2:3 : .*"x"'):
+        check_server_files(tmp_path)
+    (tmp_path / "models.config").write_text("custom_model_config {}")
+    with pytest.raises(InputError, match="expected a model_config_list"):
         check_server_files(tmp_path)
     (tmp_path / "models.config").write_bytes(b"\xff")
     with pytest.raises(InputError, match="models.config:.*mend it"):
@@ -205,7 +240,16 @@ def test_readme_tells_memory_and_versions(models: Path) -> None:
     readme = (models / "README.md").read_text()
     assert "| `query_encoder` | 2 | 0.1 MB |" in readme
     assert "| 2.20 | 2.20.0 | ICU 77 |" in readme
-    assert "at most 512 in a request" in readme
+    assert "1 to 512 rows" in readme and "at most 64." in readme
+
+
+def test_readme_of_a_model_of_others(tiny_models: Path, tmp_path: Path) -> None:
+    """How to call it is not known, but its tensors are."""
+    shutil.copytree(tiny_models / "numbers", tmp_path / "numbers")
+    write_server_files(tmp_path)
+    readme = (tmp_path / "README.md").read_text()
+    assert "| `numbers` | `double` | `x` float32 [batch] |" in readme
+    assert "client.encode" not in readme and "curl" not in readme
 
 
 def test_readme_commands_name_the_files(models: Path) -> None:

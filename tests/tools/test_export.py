@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.export.vector_files import read_ids
+from keras_lstm_dssm.export.documents import read_ids
 from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.tools import encode, export, index, search
 
@@ -169,7 +169,7 @@ def test_titles_become_an_index(
     assert code == 0
     assert "query_ms" in capsys.readouterr().out
     figures = json.loads((tmp_path / "index.json").read_text())
-    assert figures["titles"] == 3
+    assert figures["documents"] == 3
     assert figures["index_megabytes"] > 0
     assert "recall@10" not in figures  # of three
     found = faiss.read_index(str(tmp_path / "titles.faiss"))

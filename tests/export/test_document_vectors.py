@@ -1,47 +1,13 @@
-"""Blocks change nothing: the k best of all, the first of equals first."""
+"""Vectors of documents in a graph: float32, and rounded to int8."""
 
 import numpy as np
-import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from keras_lstm_dssm.export import retriever as module
-from keras_lstm_dssm.export.documents import (
+from keras_lstm_dssm.export.document_vectors import (
     Float32Vectors,
     Int8Vectors,
     int8_codes,
 )
-from keras_lstm_dssm.export.retriever import nearest
-
-WHOLE = st.integers(-2, 2)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.data())
-def test_blocks_against_a_stable_sort(data: st.DataObject) -> None:
-    count = data.draw(st.integers(1, 20), "documents")
-    batch = data.draw(st.integers(0, 3), "batch")
-    width = data.draw(st.integers(0, count), "width")
-    rows = st.lists(WHOLE, min_size=2, max_size=2)
-    # Whole numbers: sums are exact and many are equal.
-    vectors = np.float32(
-        data.draw(st.lists(rows, min_size=count, max_size=count))
-    )
-    queries = np.float32(
-        data.draw(st.lists(rows, min_size=batch, max_size=batch))
-    ).reshape(batch, 2)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "BLOCK", data.draw(st.integers(1, 8), "block"))
-        scores, places = nearest(
-            tf.constant(queries), Float32Vectors(vectors), tf.constant(width)
-        )
-    products = queries @ vectors.T
-    wanted = np.argsort(-products, axis=1, kind="stable")[:, :width]
-    np.testing.assert_array_equal(places, wanted)
-    np.testing.assert_array_equal(
-        scores, np.take_along_axis(products, wanted, axis=1)
-    )
 
 
 def test_codes_of_known_numbers() -> None:

@@ -1,3 +1,5 @@
+"""Version folders: whole, numbered, and published together or not at all."""
+
 import os
 import stat
 import threading
@@ -11,6 +13,7 @@ from keras_lstm_dssm.export.model_versions import (
     model_folder,
     model_folders,
     publish,
+    publish_together,
     version_folders,
 )
 from tests.limits import largest_file
@@ -38,7 +41,7 @@ def test_names_that_are_no_version_do_not_count(tmp_path: Path) -> None:
     assert publish(tmp_path, write).name == "6"
 
 
-@pytest.mark.parametrize("version", [3, 0, -1])
+@pytest.mark.parametrize("version", [3, 0, -1, 2**63])
 def test_a_wrong_number_is_refused_before_writing(
     tmp_path: Path, version: int
 ) -> None:
@@ -46,6 +49,13 @@ def test_a_wrong_number_is_refused_before_writing(
     with pytest.raises(InputError, match=f"version {version}"):
         publish(tmp_path, lambda path: pytest.fail("wrote"), version=version)
     assert os.listdir(tmp_path) == ["3"]
+
+
+def test_no_number_is_left(tmp_path: Path) -> None:
+    publish(tmp_path, write, version=2**63 - 1)
+    with pytest.raises(InputError, match="the next version is 2..63"):
+        publish(tmp_path, write)
+    assert os.listdir(tmp_path) == [str(2**63 - 1)]
 
 
 @pytest.mark.parametrize("fault", [ValueError, KeyboardInterrupt])
@@ -155,6 +165,80 @@ def test_a_number_taken_while_writing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="version 2 exists"):
         publish(tmp_path, overtaken, version=2)
     assert os.listdir(tmp_path) == ["2"]
+
+
+def versions(models_dir: Path) -> dict[str, list[int]]:
+    return {p.name: [*version_folders(p)] for p in sorted(models_dir.iterdir())}
+
+
+def test_models_of_one_export_have_one_number(tmp_path: Path) -> None:
+    """Above every version in the folder, of other models too."""
+    publish(tmp_path / "retriever", write, version=6)
+    publish(tmp_path / "document", write)
+    folders = publish_together(tmp_path, {"query": write, "document": write})
+    assert folders == [tmp_path / "query" / "7", tmp_path / "document" / "7"]
+    assert versions(tmp_path) == {
+        "document": [1, 7], "query": [7], "retriever": [6],
+    }  # fmt: skip
+    publish_together(tmp_path, {"query": write, "retriever": write})
+    assert versions(tmp_path) == {
+        "document": [1, 7], "query": [7, 8], "retriever": [6, 8],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", [ValueError, KeyboardInterrupt])
+def test_a_fault_in_one_model_publishes_none(
+    tmp_path: Path, fault: type[BaseException]
+) -> None:
+    publish_together(tmp_path, {"query": write, "document": write})
+
+    def break_off(path: Path) -> None:
+        write(path)
+        raise fault
+
+    with pytest.raises(fault):
+        publish_together(tmp_path, {"query": write, "document": break_off})
+    assert versions(tmp_path) == {"document": [1], "query": [1]}
+    assert sorted(os.listdir(tmp_path / "query")) == ["1"]
+
+
+@pytest.mark.parametrize("fault", [OSError, KeyboardInterrupt])
+def test_a_fault_between_two_renames_takes_the_first_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: type[BaseException]
+) -> None:
+    publish_together(tmp_path, {"query": write, "document": write})
+    rename = Path.rename
+    seen: list[dict[str, list[int]]] = []
+
+    def interrupted(self: Path, target: Path) -> Path:
+        seen.append(versions(tmp_path))
+        if target == tmp_path / "document" / "2":
+            raise fault
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(fault):
+        publish_together(tmp_path, {"query": write, "document": write})
+    assert {"document": [1], "query": [1, 2]} in seen
+    assert versions(tmp_path) == {"document": [1], "query": [1]}
+    assert sorted(os.listdir(tmp_path / "query")) == ["1"]
+
+
+def test_a_number_taken_by_another_process_gives_way_to_the_next(
+    tmp_path: Path,
+) -> None:
+    rename = Path.rename
+
+    def overtaken(self: Path, target: Path) -> Path:
+        if target == tmp_path / "document" / "1":
+            write(target)
+            (target.parent / "2").mkdir()
+        return rename(self, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "rename", overtaken)
+        publish_together(tmp_path, {"query": write, "document": write})
+    assert versions(tmp_path) == {"document": [1, 2, 3], "query": [3]}
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,18 @@
 
 import json
 import os
-import pathlib
 import subprocess
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export import (
-    Documents,
-    export_encoder,
-    export_models,
-)
-from keras_lstm_dssm.serving import SavedEncoder
+from keras_lstm_dssm.export import export_encoder
 from keras_lstm_dssm.text import as_bytes
 from tests.export.agreement import assert_cpp_agrees
 from tests.export.ops import serving_ops, stock_ops
@@ -50,13 +46,11 @@ class Exported(NamedTuple):
     """Expected vectors of TEXTS, and the folder of the exported encoder."""
 
     expected: np.ndarray
-    folder: pathlib.Path
+    folder: Path
 
 
 @pytest.fixture(scope="module")
-def exports(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, Exported]:
+def exports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exported]:
     """One encoder of each kind."""
     base = tmp_path_factory.mktemp("exported")
     encoders = {name: new() for name, new in ENCODERS.items()}
@@ -73,11 +67,21 @@ def exported(
     return exports[request.param]
 
 
+def serve(folder: Path, texts: list[str | bytes]) -> np.ndarray:
+    """Loads a version and calls its signature."""
+    model = tf.saved_model.load(str(folder))
+    outputs = model.signatures["serving_default"](
+        text=tf.constant(as_bytes(texts), tf.string, [len(texts)])
+    )
+    return outputs["embedding"].numpy()
+
+
 def test_vectors_have_unit_length(exported: Exported) -> None:
     expected, folder = exported
-    vectors = SavedEncoder(folder).encode(TEXTS)
+    vectors = serve(folder, TEXTS)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    assert serve(folder, []).shape == (0, expected.shape[1])
 
 
 def test_fresh_process_gives_the_same_numbers(
@@ -93,7 +97,7 @@ def test_fresh_process_gives_the_same_numbers(
         "    found = serve(text=tf.constant(texts))['embedding']\n"
         "    print(json.dumps(found.numpy().tolist()))"
     )
-    folders = [one.folder for one in exports.values()]
+    folders = [export.folder for export in exports.values()]
     done = subprocess.run(
         [sys.executable, "-c", script, *folders],
         input=json.dumps([t.decode("latin-1") for t in as_bytes(TEXTS)]),
@@ -104,8 +108,8 @@ def test_fresh_process_gives_the_same_numbers(
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
     )
     lines = done.stdout.splitlines()
-    for line, one in zip(lines, exports.values(), strict=True):
-        np.testing.assert_allclose(json.loads(line), one.expected, atol=1e-6)
+    for line, export in zip(lines, exports.values(), strict=True):
+        np.testing.assert_allclose(json.loads(line), export.expected, atol=1e-6)
 
 
 def test_cpp_loader_gives_the_same_numbers(exported: Exported) -> None:
@@ -123,32 +127,23 @@ def test_stock_servers_have_every_op(exported: Exported) -> None:
     assert ops <= stock_ops()
 
 
-def test_batch_of_none(exported: Exported) -> None:
-    expected, folder = exported
-    assert SavedEncoder(folder).encode([]).shape == (0, expected.shape[1])
+@pytest.mark.parametrize(
+    ("policy", "atol"), [("float64", 1e-7), ("mixed_bfloat16", 0.01)]
+)
+def test_any_precision_is_served_as_float32(
+    tmp_path: Path, policy: str, atol: float
+) -> None:
+    encoder = dssm.RNNEncoder(6, dtype=policy)
+    vectors = serve(export_encoder(encoder, tmp_path), TEXTS)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    expected = encoder.encode(TEXTS).astype(np.float64)
+    np.testing.assert_allclose(vectors, expected, atol=atol)
 
 
-def test_a_folder_without_a_model(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(InputError, match="no SavedModel"):
-        SavedEncoder(tmp_path)
-
-
-def test_a_failed_training_is_not_published(tmp_path: pathlib.Path) -> None:
+def test_a_failed_training_is_not_published(tmp_path: Path) -> None:
     encoder = dssm.RNNEncoder(3)
     encoder.embedding.table.assign(encoder.embedding.table * np.nan)
     with pytest.raises(InputError, match="table: found .* not finite"):
         export_encoder(encoder, tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_is_wrong_with_one_keeps_all_back(
-    tmp_path: pathlib.Path,
-) -> None:
-    model = dssm.TwoTower(dssm.RNNEncoder(3), dssm.RNNEncoder(3))
-    with pytest.raises(InputError, match="1 titles and 2 ids"):
-        export_models(model, tmp_path, Documents(["a", "b"], ["a"]))
-    table = model.document_encoder.embedding.table
-    table.assign(table * np.nan)
-    with pytest.raises(InputError, match="not finite"):
-        export_models(model, tmp_path)
     assert list(tmp_path.iterdir()) == []

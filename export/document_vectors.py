@@ -1,0 +1,119 @@
+"""How a retriever holds the vectors of its documents: float32 or int8."""
+
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+
+
+class Float32Vectors(tf.Module):
+    """Vectors as they are, 4 bytes a number.
+
+    Args:
+        vectors: Unit vectors, `[n, d]`.
+
+    Attributes:
+        count: n.
+    """
+
+    def __init__(self, vectors: np.ndarray) -> None:
+        super().__init__()
+        self.count = len(vectors)
+        # Variables, not constants: a graph is limited to 2 GiB.
+        self.rows = tf.Variable(vectors, trainable=False, dtype=tf.float32)
+
+    def cosines(
+        self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
+    ) -> tf.Tensor:
+        """Computes the cosines of queries and a range of documents.
+
+        Args:
+            queries: Unit vectors, float32 `[batch, d]`.
+            start: Number of the first document, a scalar.
+            stop: Number after that of the last document, a scalar.
+
+        Returns:
+            float32 `[batch, stop - start]`.
+        """
+        rows = self.rows[start:stop]
+        return tf.matmul(queries, rows, transpose_b=True)
+
+
+class Int8Vectors(tf.Module):
+    """Vectors rounded to whole numbers from -127 to 127, 1 byte a number.
+
+    Each vector has its own scale: its largest number becomes 127. The length
+    of the rounded vector is stored too and divides its products, so that a
+    score is the exact cosine of the query, which is not rounded, and the
+    rounded vector. A vector of 96 numbers takes 100 bytes instead of 384.
+
+    One scale for each dimension would save the 4 bytes of the length, but it
+    rounds more coarsely, because a vector's own largest number is smaller
+    than the largest of all vectors: on 53,489 product titles, recall@10
+    compared with float32 was 0.993 with a scale for each vector and 0.980
+    with a scale for each dimension.
+
+    Args:
+        vectors: Unit vectors, `[n, d]`.
+
+    Attributes:
+        count: n.
+    """
+
+    def __init__(self, vectors: np.ndarray) -> None:
+        super().__init__()
+        self.count = len(vectors)
+        codes, scales = int8_codes(vectors)
+        self.codes = tf.Variable(codes, trainable=False)
+        self.scales = tf.Variable(scales, trainable=False)
+
+    def cosines(
+        self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
+    ) -> tf.Tensor:
+        """Computes cosines; see `Float32Vectors.cosines`."""
+        # The kernels of CPUs multiply floats only. The floats of one block
+        # stay in the cache, so memory is read at 1 byte a number.
+        rows = tf.cast(self.codes[start:stop], tf.float32)
+        products = tf.matmul(queries, rows, transpose_b=True)
+        return products * self.scales[start:stop]
+
+
+def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rounds vectors to whole numbers, each vector on its own scale.
+
+    Args:
+        vectors: Float `[n, d]`, no row of zeros.
+
+    Returns:
+        Codes, int8 `[n, d]`, and scales, float32 `[n]`; `codes * scales` are
+        vectors of length 1.
+
+    Example:
+    >>> int8_codes(np.array([[0.6, -0.8]], np.float32))
+    (array([[  95, -127]], dtype=int8), array([0.00630517], dtype=float32))
+    """
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    codes = np.rint(vectors * (127 / largest)).astype(np.int8)
+    lengths = np.linalg.norm(codes.astype(np.float32), axis=1)
+    return codes, 1 / lengths
+
+
+DocumentVectors = Float32Vectors | Int8Vectors
+
+VECTORS: dict[str, type[DocumentVectors]] = {
+    "float32": Float32Vectors,
+    "int8": Int8Vectors,
+}
+"""Values of `lstm-dssm-export --vectors`."""
+
+
+def check_vectors(kind: str) -> None:
+    """Checks that `kind` names a way to hold vectors.
+
+    Raises:
+        InputError: It is no key of `VECTORS`.
+    """
+    if kind not in VECTORS:
+        raise InputError(
+            f"vectors {kind!r}: expected one of {', '.join(VECTORS)}"
+        )

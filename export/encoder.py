@@ -1,0 +1,137 @@
+"""An encoder as a SavedModel: strings in, unit vectors out."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.model_versions import Write, publish
+from keras_lstm_dssm.export.warmup import WARMUP_SIZES, write_warmup
+from keras_lstm_dssm.layers import unit
+
+SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+"""Name of the one signature that exported models have."""
+
+
+class EncoderModule(tf.Module):
+    """The variables of an encoder and the function that a server calls.
+
+    The Keras model itself is not exported, because Keras would trace a
+    float32 signature for its string input.
+
+    Args:
+        encoder: The trained encoder, of any dtype policy.
+
+    Raises:
+        InputError: A weight is NaN or infinite.
+    """
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        super().__init__()
+        encoder.sync_weights()
+        for weight in encoder.weights:
+            # Such an encoder may give finite vectors, equal for all texts.
+            if not np.isfinite(weight.numpy()).all():
+                raise InputError(
+                    f"{weight.path}: found numbers that are not finite; the "
+                    "training failed: export an earlier checkpoint"
+                )
+        self._unit_vectors = encoder.unit_vectors
+        self.weights = [weight.value for weight in encoder.weights]
+
+    def encode(self, text: tf.Tensor) -> tf.Tensor:
+        """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`.
+
+        Clients expect float32 from every model. A vector of lower precision
+        (bfloat16) has length 1 only roughly, so it is scaled again.
+        """
+        vectors = self._unit_vectors(text)
+        if vectors.dtype == tf.float32:
+            return vectors
+        return unit(tf.cast(vectors, tf.float32))
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Signature `serving_default`.
+
+        Args:
+            text: Strings `[batch]`.
+
+        Returns:
+            `embedding`, float32 `[batch, d]`, rows of length 1.
+        """
+        return {"embedding": self.encode(text)}
+
+
+def export_encoder(
+    encoder: TextEncoder,
+    base: str | os.PathLike[str],
+    version: int | None = None,
+) -> Path:
+    """Publishes an encoder as a version of a model, for TF Serving.
+
+    Args:
+        encoder: A trained encoder.
+        base: The model's folder; the version becomes a folder in it.
+        version: The version number, by default one above the largest.
+
+    Returns:
+        `base/<number>`, which holds `saved_model.pb`.
+
+    Raises:
+        InputError: The version exists already, or a weight is not finite.
+
+    Example:
+    >>> export_encoder(model.query_encoder, "models/query_encoder")
+    PosixPath('models/query_encoder/1')
+    """
+    return publish_module(EncoderModule(encoder), base, version)
+
+
+def publish_module(
+    module: tf.Module,
+    base: str | os.PathLike[str],
+    version: int | None = None,
+) -> Path:
+    """Publishes a module with a function `serve` as a version of a model.
+
+    Args:
+        module: An `EncoderModule` or a `RetrieverModule`.
+        base: The model's folder; the version becomes a folder in it.
+        version: The version number, by default one above the largest.
+
+    Returns:
+        `base/<number>`.
+    """
+    name = Path(base).resolve().name
+    return publish(base, saved_model_writer(module, name), version)
+
+
+def saved_model_writer(
+    module: tf.Module, name: str, sizes: Sequence[int] = WARMUP_SIZES
+) -> Write:
+    """Returns a function that saves a module with its warm-up requests.
+
+    Args:
+        module: An `EncoderModule` or a `RetrieverModule`.
+        name: The name that the model will be served under.
+        sizes: Numbers of rows of the warm-up requests; see `write_warmup`.
+    """
+
+    def write(folder: Path) -> None:
+        tf.saved_model.save(
+            module,
+            str(folder),
+            signatures={SIGNATURE: module.serve},
+            # A server takes no gradients.
+            options=tf.saved_model.SaveOptions(
+                experimental_custom_gradients=False
+            ),
+        )
+        write_warmup(folder, name, sizes)
+
+    return write

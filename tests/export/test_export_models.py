@@ -1,0 +1,224 @@
+"""The models of one training: published, and served, all or none."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export import Documents, export_models
+from keras_lstm_dssm.export.model_versions import publish, version_folders
+from keras_lstm_dssm.export.server_files import read_models_config
+from keras_lstm_dssm.serving import Client, PredictionServer
+from tests.serving.wire import warmup_requests
+
+TITLES = ["steel hex bolt", "wood glue", "garden hose"]
+DOCUMENTS = Documents(["t1", "t2", "t3"], TITLES)
+
+
+@pytest.fixture(scope="module")
+def model() -> dssm.TwoTower:
+    return dssm.TwoTower(dssm.RNNEncoder(3), dssm.RNNEncoder(3))
+
+
+def versions(models_dir: Path) -> dict[str, list[int]]:
+    return {p.parent.name: [*version_folders(p.parent)]
+            for p in sorted(models_dir.glob("*/1"))}  # fmt: skip
+
+
+def live(models_dir: Path) -> dict[str, list[int]]:
+    """The versions that a server loads, by its configuration."""
+    config = read_models_config(models_dir / "models.config")
+    return {
+        entry.name: [*entry.model_version_policy.specific.versions]
+        for entry in config.model_config_list.config
+    }
+
+
+def test_one_number_above_every_version(
+    model: dssm.TwoTower, tmp_path: Path
+) -> None:
+    """A retriever that is not exported again keeps its version."""
+    folders = export_models(model, tmp_path, DOCUMENTS)
+    assert [str(folder.relative_to(tmp_path)) for folder in folders] == [
+        "query_encoder/1", "document_encoder/1", "retriever/1",
+    ]  # fmt: skip
+    publish(tmp_path / "query_encoder", Path.mkdir, version=4)
+    export_models(model, tmp_path)
+    assert versions(tmp_path) == {
+        "document_encoder": [1, 5],
+        "query_encoder": [1, 4, 5],
+        "retriever": [1],
+    }
+    assert live(tmp_path) == {
+        "document_encoder": [5], "query_encoder": [5], "retriever": [1],
+    }  # fmt: skip
+
+
+KILLED = """\
+import os, sys
+from pathlib import Path
+from keras_lstm_dssm import RNNEncoder, TwoTower
+from keras_lstm_dssm.export import Documents, export_models
+
+replace = os.replace
+
+def die(*arguments, **options):
+    target = Path(arguments[-1])
+    if str(target.relative_to(sys.argv[1])) == sys.argv[2]:
+        os._exit(9)
+    return replace(*arguments, **options)
+
+os.rename = os.replace = die
+export_models(
+    TwoTower(RNNEncoder(3), RNNEncoder(3)), sys.argv[1], Documents(["x"], ["x"])
+)
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "complete"),
+    [("document_encoder/2", False), ("models.config", True)],
+)
+def test_an_export_that_is_killed_leaves_the_old_models_live(
+    model: dssm.TwoTower, tmp_path: Path, file: str, complete: bool
+) -> None:
+    """A running server, and one that is started then, serve one training."""
+    export_models(model, tmp_path, DOCUMENTS)
+    before = live(tmp_path)
+    with PredictionServer(tmp_path, port=0, poll_seconds=0) as server:
+        killed = subprocess.run(
+            [sys.executable, "-c", KILLED, tmp_path, file],
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        )
+        assert killed.returncode == 9
+        server.models.refresh()
+        # The query encoder's version is in its place, and nothing serves it.
+        assert versions(tmp_path) == {
+            "document_encoder": [1, 2] if complete else [1],
+            "query_encoder": [1, 2],
+            "retriever": [1, 2] if complete else [1],
+        }
+        assert live(tmp_path) == before
+        assert {n: server.models.versions(n) for n in before} == before
+        # The next export is above what was left, and live as a whole.
+        export_models(model, tmp_path, DOCUMENTS)
+        server.models.refresh()
+        assert live(tmp_path) == {name: [3] for name in before}
+        assert {n: server.models.versions(n) for n in before} == live(tmp_path)
+        with Client(f"127.0.0.1:{server.port}", timeout=20) as client:
+            np.testing.assert_allclose(
+                client.encode(TITLES, model="document_encoder"),
+                model.document_encoder.encode(TITLES),
+                atol=1e-6,
+            )
+
+
+def empty_version(models_dir: Path) -> None:
+    (models_dir / "other" / "1").mkdir(parents=True)
+
+
+def no_signature(models_dir: Path) -> None:
+    tf.saved_model.save(tf.Module(), str(models_dir / "other" / "1"))
+
+
+def name_with_a_space(models_dir: Path) -> None:
+    (models_dir / "my notes" / "1").mkdir(parents=True)
+
+
+def damaged_variables(models_dir: Path) -> None:
+    module = tf.Module()
+    module.numbers = tf.Variable([1.0])
+    version = models_dir / "other" / "1"
+    tf.saved_model.save(module, str(version))
+    (version / "variables" / "variables.index").write_bytes(b"damaged")
+
+
+def broken_config(models_dir: Path) -> None:
+    (models_dir / "models.config").write_text("model_config_list {\n  x: 1\n}")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (empty_version, "other/1/saved_model.pb: not a SavedModel"),
+        (no_signature, "other/1: found no signature that Predict can call"),
+        (name_with_a_space, "found the name 'my notes'"),
+        (damaged_variables, "found variables that cannot be read"),
+        (broken_config, r'models.config:2:3 : .*"x"'),
+    ],
+)
+def test_what_a_server_could_not_read_is_found_before_publishing(
+    model: dssm.TwoTower,
+    tmp_path: Path,
+    make: Callable[[Path], None],
+    message: str,
+) -> None:
+    make(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError, match=message):
+        export_models(model, tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_damaged_version_of_an_exported_model_is_no_hindrance(
+    model: dssm.TwoTower, tmp_path: Path
+) -> None:
+    (tmp_path / "query_encoder" / "1").mkdir(parents=True)
+    export_models(model, tmp_path)
+    assert live(tmp_path) == {"document_encoder": [2], "query_encoder": [2]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"documents": Documents(["a", "b"], ["a"])}, "1 titles and 2 ids"),
+        ({"vectors": "int4"}, "vectors 'int4'"),
+        ({"max_k": 0}, "max_k is 0"),
+    ],
+)
+def test_wrong_arguments_publish_nothing(
+    model: dssm.TwoTower, tmp_path: Path, arguments: dict, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        export_models(model, tmp_path, **arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_training_publishes_nothing(tmp_path: Path) -> None:
+    model = dssm.TwoTower(dssm.RNNEncoder(3), dssm.RNNEncoder(3))
+    table = model.document_encoder.embedding.table
+    table.assign(table * np.nan)
+    with pytest.raises(InputError, match="not finite"):
+        export_models(model, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("batching", "largest"),
+    [
+        (None, 64),
+        ("max_batch_size { value: 128 }\n", 64),
+        ("# max_batch_size { value: 1 }\nmax_batch_size: { value: 32 }\n", 8),
+        ("max_batch_size { value: 4 } allowed_batch_sizes: 4\n", 1),
+        ("num_batch_threads { value: 4 }\n", 64),
+    ],
+)
+def test_warm_up_fits_the_batches_of_the_server(
+    model: dssm.TwoTower, tmp_path: Path, batching: str | None, largest: int
+) -> None:
+    """TF Serving refuses a version with a request above max_batch_size."""
+    if batching:
+        (tmp_path / "batching.config").write_text(batching)
+    for folder in export_models(model, tmp_path, DOCUMENTS):
+        rows = [
+            request.inputs["text"].tensor_shape.dim[0].size
+            for request in warmup_requests(folder)
+        ]
+        assert max(rows) == largest
