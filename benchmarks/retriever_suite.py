@@ -1,110 +1,236 @@
-"""Retrievers of many titles: latency, memory and what rounding loses."""
+"""The suite `retriever`: latency, memory and recall of large retrievers.
 
+Each way to search is measured in a new process, because memory is counted by
+process. FOLDER holds `titles.npy`, `queries.txt` and `models/`:
+
+    python -m keras_lstm_dssm.benchmarks.retriever_suite WAY FOLDER QUERIES
+"""
+
+import json
 import statistics
+import sys
 import tempfile
+from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.benchmarks import retriever_run
-from keras_lstm_dssm.benchmarks.measure import seconds
-from keras_lstm_dssm.benchmarks.processes import measured
-from keras_lstm_dssm.benchmarks.retriever_index import Index, make_index
-from keras_lstm_dssm.benchmarks.retriever_run import SIZES, numpy_search
-from keras_lstm_dssm.data import ClickLog
+from keras_lstm_dssm.benchmarks.measurement import (
+    figures_of_process,
+    memory_megabytes,
+    percentiles,
+    seconds,
+)
+from keras_lstm_dssm.benchmarks.towers import OwnTowers
+from keras_lstm_dssm.data import ClickLog, training_batches
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.documents import VECTORS
+from keras_lstm_dssm.evaluation import Index
+from keras_lstm_dssm.export.document_vectors import VECTORS
+from keras_lstm_dssm.export.documents import write_vectors
+from keras_lstm_dssm.export.encoder import export_encoder, publish_module
 from keras_lstm_dssm.export.faiss_index import overlap
+from keras_lstm_dssm.export.retriever import RetrieverModule
 from keras_lstm_dssm.serving.saved_models import SavedEncoder, SavedRetriever
+from keras_lstm_dssm.text import as_strings
 
-_KS = (10, 100)
+_RECALL_KS = (10, 100)
+_EPOCHS = 3
+_BATCH = 256
+_TITLE_WORDS = 8
+_SEED = 7
+_K = 10
+_BATCH_SIZES = (1, 32)
+_LARGEST_BATCH = 512
+_FEWEST_CALLS = 20
 
 
 def measure_retriever(
     log: ClickLog, titles: int, queries: int, rounds: int
 ) -> dict[str, Any]:
-    """Searches many titles with both retrievers and with plain NumPy.
+    """Search many titles with both kinds of retriever and with plain NumPy.
 
     Args:
-        log: Clicks to train on, for titles and queries.
-        titles: Titles in the index, 100 or more.
-        queries: Single queries of one measurement; batches hold as many
-            together, but there are 20 calls or more.
+        log: Clicks to train on; also the source of titles and queries.
+        titles: Number of titles, 100 or more.
+        queries: Single queries in one measurement; larger batches hold as
+            many together, but there are 20 calls or more.
         rounds: Processes for each way, in turn; medians over them count.
 
     Returns:
-        By way (`float32`, `int8`, `numpy`) what `retriever_run.measure_way`
-        gives, and for the retrievers `disk_megabytes` and `recall@10`,
-        `recall@100` beside exact search over the float32 vectors;
-        `ratio_numpy`, NumPy's p50 by ours, above 1 where ours is faster;
-        `make_seconds`, for training, encoding and exporting.
+        For `float32`, `int8` and `numpy` see `search_figures`. The
+        retrievers also have `disk_megabytes`; `recall@10` and `recall@100`
+        beside exact search over the float32 vectors; and `ratio_numpy`, the
+        p50 of NumPy divided by theirs. `make_seconds` is the time of
+        training, encoding and exporting.
     """
-    if titles < _KS[-1]:
+    if titles < _RECALL_KS[-1]:
         raise InputError(
-            f"--titles_in_index={titles}: expected {_KS[-1]} or more"
+            f"--titles_in_index={titles}: expected {_RECALL_KS[-1]} or more"
         )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        made: list[Index] = []
-        taken = seconds(
-            lambda: made.append(make_index(log, titles, queries, folder))
+        make_seconds = seconds(
+            lambda: write_retrievers(log, titles, queries, folder)
         )
-        (index,) = made
-        (folder / "queries.txt").write_text("\n".join(index.queries), "utf-8")
-        found: dict[str, list[dict[str, Any]]] = {
+        rows: dict[str, list[dict[str, Any]]] = {
             way: [] for way in (*VECTORS, "numpy")
         }
         for _ in range(rounds):
-            for way, results in found.items():
-                results.append(_run(way, folder, queries))
+            for way, each in rows.items():
+                each.append(_figures_of_way(way, folder, queries))
         figures: dict[str, Any] = {
-            way: _median(results) for way, results in found.items()
+            way: _medians(each) for way, each in rows.items()
         }
-        for kind, recall in _recall(index).items():
-            figures[kind]["disk_megabytes"] = index.megabytes[kind]
+        for kind, recall in _recall(folder).items():
             figures[kind] |= recall
+            figures[kind]["disk_megabytes"] = _disk_megabytes(
+                folder / "models" / kind
+            )
     for kind in VECTORS:
         figures[kind]["ratio_numpy"] = {
             size: figures["numpy"][size]["p50_ms"]
             / figures[kind][size]["p50_ms"]
-            for size in (f"batch_{size}" for size in SIZES)
+            for size in (f"batch_{size}" for size in _BATCH_SIZES)
         }
-    return figures | {"make_seconds": taken}
+    return figures | {"make_seconds": make_seconds}
 
 
-def _run(way: str, folder: Path, queries: int) -> dict[str, Any]:
-    return measured(retriever_run.__name__, way, str(folder), str(queries))
+def write_retrievers(
+    log: ClickLog, titles: int, queries: int, folder: Path
+) -> None:
+    """Train for three epochs, encode titles, and export both retrievers.
+
+    The vectors of an untrained encoder lie close together, so that int8
+    would lose more recall than it does with a trained one.
+
+    Args:
+        log: Clicks to train on; their titles come first.
+        titles: Number of titles; see `fill_up_titles`.
+        queries: Most queries to write.
+        folder: `titles.npy`, the float32 vectors `[titles, d]`,
+            `queries.txt`, distinct queries of the log, and `models/` are
+            written here.
+    """
+    model = OwnTowers().model
+    batches = training_batches(log, _BATCH, epochs=_EPOCHS, seed=_SEED)
+    model.fit(batches, shuffle=False, verbose=0)
+    texts = fill_up_titles(list(islice(log.documents(), titles)), titles)
+    vectors = model.document_encoder.encode(texts)
+    write_vectors(folder / "titles.npy", vectors)
+    models = folder / "models"
+    export_encoder(model.query_encoder, models / "query_encoder")
+    ids = as_strings([str(row) for row in range(titles)])
+    for kind in VECTORS:
+        module = RetrieverModule(model.query_encoder, ids, vectors, kind)
+        publish_module(module, models / kind)
+    distinct = dict.fromkeys(pair.query for pair in log)
+    (folder / "queries.txt").write_text(
+        "\n".join(islice(distinct, queries)), "utf-8"
+    )
 
 
-def _median(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """Medians of equal figures, nested ones too."""
+def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
+    """Return titles and as many random ones as are missing to a number.
+
+    Args:
+        titles: Titles of a log, at most `count`.
+        count: Number of titles returned.
+
+    Returns:
+        The titles, then others of eight words, drawn as often as they occur
+        in the titles.
+    """
+    words = np.array([word for text in titles for word in text.split()], object)
+    drawn = np.random.default_rng(_SEED).choice(
+        words, (count - len(titles), _TITLE_WORDS)
+    )
+    return [*titles, *map(" ".join, drawn.tolist())]
+
+
+def search_figures(way: str, folder: Path, count: int) -> dict[str, Any]:
+    """Time searches for the ten best titles, from text to result.
+
+    Args:
+        way: `float32` or `int8`, an exported retriever, or `numpy`: the
+            exported encoder, one matrix product and `argpartition`.
+        folder: See `write_retrievers`.
+        count: Queries in a measurement, one in a call; larger batches hold
+            as many together, but make 20 calls or more.
+
+    Returns:
+        `batch_1` and `batch_32`, each with `p50_ms` and `p99_ms` of a call;
+        `resident_megabytes`, by which memory grew when encoder, vectors and
+        ids were loaded and used; `peak_megabytes`, the same at its peak,
+        when 512 queries were searched at once.
+    """
+    queries = (folder / "queries.txt").read_text("utf-8").splitlines()
+    megabytes_before = memory_megabytes("VmRSS")
+    search = _new_search(way, folder)
+    figures: dict[str, Any] = {}
+    for size in _BATCH_SIZES:
+        batches = [
+            [queries[(start + i) % len(queries)] for i in range(size)]
+            for start in range(0, max(count, _FEWEST_CALLS * size), size)
+        ]
+        percentiles(search, batches[:3])  # the first calls allocate memory
+        p50, p99 = percentiles(search, batches)
+        figures[f"batch_{size}"] = {"p50_ms": p50, "p99_ms": p99}
+    resident = memory_megabytes("VmRSS") - megabytes_before
+    search([queries[i % len(queries)] for i in range(_LARGEST_BATCH)])
+    peak = memory_megabytes("VmHWM") - megabytes_before
+    return figures | {"resident_megabytes": resident, "peak_megabytes": peak}
+
+
+def _new_search(way: str, folder: Path) -> Callable[[list[str]], Any]:
+    if way != "numpy":
+        retriever = SavedRetriever(folder / "models" / way)
+        return lambda texts: retriever.search(texts, _K)
+    encoder = SavedEncoder(folder / "models" / "query_encoder")
+    titles = np.load(folder / "titles.npy")
+    return lambda texts: np.argpartition(
+        encoder.encode(texts) @ titles.T, -_K, axis=1
+    )[:, -_K:]
+
+
+def _figures_of_way(way: str, folder: Path, queries: int) -> dict[str, Any]:
+    return figures_of_process(__name__, way, str(folder), str(queries))
+
+
+def _medians(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the median of each figure, also in nested dictionaries."""
     return {
-        name: _median([one[name] for one in results])
+        name: _medians([each[name] for each in results])
         if isinstance(value, dict)
-        else statistics.median(one[name] for one in results)
+        else statistics.median(each[name] for each in results)
         for name, value in results[0].items()
     }
 
 
-def _recall(index: Index) -> dict[str, dict[str, float]]:
-    """Recall@k of each kind of retriever beside exact search in NumPy."""
-    encoder = SavedEncoder(index.models / "query_encoder")
-    vectors = np.load(index.vectors)
-    asked = encoder.encode(index.queries)
-    # One by one: a matrix of all scores would be large.
-    exact = np.concatenate(
-        [numpy_search(asked[i : i + 1], vectors, _KS[-1])[1]
-         for i in range(len(asked))]
-    )  # fmt: skip
-    result = {}
+def _disk_megabytes(model: Path) -> float:
+    files = model.glob("*/variables/*")
+    return sum(file.stat().st_size for file in files) / 1e6
+
+
+def _recall(folder: Path) -> dict[str, dict[str, float]]:
+    """Compare each kind of retriever with exact search."""
+    queries = (folder / "queries.txt").read_text("utf-8").splitlines()
+    encoder = SavedEncoder(folder / "models" / "query_encoder")
+    index = Index.from_vectors(np.load(folder / "titles.npy"))
+    exact, _ = index.nearest(encoder.encode(queries), _RECALL_KS[-1])
+    recall = {}
     for kind in VECTORS:
-        retriever = SavedRetriever(index.models / kind)
-        hits = retriever.search(index.queries, _KS[-1])
-        rows = np.array(
-            [[int(hit.id.split("-")[1]) for hit in row] for row in hits]
-        )
-        result[kind] = {
-            f"recall@{k}": overlap(exact[:, :k], rows[:, :k]) for k in _KS
+        retriever = SavedRetriever(folder / "models" / kind)
+        hits = retriever.search(queries, _RECALL_KS[-1])
+        rows = np.array([[int(hit.id) for hit in row] for row in hits])
+        recall[kind] = {
+            f"recall@{k}": overlap(exact[:, :k], rows[:, :k])
+            for k in _RECALL_KS
         }
-    return result
+    return recall
+
+
+if __name__ == "__main__":
+    way, folder, count = sys.argv[1:]
+    print(json.dumps(search_figures(way, Path(folder), int(count))))
