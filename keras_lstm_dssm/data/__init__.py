@@ -9,12 +9,13 @@ from keras_lstm_dssm.data.click_lines import Pair, describe_bad
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.given_negatives import GivenNegatives
 from keras_lstm_dssm.data.source import (
+    absolute_spec,
     judged_negatives,
     open_collection,
     open_files,
     open_log,
     titles_of,
-    with_pairs,
+    write_pairs,
 )
 from keras_lstm_dssm.data.split import split_log, split_of
 
@@ -24,6 +25,7 @@ __all__ = [
     "Collection",
     "GivenNegatives",
     "Pair",
+    "absolute_spec",
     "build_api_search",
     "describe",
     "describe_bad",
@@ -37,6 +39,6 @@ __all__ = [
     "title_pairs",
     "titles_of",
     "training_batches",
-    "with_pairs",
     "write_collection",
+    "write_pairs",
 ]

@@ -49,7 +49,7 @@ class ClickLog:
             each pass. One more stops; 0 stops at the first.
 
     Attributes:
-        paths: Tuple of str, the files in sorted order.
+        paths: Tuple of str, the files as given, those of a glob sorted.
         max_bad_lines: As given.
 
     Raises:
@@ -70,10 +70,13 @@ class ClickLog:
     ) -> None:
         if isinstance(paths, str | os.PathLike):
             paths = [paths]
-        found = {file for path in paths for file in _files(os.fspath(path))}
+        # In the order given: where files lie must not decide the batches.
+        found = dict.fromkeys(
+            file for path in paths for file in sorted(_files(os.fspath(path)))
+        )
         if not found:
             raise InputError("no click file was given: give a path or a glob")
-        self.paths = tuple(sorted(found))
+        self.paths = tuple(found)
         self.max_bad_lines = max_bad_lines
         self._bad = BadLines(max_bad_lines)
         self._read: tuple[LogFile, ...] | None = None

@@ -109,22 +109,32 @@ def titles_of(spec: str, log: ClickLog) -> list[str]:
     return list(titles)
 
 
-def with_pairs(
-    log: ClickLog, pairs: Iterable[Pair], path: str | os.PathLike[str]
+def write_pairs(
+    pairs: Iterable[tuple[str, str]], path: str | os.PathLike[str]
 ) -> ClickLog:
-    """Adds pairs to a log, in a file of their own.
+    """Writes pairs as a click file, and opens it.
 
     Args:
-        log: The clicks.
-        pairs: More of them.
+        pairs: Query and clicked title of each pair.
         path: The file to write.
     """
     with (
         replacing(path) as partial,
         partial.open("w", encoding="utf-8") as file,
     ):
-        file.writelines(map(click_line, pairs))
-    return ClickLog([*log.paths, path], log.max_bad_lines)
+        file.writelines(click_line(Pair(*pair)) for pair in pairs)
+    return ClickLog(path)
+
+
+def absolute_spec(spec: str) -> str:
+    """Makes the paths of a data specification independent of the folder.
+
+    >>> absolute_spec("api")
+    'api'
+    """
+    return ",".join(
+        part if part == API else os.path.abspath(part) for part in _parts(spec)
+    )
 
 
 def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
