@@ -6,10 +6,11 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text import (
-    SPLITS,
     TRIGRAMS,
+    WORD_SPLITS,
     WordBatch,
     as_strings,
     distinct_words,
@@ -68,17 +69,16 @@ class LetterTrigrams(keras.layers.Layer):
             raise InputError(
                 f"max_words must be at least 1 or None, not {max_words}"
             )
-        if split not in SPLITS:
+        if split not in WORD_SPLITS:
             raise InputError(
-                f"split must be one of {', '.join(SPLITS)}, not {split!r}"
+                f"split must be one of {', '.join(WORD_SPLITS)}, not {split!r}"
             )
         self.alphabet = alphabet
         self.oov_buckets = oov_buckets
         self.max_words = max_words
         self.split = split
         # Strings must reach `call` untouched, and XLA has no string ops.
-        self._convert_input_args = False
-        self._allow_non_tensor_positional_args = True
+        accept_any_inputs(self)
         self.supports_jit = False
         self.built = True
 

@@ -4,21 +4,25 @@ from keras_lstm_dssm.text.strings import as_bytes, as_strings, encode_in_batches
 from keras_lstm_dssm.text.word_batch import WordBatch, distinct_words
 from keras_lstm_dssm.text.word_hashing import (
     LETTERS,
-    SPLITS,
     TRIGRAMS,
+    WORD_SPLITS,
+    normalize,
+    normalize_texts,
     split_words,
     trigram_ids,
 )
 
 __all__ = [
     "LETTERS",
-    "SPLITS",
     "TRIGRAMS",
+    "WORD_SPLITS",
     "WordBatch",
     "as_bytes",
     "as_strings",
     "distinct_words",
     "encode_in_batches",
+    "normalize",
+    "normalize_texts",
     "split_words",
     "trigram_ids",
 ]

@@ -1,17 +1,106 @@
 """Word hashing, W_h of the paper: text -> words -> letter trigrams."""
 
 import string
+from collections.abc import Iterable
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.text.strings import as_strings
+
 EMPTY_TEXT = "#"
 """The one word of a text without words; its only trigram is `###`."""
 
+WORD_SPLITS = ("space", "alphanumeric")
+"""The rules by which a text is split into words; see `normalize_texts`."""
 
-SPLITS = ("space", "alphanumeric")
-"""Where words end; see `split_words`."""
+MAX_BYTES_PER_WORD = 64
+"""With `max_words`, only the first 64 * max_words bytes of a text are read.
+
+The mean word of a European language takes 6 bytes with its space. For the
+default of 128 words the limit is 8 KiB, or 2,700 Chinese characters.
+"""
+
+MAX_LETTERS = 1024
+"""Only so many letters of a word are hashed, from its start.
+
+No word of a language comes near; a URL of several lines does.
+"""
+
+
+# What NFKC leaves of Unicode's white space beside the plain space.
+_OTHER_SPACE = "\t-\r\u0085\u1680\u2028\u2029"
+_SPACES = {
+    # A single plain space stays: matching each would take a tenth longer.
+    "space": f"[ {_OTHER_SPACE}]{{2,}}|[{_OTHER_SPACE}]",
+    "alphanumeric": r"[^\pL\pN\pM]+",
+}
+
+
+def normalize_texts(
+    texts: tf.Tensor, max_words: int | None = None, split: str = "space"
+) -> tf.Tensor:
+    """Normalises texts to the words that an encoder reads.
+
+    Texts whose results are equal are the same text for an encoder.
+
+    Invalid UTF-8 becomes U+FFFD, compatible forms are unified (NFKC), case
+    is folded, invisible code points (soft hyphens, zero-width joiners) are
+    dropped, and words are what stands between Unicode white space: the
+    paper's treatment (section V: "whitespace tokenized and lower-cased,
+    numbers are retained, and no stemming"). A text without words becomes the
+    one word `#`, so that every text has a vector.
+
+    Args:
+        texts: String tensor `[batch]`, any bytes.
+        max_words: With a number, a text is first cut to that many times
+            `MAX_BYTES_PER_WORD` bytes, so that its time and memory are
+            bounded. `None`, the default, reads all of it.
+        split: `"space"`, the paper's rule; or `"alphanumeric"`, where words
+            are runs of letters, digits and marks, and every other character
+            counts as a space.
+
+    Returns:
+        String tensor `[batch]`: the words, single spaces between them.
+
+    Example:
+    >>> normalize_texts(tf.constant(["ANGLE  bracket", ""])).numpy().tolist()
+    [b'angle bracket', b'#']
+
+    Raises:
+        InputError: `split` is unknown.
+    """
+    if split not in WORD_SPLITS:
+        raise InputError(
+            f"split must be one of {', '.join(WORD_SPLITS)}, not {split!r}"
+        )
+    if max_words is not None:
+        texts = tf.strings.substr(texts, 0, max_words * MAX_BYTES_PER_WORD)
+    valid = tf.strings.unicode_transcode(
+        texts, "UTF-8", "UTF-8", errors="replace"
+    )
+    folded = tf_text.case_fold_utf8(tf_text.normalize_utf8(valid, "NFKC"))
+    joined = tf.strings.strip(
+        tf.strings.regex_replace(folded, _SPACES[split], " ")
+    )
+    return tf.where(tf.equal(joined, ""), EMPTY_TEXT, joined)
+
+
+def normalize(texts: Iterable[str | bytes], split: str = "space") -> list[str]:
+    """Normalises texts as `normalize_texts` does, from and to Python strings.
+
+    Args:
+        texts: The texts.
+        split: See `normalize_texts`.
+
+    Example:
+    >>> normalize(["ANGLE  bracket", "angle-bracket"], "alphanumeric")
+    ['angle bracket', 'angle bracket']
+    """
+    normal = normalize_texts(as_strings(texts), None, split)
+    return [text.decode() for text in normal.numpy().tolist()]
 
 
 def split_words(
@@ -19,18 +108,12 @@ def split_words(
 ) -> tf.Tensor:
     """Splits texts into normalised words.
 
-    Invalid UTF-8 becomes U+FFFD, compatible forms are unified (NFKC), case
-    is folded, invisible code points (soft hyphens, zero-width joiners) are
-    dropped, and words are what stands between Unicode white space: the
-    paper's treatment (section V: "whitespace tokenized and lower-cased,
-    numbers are retained, and no stemming"). A text without words gets the
-    one word `#`, so that every text has a vector.
-
     Args:
         texts: String tensor `[batch]`, any bytes.
-        max_words: Words kept of each text, the first ones; `None` for all.
-        split: `"space"`, the paper's; or `"alphanumeric"`, where words are
-            runs of letters, digits and marks, and all else is a space.
+        max_words: Number of words kept of each text, from its start; bounds
+            the bytes that are read, too (see `normalize_texts`). `None`, the
+            default, keeps all.
+        split: The rule by which words are separated; see `normalize_texts`.
 
     Returns:
         `tf.RaggedTensor` of strings, `[batch, (words)]`, at least one word
@@ -40,27 +123,17 @@ def split_words(
     >>> split_words(tf.constant(["Hotels in  Shanghai", ""])).to_list()
     [[b'hotels', b'in', b'shanghai'], [b'#']]
     """
-    valid = tf.strings.unicode_transcode(
-        texts, "UTF-8", "UTF-8", errors="replace"
-    )
-    folded = tf_text.case_fold_utf8(tf_text.normalize_utf8(valid, "NFKC"))
-    # The tokenizer cuts the bytes of these four in two; NFKC has made plain
-    # spaces of all other white space.
-    spaced = tf.strings.regex_replace(folded, "[\u0085\u1680\u2028\u2029]", " ")
-    if split == "alphanumeric":
-        spaced = tf.strings.regex_replace(spaced, r"[^\pL\pN\pM]+", " ")
-    words = tf_text.WhitespaceTokenizer().tokenize(spaced)
-    if max_words is not None:
-        words = words[:, :max_words]
-    blank = tf.cast(tf.equal(words.row_lengths(), 0), tf.int64)
-    filler = tf.RaggedTensor.from_row_lengths(
-        tf.fill([tf.reduce_sum(blank)], EMPTY_TEXT), blank, validate=False
-    )
-    return tf.concat([words, filler], axis=1)
+    return separate_words(normalize_texts(texts, max_words, split), max_words)
+
+
+def separate_words(texts: tf.Tensor, max_words: int | None = None) -> tf.Tensor:
+    """Separates the words of texts that `normalize_texts` has normalised."""
+    words = tf.strings.split(texts, " ")
+    return words if max_words is None else words[:, :max_words]
 
 
 LETTERS = "#" + string.ascii_lowercase + string.digits
-"""The 37 letters; a letter's code is its place. `#` marks a word's ends."""
+"""The 37 letters; a letter's code is its index. `#` marks a word's ends."""
 
 TRIGRAMS = len(LETTERS) ** 3
 """Number of exact trigram codes, 50,653: the paper's "50 k"."""
@@ -87,21 +160,24 @@ def trigram_ids(
     Code points outside the alphabet count as `#` when `oov_buckets` is 0,
     as in the paper's presets. Otherwise every trigram that holds one is
     hashed, from its three code points, into a row from 50,653 on, so that
-    words of other scripts keep distinct vectors.
+    words of other scripts keep distinct vectors. Of a word of more than
+    `MAX_LETTERS` letters only the first are used.
 
     Args:
         words: String tensor `[n]` of valid UTF-8, none of them empty.
-        oov_buckets: Rows for trigrams with a letter outside the alphabet.
+        oov_buckets: Number of rows for trigrams that hold a letter outside
+            the alphabet; 0, the default, counts such letters as `#`.
 
     Returns:
         `(ids, word)`, two int32 tensors `[m]` over all trigrams of all
-        words: the trigram's id, and the ascending place of its word.
+        words: the trigram's id, and the index of its word, ascending.
 
     Example:
     >>> ids, word = trigram_ids(tf.constant(["a", "go"]))
     >>> ids.numpy().tolist(), word.numpy().tolist()
     ([37, 274, 10138], [0, 1, 1])
     """
+    words = tf.strings.substr(words, 0, MAX_LETTERS, unit="UTF8_CHAR")
     letters = tf.strings.unicode_decode(words, "UTF-8")
     word = letters.value_rowids()
     points = tf.cast(letters.flat_values, tf.int64)
@@ -131,7 +207,7 @@ def trigram_ids(
 
 
 def _neighbours(values: tf.Tensor, word: tf.Tensor) -> list[tf.Tensor]:
-    """Values before, at and after each place, 0 beyond the word's ends."""
+    """Returns the values before, at and after each letter, 0 past the ends."""
     zero = tf.zeros([1], values.dtype)
     inner = tf.cast(tf.equal(word[1:], word[:-1]), values.dtype)
     before = tf.concat([zero, values[:-1] * inner], axis=0)

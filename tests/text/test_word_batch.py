@@ -1,10 +1,12 @@
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 
 from keras_lstm_dssm import LetterTrigrams
 from keras_lstm_dssm.text import WordBatch, distinct_words
+from keras_lstm_dssm.text.word_hashing import MAX_LETTERS
 
 TEXTS = st.lists(
     st.lists(st.sampled_from(["a", "Go", "good", "上海", "x\0", ""])).map(
@@ -39,13 +41,43 @@ def test_holds_what_letter_trigrams_gives(
 
 
 def test_holds_each_distinct_thing_once() -> None:
-    batch = distinct_words(tf.constant(["go good", "go", "go good", "", "GO"]))
-    assert len(set(batch.trigrams.numpy())) == len(batch.trigrams) == 6
-    assert batch.words.numpy().tolist() == [[0, 1], [0, 0], [2, 0], [0, 0]]
+    batch = distinct_words(tf.constant(["go good", "go", "go good", "", "Go!"]))
+    assert len(set(batch.trigrams.numpy())) == len(batch.trigrams) == 7
+    assert batch.words.numpy().tolist() == [[0, 1], [0, 0], [2, 0], [3, 0]]
     assert batch.lengths.numpy().tolist() == [2, 1, 1, 1]
     assert batch.text_index.numpy().tolist() == [0, 1, 0, 2, 3]
-    assert batch.word_index.numpy().tolist() == [0, 0, 1, 1, 1, 1, 2]
+    assert batch.word_index.numpy().tolist() == [0, 0, 1, 1, 1, 1, 2, 3, 3, 3]
     assert {field.dtype for field in batch} == {tf.int32}
+
+
+@pytest.mark.parametrize(
+    ("split", "text_index"),
+    [("space", [0, 1, 0, 1, 2, 3, 3]), ("alphanumeric", [0, 1, 0, 1, 0, 2, 2])],
+)
+def test_texts_of_the_same_words_are_one(
+    split: str, text_index: list[int]
+) -> None:
+    """In-batch negatives compare `text_index`, so equal words are none."""
+    batch = distinct_words(
+        tf.constant(
+            ["Angle bracket", "BOLT", " ANGLE  bracket", "bolt",
+             "angle-bracket", "", " "]
+        ),
+        split=split,
+    )  # fmt: skip
+    assert batch.text_index.numpy().tolist() == text_index
+    assert len(batch.lengths) == max(text_index) + 1
+
+
+def test_long_texts_take_bounded_time_and_memory() -> None:
+    """In a graph, as exported: the size of the result shows the bound."""
+    hashed = tf.function(lambda texts: distinct_words(texts, 0, 128))
+    texts = ["x" * (1 << 20), "ab " * (1 << 18), "\u3316" * (1 << 18)]
+    batch = hashed(tf.constant(texts))
+    assert batch.lengths.numpy().tolist() == [128, 1, 1]
+    assert len(batch.trigram_index) <= 2 * MAX_LETTERS + 2
+    with_all = distinct_words(tf.constant(["ab " * 1000]))
+    assert with_all.lengths.numpy().tolist() == [1000]
 
 
 def test_of_no_texts_has_one_time_step_and_no_rows() -> None:

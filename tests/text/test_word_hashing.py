@@ -1,0 +1,233 @@
+"""Texts to normalised words, and words to letter trigrams."""
+
+import itertools
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_text as tf_text
+from hypothesis import given, settings
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.text import (
+    LETTERS,
+    TRIGRAMS,
+    WORD_SPLITS,
+    normalize,
+    normalize_texts,
+    split_words,
+    trigram_ids,
+)
+from keras_lstm_dssm.text.word_hashing import MAX_BYTES_PER_WORD, MAX_LETTERS
+from tests import reference
+
+# Scripts and forms whose folding no Unicode version has changed.
+TEXT = st.text(
+    st.one_of(
+        st.characters(max_codepoint=0x7F),
+        st.sampled_from(
+            "ÀßéñİΩςЖяأهلا中文字ｆｕｌｌ１２½Ⅷ😀ﬁ"
+            "\x85\xa0\u1680\u2003\u2028\u2029\u202f\u3000"
+        ),
+    )
+)
+
+
+def split(
+    *texts: str | bytes, max_words: int | None = None, rule: str = "space"
+) -> list[list[str]]:
+    rows = split_words(tf.constant(texts, tf.string), max_words, rule).to_list()
+    return [[word.decode() for word in row] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Hotels in  SHANGHAI\t2\n", ["hotels", "in", "shanghai", "2"]),
+        ("ﬁne ｆｕｌｌ½", ["fine", "full1⁄2"]),  # NFKC
+        ("Straße ΟΔΟΣ", ["strasse", "οδοσ"]),  # case folding, not lowering
+        ("so\u00adft ze\u200bro", ["soft", "zero"]),  # invisible: dropped
+        ("a\u2003b\u3000c\x85d\u1680e\u2028f\u2029g", [*"abcdefg"]),
+        ("上海 酒店", ["上海", "酒店"]),
+        ("فنادق في", ["فنادق", "في"]),
+        ("ok 😀", ["ok", "😀"]),
+        ("a\0b", ["a\0b"]),
+        (b"\xff\xfe hi \xc3", ["\ufffd\ufffd", "hi", "\ufffd"]),
+        ("", ["#"]),
+        (" \t\u00ad ", ["#"]),
+    ],
+)
+def test_splits_normalises_and_folds(
+    text: str | bytes, expected: list[str]
+) -> None:
+    assert split(text) == [expected]
+
+
+@pytest.mark.parametrize("rule", WORD_SPLITS)
+@settings(max_examples=100, deadline=None)
+@given(texts=st.lists(TEXT, max_size=5))
+def test_equals_the_plain_transcription(rule: str, texts: list[str]) -> None:
+    expected = [reference.split(text, rule) for text in texts]
+    assert split(*texts, rule=rule) == expected
+    assert normalize(texts, rule) == [" ".join(row) for row in expected]
+
+
+def test_letters_and_digits() -> None:
+    text = "Angle-Bracket, 1/2 in. (12 Gauge) C++ cafe\u0301 फ़ोन _x_"
+    assert split(text, rule="alphanumeric") == [
+        "angle bracket 1 2 in 12 gauge c café फ़ोन x".split()
+    ]
+    assert split("?! -", rule="alphanumeric") == [["#"]]
+
+
+def test_keeps_10_000_words_or_the_first_max_words() -> None:
+    text = " ".join(f"w{place}" for place in range(10_000))
+    assert split(text) == [text.split()]
+    assert split(text, "a", "", max_words=2) == [["w0", "w1"], ["a"], ["#"]]
+
+
+def test_normalizes_alike_as_a_list_and_in_a_dataset() -> None:
+    texts = ["ANGLE \t bracket", "angle-bracket", "", "?!", b"\xff"]
+    expected = {
+        "space": ["angle bracket", "angle-bracket", "#", "?!", "\ufffd"],
+        "alphanumeric": ["angle bracket", "angle bracket", "#", "#", "#"],
+    }
+    for rule, lines in expected.items():
+        assert normalize(texts, rule) == lines
+        dataset = tf.data.Dataset.from_tensor_slices(texts).batch(2)
+        batches = dataset.map(lambda x, s=rule: normalize_texts(x, None, s))
+        found = [text.decode() for batch in batches for text in batch.numpy()]
+        assert found == lines
+
+
+def test_an_unknown_split() -> None:
+    with pytest.raises(InputError, match="split must be one of space, alph"):
+        normalize(["a"], "spaces")
+
+
+def test_max_words_bounds_the_bytes_of_a_text() -> None:
+    limit = 2 * MAX_BYTES_PER_WORD
+    assert split("a" * 1000 + " b", max_words=2) == [["a" * limit]]
+    assert split(" " * limit + "b", max_words=2) == [["#"]]
+    # A letter that is cut in two is replaced, as any invalid UTF-8 is.
+    cut = "a" * (limit - 1) + "\u00e9"
+    assert split(cut, max_words=2) == [["a" * (limit - 1) + "\ufffd"]]
+    assert split("a" * 9000 + " b") == [["a" * 9000, "b"]]
+
+
+def test_of_no_texts_there_are_no_words() -> None:
+    assert split() == []
+
+
+BUCKETS = 8192
+KNOWN = ["".join(triple) for triple in itertools.product(LETTERS, repeat=3)]
+PLACE = {trigram.encode(): code for code, trigram in enumerate(KNOWN)}
+
+
+def rows(words: list[str], oov_buckets: int = 0) -> list[list[int]]:
+    """The ids of each word."""
+    ids, word = trigram_ids(tf.constant(words, tf.string), oov_buckets)
+    ragged = tf.RaggedTensor.from_value_rowids(ids, word, nrows=len(words))
+    return ragged.to_list()
+
+
+def slow_rows(words: list[str]) -> list[list[int]]:
+    """The reference path: `tf_text.ngrams`, then looked up."""
+    wrapped = tf.strings.unicode_split(
+        tf.constant([f"#{word}#" for word in words]), "UTF-8"
+    )
+    ngrams = tf_text.ngrams(
+        wrapped, 3, reduction_type=tf_text.Reduction.STRING_JOIN,
+        string_separator="",
+    )  # fmt: skip
+    return [[PLACE[ngram] for ngram in row] for row in ngrams.to_list()]
+
+
+def test_codes_by_hand() -> None:
+    assert LETTERS == reference.LETTERS
+    assert rows(["a", "#"]) == [[1 * 37], [0]]
+    g, o, d = 7, 15, 4
+    assert rows(["good"]) == [
+        [
+            g * 37 + o,
+            (g * 37 + o) * 37 + o,
+            (o * 37 + o) * 37 + d,
+            (o * 37 + d) * 37,
+        ]
+    ]
+
+
+def test_exact_codes_do_not_collide() -> None:
+    """The middle trigram of the word xyz is xyz: all 50,653 of them."""
+    ids, word = trigram_ids(tf.constant(KNOWN))
+    assert TRIGRAMS == len(KNOWN) == 50_653
+    np.testing.assert_array_equal(ids[1::3], np.arange(TRIGRAMS))
+    np.testing.assert_array_equal(word, np.repeat(np.arange(TRIGRAMS), 3))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1)))
+def test_trigrams_equal_the_plain_transcription(words: list[str]) -> None:
+    """Whatever is no letter counts as `#`: NUL, emoji, every script."""
+    assert rows(words) == [reference.trigrams(word) for word in words]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.text(LETTERS, min_size=1), min_size=1))
+def test_equals_tf_text_ngrams(words: list[str]) -> None:
+    assert rows(words) == slow_rows(words)
+    assert rows(words, BUCKETS) == rows(words)  # letters keep their codes
+
+
+def test_of_no_words_there_are_no_trigrams() -> None:
+    assert rows([]) == rows([], BUCKETS) == []
+
+
+@pytest.mark.parametrize("letter", ["a", "中"])
+def test_only_the_first_letters_of_a_word_are_hashed(letter: str) -> None:
+    longest = rows([letter * MAX_LETTERS], BUCKETS)
+    assert len(longest[0]) == MAX_LETTERS
+    assert rows([letter * 100_000], BUCKETS) == longest
+
+
+@pytest.mark.parametrize("word", ["中", "hôtel", "a\0b", "go-to", "😀"])
+def test_only_trigrams_with_another_letter_go_to_the_buckets(
+    word: str,
+) -> None:
+    (found,), (exact,) = rows([word], BUCKETS), rows([word])
+    wrapped = f"#{word}#"
+    for place, (code, folded) in enumerate(zip(found, exact, strict=True)):
+        if set(wrapped[place : place + 3]) <= set(LETTERS):
+            assert code == folded
+        else:
+            assert TRIGRAMS <= code < TRIGRAMS + BUCKETS
+
+
+def test_words_of_other_scripts_stay_distinct() -> None:
+    """300 words of each script: no two share all their trigrams.
+
+    In the paper's alphabet all of one length are one word: `###` `###` ...
+    """
+    scripts = [(0x4E00, 2000), (0x0430, 32), (0x0627, 20)]  # Han, Cyr., Arab.
+    random = np.random.default_rng(0)
+    words = sorted(
+        {
+            "".join(chr(first + x) for x in random.integers(0, size, length))
+            for first, size in scripts
+            for length in random.integers(2, 7, 300)
+        }
+    )
+    hashed = rows(words, BUCKETS)
+    assert len(words) > 890
+    assert len({tuple(row) for row in rows(words)}) == 5
+    assert len({tuple(sorted(row)) for row in hashed}) == len(words)
+    # Single trigrams collide about as often as by a perfect hash function.
+    triples = {
+        (f"#{word}#"[place : place + 3], code)
+        for word, row in zip(words, hashed, strict=True)
+        for place, code in enumerate(row)
+    }
+    used = len({code for _, code in triples})
+    expected = BUCKETS * (1 - (1 - 1 / BUCKETS) ** len(triples))
+    assert used == pytest.approx(expected, rel=0.03)
