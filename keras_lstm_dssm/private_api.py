@@ -26,6 +26,17 @@ def accept_any_inputs(layer: keras.layers.Layer) -> None:
             `super().__init__`.
     """
     layer._convert_input_args = False
+    accept_any_arguments(layer)
+
+
+def accept_any_arguments(layer: keras.layers.Layer) -> None:
+    """Let a layer be called with lists as positional arguments.
+
+    Its tensors and arrays are still converted to the layer's dtype.
+
+    Args:
+        layer: The layer, in its constructor after `super().__init__`.
+    """
     layer._allow_non_tensor_positional_args = True
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.layers import LetterTrigrams, TrigramEmbedding, unit
+from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.text import WordBatch, encode_in_batches
 
 
@@ -47,8 +48,7 @@ class TextEncoder(keras.Model):
         self.trigrams = LetterTrigrams(
             alphabet, oov_buckets, max_words, split, name="trigrams"
         )
-        self._convert_input_args = False
-        self._allow_non_tensor_positional_args = True
+        accept_any_inputs(self)
         self._graph: tf.types.experimental.ConcreteFunction | None = None
         self._before_read: Callable[[], None] | None = None
 

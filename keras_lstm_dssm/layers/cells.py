@@ -11,21 +11,33 @@ from keras_lstm_dssm.registration import register
 Tensors = dict[str, tf.Tensor]
 
 
-class GatedCell(keras.layers.Layer):
-    """Base of the cells: `z(t) = W x(t) + b + W_rec y(t-1)` for all gates.
+class RecurrentCell(keras.layers.Layer):
+    """Base of the cells: `z(t) = W x(t) + b + W_rec y(t-1)`, then a formula.
 
-    A subclass gives `activate`, which makes activations of z, and
-    `backpropagate`, its derivative by hand. A cell serves in
-    `keras.layers.RNN` and, faster, in `Recurrent`.
+    A subclass implements the formula, `activate`, and its derivative,
+    `backpropagate`. A cell runs in `keras.layers.RNN` and, faster, in
+    `Recurrent`.
 
     Args:
-        units: Width of the state.
-        gates: Number of gates, whose units lie side by side.
-        states: Names of the states among the activations, the output first.
-        project_inputs: True, the cell owns the input weights W and takes any
-            features, like a stock Keras cell. False, the inputs are
-            `W l(t)` already, `(batch, gates * units)`: `TrigramEmbedding`
-            has made them for each distinct word once.
+        units: Width of the states.
+        gates: Number of gates. z holds the units of all gates side by side.
+        states: Names of the states among the activations; the first one is
+            the output.
+        project_inputs: If `True`, the cell has input weights W and takes any
+            features, as the cells of Keras do. If `False`, the inputs are
+            already `W x(t)`, `(batch, gates * units)`; an encoder computes
+            them with `TrigramEmbedding`, once for each distinct word.
+        kernel_initializer: Of W.
+        recurrent_initializer: Of W_rec.
+        bias_initializer: Of b. Default `None`: zeros, and ones for a forget
+            gate.
+        kernel_regularizer: Of W. Default `None`.
+        recurrent_regularizer: Of W_rec, and of each peephole. Default `None`.
+        bias_regularizer: Of b. Default `None`.
+        kernel_constraint: On W. Default `None`.
+        recurrent_constraint: On W_rec. Default `None`.
+        bias_constraint: On b. Default `None`.
+        **kwargs: Arguments of `keras.layers.Layer`.
     """
 
     def __init__(
@@ -34,6 +46,15 @@ class GatedCell(keras.layers.Layer):
         gates: int,
         states: tuple[str, ...],
         project_inputs: bool,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = None,
+        kernel_regularizer: Any = None,
+        recurrent_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        recurrent_constraint: Any = None,
+        bias_constraint: Any = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -41,19 +62,38 @@ class GatedCell(keras.layers.Layer):
             raise InputError(f"a cell needs 1 unit or more, not {units}")
         self.units = units
         self.project_inputs = project_inputs
+        # As given, not as objects: an initializer draws its seed when it is
+        # made, and has to be made when its weight is.
+        self.kernel_initializer = kernel_initializer
+        self.recurrent_initializer = recurrent_initializer
+        self.bias_initializer = bias_initializer
+        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+        self.recurrent_regularizer = keras.regularizers.get(
+            recurrent_regularizer
+        )
+        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
+        self.kernel_constraint = keras.constraints.get(kernel_constraint)
+        self.recurrent_constraint = keras.constraints.get(recurrent_constraint)
+        self.bias_constraint = keras.constraints.get(bias_constraint)
         self.state_names = states
-        # States whose past the gradients need; W_rec's needs that of y.
-        self.remembered = ["y"]
+        self.gradient_states = ["y"]
+        """States whose values at all steps `weight_gradients` needs."""
         self.state_size = [units] * len(states)
         self.output_size = units
         self._width = gates * units
 
     def build(self, input_shape: Any) -> None:
-        """Creates the weights; `input_shape` is `(batch, features)`."""
+        """Create the weights.
+
+        Args:
+            input_shape: `(batch, features)`.
+        """
         if self.project_inputs:
             self.kernel = self.add_weight(
                 shape=(input_shape[-1], self._width),
-                initializer="glorot_uniform",
+                initializer=self.kernel_initializer,
+                regularizer=self.kernel_regularizer,
+                constraint=self.kernel_constraint,
                 name="kernel",
             )
         elif input_shape[-1] not in (None, self._width):
@@ -64,73 +104,94 @@ class GatedCell(keras.layers.Layer):
             )
         self.recurrent_kernel = self.add_weight(
             shape=(self.units, self._width),
-            initializer="glorot_uniform",
+            initializer=self.recurrent_initializer,
+            regularizer=self.recurrent_regularizer,
+            constraint=self.recurrent_constraint,
             name="recurrent_kernel",
         )
         self.bias = self.add_weight(
-            shape=(self._width,), initializer=self._initial_bias, name="bias"
+            shape=(self._width,),
+            initializer=self.bias_initializer or self._default_bias,
+            regularizer=self.bias_regularizer,
+            constraint=self.bias_constraint,
+            name="bias",
         )
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
-        """The part of z that no state is needed for, `W x(t) + b`."""
+        """Compute `W x(t) + b`, the part of z that needs no state.
+
+        Args:
+            inputs: `(..., features)`, or `(..., gates * units)` without
+                `project_inputs`.
+
+        Returns:
+            `(..., gates * units)`.
+        """
         if self.project_inputs:
             inputs = tf.matmul(inputs, self.kernel)
         return inputs + self.bias
 
     def recurrent_weights(self) -> Tensors:
-        """The weights that multiply states, by name; W_rec is `recurrent`."""
+        """Return the weights that multiply states; `recurrent` is W_rec."""
         return {"recurrent": tf.convert_to_tensor(self.recurrent_kernel)}
 
     def activate(
         self, z: tf.Tensor, states: Tensors, weights: Tensors
     ) -> Tensors:
-        """Makes the activations at time t, the new states among them.
+        """Compute all activations at time t, the new states among them.
 
         Args:
             z: `(batch, gates * units)`.
-            states: The states at t-1, by name.
+            states: The states at t-1, by name, each `(batch, units)`.
             weights: From `recurrent_weights`.
+
+        Returns:
+            Each activation `(batch, units)`, by name.
         """
         raise NotImplementedError(f"{type(self).__name__}.activate")
 
     def backpropagate(
         self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """Takes error signals from the states at t to z and the states at t-1.
+        """Compute derivatives by z(t) and by the states at t-1.
 
         Args:
             now: The activations at t.
-            before: The `remembered` states at t-1.
-            errors: Derivatives by the states at t.
+            before: The `gradient_states` at t-1.
+            errors: Derivatives of the loss by the states at t.
             weights: From `recurrent_weights`.
 
         Returns:
-            The derivative by z, and those by the states at t-1 other than
-            through `W_rec y(t-1)`, which is common to all cells.
+            The derivative by z, `(batch, gates * units)`, and those by the
+            states at t-1 without what `W_rec y(t-1)` adds: it is the same for
+            all cells, and the caller adds it.
         """
         raise NotImplementedError(f"{type(self).__name__}.backpropagate")
 
     def weight_gradients(
         self, dz: tf.Tensor, now: Tensors, before: Tensors
     ) -> Tensors:
-        """Sums the outer products over all steps, one large product each.
+        """Sum the outer products of all steps, by one large matrix product.
 
         Args:
             dz: Derivatives by z at all steps, `(steps, gates * units)`.
-            now: The `remembered` states at all steps.
-            before: The same one step before.
+            now: The `gradient_states` at all steps, `(steps, units)`.
+            before: The `gradient_states` one step before each of them.
+
+        Returns:
+            The derivative by each weight of `recurrent_weights`.
         """
         return {"recurrent": tf.matmul(before["y"], dz, transpose_a=True)}
 
     def step(self, x: tf.Tensor, states: Tensors, weights: Tensors) -> Tensors:
-        """Makes the activations at time t from `project`ed inputs."""
+        """Compute all activations at time t from inputs after `project`."""
         z = x + tf.matmul(states["y"], weights["recurrent"])
         return self.activate(z, states, weights)
 
     def call(
         self, inputs: tf.Tensor, states: list[tf.Tensor]
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """Takes one step, `(y(t), new states)`, for `keras.layers.RNN`."""
+        """Compute `(y(t), new states)`, as `keras.layers.RNN` expects."""
         now = self.step(
             self.project(inputs),
             dict(zip(self.state_names, states, strict=True)),
@@ -138,28 +199,37 @@ class GatedCell(keras.layers.Layer):
         )
         return now["y"], [now[name] for name in self.state_names]
 
-    def _initial_bias(self, shape: Any, dtype: Any = None) -> tf.Tensor:
+    def _default_bias(self, shape: Any, dtype: Any = None) -> tf.Tensor:
         return tf.zeros(shape, dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Return the constructor's arguments."""
+        serialize = keras.saving.serialize_keras_object
+        names = [
+            f"{weight}_{what}"
+            for what in ("initializer", "regularizer", "constraint")
+            for weight in ("kernel", "recurrent", "bias")
+        ]
         return {
             **super().get_config(),
             "units": self.units,
             "project_inputs": self.project_inputs,
+            **{name: serialize(getattr(self, name)) for name in names},
         }
 
 
 @register
-class RNNCell(GatedCell):
+class RNNCell(RecurrentCell):
     """`y(t) = tanh(W l(t) + W_rec y(t-1) + b)`, Palangi et al. 2016, (1).
 
     Args:
         units: Width of y.
-        project_inputs: See `GatedCell`.
+        project_inputs: See `RecurrentCell`.
+        **kwargs: Initializers and so on, see `RecurrentCell`.
 
     Call arguments:
-        inputs: `(batch, features)`, or `(batch, units)` without projection.
+        inputs: `(batch, features)`, or `(batch, units)` without
+            `project_inputs`.
         states: `[y(t-1)]`, `(batch, units)`.
     """
 
@@ -172,13 +242,13 @@ class RNNCell(GatedCell):
     def activate(
         self, z: tf.Tensor, states: Tensors, weights: Tensors
     ) -> Tensors:
-        """Returns y(t)."""
+        """Compute y(t)."""
         return {"y": tf.tanh(z)}
 
     def backpropagate(
         self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """Eq. (10): (1 - y) o (1 + y) o the error."""
+        """Compute eq. (10): (1 - y) o (1 + y) o the error."""
         return tf.raw_ops.TanhGrad(y=now["y"], dy=errors["y"]), {}
 
 
@@ -186,7 +256,7 @@ PEEPHOLES = (None, "diagonal", "full")
 
 
 @register
-class PeepholeLSTMCell(GatedCell):
+class PeepholeLSTMCell(RecurrentCell):
     """The LSTM cell of Palangi et al. 2016, eq. (2).
 
         y_g(t) = tanh(W4 l(t) + W_rec4 y(t-1) + b4)
@@ -196,22 +266,25 @@ class PeepholeLSTMCell(GatedCell):
         o(t) = sigma(W1 l(t) + W_rec1 y(t-1) + W_p1 c(t) + b1)
         y(t) = o(t) o tanh(c(t))
 
-    The output gate looks at the *new* cell c(t), the other gates at the old
-    one. The columns of the weights are the gates i, f, g, o in this order,
-    without f when there is no forget gate.
+    The output gate reads the new cell state c(t), the other gates read
+    c(t-1). The columns of the weights belong to the gates i, f, g, o, in this
+    order, which is also that of `keras.layers.LSTM`; f is left out if there
+    is no forget gate.
 
     Args:
-        units: Number of cells.
-        peephole: `None`; `"diagonal"`, one weight a cell (Gers et al.
-            2002); or `"full"`, matrices W_p, which the paper's gradients
-            (19), (26) and (34) imply.
-        forget_gate: False, as in the paper's experiments, makes
+        units: Number of cells, the width of y and c.
+        peephole: `None`, the default, for no peepholes; `"diagonal"` for one
+            weight per cell (Gers et al. 2002); or `"full"` for matrices W_p,
+            to which the paper's gradients (19), (26) and (34) belong.
+        forget_gate: If `False`, the default and the paper's choice,
             `c(t) = c(t-1) + i(t) o y_g(t)`.
-        project_inputs: See `GatedCell`.
+        project_inputs: See `RecurrentCell`.
+        **kwargs: Initializers and so on, see `RecurrentCell`. Full peepholes
+            start by Glorot's rule, diagonal ones at zero.
 
     Call arguments:
         inputs: `(batch, features)`, or `(batch, gates * units)` without
-            projection.
+            `project_inputs`.
         states: `[y(t-1), c(t-1)]`, each `(batch, units)`.
 
     Example:
@@ -240,16 +313,21 @@ class PeepholeLSTMCell(GatedCell):
         self.peephole = peephole
         self.forget_gate = forget_gate
         if peephole or forget_gate:
-            self.remembered = ["y", "c"]
+            self.gradient_states = ["y", "c"]
 
     def build(self, input_shape: Any) -> None:
-        """Creates the weights; `input_shape` is `(batch, features)`."""
+        """Create the weights.
+
+        Args:
+            input_shape: `(batch, features)`.
+        """
         super().build(input_shape)
         full = self.peephole == "full"
         self.peepholes = {
             gate: self.add_weight(
                 shape=(self.units,) * (2 if full else 1),
                 initializer="glorot_uniform" if full else "zeros",
+                regularizer=self.recurrent_regularizer,
                 name=f"peephole_{gate}",
             )
             for gate in self.gates
@@ -257,7 +335,7 @@ class PeepholeLSTMCell(GatedCell):
         }
 
     def recurrent_weights(self) -> Tensors:
-        """W_rec, and each gate's peephole under the gate's name."""
+        """Return W_rec, and each gate's peephole under the gate's name."""
         return {
             **super().recurrent_weights(),
             **{
@@ -269,29 +347,31 @@ class PeepholeLSTMCell(GatedCell):
     def activate(
         self, z: tf.Tensor, states: Tensors, weights: Tensors
     ) -> Tensors:
-        """Returns i, f (with a forget gate), g, c, o and y at time t."""
-        parts = self._split(z)
+        """Compute i, f (with a forget gate), g, c, o and y at time t."""
+        parts = self._split_gates(z)
         old = states["c"]
         now = {
-            "i": tf.sigmoid(self._peep("i", parts["i"], old, weights)),
+            "i": tf.sigmoid(self._add_peephole("i", parts["i"], old, weights)),
             "g": tf.tanh(parts["g"]),
         }
-        kept = old
+        carried = old
         if self.forget_gate:
-            now["f"] = tf.sigmoid(self._peep("f", parts["f"], old, weights))
-            kept = now["f"] * old
-        now["c"] = kept + now["i"] * now["g"]
-        now["o"] = tf.sigmoid(self._peep("o", parts["o"], now["c"], weights))
+            f = self._add_peephole("f", parts["f"], old, weights)
+            now["f"] = tf.sigmoid(f)
+            carried = now["f"] * old
+        now["c"] = carried + now["i"] * now["g"]
+        o = self._add_peephole("o", parts["o"], now["c"], weights)
+        now["o"] = tf.sigmoid(o)
         now["y"] = now["o"] * tf.tanh(now["c"])
         return now
 
     def backpropagate(
         self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """Error signals of Appendix A: (17), (22), (30), (38), and onward.
+        """Compute the error signals (17), (22), (30), (38) of Appendix A.
 
-        Where the appendix leaves out the way from c(t) through the peephole
-        of the output gate, this has it.
+        Unlike the appendix, this includes the path from c(t) through the
+        peephole of the output gate.
         """
         squashed = tf.tanh(now["c"])
         dz = {
@@ -300,61 +380,63 @@ class PeepholeLSTMCell(GatedCell):
         dc = errors["c"] + tf.raw_ops.TanhGrad(
             y=squashed, dy=errors["y"] * now["o"]
         )
-        dc = self._peep_back("o", dc, dz["o"], weights)
+        dc = self._add_peephole_error("o", dc, dz["o"], weights)
         dz["i"] = tf.raw_ops.SigmoidGrad(y=now["i"], dy=dc * now["g"])
         dz["g"] = tf.raw_ops.TanhGrad(y=now["g"], dy=dc * now["i"])
         if self.forget_gate:
             dz["f"] = tf.raw_ops.SigmoidGrad(y=now["f"], dy=dc * before["c"])
-            dc = self._peep_back("f", dc * now["f"], dz["f"], weights)
-        dc = self._peep_back("i", dc, dz["i"], weights)
+            dc = self._add_peephole_error("f", dc * now["f"], dz["f"], weights)
+        dc = self._add_peephole_error("i", dc, dz["i"], weights)
         return tf.concat([dz[gate] for gate in self.gates], axis=-1), {"c": dc}
 
     def weight_gradients(
         self, dz: tf.Tensor, now: Tensors, before: Tensors
     ) -> Tensors:
-        """Outer products (16), (19), (26), (34), summed over all steps."""
+        """Compute the sums over all steps of (16), (19), (26) and (34)."""
         result = super().weight_gradients(dz, now, before)
-        parts = self._split(dz)
+        parts = self._split_gates(dz)
         for gate in self.peepholes:
-            seen = now["c"] if gate == "o" else before["c"]
+            cell_state = now["c"] if gate == "o" else before["c"]
             result[gate] = (
-                tf.reduce_sum(parts[gate] * seen, axis=0)
+                tf.reduce_sum(parts[gate] * cell_state, axis=0)
                 if self.peephole == "diagonal"
-                else tf.matmul(parts[gate], seen, transpose_a=True)
+                else tf.matmul(parts[gate], cell_state, transpose_a=True)
             )
         return result
 
-    def _split(self, z: tf.Tensor) -> Tensors:
+    def _split_gates(self, z: tf.Tensor) -> Tensors:
         parts = tf.split(z, len(self.gates), axis=-1)
         return dict(zip(self.gates, parts, strict=True))
 
-    def _peep(
+    def _add_peephole(
         self, gate: str, z: tf.Tensor, c: tf.Tensor, weights: Tensors
     ) -> tf.Tensor:
+        """Add W_p c to a gate's part of z."""
         if gate not in weights:
             return z
         if self.peephole == "diagonal":
             return z + c * weights[gate]
-        # W_p c for a column c is c W_p' for the row that a batch holds.
+        # (2) has column vectors; a batch has rows, so W_p is transposed.
         return z + tf.matmul(c, weights[gate], transpose_b=True)
 
-    def _peep_back(
+    def _add_peephole_error(
         self, gate: str, dc: tf.Tensor, dz: tf.Tensor, weights: Tensors
     ) -> tf.Tensor:
+        """Add what reaches c through a gate's peephole, W_p' dz."""
         if gate not in weights:
             return dc
         if self.peephole == "diagonal":
             return dc + dz * weights[gate]
         return dc + tf.matmul(dz, weights[gate])
 
-    def _initial_bias(self, shape: Any, dtype: Any = None) -> tf.Tensor:
-        # A forget gate that starts open (Gers et al. 2000) lets the state
-        # live through a sentence from the first update on.
+    def _default_bias(self, shape: Any, dtype: Any = None) -> tf.Tensor:
+        # With a forget gate near 1 the cell state outlives a sentence from
+        # the first update on (Gers et al. 2000).
         ones = [1.0 if gate == "f" else 0.0 for gate in self.gates]
         return tf.repeat(tf.constant(ones, dtype), self.units)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             **super().get_config(),
             "peephole": self.peephole,

@@ -1,23 +1,24 @@
-"""The recurrence over packed sequences: forward, and backward by hand."""
+"""A cell run over packed sequences, and its gradient written by hand."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_lstm_dssm.layers.cells import GatedCell, Tensors
+from keras_lstm_dssm.layers.cells import RecurrentCell, Tensors
 
 
 class PackedSequence(NamedTuple):
-    """Time steps one after the other, each with the rows still reading.
+    """Sequences of different lengths without their padding.
 
-    Rows are ordered by descending length, so that the rows that read at a
-    time are the first `counts[t]` ones. Titles average 12 words and reach
-    30: without packing, most of a recurrence would be padding.
+    The values of all rows at time 0 come first, then those at time 1, and so
+    on. Rows are ordered by descending length, so the rows that have a value
+    at time t are the first `counts[t]` ones. Titles have 12 words on average
+    and 30 at most: in padded batches most steps would be padding.
 
     Attributes:
-        values: `(sum of counts, ...)`, time-major.
-        counts: int32 `(time,)`, descending, rows that read at each time.
+        values: `(sum of counts, ...)`.
+        counts: int32 `(time,)`, descending, the number of rows longer than t.
         lengths: int32 `(rows,)`, descending.
     """
 
@@ -27,12 +28,12 @@ class PackedSequence(NamedTuple):
 
     @property
     def starts(self) -> tf.Tensor:
-        """Where each time's rows begin in `values`, int32 `(time,)`."""
+        """The index in `values` at which each time begins, int32 `(time,)`."""
         return tf.cumsum(self.counts, exclusive=True)
 
 
 def pack(values: tf.Tensor, lengths: tf.Tensor) -> PackedSequence:
-    """Packs rows that are ordered by descending length.
+    """Pack rows that are ordered by descending length.
 
     Args:
         values: `(rows, time, ...)`.
@@ -42,54 +43,68 @@ def pack(values: tf.Tensor, lengths: tf.Tensor) -> PackedSequence:
     >>> pack(tf.constant([[1, 2], [3, 0]]), tf.constant([2, 1])).values
     <tf.Tensor: shape=(3,), dtype=int32, numpy=array([1, 3, 2], dtype=int32)>
     """
-    reads = tf.transpose(tf.sequence_mask(lengths, tf.shape(values)[1]))
+    is_value = tf.transpose(tf.sequence_mask(lengths, tf.shape(values)[1]))
     time_major = tf.transpose(values, [1, 0, *range(2, values.shape.rank)])
     return PackedSequence(
-        tf.boolean_mask(time_major, reads),
-        tf.reduce_sum(tf.cast(reads, tf.int32), axis=1),
+        tf.boolean_mask(time_major, is_value),
+        tf.reduce_sum(tf.cast(is_value, tf.int32), axis=1),
         tf.cast(lengths, tf.int32),
     )
 
 
 def unpack(steps: PackedSequence) -> tf.Tensor:
-    """Puts packed rows side by side again, zero past their ends.
+    """Pad packed rows with zeros again, the inverse of `pack`.
 
     Args:
-        steps: Packed values, `(steps, width)`.
+        steps: Its values are `(steps, width)`.
 
     Returns:
         `(rows, time, width)`.
     """
     time, rows = tf.size(steps.counts), tf.size(steps.lengths)
-    reads = tf.sequence_mask(steps.lengths, time)
+    is_value = tf.transpose(tf.sequence_mask(steps.lengths, time))
     time_major = tf.scatter_nd(
-        tf.cast(tf.where(tf.transpose(reads)), tf.int32),  # in packed order
+        tf.cast(tf.where(is_value), tf.int32),  # in the order of packing
         steps.values,
         tf.stack([time, rows, tf.shape(steps.values)[1]]),
     )
     return tf.transpose(time_major, [1, 0, 2])
 
 
+def last_values(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:
+    """Take each row's value at its last step.
+
+    Args:
+        values: `(steps, units)`, packed like `steps.values`.
+        steps: Its `counts` and `lengths` are used.
+
+    Returns:
+        `(rows, units)`.
+    """
+    rows = tf.range(tf.size(steps.lengths))
+    return tf.gather(values, tf.gather(steps.starts, steps.lengths - 1) + rows)
+
+
 Arrays = dict[str, tf.TensorArray]
 
 
-def read_forward(
-    cell: GatedCell,
+def run_forward(
+    cell: RecurrentCell,
     weights: Tensors,
     steps: PackedSequence,
     names: Sequence[str],
 ) -> Arrays:
-    """Runs a cell from zero states over packed inputs.
+    """Run a cell over packed inputs, from states of zero.
 
     Args:
-        cell: Gives `step`.
+        cell: Its `step` is called at each time.
         weights: From `cell.recurrent_weights`.
-        steps: Its values are `cell.project`ed, `(steps, gates * units)`.
-        names: Activations wanted.
+        steps: Inputs after `cell.project`, `(steps, gates * units)`.
+        names: The activations to return.
 
     Returns:
-        Each activation by time: element t has the `counts[t]` rows that
-        read then, so that `concat()` gives packed values.
+        Each activation by name. Element t of its array holds the first
+        `counts[t]` rows, so `concat()` gives packed values.
     """
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
@@ -100,38 +115,41 @@ def read_forward(
     return _loop(cell, weights, steps, names, write)
 
 
-def read_last(
-    cell: GatedCell, weights: Tensors, steps: PackedSequence
+def run_to_last_output(
+    cell: RecurrentCell, weights: Tensors, steps: PackedSequence
 ) -> tf.Tensor:
-    """Runs a cell as `read_forward` does, to y at the rows' last words.
-
-    Keeps nothing else, which is all that encoding needs.
+    """Run a cell as `run_forward` does, but store only each row's last y.
 
     Returns:
         `(rows, units)`.
     """
     time = tf.size(steps.counts)
-    reading_next = tf.pad(steps.counts[1:], [[0, 1]])
+    next_counts = tf.pad(steps.counts[1:], [[0, 1]])
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
-        # The longest rows are the first ones, and the last to end.
-        ended = now["y"][reading_next[t] :]
+        # Rows that end at t stand behind those that go on. Written from the
+        # back, the longest rows come first again.
+        ended = now["y"][next_counts[t] :]
         return {"y": arrays["y"].write(time - 1 - t, ended)}
 
     return _loop(cell, weights, steps, ["y"], write)["y"].concat()
 
 
 def _loop(
-    cell: GatedCell,
+    cell: RecurrentCell,
     weights: Tensors,
     steps: PackedSequence,
     names: Sequence[str],
     write: Callable[[tf.Tensor, Tensors, Arrays], Arrays],
 ) -> Arrays:
-    """Steps through time.
+    """Run a cell over time; at time t on the first `counts[t]` rows only.
 
-    At each time only the rows that still read take part: those behind them
-    have ended, and their states stay where they are.
+    Args:
+        cell: See `run_forward`.
+        weights: See `run_forward`.
+        steps: See `run_forward`.
+        names: The arrays to make.
+        write: Stores the activations of one time in the arrays.
     """
     time, starts = tf.size(steps.counts), steps.starts
     dtype = steps.values.dtype
@@ -174,32 +192,33 @@ def _loop(
     return arrays
 
 
-def read_backward(
-    cell: GatedCell,
+def backpropagate_through_time(
+    cell: RecurrentCell,
     weights: Tensors,
     steps: PackedSequence,
     now: Arrays,
     error: tf.Tensor,
     truncate: int | None,
 ) -> tuple[tf.Tensor, Tensors]:
-    """Back-propagates through time from y at each row's last word.
+    """Compute gradients from the error at each row's last output.
 
-    The loop carries the error signals only. What the weights get, a sum of
-    outer products over all steps (Appendix A), is left to one large matrix
-    product each, the paper's "one large update".
+    The loop over time carries only the error signals. The gradients of the
+    weights are sums of outer products over all steps (Appendix A), computed
+    after the loop by one large matrix product each.
 
     Args:
-        cell: Gives `backpropagate` and `weight_gradients`.
-        weights: As for `read_forward`.
-        steps: As for `read_forward`.
-        now: All activations, from `read_forward`.
-        error: Derivative by y at the rows' last words, `(rows, units)`.
-        truncate: Steps that the error reaches back, the T of (7).
+        cell: Its `backpropagate` and `weight_gradients` are called.
+        weights: As for `run_forward`.
+        steps: As for `run_forward`.
+        now: All activations, from `run_forward`.
+        error: Derivative by y at each row's last step, `(rows, units)`.
+        truncate: Number of steps that the error goes back, the T of (7);
+            `None` for all.
 
     Returns:
-        Derivatives by the values of `steps`, and by the weights.
+        Derivatives by the values of `steps`, and by each of the weights.
     """
-    states = {name: now[name].concat() for name in cell.remembered}
+    states = {name: now[name].concat() for name in cell.gradient_states}
     before = {name: _shift(value, steps) for name, value in states.items()}
     time, starts = tf.size(steps.counts), steps.starts
     wide = tf.TensorShape([None, cell.units])
@@ -209,9 +228,9 @@ def read_backward(
     ) -> tuple[tf.Tensor, Tensors, tf.TensorArray]:
         first, rows = starts[t], steps.counts[t]
 
-        # Rows whose last word this is join those that read on.
-        reading = tf.shape(errors["y"])[0]
-        ending = error[reading:rows]
+        # Going back in time, rows join at their last step.
+        longer = tf.shape(errors["y"])[0]
+        ending = error[longer:rows]
         errors = {
             name: tf.concat(
                 [value, ending if name == "y" else tf.zeros_like(ending)], 0
@@ -226,10 +245,10 @@ def read_backward(
         )
         errors["y"] = tf.matmul(dz, weights["recurrent"], transpose_b=True)
         if truncate is not None:
-            # States that enter T steps before the last word are constants.
-            left = steps.lengths[:rows] - 1 - t
-            goes_on = tf.cast(left < truncate, dz.dtype)[:, tf.newaxis]
-            errors = {n: e * goes_on for n, e in errors.items()}
+            # States from before the last T steps count as constants.
+            back = steps.lengths[:rows] - 1 - t
+            inside = tf.cast(back < truncate, dz.dtype)[:, tf.newaxis]
+            errors = {n: e * inside for n, e in errors.items()}
         return t - 1, errors, array.write(t, dz)
 
     _, _, array = tf.while_loop(
@@ -255,17 +274,11 @@ def read_backward(
     return dz, cell.weight_gradients(dz, states, before)
 
 
-def last_steps(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:
-    """Takes each row's value at its last word: `(rows, units)`."""
-    rows = tf.range(tf.size(steps.lengths))
-    return tf.gather(values, tf.gather(steps.starts, steps.lengths - 1) + rows)
-
-
 def _shift(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:
-    """Values one step before each step of the same row, zero at the first."""
-    # Row r at time t stands at starts[t] + r; one step before, starts[t-1] + r.
+    """Take the value of the same row one step earlier, zero at time 0."""
+    # Row r at time t has the index starts[t] + r, and starts[t-1] + r before.
     back = tf.repeat(tf.pad(steps.counts[:-1], [[1, 0]]), steps.counts)
-    place = tf.range(tf.shape(values)[0]) - back
+    earlier = tf.range(tf.shape(values)[0]) - back
     first = steps.counts[0]
     zeros = tf.zeros([first, values.shape[-1]], values.dtype)
-    return tf.concat([zeros, tf.gather(values, place[first:])], axis=0)
+    return tf.concat([zeros, tf.gather(values, earlier[first:])], axis=0)

@@ -9,45 +9,72 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.cells import PeepholeLSTMCell
 from keras_lstm_dssm.layers.packed_recurrence import (
     PackedSequence,
-    last_steps,
+    backpropagate_through_time,
+    last_values,
     pack,
-    read_backward,
-    read_forward,
-    read_last,
+    run_forward,
+    run_to_last_output,
     unpack,
 )
+from keras_lstm_dssm.private_api import accept_any_arguments
 from keras_lstm_dssm.registration import register
 
 
 @register
 class Recurrent(keras.layers.Layer):
-    """Reads sequences with a cell; gives y at each one's last real word.
+    """Runs a cell over sequences; returns its outputs, like Keras's RNNs.
 
-    Gives the numbers of `keras.layers.RNN(cell)`, without computing padding
-    and with a backward pass written by hand. Masks are not used, Keras
-    operations drop them: the lengths are an input.
+    The results match those of `keras.layers.RNN(cell)`. The last output,
+    which is all that an encoder needs, is computed without the padding of
+    shorter rows, with a gradient written by hand, and several times faster.
+    All other results come from `keras.layers.RNN` itself: those of
+    `return_sequences`, of `return_state`, of an `initial_state`, and of a
+    mask that is not right-padded.
 
     Args:
-        cell: `RNNCell` or `PeepholeLSTMCell`. Its first state is its output.
-        truncate: BPTT reaches this many steps back from the last word, the
-            T of eq. (7); `None` for all. States before are constants.
+        cell: `RNNCell` or `PeepholeLSTMCell`.
+        truncate: Number of steps that the gradient goes back from the last
+            one, the T of eq. (7). States before them count as constants.
+            Default `None` for all steps. It needs the fast computation.
+        return_sequences: Whether to return the outputs at all steps instead
+            of the last one. Default `False`.
+        return_state: Whether to return the last states, too. Default
+            `False`.
+        go_backwards: Whether to read each row from its last step to its
+            first. Default `False`.
+        **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
         inputs: `(batch, time, features)`, time at least 1; or a
-            `PackedSequence` of `project`ed ones.
-        lengths: int `(batch,)`, words of each row, at least 1; `None` for
-            all `time`.
-        training: Whether a gradient will be wanted. Without, it is still
-            right, but slower.
+            `PackedSequence` of inputs after `project`.
+        lengths: int `(batch,)`, the number of steps of each row, at least 1.
+            Default `None`: all of them, or those of the mask.
+        initial_state: List of states, each `(batch, units)`. Default `None`
+            for zeros.
+        mask: bool `(batch, time)`, `False` for steps to be skipped; an
+            alternative to `lengths`. Layers such as
+            `keras.layers.Embedding(mask_zero=True)` pass it on.
+        training: Whether a gradient will be computed. With `False`, the
+            default, a gradient is still right, but slow.
 
     Returns:
-        `(batch, units)`; of a `PackedSequence` in its order of rows.
+        The last output `(batch, units)`, or `(batch, time, units)` with
+        `return_sequences`; with `return_state` a list of it and the states.
+        The rows of a `PackedSequence` keep their order.
     """
+
+    # `keras.layers.Bidirectional` reads these attributes, and sets the
+    # second one.
+    stateful = False
+    zero_output_for_mask = False
 
     def __init__(
         self,
         cell: keras.layers.Layer,
         truncate: int | None = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -55,13 +82,23 @@ class Recurrent(keras.layers.Layer):
             raise InputError(f"truncate must be 0 or more, not {truncate}")
         self.cell = cell
         self.truncate = truncate
-        self._allow_non_tensor_positional_args = True  # lengths in a list
+        self.return_sequences = return_sequences
+        self.return_state = return_state
+        self.go_backwards = go_backwards
+        self.supports_masking = True
+        if return_sequences or return_state:
+            self._check_not_truncated("return_sequences or return_state")
+        accept_any_arguments(self)  # a list of lengths
 
     def build(self, input_shape: Any) -> None:
-        """Builds the cell; `input_shape` is `(batch, time, features)`."""
+        """Build the cell.
+
+        Args:
+            input_shape: `(batch, time, features)`.
+        """
         if isinstance(input_shape, PackedSequence):
             input_shape = input_shape.values
-        if not self.cell.built:  # it is when loaded with its own build shape
+        if not self.cell.built:  # a loaded cell was built by itself
             self.cell.build((None, input_shape[-1]))
             self.cell.built = True
 
@@ -69,95 +106,191 @@ class Recurrent(keras.layers.Layer):
         self,
         inputs: tf.Tensor | PackedSequence,
         lengths: tf.Tensor | None = None,
+        initial_state: list[tf.Tensor] | None = None,
+        mask: tf.Tensor | None = None,
         training: bool = False,
-    ) -> tf.Tensor:
-        """Reads to the end of each row."""
+    ) -> Any:
+        """Run the cell over the rows."""
         if isinstance(inputs, PackedSequence):
-            return self._read(inputs, training)
-        steps, order = _packed(self.project(inputs), lengths)
-        back = tf.math.invert_permutation(order)
-        return tf.gather(self._read(steps, training), back)
+            if self.return_sequences or self.return_state or self.go_backwards:
+                raise InputError(
+                    "a PackedSequence gives last outputs, read forward; call "
+                    "the layer with (batch, time, features) for others"
+                )
+            return self._packed_outputs(inputs, training)
+        if lengths is not None and mask is not None:
+            raise InputError("give lengths or a mask, not both")
+        if initial_state is not None:
+            self._check_not_truncated("an initial_state")
+        elif not (self.return_sequences or self.return_state):
+            if mask is None:
+                return self._last_outputs(inputs, lengths, training)
+            return self._masked_outputs(inputs, mask, training)
+        if lengths is not None:
+            mask = tf.sequence_mask(lengths, tf.shape(inputs)[1])
+        return self._keras_outputs(inputs, mask, initial_state)
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
-        """The cell's `W x(t) + b`, `(..., gates * units)`.
+        """Compute the cell's `W x(t) + b`, `(..., gates * units)`.
 
-        For inputs that stand in many places it is made once, before they
-        are packed.
+        An encoder projects each distinct word once, and then packs the
+        projections in the order of the texts.
         """
         return self.cell.project(inputs)
 
     def activations(
         self, inputs: tf.Tensor, lengths: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        """Returns every activation of the cell at every word.
+        """Compute every activation of the cell at every step.
 
         Args:
-            inputs: As for a call.
+            inputs: `(batch, time, features)`.
             lengths: As for a call.
 
         Returns:
-            For an LSTM the keys i, f (with a forget gate), g, c, o, y, for
-            an RNN y; each `(batch, time, units)`, zero past the last word,
-            as in Figs. 4 and 5 of the paper.
+            For an LSTM the keys i, f (with a forget gate), g, c, o and y,
+            for an RNN y; each `(batch, time, units)`, zero past the end of a
+            row, as in Figs. 4 and 5 of the paper.
         """
-        steps, order = _packed(self.project(inputs), lengths)
-        back = tf.math.invert_permutation(order)
-        found = read_forward(
+        steps, order = _pack_any_order(self.project(inputs), lengths)
+        arrays = run_forward(
             self.cell,
             self.cell.recurrent_weights(),
             steps,
             self.cell.activation_names,
         )
+        original_order = tf.math.invert_permutation(order)
         return {
-            name: tf.gather(unpack(steps._replace(values=array.concat())), back)
-            for name, array in found.items()
+            name: tf.gather(
+                unpack(steps._replace(values=array.concat())), original_order
+            )
+            for name, array in arrays.items()
         }
 
-    def _read(self, steps: PackedSequence, training: bool) -> tf.Tensor:
+    def _packed_outputs(
+        self, steps: PackedSequence, training: bool
+    ) -> tf.Tensor:
         weights = self.cell.recurrent_weights()
         if not training and self.truncate is None:
-            return read_last(self.cell, weights, steps)
+            return run_to_last_output(self.cell, weights, steps)
         names = list(weights)
 
         @tf.custom_gradient
-        def read(values: tf.Tensor, *tensors: tf.Tensor) -> Any:
-            given = dict(zip(names, tensors, strict=True))
+        def last_outputs(values: tf.Tensor, *tensors: tf.Tensor) -> Any:
+            weights = dict(zip(names, tensors, strict=True))
             packed = steps._replace(values=values)
-            now = read_forward(
-                self.cell, given, packed, self.cell.activation_names
+            now = run_forward(
+                self.cell, weights, packed, self.cell.activation_names
             )
 
             def gradient(error: tf.Tensor) -> list[tf.Tensor]:
-                error = tf.convert_to_tensor(error)  # of a gather, sparse
-                dz, found = read_backward(
-                    self.cell, given, packed, now, error, self.truncate
+                # Behind a gather the error comes as sparse slices.
+                error = tf.convert_to_tensor(error)
+                dz, by_weight = backpropagate_through_time(
+                    self.cell, weights, packed, now, error, self.truncate
                 )
-                return [dz, *(found[name] for name in names)]
+                return [dz, *(by_weight[name] for name in names)]
 
-            return last_steps(now["y"].concat(), packed), gradient
+            return last_values(now["y"].concat(), packed), gradient
 
-        return read(steps.values, *weights.values())
+        return last_outputs(steps.values, *weights.values())
+
+    def _last_outputs(
+        self, inputs: tf.Tensor, lengths: tf.Tensor | None, training: bool
+    ) -> tf.Tensor:
+        if self.go_backwards:
+            inputs = (
+                tf.reverse(inputs, [1])
+                if lengths is None
+                else tf.reverse_sequence(inputs, lengths, seq_axis=1)
+            )
+        steps, order = _pack_any_order(self.project(inputs), lengths)
+        original_order = tf.math.invert_permutation(order)
+        return tf.gather(self._packed_outputs(steps, training), original_order)
+
+    def _masked_outputs(
+        self, inputs: tf.Tensor, mask: tf.Tensor, training: bool
+    ) -> tf.Tensor:
+        mask = tf.cast(mask, tf.bool)
+        lengths = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)
+        right_padded = tf.reduce_all(
+            tf.equal(mask, tf.sequence_mask(lengths, tf.shape(mask)[1]))
+        ) & tf.reduce_all(lengths > 0)
+        if self.truncate is None:
+            return tf.cond(
+                right_padded,
+                lambda: self._last_outputs(inputs, lengths, training),
+                lambda: self._keras_outputs(inputs, mask, None),
+            )
+        message = (
+            f"{self.name}: truncate needs right-padded masks, no empty row"
+        )
+        with tf.control_dependencies(
+            [tf.debugging.Assert(right_padded, [message])]
+        ):
+            return self._last_outputs(inputs, tf.identity(lengths), training)
+
+    def _keras_outputs(
+        self, inputs: tf.Tensor, mask: tf.Tensor | None, initial_state: Any
+    ) -> Any:
+        # Made for each call: as an attribute it would be a second layer with
+        # the same weights in summaries and saved files.
+        layer = keras.layers.RNN(
+            self.cell,
+            return_sequences=self.return_sequences,
+            return_state=self.return_state,
+            go_backwards=self.go_backwards,
+            zero_output_for_mask=self.zero_output_for_mask,
+            dtype=self.dtype_policy,
+            name=self.name,
+        )
+        return layer(inputs, initial_state=initial_state, mask=mask)
+
+    def _check_not_truncated(self, argument: str) -> None:
+        if self.truncate is not None:
+            raise InputError(
+                f"truncate is not supported with {argument}; leave one out"
+            )
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """Return the shapes of the outputs, as `keras.layers.RNN` does."""
+        batch, time, _ = input_shape
+        last = (batch, self.cell.output_size)
+        outputs = (batch, time, last[1]) if self.return_sequences else last
+        if not self.return_state:
+            return outputs
+        return [outputs, *((batch, width) for width in self.cell.state_size)]
+
+    def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
+        """Pass a mask on to the outputs at all steps."""
+        mask = previous_mask if self.return_sequences else None
+        if not self.return_state:
+            return mask
+        return [mask, *(None for _ in self.cell.state_size)]
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             **super().get_config(),
             "cell": keras.saving.serialize_keras_object(self.cell),
             "truncate": self.truncate,
+            "return_sequences": self.return_sequences,
+            "return_state": self.return_state,
+            "go_backwards": self.go_backwards,
         }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Recurrent":
-        """Rebuilds the layer with its cell."""
+        """Rebuild the layer and its cell."""
         config = dict(config)
         config["cell"] = keras.saving.deserialize_keras_object(config["cell"])
         return cls(**config)
 
 
-def _packed(
+def _pack_any_order(
     inputs: tf.Tensor, lengths: tf.Tensor | None
 ) -> tuple[PackedSequence, tf.Tensor]:
-    """Packs rows in any order; also returns the order that packing has."""
+    """Pack rows of any order; also return the order of the packed rows."""
     shape = tf.shape(inputs)
     if lengths is None:
         lengths = tf.fill([shape[0]], shape[1])
@@ -168,21 +301,34 @@ def _packed(
 
 @register
 class PeepholeLSTM(Recurrent):
-    """LSTM with peepholes and forget gate on or off, eq. (2).
+    """LSTM with or without peepholes and forget gate, eq. (2).
 
-    Gives the numbers of `keras.layers.RNN(PeepholeLSTMCell(...))`, takes
-    the lengths of the rows, and cuts the gradient after `truncate` steps.
+    Takes the place of `keras.layers.LSTM`, whose weights it shares: with
+    `forget_gate=True` and without peepholes, equal weights give equal
+    outputs. Dropout, other activations, `unroll` and `stateful` are not
+    supported.
 
     Args:
-        units: Number of cells.
-        peephole: `None`, `"diagonal"` or `"full"`.
-        forget_gate: Whether cells can forget.
+        units: Number of cells, the width of the output.
+        peephole: `None`, the default, `"diagonal"` or `"full"`; see
+            `PeepholeLSTMCell`.
+        forget_gate: Whether the cells have a forget gate. Default `False`, as
+            in the paper's experiments.
         truncate: See `Recurrent`.
-        project_inputs: See `GatedCell`.
+        project_inputs: See `RecurrentCell`.
+        return_sequences: See `Recurrent`.
+        return_state: See `Recurrent`; the states are y and c.
+        go_backwards: See `Recurrent`.
+        **kwargs: Initializers, regularizers and constraints, such as
+            `kernel_regularizer`, see `RecurrentCell`; and arguments of
+            `keras.layers.Layer`.
 
     Call arguments:
         inputs: `(batch, time, features)`.
-        lengths: int `(batch,)` or `None`.
+        lengths: See `Recurrent`.
+        initial_state: `[y, c]`, see `Recurrent`.
+        mask: See `Recurrent`.
+        training: See `Recurrent`.
 
     Example:
     >>> PeepholeLSTM(96)(np.zeros((2, 5, 16), "float32"), [5, 3]).shape
@@ -196,8 +342,16 @@ class PeepholeLSTM(Recurrent):
         forget_gate: bool = False,
         truncate: int | None = None,
         project_inputs: bool = True,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
         **kwargs: Any,
     ) -> None:
+        of_cell = {
+            name: kwargs.pop(name)
+            for name in list(kwargs)
+            if name.startswith(("kernel_", "recurrent_", "bias_"))
+        }
         cell = PeepholeLSTMCell(
             units,
             peephole,
@@ -205,22 +359,25 @@ class PeepholeLSTM(Recurrent):
             project_inputs,
             dtype=kwargs.get("dtype"),
             name="cell",
+            **of_cell,
         )
-        super().__init__(cell, truncate, **kwargs)
+        super().__init__(
+            cell,
+            truncate,
+            return_sequences,
+            return_state,
+            go_backwards,
+            **kwargs,
+        )
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Return the constructor's arguments."""
         config = super().get_config()
         del config["cell"]
-        return {
-            **config,
-            "units": self.cell.units,
-            "peephole": self.cell.peephole,
-            "forget_gate": self.cell.forget_gate,
-            "project_inputs": self.cell.project_inputs,
-        }
+        # Of name, dtype and trainable the layer's own values stand.
+        return {**self.cell.get_config(), **config}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "PeepholeLSTM":
-        """Rebuilds the layer."""
+        """Rebuild the layer."""
         return cls(**config)
