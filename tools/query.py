@@ -1,9 +1,9 @@
-"""Asks a server, TF Serving or lstm-dssm-serve, over gRPC.
+"""Send queries to a server over gRPC: TF Serving or lstm-dssm-serve.
 
-Prints the ids of the best titles of each query with their scores: the ids
-given at export, or the titles themselves where their file had no ids. With
-`--vectors` it prints the queries' vectors, with `--status` where the versions
-of a model stand.
+Prints the ids of the best documents for each query with their scores. Where
+the documents were exported without ids, their ids are their titles. With
+`--vectors` it prints the queries' vectors instead, with `--status` the states
+of the model's versions.
 
 Example:
   lstm-dssm-query --server=127.0.0.1:8500 --k=3 "angle bracket" "deck screws"
@@ -17,8 +17,7 @@ from typing import Any
 from absl import flags
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.client.calls import Hit, Version, VersionStatus
-from keras_lstm_dssm.serving.client.grpc_clients import Client
+from keras_lstm_dssm.serving import Client, Hit, VersionStatus
 from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()
@@ -27,49 +26,52 @@ _SERVER = flags.DEFINE_string(
 )
 _MODEL = flags.DEFINE_string(
     "model", None,
-    "Model on the server; by default retriever, with --vectors query_encoder.",
+    "The model's name on the server; by default retriever, or query_encoder "
+    "with --vectors.",
     flag_values=FLAGS,
 )  # fmt: skip
 _K = flags.DEFINE_integer(
-    "k", 5, "Titles for each query.", 1, flag_values=FLAGS
+    "k", 5, "Documents for each query.", 1, flag_values=FLAGS
 )
 _VECTORS = flags.DEFINE_bool(
     "vectors", False, "Print the queries' vectors instead.", flag_values=FLAGS
 )
 _VERSION = flags.DEFINE_string(
-    "version", None, "The model's version or its label, by default the newest.",
+    "version", None,
+    "The model's version, a number or a label; by default the newest.",
     flag_values=FLAGS,
 )  # fmt: skip
 _STATUS = flags.DEFINE_bool(
-    "status", False, "Print the state of each version instead.",
+    "status", False, "Print the states of the model's versions instead.",
     flag_values=FLAGS,
 )  # fmt: skip
 _TIMEOUT = flags.DEFINE_float(
-    "timeout", 5.0, "Seconds to wait for an answer.", 1e-3, flag_values=FLAGS
+    "timeout", 5.0, "Seconds to wait for a reply.", 1e-3, flag_values=FLAGS
 )
 
 
 def main(queries: list[str]) -> dict[str, Any]:
-    """Prints and returns the answer to each query."""
+    """Prints and returns the result of each query, or the states."""
     if not queries and not _STATUS.value:
         raise InputError('no query; give one or more, such as "angle bracket"')
     default = "query_encoder" if _VECTORS.value else "retriever"
     model = _MODEL.value or default
-    version = _version(_VERSION.value)
+    version = number_or_label(_VERSION.value)
     with Client(_SERVER.value, timeout=_TIMEOUT.value) as client:
         if _STATUS.value:
             return print_status(model, client.status(model))
         if _VECTORS.value:
             vectors = client.encode(queries, model, version)
             return print_vectors(queries, vectors.tolist())
-        found = client.search(queries, _K.value, model, version)
-        return print_hits(queries, found)
+        hits = client.search(queries, _K.value, model, version)
+        return print_hits(queries, hits)
 
 
-def _version(text: str | None) -> Version:
-    """A number is a version, anything else a label."""
-    number = text and text.isascii() and text.isdecimal()
-    return int(text) if text and number else text
+def number_or_label(text: str | None) -> int | str | None:
+    """Returns a version's number where the text is one, or else its label."""
+    if text and text.isascii() and text.isdecimal():
+        return int(text)
+    return text
 
 
 def print_status(
@@ -77,8 +79,8 @@ def print_status(
 ) -> dict[str, Any]:
     """Prints the state of each version, and returns them for JSON."""
     for version, (state, code, message) in versions.items():
-        broken = f"  {code}: {message}" if message else ""
-        print(f"{model} version {version}  {state}{broken}")
+        problem = f"  {code}: {message}" if message else ""
+        print(f"{model} version {version}  {state}{problem}")
     return {
         "model": model,
         "versions": {
@@ -88,11 +90,11 @@ def print_status(
 
 
 def print_hits(
-    queries: Sequence[str], found: Sequence[Sequence[Hit]]
+    queries: Sequence[str], hits_of_queries: Sequence[Sequence[Hit]]
 ) -> dict[str, Any]:
-    """Prints the hits of each query below it, and returns them for JSON."""
+    """Prints each query with its hits below, and returns them for JSON."""
     results = []
-    for query, hits in zip(queries, found, strict=True):
+    for query, hits in zip(queries, hits_of_queries, strict=True):
         print(query)
         for rank, hit in enumerate(hits, start=1):
             print(f"{rank:4}  {hit.score:7.4f}  {hit.id}")
@@ -105,7 +107,7 @@ def print_hits(
 def print_vectors(
     queries: Sequence[str], vectors: Sequence[Sequence[float]]
 ) -> dict[str, Any]:
-    """Prints the vector of each query below it, and returns them for JSON."""
+    """Prints each query with its vector below, and returns them for JSON."""
     results = []
     for query, vector in zip(queries, vectors, strict=True):
         print(query)

@@ -1,7 +1,7 @@
-"""Search with an exported retriever, in process.
+"""Search with an exported retriever, in this process.
 
-Prints the ids of the best titles of each query with their scores: the ids
-given at export, or the titles themselves where their file had no ids.
+Prints the ids of the best documents for each query with their scores. Where
+the documents were exported without ids, their ids are their titles.
 
 Example:
   lstm-dssm-search --models=MODELS "angle bracket"
@@ -14,16 +14,16 @@ from absl import flags
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.model_versions import model_folder
-from keras_lstm_dssm.serving.saved_models import SavedRetriever
+from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.tools.program import new_flags, program
 from keras_lstm_dssm.tools.query import print_hits
 
 FLAGS = new_flags()
 _MODELS = flags.DEFINE_string(
-    "models", None, "Exported models.", flag_values=FLAGS
+    "models", None, "Folder that lstm-dssm-export wrote.", flag_values=FLAGS
 )
 _MODEL = flags.DEFINE_string(
-    "model", "retriever", "Name of the retriever.", flag_values=FLAGS
+    "model", "retriever", "The retriever's name.", flag_values=FLAGS
 )
 _K = flags.DEFINE_integer(
     "k", 5, "Documents for each query.", 1, flag_values=FLAGS

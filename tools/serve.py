@@ -1,10 +1,10 @@
-"""Serves exported models over gRPC, with TF Serving's own services.
+"""Serve exported models over gRPC, with TF Serving's own services.
 
-For trials and tests on one machine; the README that lies beside exported
-models has the command line of TF Serving itself. Versions exported while it
-runs are loaded, warmed up and served from then on; models.config may give
-them policies and labels. SIGINT (ctrl-c) and SIGTERM end it when the requests
-in flight are done.
+For trials and tests on one machine; the README beside the exported models has
+the command line of TF Serving itself. Versions that are exported meanwhile are
+loaded, warmed up and then served; models.config may give them policies and
+labels. SIGINT (ctrl-c) and SIGTERM stop the server when the running requests
+have ended.
 
 Example:
   lstm-dssm-serve --models=MODELS --port=8500
@@ -20,12 +20,13 @@ from contextlib import contextmanager
 
 from absl import flags
 
-from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
+from keras_lstm_dssm.export.warmup import BATCH_SIZES
+from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()
 _MODELS = flags.DEFINE_string(
-    "models", None, "Exported models.", flag_values=FLAGS
+    "models", None, "Folder that lstm-dssm-export wrote.", flag_values=FLAGS
 )
 _PORT = flags.DEFINE_integer(
     "port", 8500, "Port; 0 takes a free one.", 0, 65535, flag_values=FLAGS
@@ -39,27 +40,34 @@ _VERSIONS = flags.DEFINE_integer(
     flag_values=FLAGS,
 )  # fmt: skip
 _MAX_MESSAGE_MB = flags.DEFINE_integer(
-    "max_message_mb", 2047, "Largest request and reply, in MiB.", 1, 2047,
+    "max_message_mb", 64, "Largest request and largest reply, in MiB.",
+    1, 2047, flag_values=FLAGS,
+)  # fmt: skip
+_MAX_ROWS = flags.DEFINE_integer(
+    "max_rows", BATCH_SIZES[-1],
+    "The most rows in a request, as max_batch_size in batching.config.", 1,
     flag_values=FLAGS,
 )  # fmt: skip
 _POLL_SECONDS = flags.DEFINE_float(
-    "poll_seconds", 1.0, "How often to look for new versions; 0 for never.",
+    "poll_seconds", 1.0,
+    "Seconds between two looks for new versions; 0 looks only at the start.",
     0, flag_values=FLAGS,
 )  # fmt: skip
 _GRACE_SECONDS = flags.DEFINE_float(
-    "grace_seconds", 10.0, "How long requests may run on after a signal.",
-    0, flag_values=FLAGS,
+    "grace_seconds", 10.0,
+    "Seconds that running requests may take after a signal.", 0,
+    flag_values=FLAGS,
 )  # fmt: skip
 
 
 def main(_: list[str]) -> None:
-    """Serves until a signal comes."""
-    # What is imported by now is no garbage; looking through it when a
-    # version is dropped would hold all requests up for a quarter second.
+    """Serves until a signal arrives."""
+    # Imported modules are never garbage. Without this, the collection after
+    # an unloaded version would scan them and stop all requests for 0.25 s.
     gc.freeze()
-    ended = threading.Event()
-    before = {
-        number: signal.signal(number, lambda *_: ended.set())
+    stopped = threading.Event()
+    old_handlers = {
+        number: signal.signal(number, lambda *_: stopped.set())
         for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
@@ -70,30 +78,31 @@ def main(_: list[str]) -> None:
                 host=_HOST.value,
                 versions=_VERSIONS.value,
                 max_message_mb=_MAX_MESSAGE_MB.value,
+                max_rows=_MAX_ROWS.value,
                 poll_seconds=_POLL_SECONDS.value,
                 grace_seconds=_GRACE_SECONDS.value,
             ) as server,
-            _told(),
+            _logged(),
         ):
             for name in server.models.names():
                 for version in server.models.versions(name):
                     print(f"{name} version {version}")
-            # Whoever waits for this line reads it through a pipe.
+            # Flushed, because tests and scripts wait for it at a pipe.
             print(f"serving on {server.address}", flush=True)
-            ended.wait()
+            stopped.wait()
     finally:
-        for number, handler in before.items():
+        for number, handler in old_handlers.items():
             signal.signal(number, handler)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Tells what is loaded and unloaded, on standard error."""
+def _logged() -> Iterator[None]:
+    """Logs what is loaded and unloaded, on standard error."""
     log = logging.getLogger("keras_lstm_dssm")
     handler = logging.StreamHandler()
     log.addHandler(handler)
     log.setLevel(logging.INFO)
-    log.propagate = False  # else others that log would print it again
+    log.propagate = False  # the root logger would print it again
     try:
         yield
     finally:

@@ -1,9 +1,9 @@
 """Serving: a local server with TF Serving's services, and clients for both."""
 
+from keras_lstm_dssm.evaluation.index import Hit
 from keras_lstm_dssm.serving.client import (
     AsyncClient,
     Client,
-    Hit,
     Prediction,
     ServingError,
     VersionStatus,

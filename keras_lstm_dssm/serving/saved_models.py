@@ -1,4 +1,4 @@
-"""Exported models in process, from the SavedModel alone."""
+"""Exported models in this process, loaded from their SavedModels."""
 
 import os
 from collections.abc import Sequence
@@ -10,27 +10,23 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the ops of the graph)
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.index import Hit
+from keras_lstm_dssm.export.encoder import SIGNATURE
 from keras_lstm_dssm.export.model_versions import version_folders
-from keras_lstm_dssm.export.saved_model import SIGNATURE
-from keras_lstm_dssm.serving.client.calls import (
-    Hit,
-    as_hits,
-    chunked,
-    rows_for,
-)
+from keras_lstm_dssm.serving.chunks import chunked, hits_from_outputs, rows_for
 from keras_lstm_dssm.text import encode_in_batches
 
 
 class SavedEncoder:
-    """An exported encoder: encodes texts without the model's Python code.
+    """An exported encoder; it needs no class of this package's models.
 
-    A bulk engine loads one in each worker and maps it over a corpus.
+    For large corpora each worker of an engine such as Ray Data loads one.
 
     Args:
         path: A version's folder, or a model's folder for its newest version.
 
     Raises:
-        InputError: There is no SavedModel of an encoder.
+        InputError: The folder holds no SavedModel of an encoder.
 
     Example:
     >>> SavedEncoder("models/query_encoder").encode(["bolt"]).shape
@@ -46,7 +42,17 @@ class SavedEncoder:
         batch_size: int = 2048,
         progress: bool = False,
     ) -> np.ndarray:
-        """Encodes texts into unit vectors, float32 `[len(texts), d]`."""
+        """Encodes texts into unit vectors.
+
+        Args:
+            texts: n texts.
+            batch_size: Texts encoded at once. Larger batches are faster and
+                need more memory.
+            progress: Whether to show a progress bar.
+
+        Returns:
+            float32 `[n, d]`.
+        """
         return encode_in_batches(
             lambda text: self._serve(text=text)["embedding"],
             texts,
@@ -56,13 +62,13 @@ class SavedEncoder:
 
 
 class SavedRetriever:
-    """An exported retriever: finds documents in process.
+    """An exported retriever: searches its documents in this process.
 
     Args:
         path: A version's folder, or a model's folder for its newest version.
 
     Raises:
-        InputError: There is no SavedModel of a retriever.
+        InputError: The folder holds no SavedModel of a retriever.
 
     Example:
     >>> SavedRetriever("models/retriever").search(["angle bracket"], k=1)
@@ -77,21 +83,34 @@ class SavedRetriever:
     ) -> list[list[Hit]]:
         """Returns the k best documents of each query, best first.
 
+        Args:
+            texts: n queries.
+            k: Documents for each query; see `Client.search`.
+
+        Returns:
+            n lists of `Hit`.
+
         Raises:
-            InputError: k is below 1, or no int32.
+            InputError: k is below 1, or above what int32 holds.
         """
         hits: list[list[Hit]] = []
-        # The scores of one block, 64 KiB a query, are in memory together.
         for rows in chunked(texts, rows_for(k)):
-            found = self._serve(
+            outputs = self._serve(
                 text=tf.constant(rows.tolist()), k=tf.fill([len(rows)], k)
             )
-            hits += as_hits(found["ids"].numpy(), found["scores"].numpy())
+            hits += hits_from_outputs(
+                outputs["ids"].numpy(), outputs["scores"].numpy(), k
+            )
         return hits
 
 
 def _load(path: str | os.PathLike[str], inputs: set[str]) -> tuple[Any, Any]:
-    """Loads a SavedModel; the model is returned to keep its variables."""
+    """Loads a SavedModel, and checks the names of its inputs.
+
+    Returns:
+        The model, which has to stay alive for its variables, and the function
+        of its signature.
+    """
     folder = Path(path)
     versions = version_folders(folder)
     if versions:
@@ -99,16 +118,16 @@ def _load(path: str | os.PathLike[str], inputs: set[str]) -> tuple[Any, Any]:
     try:
         model = tf.saved_model.load(str(folder))
         serve = model.signatures[SIGNATURE]
-        found = set(serve.structured_input_signature[1])
+        names = set(serve.structured_input_signature[1])
     except (OSError, KeyError, ValueError, tf.errors.OpError) as error:
         raise InputError(
             f"{path}: no SavedModel here that can be loaded; name a model's "
             "folder as lstm-dssm-export writes it, such as "
             "MODELS/query_encoder"
         ) from error
-    if found != inputs:
+    if names != inputs:
         raise InputError(
-            f"{path}: its inputs are {sorted(found)}, expected "
+            f"{path}: its inputs are {sorted(names)}, expected "
             f"{sorted(inputs)}; name the folder of another model"
         )
     return model, serve

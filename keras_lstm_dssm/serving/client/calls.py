@@ -1,11 +1,11 @@
-"""What clients ask and how they read the answers, apart from any transport.
+"""The requests of a client and how it reads the replies, without transport.
 
-Each function is a generator: it yields requests as `Call`s, is sent the
-replies, and returns the result. `Client` and `AsyncClient` differ only in how
-they run it.
+Each method of `ModelCalls` is a generator: it yields a `Call`, is sent the
+reply, and returns the result after its last reply. `Client` and `AsyncClient`
+differ only in how they send the requests.
 """
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 import grpc
@@ -13,78 +13,48 @@ import numpy as np
 import tensorflow as tf
 from tensorflow_serving.apis.get_model_metadata_pb2 import (
     GetModelMetadataRequest,
+    GetModelMetadataResponse,
     SignatureDefMap,
 )
 from tensorflow_serving.apis.get_model_status_pb2 import (
     GetModelStatusRequest,
+    GetModelStatusResponse,
     ModelVersionStatus,
 )
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.index import Hit
 from keras_lstm_dssm.export.signatures import Signature, signatures
-from keras_lstm_dssm.serving.tensors import to_proto
-from keras_lstm_dssm.text import as_bytes
+from keras_lstm_dssm.serving.chunks import chunked, hits_from_outputs, rows_for
+from keras_lstm_dssm.serving.tensor_protos import to_proto
 
-# At most in one request: texts, their bytes, hits in the reply.
-_ROWS = 512
-_BYTES = 1 << 19
-_HITS = 1 << 18
-
-_TRIES = 3
+_ATTEMPTS = 3
 _CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
-Result = TypeVar("Result")
+Answer = TypeVar("Answer")
 Version = int | str | None
-"""A version's number, its label (such as "canary"), or the newest."""
+"""A version's number, its label (such as "canary"), or None for the newest."""
 
 
 class Call(NamedTuple):
-    """One request: the method of TF Serving's API, and its message."""
+    """One request.
+
+    Attributes:
+        method: The method's name in TF Serving's API, such as `Predict`.
+        request: The message of that method.
+    """
 
     method: str
     request: Any
 
 
-Steps = Generator[Call, Any, Result]
-
-
-class Hit(NamedTuple):
-    """One document found."""
-
-    id: str
-    score: float
-
-
-def as_hits(ids: np.ndarray, scores: np.ndarray) -> list[list[Hit]]:
-    """Reads a retriever's outputs, `[batch, width]` each.
-
-    Surplus columns, of a request batched with a larger k, have no id.
-    """
-    return [
-        [
-            Hit(key.decode(errors="replace"), score)
-            for key, score in zip(*row, strict=True)
-            if key
-        ]
-        for row in zip(ids, scores.tolist(), strict=True)
-    ]
-
-
-def rows_for(k: int) -> int:
-    """Returns how many queries a request holds: many hits make it large.
-
-    Raises:
-        InputError: k is below 1, or above what int32 holds.
-    """
-    if not 1 <= k < 2**31:
-        raise InputError(f"k is {k}; expected 1 or more, below 2**31")
-    return min(_ROWS, max(1, _HITS // k))
+Calls = Generator[Call, Any, Answer]
 
 
 class Prediction(NamedTuple):
-    """What a model answered, and which version of it."""
+    """The outputs of a model, and which version computed them."""
 
     model: str
     version: int
@@ -93,9 +63,9 @@ class Prediction(NamedTuple):
 
 
 class VersionStatus(NamedTuple):
-    """Where a version stands: START, LOADING, AVAILABLE, UNLOADING or END.
+    """The state of a version: START, LOADING, AVAILABLE, UNLOADING or END.
 
-    `code` is "OK", or with `message` tells why a version did not load.
+    `code` is "OK" unless the version did not load; `message` says why.
     """
 
     state: str
@@ -103,125 +73,162 @@ class VersionStatus(NamedTuple):
     message: str
 
 
-def predict(
-    model: str,
-    inputs: dict[str, np.ndarray],
-    outputs: Iterable[str] = (),
-    version: Version = None,
-    signature: str = "",
-) -> Steps[Prediction]:
-    """Runs one request; see `Client.predict`."""
-    spec = _spec(model, version, signature)
-    reply: PredictResponse = yield Call(
-        "Predict",
-        PredictRequest(
-            model_spec=spec,
-            inputs={name: _proto(name, rows) for name, rows in inputs.items()},
-            output_filter=outputs,
-        ),
-    )
-    return Prediction(
-        reply.model_spec.name,
-        reply.model_spec.version.value,
-        reply.model_spec.signature_name,
-        {name: tf.make_ndarray(proto) for name, proto in reply.outputs.items()},
-    )
+class _KnownSignatures(NamedTuple):
+    """What a model's metadata said, and of which version."""
+
+    version: int
+    signatures: dict[str, Signature]
 
 
-def encode(
-    texts: Iterable[str | bytes], model: str, version: Version
-) -> Steps[np.ndarray]:
-    """Encodes texts, 512 a request; see `Client.encode`."""
-    # No texts still make one request: d is known to the server.
-    chunks = list(chunked(texts)) or [np.array([], object)]
-    for _ in range(_TRIES):
-        vectors: dict[int, list[np.ndarray]] = {}
-        for rows in chunks:
-            found = yield from predict(
-                model, {"text": rows}, ["embedding"], version
-            )
-            vectors.setdefault(found.version, []).append(
-                _output(found, "embedding", np.float32, len(rows))
-            )
-            # Vectors of two trainings have nothing to do with each other:
-            # when another version answers, all texts are sent again.
-            if len(vectors) > 1:
-                break
-        else:
-            (answered,) = vectors.values()
-            return np.concatenate(answered)
-    raise InputError(
-        f"model {model}: versions {', '.join(map(str, sorted(vectors)))} "
-        f"answered in turn, {_TRIES} times; say which with version=NUMBER"
-    )
+class ModelCalls:
+    """The calls of one client; it remembers the signatures of models.
 
-
-def search(
-    texts: Iterable[str | bytes], k: int, model: str, version: Version
-) -> Steps[list[list[Hit]]]:
-    """Finds documents, 512 queries a request; see `Client.search`."""
-    hits: list[list[Hit]] = []
-    for rows in chunked(texts, rows_for(k)):
-        inputs = {"text": rows, "k": np.full(len(rows), k, np.int32)}
-        found = yield from predict(model, inputs, ["ids", "scores"], version)
-        ids = _output(found, "ids", np.object_, len(rows))
-        scores = _output(found, "scores", np.float32, len(rows))
-        hits += as_hits(ids, scores)
-    return hits
-
-
-def model_signatures(
-    model: str, version: Version
-) -> Steps[dict[str, Signature]]:
-    """Asks what a model takes and gives; see `Client.signatures`."""
-    reply = yield Call(
-        "GetModelMetadata",
-        GetModelMetadataRequest(
-            model_spec=_spec(model, version), metadata_field=["signature_def"]
-        ),
-    )
-    packed = SignatureDefMap()
-    reply.metadata["signature_def"].Unpack(packed)
-    return signatures(packed.signature_def)
-
-
-def model_status(model: str) -> Steps[dict[int, VersionStatus]]:
-    """Asks for the state of a model's versions; see `Client.status`."""
-    reply = yield Call(
-        "GetModelStatus", GetModelStatusRequest(model_spec=_spec(model, None))
-    )
-    return {
-        status.version: VersionStatus(
-            ModelVersionStatus.State.Name(status.state),
-            _CODES[status.status.error_code],
-            status.status.error_message,
-        )
-        for status in reply.model_version_status
-    }
-
-
-def chunked(
-    texts: Iterable[str | bytes], most: int = _ROWS
-) -> Iterator[np.ndarray]:
-    """Cuts texts into requests: 512 texts or half a megabyte at most.
-
-    A longer text is a request of its own.
+    A server that batches computes the requests of several clients together.
+    A request without rows, or with a wrong dtype or rank, can then fail the
+    others, or end the server. So inputs are compared with the model's
+    signature before they are sent.
     """
-    chunk: list[bytes] = []
-    size = 0
-    for text in as_bytes(texts):
-        if chunk and (len(chunk) == most or size + len(text) > _BYTES):
-            yield np.array(chunk, object)
-            chunk, size = [], 0
-        chunk.append(text)
-        size += len(text)
-    if chunk:
-        yield np.array(chunk, object)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, Version], _KnownSignatures] = {}
+
+    def predict(
+        self,
+        model: str,
+        inputs: dict[str, np.ndarray],
+        outputs: Iterable[str] = (),
+        version: Version = None,
+        signature: str = "",
+    ) -> Calls[Prediction]:
+        """Runs one request; see `Client.predict`."""
+        arrays = {name: np.asarray(values) for name, values in inputs.items()}
+        request = PredictRequest(
+            model_spec=_spec(model, version, signature),
+            inputs={name: _proto(name, rows) for name, rows in arrays.items()},
+            output_filter=outputs,
+        )
+        key = signature or tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+        known = self._known.get((model, version))
+        # Another version may take other inputs: what does not fit the
+        # signature of before is compared with that of now.
+        if known is None or _misfit(arrays, known.signatures.get(key)):
+            found = yield from self.signatures(model, version)
+            misfit = _misfit(arrays, found.get(key))
+            if misfit:
+                raise InputError(f"model {model}: {misfit}")
+        reply: PredictResponse = yield Call("Predict", request)
+        known = self._known.get((model, version))
+        if known and known.version != reply.model_spec.version.value:
+            self._known.pop((model, version), None)
+        return Prediction(
+            reply.model_spec.name,
+            reply.model_spec.version.value,
+            reply.model_spec.signature_name,
+            {name: tf.make_ndarray(p) for name, p in reply.outputs.items()},
+        )
+
+    def encode(
+        self, texts: Iterable[str | bytes], model: str, version: Version
+    ) -> Calls[np.ndarray]:
+        """Encodes texts, chunk by chunk; see `Client.encode`."""
+        chunks = list(chunked(texts))
+        if not chunks:
+            width = yield from self._width(model, version)
+            return np.zeros([0, width], np.float32)
+        for _ in range(_ATTEMPTS):
+            vectors: dict[int, list[np.ndarray]] = {}
+            for rows in chunks:
+                prediction = yield from self.predict(
+                    model, {"text": rows}, ["embedding"], version
+                )
+                vectors.setdefault(prediction.version, []).append(
+                    _matrix(prediction, "embedding", np.float32, len(rows))
+                )
+                # Vectors of two versions cannot be compared: when another
+                # version answers, all texts are sent again.
+                if len(vectors) > 1:
+                    break
+            else:
+                (parts,) = vectors.values()
+                return np.concatenate(parts)
+        raise InputError(
+            f"model {model}: versions {', '.join(map(str, sorted(vectors)))} "
+            f"answered in turn, in each of {_ATTEMPTS} attempts; choose one "
+            "with version=NUMBER"
+        )
+
+    def search(
+        self,
+        texts: Iterable[str | bytes],
+        k: int,
+        model: str,
+        version: Version,
+    ) -> Calls[list[list[Hit]]]:
+        """Retrieves documents, chunk by chunk; see `Client.search`."""
+        hits: list[list[Hit]] = []
+        for rows in chunked(texts, rows_for(k)):
+            inputs = {"text": rows, "k": np.full(len(rows), k, np.int32)}
+            prediction = yield from self.predict(
+                model, inputs, ["ids", "scores"], version
+            )
+            ids = _matrix(prediction, "ids", np.object_, len(rows))
+            scores = _matrix(prediction, "scores", np.float32, len(rows))
+            hits += hits_from_outputs(ids, scores, k)
+        return hits
+
+    def signatures(
+        self, model: str, version: Version
+    ) -> Calls[dict[str, Signature]]:
+        """Reads a model's inputs and outputs; see `Client.signatures`."""
+        reply: GetModelMetadataResponse = yield Call(
+            "GetModelMetadata",
+            GetModelMetadataRequest(
+                model_spec=_spec(model, version),
+                metadata_field=["signature_def"],
+            ),
+        )
+        packed = SignatureDefMap()
+        reply.metadata["signature_def"].Unpack(packed)
+        found = signatures(packed.signature_def)
+        self._known[model, version] = _KnownSignatures(
+            reply.model_spec.version.value, found
+        )
+        return found
+
+    def status(self, model: str) -> Calls[dict[int, VersionStatus]]:
+        """Reads the states of a model's versions; see `Client.status`."""
+        reply: GetModelStatusResponse = yield Call(
+            "GetModelStatus",
+            GetModelStatusRequest(model_spec=_spec(model, None)),
+        )
+        return {
+            status.version: VersionStatus(
+                ModelVersionStatus.State.Name(status.state),
+                _CODES[status.status.error_code],
+                status.status.error_message,
+            )
+            for status in reply.model_version_status
+        }
+
+    def _width(self, model: str, version: Version) -> Calls[int]:
+        """Returns the width of an encoder's vectors, from its signature."""
+        found = yield from self.signatures(model, version)
+        key = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+        outputs = found[key].outputs if key in found else {}
+        shape = outputs["embedding"].shape if "embedding" in outputs else None
+        if shape is None or shape.rank != 2 or shape[1] is None:
+            raise InputError(
+                f"model {model}: its signature {key} has no output embedding "
+                "[batch, width]; name an encoder that lstm-dssm-export wrote"
+            )
+        return shape[1]
 
 
 def _proto(name: str, values: np.ndarray) -> Any:
+    if values.ndim and not len(values):
+        raise InputError(f"input {name!r} has no rows; expected one or more")
     try:
-        return to_proto(np.asarray(values))
+        return to_proto(values)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"input {name!r}: {error}; expected an array of numbers, or of "
@@ -229,18 +236,37 @@ def _proto(name: str, values: np.ndarray) -> Any:
         ) from error
 
 
-def _output(
-    found: Prediction, name: str, dtype: type[np.generic], rows: int
+def _misfit(arrays: dict[str, np.ndarray], signature: Signature | None) -> str:
+    """Returns which input has another dtype or shape than the model's, or "".
+
+    Names are left to the server, which checks them before it batches.
+    """
+    specs = signature.inputs if signature else {}
+    for name in arrays.keys() & specs.keys():
+        values, spec = arrays[name], specs[name]
+        dtype = tf.as_dtype(values.dtype)
+        if dtype != spec.dtype or not spec.shape.is_compatible_with(
+            values.shape
+        ):
+            return (
+                f"input {name!r} is {dtype.name} {values.shape}, expected "
+                f"{spec.dtype.name} {spec.shape}"
+            )
+    return ""
+
+
+def _matrix(
+    prediction: Prediction, name: str, dtype: type[np.generic], rows: int
 ) -> np.ndarray:
-    """Checks that an output is the matrix that was asked for."""
-    got = found.outputs[name]
-    if got.dtype != dtype or got.ndim != 2 or len(got) != rows:
+    """Returns an output, checked to be a matrix with a row for each text."""
+    values = prediction.outputs[name]
+    if values.dtype != dtype or values.ndim != 2 or len(values) != rows:
         raise InputError(
-            f"model {found.model}: its output {name} is {got.dtype} "
-            f"{list(got.shape)}, expected {np.dtype(dtype)} [{rows}, any]; "
+            f"model {prediction.model}: its output {name} is {values.dtype} "
+            f"{list(values.shape)}, expected {np.dtype(dtype)} [{rows}, any]; "
             "name a model that lstm-dssm-export wrote"
         )
-    return got
+    return values
 
 
 def _spec(model: str, version: Version, signature: str = "") -> ModelSpec:

@@ -1,4 +1,4 @@
-"""How clients connect: message sizes, deadlines, retries, errors."""
+"""A client's connection: message sizes, deadlines, retries and errors."""
 
 import json
 from typing import Any
@@ -9,36 +9,40 @@ from keras_lstm_dssm.errors import InputError
 
 _ADVICE = {
     grpc.StatusCode.NOT_FOUND: (
-        "check the model's name and version; `lstm-dssm-query --status` tells "
+        "check the model's name and version; `lstm-dssm-query --status` lists "
         "the versions"
     ),
     grpc.StatusCode.INVALID_ARGUMENT: (
-        "`Client.signatures` tells what the model takes and gives, the "
-        "server's models.config which labels there are"
+        "`Client.signatures` returns the model's inputs and outputs, and the "
+        "server's models.config has the labels"
     ),
     grpc.StatusCode.FAILED_PRECONDITION: (
-        "`Client.signatures` tells what the model takes and gives"
+        "`Client.signatures` returns the model's inputs and outputs"
     ),
-    grpc.StatusCode.DEADLINE_EXCEEDED: "give it more time, or fewer texts",
+    grpc.StatusCode.DEADLINE_EXCEEDED: (
+        "raise timeout, or send fewer texts in a request"
+    ),
     grpc.StatusCode.RESOURCE_EXHAUSTED: (
-        "send fewer texts at once, or raise max_message_mb"
+        "send shorter texts or a smaller k, or raise max_message_mb of the "
+        "client or the server"
     ),
 }
 
 
 class ServingError(OSError):
-    """A call that the server refused, or that did not reach it.
+    """A request that the server rejected, or that did not reach it.
 
-    It is an `OSError`, as `ConnectionError` and `TimeoutError` are: the
+    It is an `OSError`, like `ConnectionError` and `TimeoutError`, because its
     cause lies outside this program. The message is one line.
 
     Attributes:
-        code: The status, for example `grpc.StatusCode.NOT_FOUND`.
-        details: The server's own message.
-        model: The model that was asked.
+        code: The status code, for example `grpc.StatusCode.NOT_FOUND`.
+        details: The server's message.
+        model: The name of the requested model.
     """
 
-    # What is pickled is the message, and the attributes apart from it.
+    # Defaults, because pickle restores an error from its message alone and
+    # sets the attributes afterwards.
     def __init__(
         self,
         message: str,
@@ -52,22 +56,22 @@ class ServingError(OSError):
         self.model = model
 
     @classmethod
-    def of(
+    def from_rpc_error(
         cls, error: grpc.RpcError, target: str, model: str
     ) -> "ServingError":
-        """Words what gRPC raised.
+        """Returns the error for what gRPC raised.
 
         Args:
-            error: It.
+            error: The error that gRPC raised.
             target: The server's address.
-            model: The model that was asked.
+            model: The name of the requested model.
         """
         code, details = error.code(), error.details()
         if code is grpc.StatusCode.UNAVAILABLE:
             message = (
                 f"no answer from {target}: start a server with "
-                "lstm-dssm-serve, check address and port, or ask again when "
-                f"it is less busy ({details})"
+                "lstm-dssm-serve, check address and port, or try again when "
+                f"the server is less busy ({details})"
             )
         else:
             advice = _ADVICE.get(code)
@@ -77,10 +81,11 @@ class ServingError(OSError):
         return cls(" ".join(message.split()), code, details, model)
 
 
-# gRPC's own retries: they count against the call's deadline, wait 0.1, 0.2,
-# 0.4 and 0.8 seconds, each a fifth more or less by chance, and repeat only
-# what the server did not do (UNAVAILABLE: it is starting, stopping, or its
-# queue is full) or may do later (RESOURCE_EXHAUSTED).
+# gRPC's own retries. They count against the call's deadline, wait 0.1, 0.2,
+# 0.4 and 0.8 seconds, each randomly changed by up to a fifth, and repeat
+# only requests that the server did not process (UNAVAILABLE: it is starting
+# or stopping, or its queue is full). A message above a size limit, which is
+# RESOURCE_EXHAUSTED, would be rejected each time.
 # https://grpc.io/docs/guides/retry/
 _RETRIES = {
     "methodConfig": [
@@ -91,7 +96,7 @@ _RETRIES = {
                 "initialBackoff": "0.1s",
                 "maxBackoff": "2s",
                 "backoffMultiplier": 2,
-                "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
+                "retryableStatusCodes": ["UNAVAILABLE"],
             },
         }
     ]
@@ -101,13 +106,13 @@ _DAY = 86_400
 
 
 def channel_options(max_message_mb: int) -> list[tuple[str, Any]]:
-    """Returns the options of a client's connection.
+    """Returns the gRPC options of a client's connection.
 
     Args:
         max_message_mb: Largest message sent or accepted, in MiB.
 
     Raises:
-        InputError: It is not from 1 to 2047.
+        InputError: `max_message_mb` is not from 1 to 2047.
     """
     if not 1 <= max_message_mb <= 2047:
         raise InputError(
@@ -120,22 +125,22 @@ def channel_options(max_message_mb: int) -> list[tuple[str, Any]]:
         # gRPC would send even 127.0.0.1 through $http_proxy.
         ("grpc.enable_http_proxy", 0),
         ("grpc.service_config", json.dumps(_RETRIES)),
-        # A request that is too large for this buffer would not be repeated.
+        # A request that does not fit this buffer would not be repeated.
         ("grpc.per_rpc_retry_buffer_size", size),
-        # A server that was started anew is found within the retries.
+        # Short enough to reach a restarted server within the retries.
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 1000),
-        # Each client has a connection of its own.
+        # By default all clients of a process share one connection.
         ("grpc.use_local_subchannel_pool", 1),
     ]
 
 
 def checked_timeout(timeout: float) -> float:
-    """Returns a deadline in seconds; every call has one.
+    """Returns a deadline in seconds, which every request has.
 
     Raises:
-        InputError: It is not above 0, or more than a day. (gRPC takes a
-            number that is far too large for one that has passed.)
+        InputError: `timeout` is not above 0, or more than a day. (gRPC takes
+            a number that is far too large for a deadline that has passed.)
     """
     if not 0 < timeout <= _DAY:
         raise InputError(

@@ -11,13 +11,13 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     PredictionServiceStub,
 )
 
+from keras_lstm_dssm.evaluation.index import Hit
 from keras_lstm_dssm.export.signatures import Signature
-from keras_lstm_dssm.serving.client import calls as client_calls
 from keras_lstm_dssm.serving.client.calls import (
-    Hit,
+    Answer,
+    Calls,
+    ModelCalls,
     Prediction,
-    Result,
-    Steps,
     Version,
     VersionStatus,
 )
@@ -28,14 +28,19 @@ from keras_lstm_dssm.serving.client.channel import (
 )
 
 
-def methods(channel: Any) -> dict[str, Callable[..., Any]]:
-    """Returns the methods that clients call, by name."""
+def rpc_methods(channel: Any) -> dict[str, Callable[..., Any]]:
+    """Returns the methods of TF Serving's gRPC services, by name."""
     stubs = PredictionServiceStub(channel), ModelServiceStub(channel)
     return {name: f for stub in stubs for name, f in vars(stub).items()}
 
 
 class Client:
-    """Encodes and searches text on a server; threads may share it.
+    """Sends texts to a server's models; threads may share a client.
+
+    Inputs are checked against the model's signature before they are sent: one
+    request without rows, or of a wrong dtype or rank, would fail the requests
+    of others on a server that batches. The signature is read with the first
+    request for a model, and again when another version answers.
 
     Args:
         target: The server's gRPC address, for example `127.0.0.1:8500`.
@@ -46,9 +51,9 @@ class Client:
             is 4, which is 10,000 vectors of 96 numbers).
 
     A request is repeated, up to four times and within its time, when the
-    server is not available or out of resources. Every method raises
-    `ServingError` when the server refuses, does not answer in time or is not
-    there. `AsyncClient` has the same methods as coroutines.
+    server is not available. Every method raises `ServingError` when the
+    server rejects a request, does not answer in time or cannot be reached.
+    `AsyncClient` has the same methods as coroutines.
 
     Example:
         >>> with Client("127.0.0.1:8500") as client:
@@ -66,7 +71,8 @@ class Client:
         self._channel = grpc.insecure_channel(
             target, options=channel_options(max_message_mb)
         )
-        self._methods = methods(self._channel)
+        self._methods = rpc_methods(self._channel)
+        self._calls = ModelCalls()
 
     def encode(
         self,
@@ -77,7 +83,8 @@ class Client:
         """Returns the vectors of texts, all of one version.
 
         When another version begins to answer between two requests, all texts
-        are sent again.
+        are sent again. Without texts nothing is encoded: the width comes from
+        the model's signature.
 
         Args:
             texts: n texts.
@@ -86,13 +93,13 @@ class Client:
                 newest.
 
         Returns:
-            float32 [n, d], rows of unit length.
+            float32 `[n, d]`, rows of unit length.
 
         Raises:
-            InputError: Versions answer in turn, as behind a load balancer
-                during a roll-out.
+            InputError: The model is no encoder, or several versions answer in
+                turn, as behind a load balancer during a roll-out.
         """
-        return self._run(client_calls.encode(texts, model, version))
+        return self._run(self._calls.encode(texts, model, version))
 
     def search(
         self,
@@ -101,11 +108,13 @@ class Client:
         model: str = "retriever",
         version: Version = None,
     ) -> list[list[Hit]]:
-        """Returns the k best documents of each text, best first.
+        """Returns the k best documents of each query, best first.
 
         Args:
             texts: n queries.
-            k: How many documents; fewer come when there are fewer.
+            k: Documents for each query; the whole corpus where it is smaller.
+                A retriever returns no more than the largest k that it was
+                exported with.
             model: The retriever's name on the server.
             version: The retriever's version or its label, by default the
                 newest.
@@ -114,9 +123,10 @@ class Client:
             n lists of `Hit`.
 
         Raises:
-            InputError: k is below 1, or no int32.
+            InputError: k is below 1 or above what int32 holds, or the model
+                is no retriever.
         """
-        return self._run(client_calls.search(texts, k, model, version))
+        return self._run(self._calls.search(texts, k, model, version))
 
     def predict(
         self,
@@ -130,30 +140,36 @@ class Client:
 
         Args:
             model: The model's name on the server.
-            inputs: By name; strings as an object array of bytes.
-            outputs: The outputs wanted, by default all.
+            inputs: Arrays by the inputs' names, of the signature's dtypes and
+                ranks and with at least one row; strings as an object array of
+                bytes.
+            outputs: Names of the outputs to return, by default all.
             version: The version or its label, by default the newest.
-            signature: By default `serving_default`.
+            signature: The signature's name, by default `serving_default`.
 
         Returns:
-            The outputs, and which version gave them.
+            The outputs, and the version that computed them.
+
+        Raises:
+            InputError: An input has no rows, or another dtype or rank than
+                the model's.
         """
         return self._run(
-            client_calls.predict(model, inputs, outputs, version, signature)
+            self._calls.predict(model, inputs, outputs, version, signature)
         )
 
     def signatures(
         self, model: str, version: Version = None
     ) -> dict[str, Signature]:
-        """Returns what a model takes and gives, by signature name."""
-        return self._run(client_calls.model_signatures(model, version))
+        """Returns the inputs and outputs of a model, by signature name."""
+        return self._run(self._calls.signatures(model, version))
 
     def status(self, model: str) -> dict[int, VersionStatus]:
-        """Returns where each version of a model stands, newest first."""
-        return self._run(client_calls.model_status(model))
+        """Returns the state of each version of a model, newest first."""
+        return self._run(self._calls.status(model))
 
     def close(self) -> None:
-        """Closes the connection; leaving the `with` block does it too."""
+        """Closes the connection; leaving the `with` block closes it, too."""
         self._channel.close()
 
     def __enter__(self) -> "Client":
@@ -167,25 +183,25 @@ class Client:
     ) -> None:
         self.close()
 
-    def _run(self, steps: Steps[Result]) -> Result:
+    def _run(self, calls: Calls[Answer]) -> Answer:
         reply = None
         while True:
             try:
-                method, request = steps.send(reply)
+                method, request = calls.send(reply)
             except StopIteration as end:
                 return end.value
             try:
                 reply = self._methods[method](request, timeout=self.timeout)
             except grpc.RpcError as error:
-                raise ServingError.of(
+                raise ServingError.from_rpc_error(
                     error, self.target, request.model_spec.name
                 ) from error
 
 
 class AsyncClient:
-    """`Client` with coroutines; made and used in a running event loop.
+    """`Client` with coroutines; create and use it in a running event loop.
 
-    Arguments, results and errors are those of `Client`.
+    Arguments, results and errors are the same as those of `Client`.
 
     Example:
         >>> async def main():
@@ -203,7 +219,8 @@ class AsyncClient:
         self._channel = grpc.aio.insecure_channel(
             target, options=channel_options(max_message_mb)
         )
-        self._methods = methods(self._channel)
+        self._methods = rpc_methods(self._channel)
+        self._calls = ModelCalls()
 
     async def encode(
         self,
@@ -212,7 +229,7 @@ class AsyncClient:
         version: Version = None,
     ) -> np.ndarray:
         """See `Client.encode`."""
-        return await self._run(client_calls.encode(texts, model, version))
+        return await self._run(self._calls.encode(texts, model, version))
 
     async def search(
         self,
@@ -222,7 +239,7 @@ class AsyncClient:
         version: Version = None,
     ) -> list[list[Hit]]:
         """See `Client.search`."""
-        return await self._run(client_calls.search(texts, k, model, version))
+        return await self._run(self._calls.search(texts, k, model, version))
 
     async def predict(
         self,
@@ -234,21 +251,21 @@ class AsyncClient:
     ) -> Prediction:
         """See `Client.predict`."""
         return await self._run(
-            client_calls.predict(model, inputs, outputs, version, signature)
+            self._calls.predict(model, inputs, outputs, version, signature)
         )
 
     async def signatures(
         self, model: str, version: Version = None
     ) -> dict[str, Signature]:
         """See `Client.signatures`."""
-        return await self._run(client_calls.model_signatures(model, version))
+        return await self._run(self._calls.signatures(model, version))
 
     async def status(self, model: str) -> dict[int, VersionStatus]:
         """See `Client.status`."""
-        return await self._run(client_calls.model_status(model))
+        return await self._run(self._calls.status(model))
 
     async def close(self) -> None:
-        """Closes the connection; leaving the block does it too."""
+        """Closes the connection; leaving the `async with` block does, too."""
         await self._channel.close()
 
     async def __aenter__(self) -> "AsyncClient":
@@ -262,17 +279,17 @@ class AsyncClient:
     ) -> None:
         await self.close()
 
-    async def _run(self, steps: Steps[Result]) -> Result:
+    async def _run(self, calls: Calls[Answer]) -> Answer:
         reply = None
         while True:
             try:
-                method, request = steps.send(reply)
+                method, request = calls.send(reply)
             except StopIteration as end:
                 return end.value
             call = self._methods[method]
             try:
                 reply = await call(request, timeout=self.timeout)
             except grpc.RpcError as error:
-                raise ServingError.of(
+                raise ServingError.from_rpc_error(
                     error, self.target, request.model_spec.name
                 ) from error

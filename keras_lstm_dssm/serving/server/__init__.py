@@ -1,4 +1,4 @@
-"""The local server: models from disk, offered by TF Serving's gRPC services."""
+"""The local server: models from disk, behind TF Serving's gRPC services."""
 
 from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
 

@@ -1,4 +1,4 @@
-"""The models a server holds, found by the ModelSpec of a request."""
+"""The models of a folder: follows the disk, finds the version to answer."""
 
 import gc
 import logging
@@ -12,31 +12,41 @@ from tensorflow_serving.apis.model_pb2 import ModelSpec
 from tensorflow_serving.config.model_server_config_pb2 import ModelConfig
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.model_versions import model_folders, version_folders
+from keras_lstm_dssm.export.model_versions import (
+    model_folder,
+    model_folders,
+    version_folders,
+)
+from keras_lstm_dssm.export.server_files import read_models_config
 from keras_lstm_dssm.serving.server.servable import Servable
 from keras_lstm_dssm.serving.server.served_model import (
-    Offer,
+    Available,
     ServedModel,
     VersionState,
-    read_config,
     wanted_versions,
 )
-from keras_lstm_dssm.serving.server.signature_call import Fault, invalid
+from keras_lstm_dssm.serving.server.signature_call import (
+    StatusError,
+    invalid_argument,
+)
 
 _LOG = logging.getLogger(__name__)
 
+Configs = Mapping[str, ModelConfig] | None
+"""The models that `models.config` lists, by name; None without the file."""
 
-class Registry:
-    """Every model of a folder, the wanted versions of each in memory.
 
-    `models.config`, where it lies in the folder, says which models and
-    versions are served and which labels they bear; its paths are those of a
-    container and are not read. Without it every model is served.
+class ModelRegistry:
+    """All models of a folder, with the wanted versions of each in memory.
+
+    `models.config`, where the folder has one, says which models and versions
+    are served and what their labels are; its `base_path`s are those of a
+    container and are ignored. Without the file every model is served.
 
     Args:
-        models_dir: The folder, `NAME/NUMBER/saved_model.pb` in it.
-        versions: How many of the newest versions to load where there is no
-            `model_version_policy`.
+        models_dir: The folder, with `NAME/NUMBER/saved_model.pb` in it.
+        versions: How many of the newest versions to load of a model without
+            a `model_version_policy`.
 
     Raises:
         InputError: There is no model in the folder, one does not load, or
@@ -47,103 +57,127 @@ class Registry:
         self, models_dir: str | os.PathLike[str], versions: int = 1
     ) -> None:
         self._models_dir = Path(models_dir)
-        self._versions = versions
+        self._latest = versions
         self._models: dict[str, ServedModel] = {}
-        self._configs: Mapping[str, ModelConfig] = {}
         self._lock = threading.Lock()
-        self._dropped = False
-        self._refresh()
+        self._unloaded = False
+        model_folders(self._models_dir)  # there is a model at all
+        self._configs = read_configs(self._models_dir / "models.config")
+        if self._configs is not None and not self._configs:
+            raise InputError(
+                f"{self._models_dir / 'models.config'}: lists no model; list "
+                "one, or remove the file to have all served"
+            )
+        problems = self._update_models()
         for name, model in self._models.items():
-            if not model.offer.versions:
+            if not model.available.versions:
                 raise InputError(
-                    "; ".join(model.broken())
+                    "; ".join(model.errors())
                     or f"{self._models_dir / name}: none of the versions that "
                     "models.config asks for is there"
                 )
-        self._warn_of(self._broken())
+        # Labels refer to loaded versions, so at the start they come last.
+        problems = self._label(self._configs) + problems
+        if problems:
+            raise InputError("; ".join(problems))
+        self._warn_of(self._errors())
 
     def refresh(self) -> None:
-        """Loads what is new on disk and drops what is not wanted any more.
+        """Loads new versions from disk and unloads those not wanted any more.
 
-        Requests go on meanwhile: they see the old version or the new one. A
-        version that does not load is logged, and told by `states`.
+        Requests are answered meanwhile, by the old version or the new one. A
+        version that does not load is logged, and reported by `states`.
 
         Raises:
-            InputError: There is no model in the folder. Or `models.config`
-                is wrong: new versions are loaded as its last form that was
-                right says. Models on its list that are not there are passed
-                over.
+            InputError: The folder is missing, a name in it could not be a
+                model's, `models.config` lists a model that is not there, or
+                the file is wrong. All other models are updated; a wrong file
+                leaves the last correct one in force.
         """
         with self._lock:
-            known = self._broken()
+            if self._unloaded:
+                # Loaded models are in reference cycles. By now the requests
+                # that used the unloaded ones have ended.
+                gc.collect()
+                self._unloaded = False
+            known = self._errors()
+            problems = self._read_configs()
             try:
-                self._refresh()
-            finally:
-                self._warn_of(self._broken() - known)
+                problems += self._update_models()
+            except OSError as error:
+                problems.append(f"{self._models_dir}: {error.strerror}")
+            self._warn_of(self._errors() - known)
+            if problems:
+                raise InputError("; ".join(problems))
 
-    def _refresh(self) -> None:
-        if self._dropped:
-            # Loaded models lie in reference cycles. By now the requests that
-            # held the dropped ones are done.
-            gc.collect()
-        self._dropped = False
-        starting = not self._models
-        configs, wrong = self._read(starting)
-        folders = model_folders(self._models_dir)
-        missing = configs.keys() - folders.keys()
-        names = (configs or folders).keys() - missing
-        for name in sorted(names):
-            config = configs.get(name, ModelConfig())
-            wanted = wanted_versions(
-                version_folders(folders[name]), config, self._versions
-            )
-            self._update(name, wanted)
-        for name in self._models.keys() - names - missing:
-            # A model whose whole folder is gone serves on: the disk may have
-            # been unmounted.
-            if configs or (self._models_dir / name).is_dir():
-                self._update(name, {})
-        if starting:
-            wrong = self._label(configs)
-        self._configs = configs
-        if missing:
-            wrong.append(
-                f"{self._models_dir}: models.config lists "
-                f"{', '.join(sorted(missing))}, which is not in this folder; "
-                "export it, or take it off the list"
-            )
-        if wrong:
-            raise InputError("; ".join(wrong))
+    def _read_configs(self) -> list[str]:
+        """Reads `models.config` anew; returns what is wrong with it.
 
-    def _read(
-        self, starting: bool
-    ) -> tuple[Mapping[str, ModelConfig], list[str]]:
-        """Returns the configuration that counts, and what is wrong with it.
-
-        As under TF Serving labels come first: they find their versions loaded
-        by an earlier change. Only at the start they wait.
+        As under TF Serving, labels can only be given to versions that an
+        earlier change of the file has loaded.
         """
         try:
-            found = read_config(self._models_dir / "models.config")
+            configs = read_configs(self._models_dir / "models.config")
         except (InputError, OSError) as error:
-            if starting:
-                raise
-            return self._configs, [str(error)]
-        wrong = [] if starting else self._label(found)
-        return (self._configs if wrong else found), wrong
+            return [str(error)]
+        problems = self._label(configs)
+        if not problems:
+            self._configs = configs
+        return problems
 
-    def _broken(self) -> set[str]:
+    def _update_models(self) -> list[str]:
+        """Loads and unloads versions; returns what is wrong in the folder."""
+        problems: list[str] = []
+        folders: dict[str, dict[int, Path]] = {}
+        for path in sorted(self._models_dir.iterdir()):
+            if self._may_be_model(path):
+                try:
+                    base = model_folder(self._models_dir, path.name)
+                    folders[path.name] = version_folders(base)
+                except InputError as error:
+                    problems.append(str(error))
+        for name, versions in folders.items():
+            config = (self._configs or {}).get(name, ModelConfig())
+            self._update(name, wanted_versions(versions, config, self._latest))
+        if self._configs is None:
+            # A model whose folder is gone is served on: the disk may have
+            # been unmounted.
+            return problems
+        for name in sorted(self._models.keys() - self._configs.keys()):
+            self._update(name, {})
+        missing = [name for name in self._configs if not folders.get(name)]
+        if missing:
+            problems.append(
+                f"{self._models_dir}: models.config lists "
+                f"{', '.join(sorted(missing))}, which is not in this folder "
+                "or has no version; export it, or take it off the list"
+            )
+        return problems
+
+    def _may_be_model(self, path: Path) -> bool:
+        """Returns whether a folder is listed, or has or had a version."""
+        name = path.name
+        if not path.is_dir():
+            return False
+        if self._configs is not None:
+            return name in self._configs
+        if name.startswith("."):
+            return False
+        return name in self._models or bool(version_folders(path))
+
+    def _errors(self) -> set[str]:
         models = self._models.values()
-        return {message for model in models for message in model.broken()}
+        return {message for model in models for message in model.errors()}
 
     @staticmethod
     def _warn_of(messages: set[str]) -> None:
         for message in sorted(messages):
             _LOG.warning("%s; other versions serve on", message)
 
-    def _label(self, configs: Mapping[str, ModelConfig]) -> list[str]:
-        """Gives out all labels, or none and returns why."""
-        wrong = [
+    def _label(self, configs: Configs) -> list[str]:
+        """Sets all labels; or sets none and returns why."""
+        configs = configs or {}
+        problems = [
             f"Request to assign label to version {version} of model {name}, "
             "which is not currently available for inference; have it loaded "
             "by a model_version_policy first, and then label it"
@@ -151,60 +185,97 @@ class Registry:
             for version in config.version_labels.values()
             if version not in self.versions(name)
         ]
-        if not wrong:
+        if not problems:
             for name, model in self._models.items():
-                model.label(configs.get(name, ModelConfig()).version_labels)
-        return wrong
+                config = configs.get(name, ModelConfig())
+                model.set_labels(config.version_labels)
+        return problems
 
     def _update(self, name: str, wanted: Mapping[int, Path]) -> None:
         model = self._models.get(name) or ServedModel(name)
-        # Copied, since other threads read it.
+        # A copy replaces the dictionary, because other threads read it.
         self._models = {**self._models, name: model}
-        self._dropped |= model.update(wanted)
+        self._unloaded |= model.update(wanted)
 
     def find(self, spec: ModelSpec) -> Servable:
-        """Returns the version asked for, by default the newest.
+        """Returns the requested version, by default the newest.
 
         Raises:
-            Fault: As TF Serving names it: no such model or version
-                (NOT_FOUND), an empty name or an unknown label
-                (INVALID_ARGUMENT).
+            StatusError: There is no such model or version (NOT_FOUND), or the
+                name is empty or the label unknown (INVALID_ARGUMENT).
         """
         if not spec.name:
-            raise invalid("ModelSpec has no name specified.")
+            raise invalid_argument("ModelSpec has no name specified.")
         model = self._models.get(spec.name)
-        offer = model.offer if model else Offer({}, {})
+        available = model.available if model else Available({}, {})
         choice = spec.WhichOneof("version_choice")
         if choice is None:
-            version = max(offer.versions, default=0)
+            version = max(available.versions, default=0)
             wanted = f"Latest({spec.name})"
         else:
             version = spec.version.value
             if choice == "version_label":
-                if spec.version_label not in offer.labels:
-                    raise invalid(
+                if spec.version_label not in available.labels:
+                    raise invalid_argument(
                         "Unrecognized servable version label: "
                         f"{spec.version_label}"
                     )
-                version = offer.labels[spec.version_label]
+                version = available.labels[spec.version_label]
             wanted = f"Specific({spec.name}, {version})"
-        if version not in offer.versions:
-            raise Fault(
+        if version not in available.versions:
+            raise StatusError(
                 grpc.StatusCode.NOT_FOUND,
                 f"Servable not found for request: {wanted}",
             )
-        return offer.versions[version]
+        return available.versions[version]
 
     def states(self, name: str) -> dict[int, VersionState]:
-        """Returns the versions ever seen, newest first; none if unknown."""
+        """Returns the states of a model's versions, newest first.
+
+        A version that ended stays in it; an unknown model has none.
+        """
         model = self._models.get(name)
         return model.states() if model else {}
 
     def versions(self, name: str) -> list[int]:
-        """Returns the numbers that answer, ascending; none if unknown."""
+        """Returns the versions that are served, ascending; none if unknown."""
         model = self._models.get(name)
-        return sorted(model.offer.versions) if model else []
+        return sorted(model.available.versions) if model else []
 
     def names(self) -> list[str]:
         """Returns the names of all models, ascending."""
         return sorted(self._models)
+
+
+def read_configs(path: Path) -> Configs:
+    """Reads `models.config`.
+
+    Args:
+        path: The file, a `ModelServerConfig` in text form. It may be missing.
+
+    Returns:
+        The listed models by name; none of them for `model_config_list {}`,
+        which unloads all; None without the file.
+
+    Raises:
+        InputError: It is not in that form, lists a model twice, or has no
+            `model_config_list`: TF Serving takes no action then, and the
+            file may be in the midst of being written.
+    """
+    if not path.exists():
+        return None
+    listed = read_models_config(path)
+    if not listed.HasField("model_config_list"):
+        raise InputError(
+            f"{path}: has no model_config_list; list a model, write "
+            "model_config_list {} to unload all, or remove the file to have "
+            "all served"
+        )
+    configs: dict[str, ModelConfig] = {}
+    for config in listed.model_config_list.config:
+        if config.name in configs:
+            raise InputError(
+                f"{path}: model {config.name!r} is listed twice; keep one"
+            )
+        configs[config.name] = config
+    return configs

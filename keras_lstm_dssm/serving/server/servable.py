@@ -1,4 +1,4 @@
-"""One loaded version of one model, answering Predict."""
+"""One loaded version of one model, which answers Predict."""
 
 from pathlib import Path
 
@@ -14,11 +14,12 @@ from keras_lstm_dssm.export.signatures import signature_defs
 from keras_lstm_dssm.export.warmup import WARMUP_FILE
 from keras_lstm_dssm.serving.server.signature_call import (
     CODES,
-    Fault,
     SignatureCall,
-    invalid,
+    StatusError,
+    invalid_argument,
 )
 
+# TF Serving's limit.
 _MAX_RECORDS = 1000
 
 
@@ -30,6 +31,9 @@ class Servable:
         version: The version's number.
         folder: The version's folder.
 
+    Attributes:
+        signature_defs: Name to definition of each signature in the SavedModel.
+
     Raises:
         InputError: TensorFlow cannot load the folder.
     """
@@ -39,34 +43,36 @@ class Servable:
         self.version = version
         self.signature_defs = signature_defs(folder)
         try:
-            # Kept, because the functions hold its variables only weakly.
+            # The functions refer to the model's variables only weakly, so
+            # the model has to stay alive with them.
             self._model = tf.saved_model.load(str(folder))
         except (OSError, ValueError, tf.errors.OpError) as error:
             raise InputError(
                 f"{folder}: TensorFlow cannot load it: {error}"
             ) from error
         self._calls = {
-            key: SignatureCall(function)
-            for key, function in self._model.signatures.items()
+            key: SignatureCall(definition, self._model.signatures.get(key))
+            for key, definition in self.signature_defs.items()
         }
 
     def predict(self, request: PredictRequest) -> PredictResponse:
-        """Runs one signature, `serving_default` when none is named.
+        """Runs one signature.
 
         Args:
-            request: Its inputs are the signature's, by name.
+            request: The signature's inputs by name; the signature's name,
+                by default `serving_default`; the names of the outputs to
+                return, by default all.
 
         Returns:
-            The outputs asked for (all by default), and the model's name,
-            version and signature.
+            The outputs, and the model's name, version and signature.
 
         Raises:
-            Fault: The request does not fit the signature, or the graph
-                refuses the values.
+            StatusError: The request does not fit the signature, or the graph
+                rejects the values.
         """
         key = request.model_spec.signature_name or "serving_default"
         if key not in self._calls:
-            raise Fault(
+            raise StatusError(
                 grpc.StatusCode.FAILED_PRECONDITION,
                 f'Serving signature key "{key}" not found.',
             )
@@ -80,51 +86,52 @@ class Servable:
     def warm_up(self, folder: Path) -> int:
         """Replays the requests that were exported with the model, if any.
 
-        The first run of a graph costs a hundred times the second one; here
-        it happens before the version is offered. A single request that
-        fails makes TF Serving refuse the version, and this server too.
+        The first run of a graph takes a hundred times as long as the second;
+        the warm-up makes it before the version is served. One request that
+        fails makes TF Serving reject the version, and this server as well.
 
         Args:
             folder: The version's folder. The requests are a TFRecord file of
                 `PredictionLog` in it; see `write_warmup`.
 
         Returns:
-            How many requests were run.
+            The number of requests that were run.
 
         Raises:
-            Fault: The file is damaged or too long, or a request fails.
+            StatusError: The file is damaged or has more than 1,000 records,
+                or a request fails.
         """
         path = folder / WARMUP_FILE
         if not path.exists():
             return 0
-        done = 0
+        count = 0
         try:
             for record in tf.data.TFRecordDataset(str(path)):
-                if done == _MAX_RECORDS:
-                    raise invalid(
+                if count == _MAX_RECORDS:
+                    raise invalid_argument(
                         "Number of warmup records exceeds the maximum "
                         f"({_MAX_RECORDS}) at {path}"
                     )
                 self._replay(PredictionLog.FromString(record.numpy()))
-                done += 1
+                count += 1
         except DecodeError as error:
-            raise invalid(f"Failed to parse warmup record from {path}") from (
-                error
-            )
+            raise invalid_argument(
+                f"Failed to parse warmup record from {path}"
+            ) from error
         except tf.errors.OpError as error:
-            raise Fault(
+            raise StatusError(
                 CODES[error.error_code],
                 f"{error.message}. Please verify your warmup data is in "
                 "TFRecord format.",
             ) from error
-        return done
+        return count
 
     def _replay(self, log: PredictionLog) -> None:
         kind = log.WhichOneof("log_type")
         if kind == "predict_log":
             self.predict(log.predict_log.request)
         elif kind is not None:
-            raise Fault(
+            raise StatusError(
                 grpc.StatusCode.UNIMPLEMENTED,
                 f"Unsupported log_type for warmup: {kind}",
             )

@@ -1,5 +1,6 @@
-"""One signature of a loaded model: checks a request, runs it, replies."""
+"""Predict for one signature: checks a request, runs the graph, replies."""
 
+import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,175 +9,230 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow.core.framework.types_pb2 import DataType
+from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 
-from keras_lstm_dssm.serving.tensors import to_proto
-
-_LONGEST = 2000
+from keras_lstm_dssm.serving.tensor_protos import to_proto
 
 
-class Fault(Exception):
-    """The status of a failed call.
+class StatusError(Exception):
+    """A call that fails with a gRPC status.
 
-    Codes and messages are those of TensorFlow Serving (`predict_util.cc`,
-    `server_core.cc`, `get_model_status_impl.cc`), so that a client tested
-    against the local server meets nothing new in production.
+    Codes and messages are those of TensorFlow Serving, so that a client that
+    was tested with the local server handles the errors of the other one, too.
+    docs/local-service.md names the exceptions.
 
     Args:
-        code: For example `grpc.StatusCode.NOT_FOUND`.
-        details: The message; the first 2,000 bytes of it count.
+        code: The status code, for example `grpc.StatusCode.NOT_FOUND`.
+        details: The message.
     """
 
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
-        # It goes in a header, of 8 KiB at most; each byte may become three.
-        details = details.encode()[:_LONGEST].decode(errors="ignore")
         super().__init__(details)
         self.code = code
         self.details = details
 
 
-def invalid(details: str) -> Fault:
-    """Returns the commonest one, INVALID_ARGUMENT."""
-    return Fault(grpc.StatusCode.INVALID_ARGUMENT, details)
+def invalid_argument(details: str) -> StatusError:
+    """Returns the error for a request that the model cannot take."""
+    return StatusError(grpc.StatusCode.INVALID_ARGUMENT, details)
 
+
+_DTYPES = set(DataType.values()) - {DataType.DT_INVALID}
 
 CODES = {code.value[0]: code for code in grpc.StatusCode}
-"""gRPC's status by number; TensorFlow's error codes are the same numbers."""
+"""gRPC's status codes by number; TensorFlow's error codes are the same."""
 
 
 class SignatureCall:
-    """What Predict does with one signature; threads may share it.
+    """Answers Predict with one signature; threads may share it.
 
     Args:
+        definition: The signature's definition in the SavedModel.
         function: The signature's function, of a model that stays loaded.
+            None for an operation that is stored as a signature, such as
+            `__saved_model_init_op`: it has no outputs that can be fetched.
 
     Example:
-    >>> call = SignatureCall(model.signatures["serving_default"])
+    >>> call = SignatureCall(definition, model.signatures["serving_default"])
     >>> reply = PredictResponse()
     >>> call(request, reply)
     """
 
     def __init__(
-        self, function: tf.types.experimental.ConcreteFunction
+        self,
+        definition: SignatureDef,
+        function: tf.types.experimental.ConcreteFunction | None,
     ) -> None:
+        self._definition = definition
         self._function = function
-        # Asked for once: functions are slow to tell. Inputs and outputs of
-        # signatures are ordered by name, variables come behind the inputs.
-        specs = function.structured_input_signature[1]
-        self._specs: dict[str, tf.TensorSpec] = dict(sorted(specs.items()))
-        self._variables = list(function.captured_inputs)
-        self._known = sorted(function.structured_outputs)
-        self._dtypes = [tensor.dtype for tensor in function.outputs]
-        self._first, self._ran = threading.Lock(), False
+        # A function orders its inputs and outputs by name. Its properties are
+        # slow to compute, so they are read once.
+        self._specs = {
+            alias: tf.TensorSpec(info.tensor_shape, info.dtype)
+            for alias, info in sorted(definition.inputs.items())
+        }
+        self._outputs = sorted(definition.outputs)
+        if function is not None:
+            self._variables = list(function.captured_inputs)
+            self._dtypes = [tensor.dtype for tensor in function.outputs]
+        self._first_run, self._has_run = threading.Lock(), False
 
     def __call__(self, request: PredictRequest, reply: PredictResponse) -> None:
-        """Runs a request, and writes the outputs asked for into a reply.
+        """Runs the graph and writes the requested outputs into the reply.
+
+        The checks come in TF Serving's order: names and contents of the
+        inputs, names of the outputs, and last the inputs' dtypes. Their
+        shapes are an addition; TF Serving leaves them to the graph.
 
         Raises:
-            Fault: The request does not fit the signature, or the graph
-                refuses the values.
+            StatusError: The request does not fit the signature, or the graph
+                rejects the values.
         """
-        inputs = self._inputs(request.inputs)
+        tensors = self._parse(request.inputs)
         wanted = self._wanted(request.output_filter)
+        self._check_dtypes_and_shapes(request.inputs)
         try:
-            outputs = self._run(inputs)
+            outputs = self._run(tensors)
         except tf.errors.OpError as error:
-            raise Fault(CODES[error.error_code], error.message) from error
+            raise StatusError(
+                CODES[error.error_code], session_message(error.message)
+            ) from error
         for alias in wanted:
             values = outputs[alias].numpy()
-            if isinstance(values, bytes):  # a scalar
+            if isinstance(values, bytes):  # NumPy's form of a scalar string
                 values = np.array(values, object)
             to_proto(values, reply.outputs[alias])
 
-    def _run(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        if not self._ran:
-            # The first run prepares the graph. Threads that came together
-            # would all do that, side by side, and take ten times as long.
-            with self._first:
-                outputs = self._call(inputs)
-                self._ran = True
-            return outputs
-        return self._call(inputs)
-
-    def _call(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        # What `self._function(**inputs)` does after a tenth of a millisecond
-        # of Python.
-        outputs = tf.raw_ops.StatefulPartitionedCall(
-            args=[*inputs.values(), *self._variables],
-            Tout=self._dtypes,
-            f=self._function,
-        )
-        return dict(zip(self._known, outputs, strict=True))
-
-    def _inputs(
-        self, protos: Mapping[str, TensorProto]
-    ) -> dict[str, tf.Tensor]:
+    def _parse(self, protos: Mapping[str, TensorProto]) -> list[tf.Tensor]:
+        """Returns the inputs, ordered by name, of whatever dtype they are."""
         specs = self._specs
         if len(protos) != len(specs):
-            raise invalid(
+            raise invalid_argument(
                 f"input size does not match signature: "
                 f"{len(protos)}!={len(specs)} "
                 f"len({_set(protos)}) != len({_set(specs)}). "
                 f"Sent extra: {_set(protos.keys() - specs.keys())}. "
                 f"Missing but required: {_set(specs.keys() - protos.keys())}."
             )
-        inputs = {}
-        for index, (alias, spec) in enumerate(specs.items()):
+        tensors = []
+        for alias, spec in specs.items():
             if alias not in protos:
-                raise invalid(
-                    f"Signature input alias: {alias} not found in request and "
-                    "no default value provided. Inputs expected to be in the "
-                    f"request {_set(protos)}"
+                feed = self._definition.inputs[alias].name
+                raise invalid_argument(
+                    f"Signature input alias: {alias}(feed name: {feed}) not "
+                    "found in request and no default value provided. Inputs "
+                    f"expected to be in the request {_set(protos)}, or "
+                    "default input alias set: "
                 )
-            proto = protos[alias]
-            expected = spec.dtype.as_datatype_enum
-            if proto.dtype != expected:
-                raise invalid(
-                    f"Expects arg[{index}] to be {_type_name(expected)} but "
-                    f"{_type_name(proto.dtype)} is provided"
-                )
-            inputs[alias] = _tensor(alias, proto, spec)
-        return inputs
+            if protos[alias].dtype not in _DTYPES:
+                raise invalid_argument(f"tensor parsing error: {alias}")
+            # A few bytes can announce a shape of any size: a tensor is only
+            # made of a shape that the signature allows.
+            if _fits(protos[alias], spec):
+                tensors.append(_tensor(alias, protos[alias]))
+        return tensors
 
     def _wanted(self, output_filter: Sequence[str]) -> list[str]:
         for index, alias in enumerate(output_filter):
-            if alias not in self._known:
-                raise invalid(
+            if alias not in self._outputs:
+                raise invalid_argument(
                     f"output tensor alias not found in signature: {alias} "
-                    f"Outputs expected to be in the set {_set(self._known)}."
+                    "Outputs expected to be in the set "
+                    f"{_set(self._outputs)}."
                 )
             if alias in output_filter[:index]:
-                raise invalid(f"duplicate output tensor alias: {alias}")
-        return list(output_filter or self._known)
+                raise invalid_argument(
+                    f"duplicate output tensor alias: {alias}"
+                )
+        return list(output_filter or self._outputs)
 
+    def _check_dtypes_and_shapes(
+        self, protos: Mapping[str, TensorProto]
+    ) -> None:
+        for index, (alias, spec) in enumerate(self._specs.items()):
+            expected = spec.dtype.as_datatype_enum
+            if protos[alias].dtype != expected:
+                raise invalid_argument(
+                    f"Expects arg[{index}] to be {_cpp_name(expected)} but "
+                    f"{_cpp_name(protos[alias].dtype)} is provided"
+                )
+        for alias, spec in self._specs.items():
+            if not _fits(protos[alias], spec):
+                sizes = [dim.size for dim in protos[alias].tensor_shape.dim]
+                raise invalid_argument(
+                    f"input {alias} must have shape {spec.shape}, got "
+                    f"{tuple(sizes)}"
+                )
 
-def _tensor(alias: str, proto: TensorProto, spec: tf.TensorSpec) -> tf.Tensor:
-    tensor = _parsed(alias, proto, spec.dtype)
-    if not spec.shape.is_compatible_with(tensor.shape):
-        raise invalid(
-            f"input {alias} must have shape {spec.shape}, got {tensor.shape}"
+    def _run(self, tensors: list[tf.Tensor]) -> dict[str, tf.Tensor]:
+        if not self._has_run:
+            # The first run prepares the graph. Concurrent first runs would
+            # each prepare it, and together take ten times as long.
+            with self._first_run:
+                outputs = self._run_graph(tensors)
+                self._has_run = True
+            return outputs
+        return self._run_graph(tensors)
+
+    def _run_graph(self, tensors: list[tf.Tensor]) -> dict[str, tf.Tensor]:
+        if self._function is None:
+            (info,) = self._definition.outputs.values()
+            raise StatusError(
+                grpc.StatusCode.OUT_OF_RANGE,
+                f"Node '{info.name}' (type: 'NoOp', num of outputs: 0) does "
+                "not have output 0",
+            )
+        # The operation that `self._function(...)` runs, without the tenth of
+        # a millisecond that the call itself takes in Python.
+        outputs = tf.raw_ops.StatefulPartitionedCall(
+            args=[*tensors, *self._variables],
+            Tout=self._dtypes,
+            f=self._function,
         )
-    return tensor
+        return dict(zip(self._outputs, outputs, strict=True))
 
 
-def _parsed(alias: str, proto: TensorProto, dtype: tf.DType) -> tf.Tensor:
+def session_message(message: str) -> str:
+    """Returns an eager operation's error as a session words it.
+
+    TF Serving runs graphs in a session. Eager execution adds the operation
+    that called the graph, before and behind the message. Where a message ends
+    with the node that failed, `[[{{node ...}}]]`, the two may still differ.
+
+    Example:
+    >>> session_message("{{function_node __wrapped__X}} k < 0 [Op:X] name: ")
+    'k < 0'
+    """
+    message = re.sub(r"^\{\{function_node [^}]*\}\} ", "", message)
+    return re.sub(r" \[Op:\w+\] name: ?$", "", message)
+
+
+def _fits(proto: TensorProto, spec: tf.TensorSpec) -> bool:
+    shape = proto.tensor_shape
+    # A size below 0 is an error in the message, which parsing reports.
+    sizes = [None if dim.size < 0 else dim.size for dim in shape.dim]
+    return shape.unknown_rank or spec.shape.is_compatible_with(sizes)
+
+
+def _tensor(alias: str, proto: TensorProto) -> tf.Tensor:
     texts = proto.string_val
     sizes = [dim.size for dim in proto.tensor_shape.dim]
-    if dtype == tf.string and sizes == [len(texts)]:
+    if proto.dtype == DataType.DT_STRING and sizes == [len(texts)]:
         return tf.constant(list(texts), tf.string)  # in a third of the time
     try:
         # In C++, from either form of field, without a NumPy array.
-        return tf.io.parse_tensor(proto.SerializeToString(), dtype)
-    except tf.errors.OpError as error:
-        raise invalid(f"tensor parsing error: {alias}") from error
+        return tf.io.parse_tensor(
+            proto.SerializeToString(), tf.as_dtype(proto.dtype)
+        )
+    except (TypeError, ValueError, tf.errors.OpError) as error:
+        raise invalid_argument(f"tensor parsing error: {alias}") from error
 
 
 def _set(names: Iterable[str]) -> str:
     return "{" + ",".join(sorted(names)) + "}"
 
 
-def _type_name(number: int) -> str:
-    """Returns C++'s name of a dtype: `float` for DT_FLOAT."""
-    if number not in DataType.values():
-        return f"unknown dtype enum ({number})"
-    return DataType.Name(number).removeprefix("DT_").lower()
+def _cpp_name(dtype: int) -> str:
+    """Returns the name of a dtype in C++: `float` for DT_FLOAT."""
+    return DataType.Name(dtype).removeprefix("DT_").lower()

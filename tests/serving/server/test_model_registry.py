@@ -5,12 +5,13 @@ from pathlib import Path
 
 import grpc
 import pytest
+from tensorflow_serving.apis.get_model_status_pb2 import ModelVersionStatus
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.server.model_registry import Registry
+from keras_lstm_dssm.serving.server.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.server.served_model import ServedModel
-from keras_lstm_dssm.serving.server.signature_call import Fault
+from keras_lstm_dssm.serving.server.signature_call import StatusError
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def labelled(label: str, name: str = "query_encoder") -> ModelSpec:
 )
 def test_version_policies(models: Path, policy: str, want: list[int]) -> None:
     write_config(models, f"model_version_policy {{ {policy} }}")
-    registry = Registry(models)
+    registry = ModelRegistry(models)
     assert registry.names() == ["query_encoder"]
     assert registry.versions("query_encoder") == want
     assert list(registry.states("query_encoder")) == want[::-1]
@@ -61,16 +62,18 @@ def label(name: str, version: int) -> str:
 
 def test_labels_move_while_it_serves(models: Path) -> None:
     write_config(models, ALL + label("stable", 1) + label("canary", 2))
-    registry = Registry(models)
+    registry = ModelRegistry(models)
     assert registry.find(labelled("stable")).version == 1
     assert registry.find(labelled("canary")).version == 2
     write_config(models, ALL + label("stable", 2))
     registry.refresh()
     assert registry.find(labelled("stable")).version == 2
-    with pytest.raises(Fault, match="servable version label: canary") as caught:
+    with pytest.raises(
+        StatusError, match="servable version label: canary"
+    ) as caught:
         registry.find(labelled("canary"))
     assert caught.value.code is grpc.StatusCode.INVALID_ARGUMENT
-    with pytest.raises(Fault, match="label: stable"):
+    with pytest.raises(StatusError, match="label: stable"):
         registry.find(labelled("stable", "another"))
 
 
@@ -81,9 +84,9 @@ def test_a_label_on_a_version_that_does_not_answer(models: Path) -> None:
     )
     write_config(models, label("stable", 1))
     with pytest.raises(InputError, match=message):
-        Registry(models)
+        ModelRegistry(models)
     write_config(models, label("stable", 2))
-    registry = Registry(models)
+    registry = ModelRegistry(models)
     write_config(models, label("stable", 1))
     with pytest.raises(InputError, match=message):
         registry.refresh()
@@ -101,7 +104,7 @@ def test_a_label_waits_for_its_version(
 
     one, both = "versions: 1", "versions: 1 versions: 2"
     write_config(models, config(one, 1))
-    registry = Registry(models)
+    registry = ModelRegistry(models)
 
     def serves() -> tuple[int, list[int]]:
         stable = registry.find(labelled("stable")).version
@@ -117,13 +120,13 @@ def test_a_label_waits_for_its_version(
     registry.refresh()
     assert serves() == (1, [1, 2])
     seen = []
-    drop = ServedModel._drop
+    drop = ServedModel._unload
 
     def watched(model: ServedModel, versions: set[int]) -> None:
         seen.append((versions, registry.find(labelled("stable")).version))
         drop(model, versions)
 
-    monkeypatch.setattr(ServedModel, "_drop", watched)
+    monkeypatch.setattr(ServedModel, "_unload", watched)
     write_config(models, config("versions: 2", 2))
     registry.refresh()
     assert serves() == (2, [2])
@@ -134,28 +137,50 @@ def test_a_label_whose_version_was_replaced(models: Path) -> None:
     """Without a policy the newest version alone is kept."""
     shutil.move(models / "query_encoder" / "2", models / "2")
     write_config(models, label("stable", 1))
-    registry = Registry(models)
+    registry = ModelRegistry(models)
     shutil.move(models / "2", models / "query_encoder" / "2")
     registry.refresh()
     assert registry.versions("query_encoder") == [2]
     with pytest.raises(InputError, match="label to version 1 of model query_"):
         registry.refresh()
-    with pytest.raises(Fault, match=r"Specific\(query_encoder, 1\)"):
+    with pytest.raises(StatusError, match=r"Specific\(query_encoder, 1\)"):
         registry.find(labelled("stable"))
 
 
-def test_an_empty_file_is_a_mistake(models: Path) -> None:
-    """It may just be written anew; its policies must not be lost."""
+def test_an_empty_list_unloads_all(models: Path) -> None:
     write_config(models, ALL)
-    registry = Registry(models)
-    for text in ("", "model_config_list {}"):
-        (models / "models.config").write_text(text)
-        with pytest.raises(InputError, match="models.config: lists no model"):
-            registry.refresh()
-        assert registry.names() == ["query_encoder"]
-        assert registry.versions("query_encoder") == [1, 2]
+    registry = ModelRegistry(models)
+    (models / "models.config").write_text("model_config_list { }")
+    registry.refresh()
+    assert registry.versions("query_encoder") == []
+    assert {s.state for s in registry.states("query_encoder").values()} == {
+        ModelVersionStatus.END
+    }
+    with pytest.raises(StatusError, match=r"Latest\(query_encoder\)") as caught:
+        registry.find(ModelSpec(name="query_encoder"))
+    assert caught.value.code is grpc.StatusCode.NOT_FOUND
+    write_config(models, "")
+    registry.refresh()
+    assert registry.versions("query_encoder") == [2]
+
+
+def test_an_empty_list_at_the_start(models: Path) -> None:
+    (models / "models.config").write_text("model_config_list { }")
+    with pytest.raises(InputError, match="models.config: lists no model; list"):
+        ModelRegistry(models)
+
+
+def test_an_empty_file_changes_nothing(models: Path) -> None:
+    """It may be in the midst of being written."""
+    write_config(models, ALL)
+    registry = ModelRegistry(models)
+    (models / "models.config").write_text("")
+    with pytest.raises(InputError, match="config: has no model_config_list"):
+        registry.refresh()
+    assert registry.names() == ["query_encoder"]
+    assert registry.versions("query_encoder") == [1, 2]
     shutil.copytree(models / "query_encoder/2", models / "query_encoder/3")
-    with pytest.raises(InputError, match="lists no model"):
+    with pytest.raises(InputError, match="has no model_config_list"):
         registry.refresh()
     assert registry.versions("query_encoder") == [1, 2, 3]
     (models / "models.config").unlink()
@@ -166,7 +191,7 @@ def test_an_empty_file_is_a_mistake(models: Path) -> None:
 def test_no_version_left_is_told(
     models: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    registry = Registry(models)
+    registry = ModelRegistry(models)
     write_config(models, "model_version_policy { specific { versions: 7 } }")
     for _ in range(2):
         registry.refresh()
@@ -180,7 +205,7 @@ def test_no_version_left_is_told(
 
 def test_a_model_taken_off_the_list(models: Path) -> None:
     write_config(models, "", 'name: "retriever"')
-    registry = Registry(models)
+    registry = ModelRegistry(models)
     assert registry.names() == ["query_encoder", "retriever"]
     write_config(models, "")
     registry.refresh()
@@ -192,22 +217,50 @@ def test_a_model_taken_off_the_list(models: Path) -> None:
 
 
 def test_a_folder_that_vanishes_serves_on(models: Path) -> None:
-    registry = Registry(models)
+    registry = ModelRegistry(models)
     shutil.rmtree(models / "retriever")
     registry.refresh()
     assert registry.versions("retriever") == [1]
-    for version in (models / "query_encoder").iterdir():
-        shutil.rmtree(version)
-    with pytest.raises(InputError, match="no model in this folder"):
+    moved = models.rename(models.with_name("moved"))
+    with pytest.raises(InputError, match="No such file or directory"):
         registry.refresh()
     assert registry.versions("query_encoder") == [2]
+    moved.rename(models)
 
 
-def test_an_emptied_folder_is_unloaded(models: Path) -> None:
-    registry = Registry(models)
-    shutil.rmtree(models / "retriever" / "1")
+def test_the_last_version_removed_is_unloaded(models: Path) -> None:
+    registry = ModelRegistry(models)
+    for name, versions in {"retriever": (1,), "query_encoder": (1, 2)}.items():
+        for version in versions:
+            shutil.rmtree(models / name / str(version))
+        registry.refresh()
+        assert registry.versions(name) == []
+        (state,) = registry.states(name).values()
+        assert state.state == ModelVersionStatus.END
+        with pytest.raises(StatusError, match=rf"request: Latest\({name}\)"):
+            registry.find(ModelSpec(name=name))
+
+
+@pytest.mark.parametrize("configured", [True, False])
+def test_a_folder_that_can_be_no_model(models: Path, configured: bool) -> None:
+    """A negative number is no version here; a space is in no model's name."""
+    if configured:
+        write_config(models, "")
+    registry = ModelRegistry(models)
+    query_encoder = models / "query_encoder"
+    shutil.copytree(query_encoder / "2", query_encoder / "-4")
+    shutil.copytree(query_encoder, models / ".hidden")
     registry.refresh()
-    assert registry.versions("retriever") == []
+    assert registry.versions("query_encoder") == [2]
+    shutil.copytree(query_encoder, models / "a model")
+    shutil.copytree(query_encoder / "2", query_encoder / "3")
+    if configured:
+        registry.refresh()
+    else:
+        with pytest.raises(InputError, match="found the name 'a model'; a"):
+            registry.refresh()
+    assert registry.versions("query_encoder") == [3]
+    assert "a model" not in registry.names()
 
 
 @pytest.mark.parametrize(
@@ -226,4 +279,4 @@ def test_an_emptied_folder_is_unloaded(models: Path) -> None:
 def test_a_wrong_config(models: Path, config: str, message: str) -> None:
     write_config(models, "", config)
     with pytest.raises(InputError, match=message):
-        Registry(models)
+        ModelRegistry(models)

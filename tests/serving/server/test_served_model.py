@@ -50,14 +50,14 @@ def test_a_version_in_use_is_unloaded_after_its_last_request(
 ) -> None:
     model = ServedModel("encoder")
     assert not model.update({1: versions[1]})
-    running = model.offer.versions[1]
+    running = model.available.versions[1]
     assert model.update({2: versions[2]})
-    assert list(model.offer.versions) == [2]
+    assert list(model.available.versions) == [2]
     assert names(model) == {2: "AVAILABLE", 1: "UNLOADING"}
     assert running.predict(predict_request("encoder", text=["a"])).outputs
     del running
     assert names(model) == {2: "AVAILABLE", 1: "END"}
-    assert not model.broken()
+    assert not model.errors()
 
 
 def test_a_number_published_anew_while_the_old_one_runs(
@@ -65,7 +65,7 @@ def test_a_number_published_anew_while_the_old_one_runs(
 ) -> None:
     model = ServedModel("encoder")
     model.update({1: versions[1]})
-    running = model.offer.versions[1]
+    running = model.available.versions[1]
     model.update({2: versions[2]})
     model.update({1: versions[1]})
     del running
@@ -79,7 +79,7 @@ def test_the_states_on_the_way(
     warm_up = Servable.warm_up
 
     def watch(servable: Servable, folder: Path) -> int:
-        seen.append((names(model), list(model.offer.versions)))
+        seen.append((names(model), list(model.available.versions)))
         return warm_up(servable, folder)
 
     monkeypatch.setattr(Servable, "warm_up", watch)
@@ -149,7 +149,7 @@ def long_warm_up(folder: Path) -> None:
         (empty, tf.errors.NOT_FOUND, "2/saved_model.pb: not a SavedModel"),
         (garbage, tf.errors.DATA_LOSS, "2/saved_model.pb: not a SavedModel"),
         (no_variables, tf.errors.NOT_FOUND, "2: TensorFlow cannot load it"),
-        (failing_warm_up, tf.errors.INVALID_ARGUMENT, "alias: text not found"),
+        (failing_warm_up, tf.errors.INVALID_ARGUMENT, "alias: text(feed name"),
         (damaged_warm_up, tf.errors.DATA_LOSS, "is in TFRecord format."),
         (other_warm_up, tf.errors.UNIMPLEMENTED, "Unsupported log_type"),
         (
@@ -172,17 +172,17 @@ def test_a_broken_version_and_its_repair(
     model.update({1: versions[1]})
     for _ in range(2):  # the second time it is known already
         assert not model.update({2: versions[2]})
-        assert list(model.offer.versions) == [1]
+        assert list(model.available.versions) == [1]
         assert names(model) == {2: "END", 1: "AVAILABLE"}
         state = model.states()[2]
         assert state.code == code
         assert message in state.message
         assert "encoder/2" in state.message
         assert "\n" not in state.message
-        assert model.broken() == [state.message]
+        assert model.errors() == [state.message]
     shutil.rmtree(versions[2])
     good.rename(versions[2])
     (versions[2] / "saved_model.pb").touch()
     assert model.update({2: versions[2]})
     assert names(model) == {2: "AVAILABLE", 1: "END"}
-    assert model.broken() == []
+    assert model.errors() == []

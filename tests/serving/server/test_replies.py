@@ -67,6 +67,7 @@ def test_values_come_as_typed_fields(
     assert list(outputs["int64"].int64_val) == [2, 0, -1]
     assert list(outputs["bool"].bool_val) == [True, False, False]
     assert list(outputs["string"].string_val) == [b"2", b"0", b"-1"]
+    assert list(outputs["int8"].int_val) == [2, 0, -1]
     assert tf.make_ndarray(outputs["int8"]).tolist() == [2, 0, -1]
     assert tf.make_ndarray(outputs["bool"]).tolist() == [True, False, False]
 

@@ -1,0 +1,48 @@
+"""Texts are divided into requests; hits are read from replies."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keras_lstm_dssm.serving import chunks
+from keras_lstm_dssm.serving.chunks import chunked, hits_from_outputs, rows_for
+
+
+def test_requests_hold_512_texts_or_half_a_megabyte() -> None:
+    half = 1 << 19
+    sizes = [
+        [len(text) for text in chunk]
+        for chunk in chunked(
+            ["a"] * 513 + ["b" * (half - 1), "", "c", "d" * (half + 9), "e"]
+        )
+    ]
+    assert sizes == [[1] * 512, [1, half - 1, 0], [1], [half + 9], [1]]
+    assert list(chunked([])) == []
+
+
+@given(texts=st.lists(st.binary(max_size=30)), most=st.integers(1, 40))
+def test_no_text_is_lost_or_moved(texts: list[bytes], most: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunks, "_BYTES", most)
+        lists = [chunk.tolist() for chunk in chunked(texts, 5)]
+    assert sum(lists, []) == texts
+    for chunk in lists:
+        assert 0 < len(chunk) <= 5
+        assert len(chunk) == 1 or sum(map(len, chunk)) <= most
+
+
+def test_many_hits_are_fewer_queries() -> None:
+    assert [rows_for(k) for k in (1, 512, 513, 1000, 2**20)] == [
+        512, 512, 511, 262, 1,
+    ]  # fmt: skip
+
+
+def test_columns_beyond_k_are_a_neighbours() -> None:
+    """A reply is as wide as the largest k that was computed with it."""
+    ids = np.array([[b"a", b"b", b"", b""], [b"c", b"", b"", b""]], object)
+    scores = np.float32([[0.5, 0.25, -2, -2], [1, -2, -2, -2]])
+    hits = [[("a", 0.5), ("b", 0.25)], [("c", 1.0)]]
+    assert hits_from_outputs(ids, scores, 3) == hits
+    assert hits_from_outputs(ids[:, :2], scores[:, :2], 3) == hits
+    assert hits_from_outputs(ids, scores, 1) == [hits[0][:1], hits[1]]
