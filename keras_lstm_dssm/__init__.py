@@ -21,6 +21,7 @@ from keras_lstm_dssm.encoders import (
     TextEncoder,
 )
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import Index
 from keras_lstm_dssm.layers import (
     LetterTrigrams,
     PeepholeLSTM,
@@ -29,12 +30,15 @@ from keras_lstm_dssm.layers import (
     RNNCell,
     TrigramEmbedding,
 )
-from keras_lstm_dssm.models import PRESETS, TwoTower
+from keras_lstm_dssm.models import PRESETS, Recipe, TwoTower
 from keras_lstm_dssm.training import (
     CosineSoftmax,
     NesterovMomentum,
     NesterovSchedule,
+    RankingEvaluation,
     load_run,
+    resume,
+    train,
 )
 from keras_lstm_dssm.version import __version__
 
@@ -58,6 +62,11 @@ __all__ = [
     "TextEncoder",
     "TrigramEmbedding",
     "TwoTower",
+    "Index",
+    "Recipe",
+    "RankingEvaluation",
+    "resume",
+    "train",
     "__version__",
     "load_run",
 ]

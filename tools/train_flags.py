@@ -1,4 +1,4 @@
-"""The flags that say what is trained, and how: the settings of a run."""
+"""The flags that say what is trained on and how, and the recipe they give."""
 
 import functools
 from collections.abc import Mapping
@@ -7,53 +7,59 @@ from typing import Any
 from absl import flags
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.data import absolute_spec
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import MEASURES
+from keras_lstm_dssm.models.recipe import TOWERS
 from keras_lstm_dssm.models.two_tower import NEGATIVES
-from keras_lstm_dssm.training.hard_negatives import MINE_EVERY, MINE_TOP
+
+_LEAST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing
+_MOST = 1e30  # and let NaN pass; float32 overflows at 3e38
+
+NOT_FINITE = f"expected a finite number, {_MOST} at most"
+
+DATA_FLAGS = (
+    "data", "validation", "dev", "select", "every", "patience",
+    "min_relevant", "max_bad_lines", "seed",
+)  # fmt: skip
+"""Flags that `config.json` of a run holds beside those of the recipe."""
+
+RECIPE_FLAGS = (
+    "epochs", "batch_size", "learning_rate", "threshold", "gamma",
+    "negatives", "n", "towers", "title_pairs", "hard_negatives", "mine_every",
+    "mine_top", "judged_negatives", "logq",
+)  # fmt: skip
+"""Flags that set the attribute of that name in the preset's recipe."""
+
+
+def is_finite(value: float | None) -> bool:
+    """Whether a number is neither NaN nor too large for float32."""
+    return value is None or value <= _MOST
 
 
 def define_bad_line_flags(values: flags.FlagValues) -> None:
     """Defines `--on_bad_line` and `--max_bad_lines`."""
     flags.DEFINE_enum(
         "on_bad_line", "stop", ["stop", "skip"],
-        "What to do at a line that is no click (no tab, several, invalid "
-        "UTF-8 ...): stop and name it, or leave it out and count it.",
+        "What happens at a line of a click file that is no click: stop with "
+        "its number, or skip it and count it.",
         flag_values=values,
     )  # fmt: skip
     flags.DEFINE_integer(
-        "max_bad_lines", 100, "For --on_bad_line=skip: with more, stop.", 0,
-        flag_values=values,
+        "max_bad_lines", 100,
+        "With --on_bad_line=skip: stop when there are more bad lines than "
+        "this.", 0, flag_values=values,
     )  # fmt: skip
 
 
 def allowed_bad_lines(settings: Mapping[str, Any]) -> int:
-    """Returns how many bad lines a log may have, by the flags' values."""
+    """Returns how many bad lines the values of the flags allow."""
     skips = settings["on_bad_line"] == "skip"
     return settings["max_bad_lines"] if skips else 0
 
 
-_LEAST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing
-_MOST = 1e30  # and let NaN pass; float32 overflows at 3e38
-
-SETTINGS = (
-    "data", "validation", "preset", "epochs", "batch_size", "learning_rate",
-    "threshold", "gamma", "negatives", "n", "equal_start", "tied",
-    "title_pairs", "hard_negatives", "mine_every", "mine_top",
-    "judged_negatives", "logq", "oov_buckets", "min_relevant", "seed",
-    "on_bad_line", "max_bad_lines",
-)  # fmt: skip
-"""Flags that a resumed run keeps, written to its config.json."""
-
-NOT_FINITE = f"expected a finite number, {_MOST} at most"
-
-
-def is_finite(value: float) -> bool:
-    """Whether a number is neither NaN nor too large for float32."""
-    return value <= _MOST
-
-
 def define_train_flags(values: flags.FlagValues) -> None:
-    """Defines the flags in `SETTINGS`, but for those of bad lines."""
+    """Defines the flags of data and recipe."""
     text, whole, real, switch, choice = (
         functools.partial(define, flag_values=values)
         for define in (
@@ -65,130 +71,147 @@ def define_train_flags(values: flags.FlagValues) -> None:
         )
     )
     text(
-        "data",
-        None,
+        "data", None,
         "`api`, a BEIR folder, or click files (.tsv, .tsv.gz, globs); or "
-        "several, separated by commas.",
-    )
-    text("validation", None, "Click files for the loss after each epoch.")
-    choice(
-        "preset",
-        "lstm_96",
-        list(dssm.PRESETS),
-        "Encoder: one of the paper's systems; or `best`, with a recipe of its "
-        "own for the flags that are not given.",
-    )
-    whole("epochs", 5, "Passes over the clicks.", 1)
-    whole("batch_size", 256, "Clicks in an update.", 1)
-    real("learning_rate", 0.1, "The fixed step, epsilon.", _LEAST)
-    real(
-        "threshold",
-        1.0,
-        "Norm to which each tower's gradient is renormalised, th_G.",
-        _LEAST,
-    )
-    real("gamma", 10.0, "Scale of the cosines.", _LEAST)
-    choice(
-        "negatives",
-        "in_batch",
-        NEGATIVES,
-        "`in_batch` trains better; `random` draws --n of them, as the paper.",
-    )
-    whole("n", 4, "Negatives a query, for --negatives=random.", 1)
-    switch(
-        "equal_start", False,
-        "Both encoders start from the same random weights: helps with few"
-        " clicks.",
+        "several of these, separated by commas.",
     )  # fmt: skip
-    switch("tied", False, "One encoder for queries and titles.")
+    text("validation", None, "Click files for the loss after each epoch.")
+    text(
+        "dev", None,
+        "`api` or a BEIR folder: search its dev queries in its whole corpus "
+        "after epochs; the best epoch becomes the model.",
+    )  # fmt: skip
+    choice(
+        "select", "mrr@10", list(MEASURES),
+        "With --dev: the measure that decides which epoch is best.",
+    )  # fmt: skip
+    whole("every", 1, "With --dev: evaluate every n epochs.", 1)
     whole(
-        "title_pairs",
-        0,
-        "Also train on this many pairs for each title of --data, clicked or "
-        "not: some words of the title, a fifth misspelled, and the title.",
-        0,
-    )
+        "patience", None,
+        "With --dev: stop after this many evaluations without a better "
+        "figure; by default all epochs are trained.", 1,
+    )  # fmt: skip
     whole(
-        "hard_negatives",
-        0,
-        "Also this many titles a click that the model takes for answers and "
-        "that were not clicked for the query, mined every --mine_every epochs.",
-        0,
-    )
-    whole(
-        "mine_every",
-        MINE_EVERY,
-        "Epochs between two minings; the first ones go without.",
-        1,
-    )
-    whole(
-        "mine_top",
-        MINE_TOP,
-        "Nearest titles a query that --hard_negatives are drawn from.",
-        1,
-    )
-    whole(
-        "judged_negatives",
-        0,
-        "Also this many titles a click that were judged below --min_relevant "
-        "for the query; --data is a BEIR folder with such.",
-        0,
-    )
-    switch(
-        "logq",
-        False,
-        "Correct in-batch negatives for how often each title is clicked.",
-    )
-    whole(
-        "oov_buckets",
-        0,
-        "Rows for trigrams with letters beyond a-z and 0-9; 8192 for texts in "
-        "other scripts, 0 as in the paper.",
-        0,
-    )
-    whole(
-        "min_relevant",
-        1,
+        "min_relevant", 1,
         "For a BEIR folder without clicks: grade from which a judged title of "
-        "the training split counts as clicked.",
-        1,
-    )
-    whole("seed", 0, "Of the weights and of the order.", 0, 2**32 - 1)
+        "the training split counts as clicked.", 1,
+    )  # fmt: skip
+    whole(
+        "seed", 0, "Seed of the weights, of the order and of all draws.",
+        0, 2**32 - 1,
+    )  # fmt: skip
+    choice(
+        "preset", "lstm_96", list(dssm.PRESETS),
+        "Recipe: a system of the paper, or `best`. The flags below change "
+        "single values of it; their default is the preset's.",
+    )  # fmt: skip
+    whole("epochs", None, "Passes over the pairs.", 1)
+    whole("batch_size", None, "Pairs in a batch.", 1)
+    real("learning_rate", None, "The fixed learning rate, epsilon.", _LEAST)
+    real(
+        "threshold", None,
+        "Norm to which a tower's longer gradient is scaled down, th_G.",
+        _LEAST,
+    )  # fmt: skip
+    real("gamma", None, "Scale of the cosines in the softmax.", _LEAST)
+    choice(
+        "negatives", None, list(NEGATIVES),
+        "`random`: --n random documents of the batch, as in the paper; "
+        "`in_batch`: all other documents of the batch, which often gives "
+        "better models.",
+    )  # fmt: skip
+    whole("n", None, "Negatives for a query with --negatives=random.", 1)
+    choice(
+        "towers", None, list(TOWERS),
+        "`equal_start`: two encoders that start from the same random "
+        "weights; `separate`: from different ones; `tied`: one encoder for "
+        "queries and documents.",
+    )  # fmt: skip
+    whole(
+        "title_pairs", None,
+        "Also train on this many synthetic pairs from each title of --data, "
+        "clicked or not: some words of the title, a fifth of them "
+        "misspelled, as the query.", 0,
+    )  # fmt: skip
+    whole(
+        "hard_negatives", None,
+        "Mined negatives for each click: titles near the query that were not "
+        "clicked for it.", 0,
+    )  # fmt: skip
+    whole(
+        "mine_every", None,
+        "Epochs between two minings; the epochs before the first one have no "
+        "mined negatives.", 1,
+    )  # fmt: skip
+    whole(
+        "mine_top", None,
+        "Number of nearest titles that mined negatives are drawn from.", 1,
+    )  # fmt: skip
+    whole(
+        "judged_negatives", None,
+        "Judged negatives for each click: titles with a grade below "
+        "--min_relevant for the query; --data is a BEIR folder with such.", 0,
+    )  # fmt: skip
+    switch(
+        "logq", None,
+        "Correct the scores of in-batch negatives for how often each title "
+        "is clicked.",
+    )  # fmt: skip
+    whole(
+        "oov_buckets", None,
+        "Embedding rows for letters beyond a-z and 0-9: 8192 for texts in "
+        "other scripts; 0, as in the paper, reads all such letters as #.", 0,
+    )  # fmt: skip
     for name in ("learning_rate", "threshold", "gamma"):
         flags.register_validator(
             name, is_finite, NOT_FINITE, flag_values=values
         )
+    define_bad_line_flags(values)
 
 
-def given_settings(values: flags.FlagValues) -> dict[str, Any]:
-    """Returns each setting: the flag, or the preset's recipe, or the default.
+def flagged_recipe(values: flags.FlagValues) -> dssm.Recipe:
+    """Returns the preset's recipe with the values of the flags.
 
     Raises:
-        InputError: `--data` is missing, or two settings exclude each other.
+        InputError: Two values exclude each other.
     """
-    if not values.data:
-        raise InputError(
-            "--data is missing: `api`, a BEIR folder or click files"
-        )
-    recipe = (
-        dssm.PRESETS[values.preset].to_dict() if values.preset == "best" else {}
+    recipe = dssm.PRESETS[values.preset]
+    if values.oov_buckets is not None:
+        recipe = recipe.with_encoder(oov_buckets=values.oov_buckets)
+    return recipe.replace(
+        **{
+            name: values[name].value
+            for name in RECIPE_FLAGS
+            if values[name].value is not None
+        }
     )
-    recipe["equal_start"] = values.preset == "best"
-    settings = {
-        name: values[name].value
-        if values[name].present
-        else recipe.get(name, values[name].value)
-        for name in SETTINGS
+
+
+def check_unchanged(values: flags.FlagValues, config: dict[str, Any]) -> None:
+    """Checks that the flags given are the settings a run was started with.
+
+    Args:
+        values: The flags.
+        config: Content of the run's `config.json`.
+
+    Raises:
+        InputError: A flag differs.
+    """
+    known = {
+        **config.get("recipe", {}),
+        **config.get("recipe", {}).get("encoder_config", {}),
+        **config,
     }
-    if settings["judged_negatives"] and not values["hard_negatives"].present:
-        settings["hard_negatives"] = 0  # a recipe's, which these replace
-    if settings["hard_negatives"] and settings["judged_negatives"]:
-        raise InputError(
-            "--hard_negatives and --judged_negatives: give one of them"
-        )
-    if settings["logq"] and settings["negatives"] != "in_batch":
-        raise InputError(
-            "--logq corrects in-batch negatives; got --negatives="
-            f"{settings['negatives']}"
-        )
-    return settings
+    for name in (*DATA_FLAGS, *RECIPE_FLAGS, "oov_buckets"):
+        flag = values[name]
+        if not flag.present or name not in known:
+            continue
+        value = flag.value
+        if name in ("data", "validation", "dev"):
+            value = absolute_spec(value)
+        if value != known[name]:
+            raise InputError(
+                f"--{name}={flag.value}: the run in {values.output} was "
+                f"started with {known[name]}; leave the flag out, or train "
+                "anew in another --output"
+            )

@@ -1,5 +1,7 @@
 """PairModel: how a model of pairs of texts is fitted, whatever it computes."""
 
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import keras
@@ -12,28 +14,41 @@ from keras_lstm_dssm.models.pairs import (
     PairHasher,
     is_hashed,
     pair_batches,
+    split_pairs,
+)
+from keras_lstm_dssm.private_api import (
+    BuiltModel,
+    accept_any_inputs,
+    replica_count,
 )
 
-NOT_FINITE = "TwoTower: the loss is NaN or infinite; train with a smaller step"
-"""What the error says, an `InvalidArgumentError`, that stops `fit` then."""
+NOT_FINITE = "TwoTower: the loss is NaN or infinite; lower the learning rate"
+"""Message of the `InvalidArgumentError` that stops `fit` in this case."""
 
 
-class PairModel(keras.Model):
-    """Hashes pairs, takes the paper's update, and keeps the tables settled.
+class PairModel(BuiltModel):
+    """Hashes pairs, takes training steps, and keeps the weights in sync.
 
     A subclass has `towers`, the encoders whose gradients are renormalised
-    each on its own; `call`, which scores pairs; and `pair_loss`.
+    separately; `call`, which scores pairs; and `pair_loss`.
+
+    Rows of the trigram tables that a batch does not read are updated later
+    (`LazyRows`). They are brought up to date before the weights are read:
+    by `encode`, `get_weights`, saving, `evaluate`, `predict`, exporting and
+    a direct call. Only a `tf.function` or a functional model of your own
+    that is run from a callback within an epoch needs `sync_weights()`
+    before it.
 
     Args:
-        hasher: Makes batches of texts into what a step computes with.
+        hasher: Turns batches of texts into the input of a training step.
     """
 
     def __init__(self, hasher: PairHasher, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._hash = hasher
+        self._lazy = False
         self._accuracy = keras.metrics.Mean(name="accuracy")
-        self._convert_input_args = False
-        self._allow_non_tensor_positional_args = True
+        accept_any_inputs(self)
         self.built = True
 
     @property
@@ -57,104 +72,236 @@ class PairModel(keras.Model):
         Args:
             optimizer: `NesterovMomentum`, or any Keras optimizer.
             loss: `CosineSoftmax`.
-            jit_compile: XLA has no string operations, so False.
+            jit_compile: Must be `False`: XLA has no string operations.
             **kwargs: See `keras.Model.compile`; loss and accuracy are the
                 only metrics.
+
+        Raises:
+            InputError: Metrics, XLA or mixed precision are asked for.
         """
         if kwargs.get("metrics") or kwargs.get("weighted_metrics"):
             raise InputError(
-                "the model has its own metrics, loss and accuracy; measure "
-                "rankings with keras_lstm_dssm.evaluation"
+                "the model has two metrics, loss and accuracy, and takes no "
+                "others; measure rankings with dssm.RankingEvaluation"
             )
-        self.settle()  # rows that another optimizer has left behind
+        if jit_compile is True:
+            raise InputError(
+                "jit_compile=True is not supported: XLA has no string "
+                "operations; leave it out"
+            )
+        self.sync_weights()  # rows that another optimizer has pending
         super().compile(
-            optimizer=optimizer, loss=loss, jit_compile=jit_compile, **kwargs
+            optimizer=optimizer, loss=loss, jit_compile=False, **kwargs
         )
+        if isinstance(self.optimizer, keras.optimizers.LossScaleOptimizer):
+            raise InputError(
+                "mixed precision with loss scaling is not supported: use the "
+                "dtype policy float32 or float64"
+            )
         self.optimizer.build(self.trainable_variables)
         if hasattr(self.optimizer, "set_groups"):
             self.optimizer.set_groups(
                 [tower.trainable_variables for tower in self.towers]
             )
-        # Replicas read rows of their own: there the update stays dense.
+        # Each replica reads rows of its own: there the update stays dense.
         self._lazy = (
-            getattr(self.optimizer, "lazy", False)
-            and self.distribute_strategy.num_replicas_in_sync == 1
+            getattr(self.optimizer, "lazy", False) and replica_count(self) == 1
         )
         if self._lazy:
             self.optimizer.set_tables(
                 [table for tower in self.towers for table in tower.tables]
             )
+        for tower in self.towers:
+            tower.before_read = getattr(self.optimizer, "sync", None)
 
     def fit(
-        self, x: Any = None, y: Any = None, **kwargs: Any
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        class_weight: Any = None,
+        sample_weight: Any = None,
+        **kwargs: Any,
     ) -> keras.callbacks.History:
         """Trains on a dataset of string batches, or on two lists of texts.
 
-        Hashing runs in the dataset, beside the steps.
+        Hashing runs in the dataset, in parallel with the training steps.
 
         Args:
             x: `tf.data.Dataset` of batches `(query, document)`, or a list
                 of queries.
             y: List of the clicked titles, when x is a list.
-            **kwargs: See `keras.Model.fit`: epochs, callbacks, verbose,
-                steps_per_epoch, initial_epoch, and for lists batch_size and
-                shuffle. `validation_data` is a dataset, or a pair of lists.
+            batch_size: Pairs in a batch, for lists; 256 by default.
+            epochs: See `keras.Model.fit`.
+            verbose: See `keras.Model.fit`.
+            callbacks: See `keras.Model.fit`.
+            validation_split: Share of the lists, at their end, whose loss is
+                measured after each epoch and that are not trained on.
+            validation_data: A dataset, or a pair of lists, shuffled once.
+            shuffle: Whether lists are shuffled anew in each epoch.
+            class_weight: Not supported; must be `None`.
+            sample_weight: Not supported; must be `None`.
+            **kwargs: See `keras.Model.fit`: `initial_epoch`,
+                `steps_per_epoch`, `validation_steps`,
+                `validation_batch_size`, `validation_freq`.
 
         Returns:
-            The history: loss and accuracy of each epoch, the share of rows
-            whose clicked document is nearer than every negative.
+            The history: loss and accuracy of each epoch. Accuracy is the
+            share of rows whose clicked document is nearer than every
+            negative.
 
         Raises:
-            InputError: x and y are neither a dataset of pairs nor two lists.
+            InputError: x and y are neither a dataset of pairs nor two lists
+                of equal length, weights are given, or an encoder was not
+                adapted.
         """
-        size = kwargs.pop("batch_size", None)
-        validation = kwargs.pop("validation_data", None)
-        if validation is not None:
-            if isinstance(validation, tf.data.Dataset):
-                validation = (validation, None)
-            queries, documents = validation
-            kwargs["validation_data"] = self._hashed(
-                pair_batches(queries, documents, size)
+        _refuse_weights(class_weight, sample_weight)
+        for tower in self.towers:
+            if tower.needs_adapt:
+                raise InputError(
+                    f"{tower.name} has not been adapted: call "
+                    "adapt(titles) with the document titles before fit, or "
+                    "train with dssm.train"
+                )
+        if validation_split:
+            x, y, validation_data = split_pairs(x, y, validation_split)
+        if validation_data is not None:
+            if isinstance(validation_data, tf.data.Dataset):
+                validation_data = (validation_data, None)
+            queries, documents = validation_data
+            size = kwargs.pop("validation_batch_size", None) or batch_size
+            validation_data = self._hashed(
+                pair_batches(queries, documents, size, shuffle_seed=self.seed)
             )
-        seed = self.seed if kwargs.pop("shuffle", True) else None
-        pairs = pair_batches(x, y, size, shuffle_seed=seed)
-        kwargs["shuffle"] = False  # the dataset has shuffled
-        callbacks = kwargs.pop("callbacks", None) or []
-        if isinstance(callbacks, keras.callbacks.Callback):
-            callbacks = [callbacks]
-        callbacks = [_Settle(), *callbacks]
+        # A fit that goes on has another order than the one before it.
+        done = int(self.optimizer.iterations.numpy()) if self.compiled else 0
+        pairs = pair_batches(
+            x,
+            y,
+            batch_size,
+            self.seed + done if shuffle else None,
+            reshuffle=True,
+        )
+        if not isinstance(callbacks, keras.callbacks.CallbackList):
+            callbacks = [SyncWeights(), *_listed(callbacks)]
         try:
             return super().fit(
-                self._hashed(pairs), callbacks=callbacks, **kwargs
+                self._hashed(pairs),
+                epochs=epochs,
+                verbose=verbose,
+                callbacks=callbacks,
+                validation_data=validation_data,
+                shuffle=False,  # the dataset has shuffled
+                **kwargs,
             )
         except KeyboardInterrupt:
-            # Before rows are settled, which rounds them differently than an
-            # uninterrupted run would.
-            for callback in callbacks:
+            # Before rows are brought up to date, which rounds them.
+            for callback in _listed(callbacks):
                 getattr(callback, "on_interrupt", lambda: None)()
             raise
         finally:
-            self.settle()
+            self.sync_weights()
 
-    def evaluate(self, x: Any = None, y: Any = None, **kwargs: Any) -> Any:
-        """Measures loss and accuracy; arguments as for `fit`."""
-        pairs = pair_batches(x, y, kwargs.pop("batch_size", None))
-        self.settle()
-        return super().evaluate(self._hashed(pairs), **kwargs)
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Measures loss and accuracy; x and y as for `fit`.
 
-    def predict(self, x: Any, y: Any = None, **kwargs: Any) -> Any:
-        """Cosines of the pairs, `(pairs,)`; x and y as for `fit`."""
-        pairs = pair_batches(x, y, kwargs.pop("batch_size", None))
-        self.settle()
-        return super().predict(self._hashed(pairs), **kwargs)
+        The negatives of a pair come from its batch, so that lists are
+        shuffled first, always in the same order.
+        """
+        _refuse_weights(None, sample_weight)
+        pairs = pair_batches(x, y, batch_size, shuffle_seed=self.seed)
+        self.sync_weights()
+        return super().evaluate(self._hashed(pairs), verbose=verbose, **kwargs)
+
+    def predict(
+        self,
+        x: Any,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        **kwargs: Any,
+    ) -> Any:
+        """Returns the cosines of pairs, `(pairs,)`; x and y as for `fit`."""
+        pairs = pair_batches(x, y, batch_size)
+        self.sync_weights()
+        return super().predict(self._hashed(pairs), verbose=verbose, **kwargs)
+
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """Takes one training step, on all texts of two lists.
+
+        All rows of the tables are brought up to date after it, which takes
+        longer than the step itself: for many steps, `fit` is faster.
+
+        Args:
+            x: List or string tensor of queries.
+            y: List or string tensor of the clicked titles.
+            sample_weight: Not supported; must be `None`.
+            class_weight: Not supported; must be `None`.
+            return_dict: See `keras.Model.train_on_batch`.
+        """
+        _refuse_weights(class_weight, sample_weight)
+        pairs = self._only_batch(x, y)
+        try:
+            return super().train_on_batch(*pairs, return_dict=return_dict)
+        finally:
+            self.sync_weights()
+
+    def test_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """Measures loss and accuracy of one batch, two lists of texts."""
+        _refuse_weights(None, sample_weight)
+        self.sync_weights()
+        return super().test_on_batch(
+            *self._only_batch(x, y), return_dict=return_dict
+        )
+
+    def predict_on_batch(self, x: Any, y: Any = None) -> Any:
+        """Returns the cosines of one batch of pairs, two lists of texts."""
+        if y is None and isinstance(x, list | tuple) and len(x) == 2:
+            x, y = x
+        return self.predict(x, y, batch_size=max(1, len(x)), verbose=0)
+
+    def export(self, *args: Any, **kwargs: Any) -> None:
+        """Raises `InputError`: a model of pairs is exported as encoders."""
+        raise InputError(
+            "TwoTower.export is not supported, because Keras would trace a "
+            "numeric input: use keras_lstm_dssm.export.export_models(model, "
+            "folder), which writes both encoders as SavedModels"
+        )
 
     def predict_step(self, data: tuple[Any, Any]) -> tf.Tensor:
-        """Cosines of a batch of pairs."""
+        """Returns the cosines of a batch of pairs."""
         pairs = self._pairs(data)
         return self((pairs.query, pairs.document))
 
     def train_step(self, data: tuple[Any, Any]) -> dict[str, Any]:
-        """Takes one update, Algorithm 1.
+        """Takes one training step, Algorithm 1.
 
         A function of the batch alone, so that `tf.distribute` can run it.
 
@@ -164,30 +311,33 @@ class PairModel(keras.Model):
 
         Raises:
             tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
-                update was not taken.
+                weights stay those before the step.
         """
         pairs = self._pairs(data)
         variables = self.trainable_variables
-        if self._lazy:
-            rows = [
-                (table, words.trigrams)
-                for tower, words in zip(
-                    self.towers, (pairs.query, pairs.document), strict=False
+        optimizer = self.optimizer
+        step = getattr(optimizer, "eager_step", nullcontext)
+        with step() if tf.executing_eagerly() else nullcontext():
+            if self._lazy:
+                rows = [
+                    (table, words.trigrams)
+                    for tower, words in zip(
+                        self.towers, (pairs.query, pairs.document), strict=False
+                    )
+                    for table in tower.tables
+                ]
+                optimizer.look_ahead(variables, rows)
+            elif hasattr(optimizer, "look_ahead"):
+                optimizer.look_ahead(variables)
+            with tf.GradientTape() as tape:
+                loss = optimizer.scale_loss(
+                    self.pair_loss(pairs, training=True)
                 )
-                for table in tower.tables
-            ]
-            self.optimizer.look_ahead(variables, rows)
-        elif hasattr(self.optimizer, "look_ahead"):
-            self.optimizer.look_ahead(variables)
-        with tf.GradientTape() as tape:
-            loss = self.optimizer.scale_loss(
-                self.pair_loss(pairs, training=True)
-            )
-        gradients = tape.gradient(loss, [v.value for v in variables])
-        # One number looked at, in the graph: it costs nothing.
-        finite = tf.debugging.assert_all_finite(loss, NOT_FINITE)
-        with tf.control_dependencies([finite]):
-            self.optimizer.apply(gradients, variables)
+            gradients = tape.gradient(loss, [v.value for v in variables])
+            # One number is checked, in the graph: it costs nothing.
+            finite = tf.debugging.assert_all_finite(loss, NOT_FINITE)
+            with tf.control_dependencies([finite]):
+                optimizer.apply(gradients, variables)
         return self.get_metrics_result()
 
     def test_step(self, data: tuple[Any, Any]) -> dict[str, Any]:
@@ -195,41 +345,41 @@ class PairModel(keras.Model):
         self.pair_loss(self._pairs(data), training=False)
         return self.get_metrics_result()
 
-    def settle(self) -> None:
-        """Brings the trigram tables up to date with the last update.
+    def sync_weights(self) -> None:
+        """Brings the trigram tables up to date with the last training step.
 
-        Rows that a batch does not read are updated later, when they are read
-        or here. `fit`, `evaluate`, `predict`, `save` and `export_models` do
-        this by themselves. Only who calls `train_step` or `train_on_batch`
-        without `fit`, or uses an encoder by itself, or
-        `keras.saving.save_model`, from a callback within an epoch, has to.
+        See the class: hardly ever has to be called by hand.
         """
-        if self.compiled and self._lazy:
-            self.optimizer.settle()
+        for tower in self.towers:
+            tower.sync_weights()
 
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        """Saves the model, see `keras.Model.save`."""
-        self.settle()
-        super().save(*args, **kwargs)
+    def get_weights(self) -> list[Any]:
+        """Returns all weights, up to date, see `keras.Model.get_weights`."""
+        self.sync_weights()
+        return super().get_weights()
 
-    def save_weights(self, *args: Any, **kwargs: Any) -> None:
-        """Saves the weights, see `keras.Model.save_weights`."""
-        self.settle()
-        super().save_weights(*args, **kwargs)
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Replaces all weights, see `keras.Model.set_weights`."""
+        self.sync_weights()  # a pending update would change the new rows
+        super().set_weights(weights)
+
+    def load_weights(self, *args: Any, **kwargs: Any) -> None:
+        """Loads weights, see `keras.Model.load_weights`."""
+        self.sync_weights()
+        super().load_weights(*args, **kwargs)
 
     def _pairs(self, data: tuple[Any, ...]) -> HashedPairs:
         return data[0] if is_hashed(data) else self._hash(*data)
 
+    def _only_batch(self, x: Any, y: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        batch = next(iter(pair_batches(x, y, batch_size=2**31 - 1)))
+        return batch[0], batch[1]
+
     def _hashed(self, pairs: tf.data.Dataset) -> tf.data.Dataset:
         """Hashes in the dataset, unless replicas share out its strings."""
-        if self.distribute_strategy.num_replicas_in_sync > 1:
+        if replica_count(self) > 1:
             return pairs
         return self._hash.dataset(pairs)
-
-    def _maybe_symbolic_build(self, **_: Any) -> None:
-        # All weights exist already; Keras would look for shapes in the mean
-        # of the replicas' batches, and strings have no mean.
-        pass
 
     def get_compile_config(self) -> dict[str, Any] | None:
         """Returns optimizer and loss, for saving; `None` without them."""
@@ -246,8 +396,29 @@ class PairModel(keras.Model):
         self.compile(**keras.saving.deserialize_keras_object(config))
 
 
-class _Settle(keras.callbacks.Callback):
-    """Lets the other callbacks see the exact weights after each epoch."""
+class SyncWeights(keras.callbacks.Callback):
+    """Brings all weights up to date at the end of each epoch."""
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self.model.settle()
+        """Updates the rows that no batch has read."""
+        self.model.sync_weights()
+
+
+def _listed(callbacks: Any) -> list[keras.callbacks.Callback]:
+    if callbacks is None:
+        return []
+    if isinstance(callbacks, keras.callbacks.CallbackList):
+        return callbacks.callbacks
+    return list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
+
+
+def _refuse_weights(class_weight: Any, sample_weight: Any) -> None:
+    for name, value in (
+        ("class_weight", class_weight),
+        ("sample_weight", sample_weight),
+    ):
+        if value is not None:
+            raise InputError(
+                f"{name} is not supported: repeat the pairs that are to "
+                "count more"
+            )

@@ -117,15 +117,18 @@ class TwoTower(PairModel):
         return both[:1] if self.tied else both
 
     @property
-    def adapts(self) -> bool:
-        """Whether `adapt` is to be called before training."""
-        return any(isinstance(t, CombinedEncoder) for t in self.towers)
+    def needs_adapt(self) -> bool:
+        """Whether `adapt` must be called before training."""
+        return any(tower.needs_adapt for tower in self.towers)
 
     def adapt(self, titles: Sequence[str]) -> None:
-        """Tells encoders that want to know how rare words are in titles.
+        """Computes the statistics of titles that some encoders need.
+
+        `CombinedEncoder` needs document frequencies of words; for other
+        encoders nothing happens.
 
         Args:
-            titles: The titles, each of them once.
+            titles: The document titles, each of them once.
         """
         for tower in self.towers:
             if isinstance(tower, CombinedEncoder):

@@ -1,31 +1,27 @@
 """The neural systems of Table IV: what is tried on dev, and the training."""
 
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 
 from keras_lstm_dssm.evaluation import DenseSystem
-from keras_lstm_dssm.tables.baseline_rows import Options, Trained
-from keras_lstm_dssm.tables.dataset import DataSet
-from keras_lstm_dssm.tables.rows import Row
-from keras_lstm_dssm.tables.table_settings import Settings
-from keras_lstm_dssm.training import (
-    CosineSoftmax,
-    NesterovMomentum,
-    fit_clicks,
-    make_plan,
+from keras_lstm_dssm.tables.baseline_rows import (
+    Hyperparameters,
+    TrainedSystem,
 )
+from keras_lstm_dssm.tables.rows import Row
+from keras_lstm_dssm.tables.table_data import TableData
+from keras_lstm_dssm.tables.table_settings import TableSettings
+from keras_lstm_dssm.training import train
 
 _TIMED_TITLES = 20_000
 
 
 def next_tower_options(
-    settings: Settings, tried: list[Options]
-) -> Options | None:
+    settings: TableSettings, tried: list[Hyperparameters]
+) -> Hyperparameters | None:
     """Returns what to try on dev next, the same for every neural system.
 
     First each learning step with the first gamma, then the other gammas with
@@ -35,7 +31,7 @@ def next_tower_options(
         settings: `learning_rates` and `gammas` are used.
         tried: The trials before, each with its figure, `dev`.
 
-    >>> next_tower_options(Settings("api", gammas=(5.0, 10.0)), [])
+    >>> next_tower_options(TableSettings("api", gammas=(5.0, 10.0)), [])
     {'learning_rate': 0.01, 'gamma': 5.0}
     """
     rates, gammas = settings.learning_rates, settings.gammas
@@ -50,94 +46,84 @@ def next_tower_options(
 
 def train_towers(
     row: Row,
-    options: Options,
+    options: Hyperparameters,
     seed: int,
-    data: DataSet,
-    settings: Settings,
+    data: TableData,
+    settings: TableSettings,
     epochs: int,
-) -> Trained:
-    """Trains two towers as the paper does, and keeps the best epoch on dev.
+) -> TrainedSystem:
+    """Trains two towers with `dssm.train`, and keeps the best epoch on dev.
 
     Args:
         row: The system.
-        options: See `next_tower_options`.
-        seed: Of weights, order and negatives.
+        options: Learning rate and gamma, see `next_tower_options`.
+        seed: Seed of weights, order and negatives.
         data: The clicks and the dev task.
         settings: `batch_size`, `looks` and `judged_negatives` are used.
-        epochs: The momentum's schedule spans them all, whichever is kept. A
-            row's recipe goes before it and before the batch size.
+        epochs: Passes over the clicks of a tuned row; others train for as
+            many as their recipe says.
     """
     keras.backend.clear_session()  # the towers trained before
-    keras.utils.set_random_seed(seed)
     assert row.recipe is not None
-    recipe = row.recipe.replace(**options)
+    recipe = row.recipe.replace(
+        **options, judged_negatives=settings.judged_negatives
+    )
     if row.tuned:
         recipe = recipe.replace(epochs=epochs, batch_size=settings.batch_size)
-    recipe = recipe.replace(judged_negatives=settings.judged_negatives)
-    model = recipe.build(seed)
-    if model.adapts:
-        model.adapt(data.titles)
-    model.compile(
-        NesterovMomentum(options["learning_rate"]),
-        CosineSoftmax(options["gamma"]),
+    every = max(1, round(recipe.epochs / settings.looks))
+    times = _EpochTimes()
+    model = train(
+        data.log,
+        recipe,
+        seed=seed,
+        titles=data.titles,
+        judged=data.judged,
+        dev=data.dev,
+        select=data.dev_measure,
+        every=every,
+        callbacks=[times],
+        verbose=0,
     )
     system = DenseSystem(
         model.query_encoder.encode, model.document_encoder.encode
     )
-    looks = _Looks(data, system, recipe.epochs, settings.looks)
-    with tempfile.TemporaryDirectory() as folder:
-        plan = make_plan(
-            {**recipe.to_dict(), "seed": seed},
-            data.log,
-            lambda: data.titles,
-            Path(folder),
-            data.judged,
-        )
-        fit_clicks(model, plan, [looks], verbose=0)
-    model.set_weights(looks.weights)
+    measured = [row for row in times.history if row["dev"] is not None]
+    best = max(measured, key=lambda row: row["dev"])  # the first of equals
     timed = data.titles[:_TIMED_TITLES]
     start = time.perf_counter()
     model.document_encoder.encode(timed)
-    return Trained(
+    return TrainedSystem(
         system=system,
         parameters=sum(
             int(np.prod(v.shape))
             for v in model.document_encoder.trainable_variables
         ),
-        dev=looks.best,
-        train_seconds=sum(row["seconds"] for row in looks.history),
+        dev=best["dev"],
+        train_seconds=sum(row["seconds"] for row in times.history),
         titles_per_second=len(timed) / (time.perf_counter() - start),
-        epoch=looks.epoch,
-        history=tuple(looks.history),
+        epoch=best["epoch"],
+        history=tuple(times.history),
     )
 
 
-class _Looks(keras.callbacks.Callback):
-    """Measures on dev some times in a training; keeps the best weights."""
+class _EpochTimes(keras.callbacks.Callback):
+    """Records the figures and the seconds of training of each epoch."""
 
-    def __init__(
-        self, data: DataSet, system: DenseSystem, epochs: int, looks: int
-    ) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.data = data
-        self.system = system
-        # Evenly spread, the last epoch always among them.
-        last = np.linspace(0, epochs, min(looks, epochs) + 1)[1:]
-        self.looks = set(np.round(last).astype(int).tolist())
-        self.best = -1.0
-        self.epoch = 0
-        self.weights: list[np.ndarray] = []
         self.history: list[dict[str, Any]] = []
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self.start = time.perf_counter()
 
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.end = time.perf_counter()  # before the evaluation on dev
+
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        row = {"epoch": epoch + 1, **(logs or {}), "dev": None}
-        row["seconds"] = time.perf_counter() - self.start
-        self.history.append(row)
-        if epoch + 1 in self.looks:
-            row["dev"] = self.data.dev_figure(self.system)
-            if row["dev"] > self.best:
-                self.best, self.epoch = row["dev"], epoch + 1
-                self.weights = self.model.get_weights()
+        row = dict(logs or {})
+        figures = [row.pop(name) for name in list(row) if name[:4] == "dev_"]
+        dev = figures[0] if figures else None
+        seconds = self.end - self.start
+        self.history.append(
+            {"epoch": epoch + 1, **row, "dev": dev, "seconds": seconds}
+        )

@@ -1,4 +1,4 @@
-"""What training needs: loss, optimizer, momentum schedule, run folders."""
+"""Training: loss, optimizer, momentum schedule, mining, run folders."""
 
 from keras_lstm_dssm.training.cosine_softmax import CosineSoftmax
 from keras_lstm_dssm.training.hard_negatives import (
@@ -7,24 +7,22 @@ from keras_lstm_dssm.training.hard_negatives import (
 )
 from keras_lstm_dssm.training.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
+from keras_lstm_dssm.training.ranking_evaluation import RankingEvaluation
 from keras_lstm_dssm.training.run_folder import RunFolder, load_run
-from keras_lstm_dssm.training.train_run import train_run
-from keras_lstm_dssm.training.training_plan import (
-    TrainingPlan,
-    fit_clicks,
-    make_plan,
-)
+from keras_lstm_dssm.training.train import resume, train
+from keras_lstm_dssm.training.training_plan import TrainingPlan, fit_plan
 
 __all__ = [
     "CosineSoftmax",
     "HardNegatives",
     "NesterovMomentum",
     "NesterovSchedule",
+    "RankingEvaluation",
     "RunFolder",
     "TrainingPlan",
-    "fit_clicks",
+    "fit_plan",
     "load_run",
-    "make_plan",
     "mine_negatives",
-    "train_run",
+    "resume",
+    "train",
 ]

@@ -1,4 +1,4 @@
-"""Why training stopped by itself: found out, and said in one line."""
+"""Why a training stopped by itself, explained in one line."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,7 +14,7 @@ _TEXTS = 3
 
 
 class Diverged(ArithmeticError):
-    """A number of the model is NaN or infinite; the message says where."""
+    """A weight is NaN or infinite; the message names it."""
 
 
 def check_finite(model: Any) -> None:
@@ -40,16 +40,16 @@ def check_finite(model: Any) -> None:
 
 def explain(
     error: Exception,
-    run: RunFolder,
+    run: RunFolder | None,
     model: Any,
     logs: Iterable[ClickLog],
     batches: Callable[[int], tf.data.Dataset],
 ) -> None:
-    """Says what a user can do about an error of `fit`, where it is known.
+    """Raises an `InputError` that says what to do, if the cause is known.
 
     Args:
         error: `Diverged`, or one of TensorFlow's.
-        run: The run that stopped.
+        run: The run that stopped; `None` if nothing was written.
         model: Its model, of which only the count of updates is used.
         logs: The clicks, and those of validation, as they were when training
             began.
@@ -67,7 +67,7 @@ def explain(
         raise _diverged(f"{error} is", run, update, batches(update - 1))
     if NOT_FINITE in str(error):
         raise _diverged("the loss is", run, update + 1, batches(update))
-    if str(run.logs) in str(error):
+    if run and str(run.logs) in str(error):
         raise InputError(
             f"{run.logs}: cannot be written to ({str(error).splitlines()[0]});"
             " make room, and go on with --resume"
@@ -84,7 +84,7 @@ def explain(
 
 
 def _diverged(
-    what: str, run: RunFolder, update: int, batches: tf.data.Dataset
+    what: str, run: RunFolder | None, update: int, batches: tf.data.Dataset
 ) -> InputError:
     columns = (
         column[:_TEXTS].numpy().tolist() for column in next(iter(batches))[:2]
@@ -93,8 +93,13 @@ def _diverged(
         " -> ".join(repr(text.decode(errors="replace")[:60]) for text in pair)
         for pair in zip(*columns, strict=True)
     )
+    advice = "train anew"
+    if run:
+        advice = (
+            f"the last good state is in {run.checkpoint}; train anew in"
+            " another --output"
+        )
     return InputError(
         f"update {update:,}: {what} NaN or infinite; its batch begins with"
-        f" {pairs}; the last good state is in {run.checkpoint}; train anew in"
-        " another --output with a smaller --learning_rate, or mend the texts"
+        f" {pairs}; {advice} with a smaller --learning_rate, or mend the texts"
     )

@@ -1,4 +1,4 @@
-"""GateHistograms: how open the gates are, epoch by epoch, in TensorBoard."""
+"""GateHistograms: a callback that shows the gates in TensorBoard."""
 
 import os
 from collections.abc import Sequence
@@ -12,23 +12,24 @@ import tensorflow as tf
 
 from keras_lstm_dssm.analysis.activations import (
     each_activations,
-    networks_of,
+    recurrent_networks,
 )
 from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.encoders import TextEncoder
 
 
 class GateHistograms(keras.callbacks.Callback):
-    """Writes histograms of i, f, c, o and y of both towers.
+    """Write histograms of the activations of both encoders after each epoch.
 
-    After each epoch the same texts are read with the weights as they are
-    then; what is shown is each activation at each word. Gates that stand at
-    0 or 1 from the start learn nothing.
+    A histogram has the values of i, f, c, o or y of all cells at all words
+    of the same texts, computed with the weights at the end of the epoch.
+    They show, for example, gates that stay near 0 or 1 and learn nothing.
 
     Args:
-        logs: Folder for TensorBoard, such as a run's `logs/gates`.
-        queries: What the query encoder reads; some hundred are enough.
-        documents: What the document encoder reads.
+        logs: The folder for TensorBoard's files, such as `logs/gates` of a
+            run.
+        queries: Texts for the query encoder; a few hundred are enough.
+        documents: Texts for the document encoder.
 
     Example:
     >>> gates = GateHistograms("run/logs/gates", queries[:256], titles[:256])
@@ -46,47 +47,55 @@ class GateHistograms(keras.callbacks.Callback):
         self.texts = {"query": queries, "document": documents}
 
     @classmethod
-    def of(
+    def from_log(
         cls,
         logs: str | os.PathLike[str],
         model: Any,
         log: ClickLog,
-        texts: int = 256,
+        clicks: int = 256,
     ) -> "GateHistograms":
-        """Takes the first pairs of a log as texts.
+        """Make a callback whose texts are the first clicks of a log.
+
+        Args:
+            logs: The folder for TensorBoard's files.
+            model: The `TwoTower` that will be trained.
+            log: The clicks.
+            clicks: The number of clicks, by default 256.
 
         Raises:
-            InputError: A tower has no recurrence (DSSM, CLSM).
+            InputError: An encoder is not recurrent (DSSM, CLSM).
         """
         for encoder in (model.query_encoder, model.document_encoder):
-            networks_of(encoder)
-        queries, documents = zip(*islice(log, texts), strict=True)
+            recurrent_networks(encoder)
+        queries, documents = zip(*islice(log, clicks), strict=True)
         return cls(logs, queries, documents)
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Opens the file."""
+        """Open TensorBoard's file."""
         self._writer = tf.summary.create_file_writer(str(self.logs))
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Writes the histograms; `TwoTower.fit` has settled the weights."""
+        """Write the histograms of an epoch."""
         with self._writer.as_default():
             for tower, texts in self.texts.items():
                 encoder = getattr(self.model, f"{tower}_encoder")
-                for name, values in _gates(encoder, texts).items():
+                for name, values in _all_values(encoder, texts).items():
                     tf.summary.histogram(f"{tower}/{name}", values, epoch)
         self._writer.flush()
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Closes the file."""
+        """Close TensorBoard's file."""
         self._writer.close()
 
 
-def _gates(encoder: TextEncoder, texts: Sequence[str]) -> dict[str, np.ndarray]:
-    """Name -> all values; of a bidirectional encoder both networks'."""
-    found: dict[str, list[np.ndarray]] = {}
+def _all_values(
+    encoder: TextEncoder, texts: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Return name -> all values, for each network of the encoder."""
+    values: dict[str, list[np.ndarray]] = {}
     for read in each_activations(encoder, texts):
-        for place, one in enumerate(read.directions):
-            for name, values in one.arrays.items():
-                key = f"backward/{name}" if place else name
-                found.setdefault(key, []).append(values.ravel())
-    return {name: np.concatenate(values) for name, values in found.items()}
+        for network in read.directions:
+            for name, array in network.arrays.items():
+                key = f"backward/{name}" if network.reverse else name
+                values.setdefault(key, []).append(array.ravel())
+    return {name: np.concatenate(arrays) for name, arrays in values.items()}

@@ -1,4 +1,4 @@
-"""Hard negatives: titles that a model takes for answers, and nobody clicked."""
+"""Hard negatives: documents near a query that nobody clicked for it."""
 
 import gzip
 import json
@@ -11,27 +11,40 @@ import numpy as np
 
 from keras_lstm_dssm.data import ClickLog, GivenNegatives, Pair
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.text.word_hashing import normalize
 
-MINE_EVERY, MINE_TOP = 2, 30
-"""Epochs between two minings, and titles a query that are drawn from."""
+MAX_COMPARISONS = 4 * 10**9
+"""Cosines that one mining computes at most; see `mine_negatives`."""
 
-_SCORES_AT_ONCE = 2**24  # 64 MB of float32
+_SAMPLED_TITLES = 50_000
 
 
 def mine_negatives(
-    model: Any, clicks: Iterable[Pair] | ClickLog, top: int = MINE_TOP
+    model: Any,
+    clicks: Iterable[Pair] | ClickLog,
+    top: int = 30,
+    max_comparisons: int = MAX_COMPARISONS,
+    seed: int = 0,
 ) -> dict[str, list[str]]:
     """Finds, for each query, the nearest titles that were not clicked for it.
 
-    The index is that of all clicked titles, searched exactly. Some of what is
-    found does answer the query and was just never clicked; the more of `top`
-    are drawn from, the less that hurts.
+    The clicked titles are searched exactly. Some of the titles found do
+    answer the query and were just never clicked; the more of them negatives
+    are drawn from (`top`), the less that matters.
+
+    The time is bounded: when queries times titles exceed `max_comparisons`,
+    50,000 titles are sampled, and as many queries as the bound then allows.
+    Another seed samples others, so that repeated mining reaches all of them.
 
     Args:
-        model: The `TwoTower`, as it stands.
+        model: The `TwoTower` with its present weights.
         clicks: Pairs `(query, document)`; distinct texts are held in memory.
-        top: Titles a query.
+        top: Number of titles for each query.
+        max_comparisons: Upper bound on the number of cosines; the default
+            takes about two minutes on two cores.
+        seed: Seed of the samples.
 
     Returns:
         Query -> its titles, nearest first, for `GivenNegatives`.
@@ -39,40 +52,66 @@ def mine_negatives(
     Example:
     >>> given = GivenNegatives(mine_negatives(model, log), k=2)
     """
-    place: dict[str, int] = {}
-    clicked: dict[str, set[int]] = {}
-    for query, title in clicks:
-        clicked.setdefault(query, set()).add(
-            place.setdefault(title, len(place))
-        )
-    titles, queries = list(place), list(clicked)
-    vectors = model.document_encoder.encode(titles)
-    found: dict[str, list[str]] = {}
-    size = max(1, _SCORES_AT_ONCE // len(titles))
-    for start in range(0, len(queries), size):
-        some = queries[start : start + size]
-        scores = model.query_encoder.encode(some) @ vectors.T
-        for query, row in zip(some, scores, strict=True):
-            row[list(clicked[query])] = -np.inf
-            left = min(top, len(titles) - len(clicked[query]))
-            near = np.argpartition(-row, max(left - 1, 0))[:left]
-            found[query] = [
-                titles[i] for i in sorted(near, key=lambda i: (-row[i], i))
-            ]
-    return found
+    # Texts that an encoder cannot distinguish are one text.
+    pairs = list(dict.fromkeys(clicks))
+    query_words = normalize(
+        (pair[0] for pair in pairs), model.query_encoder.trigrams.split
+    )
+    title_words = normalize(
+        (pair[1] for pair in pairs), model.document_encoder.trigrams.split
+    )
+    titles: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    clicked: dict[str, set[str]] = {}
+    for (query, title), of_query, of_title in zip(
+        pairs, query_words, title_words, strict=True
+    ):
+        titles.setdefault(of_title, title)
+        texts.setdefault(of_query, query)
+        clicked.setdefault(of_query, set()).add(of_title)
+    candidates, searched = list(titles), list(clicked)
+    random = np.random.default_rng(seed)
+    if len(searched) * len(candidates) > max_comparisons:
+        size = min(_SAMPLED_TITLES, len(candidates), max_comparisons)
+        candidates = _sample(candidates, size, random)
+        searched = _sample(searched, max_comparisons // size, random)
+    row = {words: number for number, words in enumerate(candidates)}
+    exclude = [
+        [row[words] for words in clicked[query] if words in row]
+        for query in searched
+    ]
+    candidates = [titles[words] for words in candidates]
+    queries = [texts[words] for words in searched]
+    index = Index(model, candidates)
+    found, _ = index.nearest(
+        model.query_encoder.encode(queries), top, queries, exclude
+    )
+    return {
+        query: [candidates[row] for row in nearest if row >= 0]
+        for query, nearest in zip(queries, found.tolist(), strict=True)
+    }
+
+
+def _sample(
+    texts: list[str], size: int, random: np.random.Generator
+) -> list[str]:
+    size = min(size, len(texts))
+    rows = np.sort(random.choice(len(texts), size, replace=False))
+    return [texts[row] for row in rows.tolist()]
 
 
 class HardNegatives:
-    """Mines a run's negatives anew every few epochs.
+    """Mines the negatives of a run anew every few epochs.
 
-    What was mined last is kept in a file, so that a run which is resumed
-    between two minings goes on with the same titles.
+    The titles of the last mining are kept in a file, so that a run which is
+    resumed between two minings continues with the same titles.
 
     Args:
         path: The file, `.json.gz`.
-        clicks: What is mined for.
-        k: Negatives a click.
-        every: Epochs between two minings; the first ones have none.
+        clicks: The clicks whose queries and titles are mined.
+        k: Negatives for each click.
+        every: Epochs between two minings; the epochs before the first one
+            have no mined negatives. Default 2.
         top: See `mine_negatives`.
         seed: See `GivenNegatives`.
     """
@@ -82,8 +121,8 @@ class HardNegatives:
         path: Path,
         clicks: ClickLog,
         k: int,
-        every: int = MINE_EVERY,
-        top: int = MINE_TOP,
+        every: int = 2,
+        top: int = 30,
         seed: int = 0,
     ) -> None:
         self.path = path
@@ -94,7 +133,7 @@ class HardNegatives:
         self.seed = seed
 
     def next_mining(self, epoch: int) -> int:
-        """Returns the first epoch, counted from 0, that mines after it."""
+        """Returns the next epoch, counted from 0, before which is mined."""
         return (epoch // self.every + 1) * self.every
 
     def of_epoch(
@@ -103,9 +142,9 @@ class HardNegatives:
         """Returns the negatives of an epoch, mined now or before.
 
         Args:
-            epoch: From 0.
-            model: The `TwoTower`, as it stands.
-            begins: Whether no update of the epoch is done.
+            epoch: The epoch, counted from 0.
+            model: The `TwoTower` with its present weights.
+            begins: Whether no training step of the epoch is done.
 
         Raises:
             InputError: The file that a resumed run needs is missing, damaged
@@ -115,7 +154,9 @@ class HardNegatives:
         if not mined_at:
             return None
         if begins and epoch == mined_at:
-            titles = mine_negatives(model, self.clicks, self.top)
+            titles = mine_negatives(
+                model, self.clicks, self.top, seed=self.seed + epoch
+            )
             self._write(mined_at, titles)
         else:
             titles = self._read(mined_at)

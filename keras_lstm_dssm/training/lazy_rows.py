@@ -5,22 +5,24 @@ import tensorflow as tf
 
 
 class LazyRows:
-    """Brings rows of a table up to date when they are next read, exactly.
+    """Updates the rows of a table when they are next read, exactly.
 
-    Momentum moves every row at every update, read or not. But a row without
-    gradient moves by a geometric sum: over m updates with momentum mu,
+    Momentum moves every row in every training step, whether the batch reads
+    it or not. But a row without gradient moves by a geometric sum: over m
+    updates with momentum mu,
 
         V -> mu^m V        W -> W + V (mu + mu^2 + ... + mu^m)
 
-    so it can be left alone until a batch reads it. The rows then are those
-    of the dense update, to rounding, at the cost of the rows read. mu must
-    be one value since a row's last update: before it changes, all rows are
-    brought up to date (`settle`).
+    so its update can wait until a batch reads it. The rows then equal those
+    of the dense update up to rounding, at the cost of the rows read. mu must
+    not change between two updates of a row: before it changes, all rows are
+    brought up to date (`sync`).
 
     Args:
         table: W, float `[rows, units]`.
         velocity: V, of the same shape.
-        updated: int `[rows]`, the update that each row is up to date with.
+        updated: int `[rows]`, the number of the last update that each row
+            includes.
     """
 
     def __init__(
@@ -32,6 +34,9 @@ class LazyRows:
         self.table = table
         self.velocity = velocity.value
         self.updated = updated.value
+        self._rows_ahead = tf.Variable(
+            tf.zeros([0], tf.int32), trainable=False, shape=[None]
+        )
 
     def look_ahead(
         self, rows: tf.Tensor, mu: tf.Tensor, now: tf.Tensor
@@ -39,12 +44,17 @@ class LazyRows:
         """Moves rows to the look-ahead point of the update after `now`.
 
         Args:
-            rows: int `[r]`, each at most once.
-            mu: The momentum since the last `settle`.
-            now: Number of updates done.
+            rows: int `[r]`, each row at most once.
+            mu: The momentum since the last `sync`.
+            now: Number of complete updates.
         """
-        _, distance = self._powers(tf.gather(self.updated, rows), mu, now + 1)
-        self._move(rows, tf.gather(self.velocity, rows) * distance)
+        self._rows_ahead.assign(tf.cast(rows, tf.int32))
+        self._move(rows, self._distance_ahead(rows, mu, now))
+
+    def undo_look_ahead(self, mu: tf.Tensor, now: tf.Tensor) -> None:
+        """Moves the rows of the last `look_ahead` back, to rounding."""
+        rows = self._rows_ahead.value()
+        self._move(rows, -self._distance_ahead(rows, mu, now))
 
     def update(
         self,
@@ -68,24 +78,33 @@ class LazyRows:
         done = tf.fill(tf.shape(rows), tf.cast(now + 1, self.updated.dtype))
         self.updated.scatter_update(tf.IndexedSlices(done, rows))
 
+    def sync(self, mu: tf.Tensor, now: tf.Tensor) -> None:
+        """Brings all rows up to date with update `now`."""
+        decay, distance = self._powers(self.updated, mu, now)
+        self.table.assign_add(self.velocity * distance)
+        self.velocity.assign(self.velocity * decay)
+        self.restart(now)
+
+    def restart(self, now: tf.Tensor) -> None:
+        """Takes the rows as they are for those of update `now`."""
+        now = tf.cast(now, self.updated.dtype)
+        self.updated.assign(tf.fill(tf.shape(self.updated), now))
+
+    def _distance_ahead(
+        self, rows: tf.Tensor, mu: tf.Tensor, now: tf.Tensor
+    ) -> tf.Tensor:
+        _, distance = self._powers(tf.gather(self.updated, rows), mu, now + 1)
+        return tf.gather(self.velocity, rows) * distance
+
     def _move(self, rows: tf.Tensor, step: tf.Tensor) -> None:
         # Not scatter_add, which guards against repeated rows and is slower.
         moved = tf.gather(self.table, rows) + step
         self.table.scatter_update(tf.IndexedSlices(moved, rows))
 
-    def settle(self, mu: tf.Tensor, now: tf.Tensor) -> None:
-        """Brings all rows up to date with update `now`."""
-        decay, distance = self._powers(self.updated, mu, now)
-        self.table.assign_add(self.velocity * distance)
-        self.velocity.assign(self.velocity * decay)
-        self.updated.assign(tf.fill(tf.shape(self.updated), tf.cast(
-            now, self.updated.dtype
-        )))  # fmt: skip
-
     def _powers(
         self, updated: tf.Tensor, mu: tf.Tensor, now: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """mu^m and mu + ... + mu^m, `[r, 1]`, for the updates since."""
+        """Returns mu^m and mu + ... + mu^m of the m updates since, `[r, 1]`."""
         # In double precision: 1 - mu^m cancels most of a float's digits.
         m = tf.cast(tf.cast(now, updated.dtype) - updated, tf.float64)
         mu = tf.cast(mu, tf.float64)

@@ -1,99 +1,53 @@
 """NesterovMomentum: the update (6), exact while the momentum changes."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from keras_lstm_dssm.private_api import DistributedOptimizer
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.training.lazy_rows import LazyRows
-
-
-def renormalise(
-    gradients: Sequence[Any], groups: Sequence[int], threshold: float
-) -> list[Any]:
-    """Shortens each group's gradient to the threshold when it is longer.
-
-        if ||grad|| > th then grad <- th grad / ||grad||
-
-    Args:
-        gradients: Tensors, or `IndexedSlices` of distinct rows, see
-            `sum_rows`.
-        groups: For each gradient, which group's it is: the two towers'
-            gradients are shortened on their own.
-        threshold: th_G, above 0.
-
-    Returns:
-        The gradients, in their order.
-    """
-    norms = {
-        group: tf.linalg.global_norm(
-            [g for g, of in zip(gradients, groups, strict=True) if of == group]
-        )
-        for group in set(groups)
-    }
-    return [
-        scaled(
-            gradient,
-            tf.cast(
-                threshold / tf.maximum(norms[group], threshold), gradient.dtype
-            ),
-        )
-        for gradient, group in zip(gradients, groups, strict=True)
-    ]
-
-
-def scaled(gradient: Any, factor: tf.Tensor) -> Any:
-    """Multiplies a gradient; `*` would make a sparse one dense."""
-    if not isinstance(gradient, tf.IndexedSlices):
-        return gradient * factor
-    return tf.IndexedSlices(
-        gradient.values * factor, gradient.indices, gradient.dense_shape
-    )
-
-
-def sum_rows(gradient: Any) -> Any:
-    """Sums a sparse gradient's rows of one index, as its norm requires."""
-    if not isinstance(gradient, tf.IndexedSlices):
-        return gradient
-    indices, place = tf.unique(gradient.indices)
-    values = tf.math.unsorted_segment_sum(
-        gradient.values, place, tf.size(indices)
-    )
-    return tf.IndexedSlices(values, indices, gradient.dense_shape)
+from keras_lstm_dssm.training.renormalisation import (
+    renormalise,
+    scaled,
+    sum_rows,
+)
 
 
 @register
-class NesterovMomentum(keras.optimizers.Optimizer):
-    """Nesterov's method as Palangi et al. 2016 have it, (6), Algorithm 1.
+class NesterovMomentum(DistributedOptimizer):
+    """Nesterov's method as in Palangi et al. 2016, (6) and Algorithm 1.
 
         V_k = mu V_{k-1} - eps grad L(W_{k-1} + mu V_{k-1})
         W_k = W_{k-1} + V_k
 
-    The gradient belongs to the look-ahead point W + mu V. Keras's `SGD`
-    keeps that point in the model, with the *next* mu in it, and reads mu as
-    a constant; so a changing mu makes it inexact, and what is evaluated and
-    saved is not W. Here `look_ahead` moves the variables to the look-ahead
-    point just before the gradient is computed, and `apply` takes them from
-    there to W_k. Between steps the model always holds W, and one value of
-    mu is all that a step needs. `TwoTower.train_step` calls both.
+    The gradient belongs to the look-ahead point W + mu V. `keras.optimizers.
+    SGD` keeps that point in the model, computed with the *next* mu, and reads
+    mu as a constant, so that a changing mu makes it inexact, and the weights
+    that are evaluated and saved are not W. Here `look_ahead` moves the
+    variables to the look-ahead point just before the gradient is computed,
+    and `apply` takes them from there to W_k. Between training steps the model
+    always holds W. `TwoTower.train_step` calls both.
 
-    Each tower's gradient is renormalised on its own before the update: a
-    norm above `threshold` becomes `threshold` (Algorithm 1, th_G).
+    Before the update, the gradient of each tower is renormalised separately:
+    a norm above `threshold` becomes `threshold` (Algorithm 1, th_G).
 
     Args:
-        learning_rate: The fixed step eps.
-        momentum: mu at the start; `NesterovSchedule` changes it. It lives in
-            a variable, so that a traced step sees the change.
-        threshold: th_G; `None` leaves gradients as they are.
-        lazy: Whether `TwoTower` names its tables (`set_tables`), so that
-            rows move when they are read. The weights are those of the dense
-            update, to rounding.
+        learning_rate: The fixed epsilon. Default 0.1.
+        momentum: Initial mu, default 0.9; `NesterovSchedule` changes it. It
+            is a variable, so that a traced training step sees the change.
+        threshold: th_G, default 1; `None` leaves gradients as they are.
+        lazy: Whether `TwoTower` may register its tables (`set_tables`), so
+            that the rows which a batch does not read are updated later. The
+            weights equal those of the dense update up to rounding.
 
     Raises:
-        tf.errors.InvalidArgumentError: A step was applied without a
-            `look_ahead` before it, or begun while one was under way.
+        tf.errors.InvalidArgumentError: `apply` was called without a
+            `look_ahead` before it, or `look_ahead` twice in a row.
 
     Example:
     >>> model.compile(NesterovMomentum(0.1), CosineSoftmax(10.0))
@@ -109,11 +63,11 @@ class NesterovMomentum(keras.optimizers.Optimizer):
         **kwargs: Any,
     ) -> None:
         if kwargs:
-            # Decay, clipping, averages and accumulation would have to know
-            # of the look-ahead point, and of rows that are behind.
+            # Decay, clipping, averages and accumulation would have to take
+            # the look-ahead point and lazily updated rows into account.
             raise ValueError(
-                "NesterovMomentum has none of Keras's other options; got "
-                + ", ".join(kwargs)
+                "NesterovMomentum does not support these options of Keras's "
+                f"optimizers: {', '.join(kwargs)}; leave them out"
             )
         super().__init__(learning_rate=learning_rate, name=name)
         self.initial_momentum = momentum
@@ -122,16 +76,23 @@ class NesterovMomentum(keras.optimizers.Optimizer):
         self.momentum = self.add_variable(
             shape=(), initializer=_constant(momentum), name="momentum"
         )
+        # 1 between `look_ahead` and `apply`.
         self._ahead = self.add_variable(
             shape=(), initializer="zeros", dtype="int32", name="ahead"
         )
-        # The momentum that rows of tables have moved with since they were
-        # last brought up to date.
+        # The momentum of the last look-ahead, and of all updates that rows
+        # of tables have not caught up with.
         self._pace = self.add_variable(
             shape=(), initializer=_constant(momentum), name="pace"
         )
         self._groups: list[list[str]] = []
         self._tables: dict[str, LazyRows] = {}
+        self._known_tables: dict[str, LazyRows] = {}
+        self._dense: list[tf.Variable] = []
+        self._sync_lock = threading.RLock()
+        self._synced_at: int | None = None
+        self._in_eager_step = False
+        self._saves_pending_rows = False
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
         """Creates V, zero, for each variable."""
@@ -141,38 +102,48 @@ class NesterovMomentum(keras.optimizers.Optimizer):
         self.velocity = self.add_optimizer_variables(variables, "velocity")
 
     def set_groups(self, groups: Sequence[Sequence[keras.Variable]]) -> None:
-        """Says which variables' gradients are renormalised together.
+        """Sets which variables' gradients are renormalised together.
 
         Args:
-            groups: The variables of each tower. Without it, all variables
+            groups: The variables of each tower. By default, all variables
                 are one group.
         """
-        self._groups = [[self._var_key(v) for v in group] for group in groups]
+        self._groups = [
+            [self.variable_key(variable) for variable in group]
+            for group in groups
+        ]
 
     def set_tables(self, tables: Sequence[keras.Variable]) -> None:
-        """Names tables whose rows move only when a batch reads them.
+        """Registers the tables whose rows are updated when they are read.
 
-        `look_ahead` must then be told the rows, and `settle` brings the
-        other rows up to date before the model is used or saved. The result
-        is that of the dense update, to rounding; see `LazyRows`.
+        `look_ahead` must then be given the rows that the training step
+        reads; `sync` brings all other rows up to date. See `LazyRows`. A
+        table that was registered before and is left out now, because its
+        tower was frozen, is no longer changed.
 
         Args:
-            tables: Variables `[rows, units]`, built already, each read by
-                one gather of distinct rows in a step.
+            tables: Variables `[rows, units]` that are built already and are
+                read by one gather of distinct rows in a training step.
         """
+        self.sync()
+        active, self._tables = self._tables, {}
         for table in tables:
-            if self._lazy(table) is not None:  # compiled again
-                continue
-            updated = self.add_variable(
-                shape=(table.shape[0],),
-                initializer="zeros",
-                dtype="int32",
-                name=f"{table.name}_updated",
-            )
-            velocity = self.velocity[self._get_variable_index(table)]
-            self._tables[self._var_key(table)] = LazyRows(
-                table.value, velocity, updated
-            )
+            key = self.variable_key(table)
+            if key not in self._known_tables:
+                updated = self.add_variable(
+                    shape=(table.shape[0],),
+                    initializer="zeros",
+                    dtype="int32",
+                    name=f"{table.name}_updated",
+                )
+                velocity = self.velocity[self.variable_index(table)]
+                self._known_tables[key] = LazyRows(
+                    table.value, velocity, updated
+                )
+            rows = self._known_tables[key]
+            if key not in active and self.iterations.numpy():
+                rows.restart(self.iterations.value)
+            self._tables[key] = rows
 
     def look_ahead(
         self,
@@ -182,13 +153,13 @@ class NesterovMomentum(keras.optimizers.Optimizer):
         """Moves `variables` from W to W + mu V.
 
         Args:
-            variables: All that the gradient will be taken for.
-            rows: For each of the tables, the distinct rows that the step
-                reads, int `[r]`.
+            variables: All variables that the gradient will be computed for.
+            rows: For each registered table, the distinct rows that the
+                training step reads, int `[r]`.
 
         Raises:
             tf.errors.InvalidArgumentError: The variables are at a look-ahead
-                point already, because a step failed before its `apply`.
+                point already.
         """
         self.build(variables)
         with tf.control_dependencies(
@@ -196,42 +167,96 @@ class NesterovMomentum(keras.optimizers.Optimizer):
                 tf.debugging.assert_equal(
                     self._ahead.value,
                     0,
-                    "NesterovMomentum: the step before failed halfway; load "
-                    "the last checkpoint",
+                    "NesterovMomentum: look_ahead was called twice without "
+                    "apply; call sync() after a training step that failed",
                 )
             ]
         ):
             self._ahead.assign(1)
         if self._tables:
-            # Rows move by a geometric sum while the momentum stays as it is.
+            # Rows move by a geometric sum as long as mu does not change.
             tf.cond(
                 tf.not_equal(self._pace.value, self.momentum.value),
-                self._settle,
+                self._sync_rows,
                 lambda: None,
             )
-            self._pace.assign(self.momentum)
+        self._pace.assign(self.momentum)
         for table, read in rows:
-            self._tables[self._var_key(table)].look_ahead(
+            self._tables[self.variable_key(table)].look_ahead(
                 read, self._pace.value, self.iterations.value
             )
-        dense = [v.value for v in variables if self._lazy(v) is None]
-        self._each(self._move_ahead, [(None, v) for v in dense])
+        self._dense = [v.value for v in variables if self._lazy(v) is None]
+        self.update_replicas(
+            self._move_ahead, self._dense, [None] * len(self._dense)
+        )
 
-    def settle(self) -> None:
-        """Brings all rows of the tables up to date with the last update."""
-        self._settle()
+    def sync(self) -> None:
+        """Brings all weights to W of the last complete training step.
+
+        Updates the rows of registered tables that no batch has read since,
+        and takes variables back from the look-ahead point of a training step
+        that failed. `TwoTower` calls it before its weights are read. Costs
+        nothing when the weights are up to date.
+        """
+        with self._sync_lock, tf.init_scope():
+            if self._in_eager_step:  # it reads its own look-ahead point
+                return
+            if self._ahead.numpy():
+                self._undo_look_ahead()
+            if self._saves_pending_rows or not self._tables:
+                return
+            update = int(self.iterations.numpy())
+            if update != self._synced_at:
+                self._sync_rows()
+                self._synced_at = update
+
+    @contextmanager
+    def eager_step(self) -> Iterator[None]:
+        """Lets a training step that runs eagerly read the look-ahead point."""
+        self._in_eager_step = True
+        try:
+            yield
+        finally:
+            self._in_eager_step = False
+
+    @contextmanager
+    def pending_rows_saved(self) -> Iterator[None]:
+        """Leaves lazily updated rows as they are while a checkpoint is saved.
+
+        `sync` rounds, so that a run which was saved within an epoch and
+        resumed would differ from one that was not.
+        """
+        self._saves_pending_rows = True
+        try:
+            yield
+        finally:
+            self._saves_pending_rows = False
+
+    def load_own_variables(self, store: Any) -> None:
+        """Loads the optimizer's variables, see `keras.optimizers.Optimizer`."""
+        super().load_own_variables(store)
+        self._synced_at = None
 
     @tf.function
-    def _settle(self) -> None:
+    def _sync_rows(self) -> None:
         for table in self._tables.values():
-            table.settle(self._pace.value, self.iterations.value)
+            table.sync(self._pace.value, self.iterations.value)
+
+    def _undo_look_ahead(self) -> None:
+        for table in self._tables.values():
+            table.undo_look_ahead(self._pace.value, self.iterations.value)
+        for variable in self._dense:
+            velocity = self.velocity[self.variable_index(variable)]
+            pace = tf.cast(self._pace.value, variable.dtype)
+            variable.assign_sub(pace * velocity.value)
+        self._ahead.assign(0)
 
     def _lazy(self, variable: Any) -> LazyRows | None:
-        return self._tables.get(self._var_key(variable))
+        return self._tables.get(self.variable_key(variable))
 
-    def _move_ahead(self, _: Any, variable: tf.Variable, __: Any) -> None:
-        velocity = self.velocity[self._get_variable_index(variable)]
-        variable.assign_add(self._mu(variable.dtype) * velocity)
+    def _move_ahead(self, variable: tf.Variable, _: Any) -> None:
+        velocity = self.velocity[self.variable_index(variable)]
+        variable.assign_add(tf.cast(self._pace, variable.dtype) * velocity)
 
     def update_step(
         self,
@@ -252,20 +277,19 @@ class NesterovMomentum(keras.optimizers.Optimizer):
             return
         # W_k = W_{k-1} + mu V_{k-1} - eps grad: only the touched rows of a
         # table move here, the rest has moved in `look_ahead`.
-        velocity = self.velocity[self._get_variable_index(variable)]
-        self.assign(velocity, self._mu(variable.dtype) * velocity)
+        velocity = self.velocity[self.variable_index(variable)]
+        mu = tf.cast(self._pace, variable.dtype)
+        self.assign(velocity, mu * velocity)
         self.assign_add(velocity, step)
         self.assign_add(variable, step)
 
-    def _mu(self, dtype: tf.DType) -> tf.Tensor:
-        return tf.cast(self.momentum, dtype)
-
-    def _backend_update_step(
+    def update_variables(
         self,
-        grads: Sequence[tf.Tensor],
-        trainable_variables: Sequence[keras.Variable],
+        gradients: Sequence[Any],
+        variables: Sequence[tf.Variable],
         learning_rate: tf.Tensor,
     ) -> None:
+        """Renormalises the gradients and takes all variables to W_k."""
         with tf.control_dependencies(
             [
                 tf.debugging.assert_equal(
@@ -276,51 +300,25 @@ class NesterovMomentum(keras.optimizers.Optimizer):
                 )
             ]
         ):
-            variables = [v.value for v in trainable_variables]
-            # Sum over the replicas first: the norm is the whole gradient's.
-            pairs = self._all_reduce_sum_gradients(
-                list(zip(grads, variables, strict=True))
-            )
             gradients = [
-                gradient if self._lazy(v) else sum_rows(gradient)
-                for gradient, v in pairs
+                gradient if self._lazy(variable) else sum_rows(gradient)
+                for gradient, variable in zip(gradients, variables, strict=True)
             ]
             if self.threshold is not None:
                 gradients = renormalise(
                     gradients, self._towers(variables), self.threshold
                 )
-            self._each(
-                self.update_step,
-                list(zip(gradients, variables, strict=True)),
-                learning_rate,
+            self.update_replicas(
+                lambda v, g: self.update_step(g, v, learning_rate),
+                variables,
+                gradients,
             )
             self._ahead.assign(0)
 
     def _towers(self, variables: Sequence[tf.Variable]) -> list[int]:
-        """The group of each variable; without groups all are in one."""
+        """Returns the group of each variable; without groups it is -1."""
         group = {key: n for n, keys in enumerate(self._groups) for key in keys}
-        return [group.get(self._var_key(v), -1) for v in variables]
-
-    def _each(
-        self,
-        update: Any,
-        pairs: list[tuple[Any, tf.Variable]],
-        learning_rate: Any = None,
-    ) -> None:
-        """Runs `update` on each variable, on every replica's copy of it."""
-
-        def on_all_replicas(strategy: tf.distribute.Strategy) -> None:
-            for gradient, variable in pairs:
-                strategy.extended.update(
-                    variable,
-                    lambda v, g: update(g, v, learning_rate),
-                    args=(gradient,),
-                    group=False,
-                )
-
-        tf.__internal__.distribute.interim.maybe_merge_call(
-            on_all_replicas, self._distribution_strategy
-        )
+        return [group.get(self.variable_key(v), -1) for v in variables]
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

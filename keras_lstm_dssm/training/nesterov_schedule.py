@@ -8,25 +8,27 @@ from keras_lstm_dssm.errors import InputError
 
 
 class NesterovSchedule(keras.callbacks.Callback):
-    """Sets mu to 0.9 at the ends of training and 0.995 in between.
+    """Sets mu to 0.9 at both ends of the training and to 0.995 in between.
 
     Palangi et al. 2016, section IV: "in the first and last 2% of all
-    parameter updates mu = 0.9 and for the other 96% mu = 0.995". The update
-    counted is the optimizer's own, which checkpoints hold, so that a resumed
-    run goes on where it was.
+    parameter updates mu = 0.9 and for the other 96% mu = 0.995". Training
+    steps are counted by `optimizer.iterations`, which checkpoints hold, so
+    that a resumed run continues the schedule.
 
     Args:
-        total_updates: Updates of the whole run, from the optimizer's first
-            on. By default the run is this `fit`: epochs times steps from
-            where the optimizer is, which needs a dataset of known
+        total_updates: Number of training steps from the optimizer's first
+            one on. By default the schedule spans this `fit`, from its
+            `initial_epoch` to its last epoch, which needs a dataset of known
             cardinality.
-        ends: mu in the first and the last part.
-        middle: mu in between.
-        fraction: Size of the first and of the last part.
+        ends: mu in the first and in the last part. Default 0.9.
+        middle: mu in between. Default 0.995.
+        fraction: Share of the training steps in the first, and in the last
+            part. Default 0.02.
 
     Raises:
-        InputError: The number of updates is neither given nor known, or the
-            optimizer has no momentum variable.
+        InputError: The number of training steps is neither given nor known,
+            `steps_per_execution` is not 1, or the optimizer has no momentum
+            variable.
 
     Example:
     >>> model.fit(pairs, epochs=8, callbacks=[NesterovSchedule()])
@@ -44,16 +46,17 @@ class NesterovSchedule(keras.callbacks.Callback):
         self.ends = ends
         self.middle = middle
         self.fraction = fraction
-        self._first = self._total = 0
+        self._first = 0
+        self._total: int | None = None
 
     def momentum(self, update: int, total: int) -> float:
-        """Returns mu of an update, counted from 0, among `total`."""
+        """Returns mu of a training step, counted from 0, among `total`."""
         edge = self.fraction * total
         inside = edge <= update < total - edge
         return self.middle if inside else self.ends
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Finds out how many updates there will be."""
+        """Checks that the schedule can be followed."""
         momentum = getattr(self.model.optimizer, "momentum", None)
         if not isinstance(momentum, keras.Variable):
             raise InputError(
@@ -63,24 +66,27 @@ class NesterovSchedule(keras.callbacks.Callback):
             )
         if self.model.steps_per_execution != 1:
             raise InputError(
-                "NesterovSchedule sets the momentum of each update and needs "
-                "steps_per_execution=1, not "
+                "NesterovSchedule sets the momentum of each training step and "
+                "needs steps_per_execution=1, not "
                 f"{self.model.steps_per_execution}"
             )
-        steps = self.params.get("steps")
-        if self.total_updates is None and steps is None:
+        if self.total_updates is None and self.params.get("steps") is None:
             raise InputError(
                 "NesterovSchedule: the dataset's cardinality is unknown; "
                 "give total_updates (epochs times steps)"
             )
-        if self.total_updates is not None:
-            self._first, self._total = 0, self.total_updates
-        else:
+        self._first, self._total = 0, self.total_updates
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Computes the number of training steps, in the first epoch."""
+        if self._total is None:
             self._first = int(self.model.optimizer.iterations.numpy())
-            self._total = self.params["epochs"] * steps
+            epochs = self.params["epochs"] - epoch
+            self._total = epochs * self.params["steps"]
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Sets mu for the coming update."""
+        """Sets mu for the coming training step."""
+        assert self._total is not None  # on_epoch_begin has set it
         optimizer = self.model.optimizer
         update = int(optimizer.iterations.numpy()) - self._first
         optimizer.momentum.assign(self.momentum(update, self._total))

@@ -1,7 +1,8 @@
-"""Callbacks that keep a run's files up to date while it trains."""
+"""Callbacks that write the files of a run folder while it is trained."""
 
 import csv
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import keras
@@ -12,15 +13,16 @@ from keras_lstm_dssm.training.run_folder import RunFolder
 
 
 class Checkpoint(keras.callbacks.Callback):
-    """Saves model and optimizer, to resume from.
+    """Saves model and optimizer, so that a run can be resumed.
 
-    After each epoch, and within one when the last time is long ago. The old
-    checkpoint is there until the new one is whole, and stays when the new
-    one would hold a NaN.
+    A checkpoint is saved after each epoch, and within an epoch when the last
+    one is older than `minutes`. It replaces the old one when it is complete,
+    and only if all its numbers are finite.
 
     Args:
         run: The run's folder.
-        minutes: How long is long ago.
+        minutes: Age of the last checkpoint after which one is saved within
+            an epoch.
 
     Raises:
         Diverged: The weights are not finite.
@@ -34,30 +36,37 @@ class Checkpoint(keras.callbacks.Callback):
         self._saved = time.monotonic()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Replaces the checkpoint when it is time to."""
+        """Saves a checkpoint when the last one is too old."""
         if time.monotonic() - self._saved > 60 * self.minutes:
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Replaces the checkpoint."""
+        """Saves a checkpoint."""
         self._save()
 
     def on_interrupt(self) -> None:
-        """Keeps the updates since; `TwoTower.fit` calls this on ctrl-c."""
+        """Saves a checkpoint; `TwoTower.fit` calls this on ctrl-c."""
         self._save()
 
     def _save(self) -> None:
         check_finite(self.model)
-        # As it is: rows that are behind are resumed as rows that are behind.
-        with replacing(self.run.checkpoint) as partial:
+        optimizer = self.model.optimizer
+        with (
+            getattr(optimizer, "pending_rows_saved", nullcontext)(),
+            replacing(self.run.checkpoint) as partial,
+        ):
             keras.saving.save_model(self.model, partial)
         self._saved = time.monotonic()
 
 
 class HistoryFile(keras.callbacks.Callback):
-    """Writes each epoch's figures to `history.csv`.
+    """Writes the figures of each epoch to `history.csv`.
 
     A resumed run keeps the rows of the epochs that it does not repeat.
+
+    Args:
+        run: The run's folder.
+        initial_epoch: Number of complete epochs.
     """
 
     def __init__(self, run: RunFolder, initial_epoch: int = 0) -> None:
@@ -68,7 +77,7 @@ class HistoryFile(keras.callbacks.Callback):
         ]
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Adds a row: epoch (from 1), update, losses and accuracies."""
+        """Adds a row: epoch (from 1), training steps, losses, accuracies."""
         updates = int(self.model.optimizer.iterations.numpy())
         self.rows.append({"epoch": epoch + 1, "updates": updates, **logs})
         with (

@@ -1,6 +1,7 @@
 """RunFolder: the files of one training run, with a lock for the writer."""
 
 import csv
+import fcntl
 import os
 import zipfile
 import zlib
@@ -16,37 +17,19 @@ from keras_lstm_dssm.files import read_json, replacing, write_json
 from keras_lstm_dssm.folder_lock import lock_folder
 from keras_lstm_dssm.models import TwoTower
 
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keeps other processes from training in a folder meanwhile.
-
-    The lock ends with the process, however it ends. What a process that was
-    killed has left half-written is removed.
-
-    Args:
-        folder: The run's folder, made when missing.
-
-    Raises:
-        InputError: Another process trains in it.
-
-    Example:
-    >>> with locked(run.path):
-    ...     train_run(run, model, TrainingPlan(log, epochs=5, batch_size=256))
-    """
-    with lock_folder(folder, "training"):
-        for partial in folder.rglob(".partial-*"):
-            # The lock does not keep evaluation from writing its figures.
-            if not partial.name.endswith("metrics.json"):
-                partial.unlink()
-        yield
-
-
 _UNREADABLE = (
     ValueError, TypeError, KeyError, AttributeError, OSError, RuntimeError,
     EOFError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-"""What Keras raises of a file that is damaged, foreign or malicious."""
+"""Errors of Keras for a file that is damaged, foreign or malicious."""
+
+
+_OWN_FILES = (
+    "config.json", "last.keras", "model.keras", "history.csv",
+    "clicks.tsv", "clicks.train.tsv", "title_pairs.tsv",
+    "hard_negatives.json.gz",
+)  # fmt: skip
+"""Names of the files that only a training writes."""
 
 
 class RunFolder:
@@ -71,6 +54,26 @@ class RunFolder:
         self.history = self.path / "history.csv"
         self.metrics = self.path / "metrics.json"
         self.logs = self.path / "logs"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes from training in the folder meanwhile.
+
+        The lock ends with the process, however that ends. Half-written files
+        that a killed process has left are removed.
+
+        Raises:
+            InputError: Another process trains in it.
+        """
+        with lock_folder(self.path, "training"):
+            for partial in (
+                *self.path.glob(".partial-*"),
+                *self.checkpoint.parent.glob(".partial-*"),
+            ):
+                # Other programs may be writing figures or exports.
+                if any(partial.name.endswith(name) for name in _OWN_FILES):
+                    partial.unlink()
+            yield
 
     def check_new(self) -> None:
         """Checks that there is no run in the folder.
@@ -142,7 +145,10 @@ class RunFolder:
 
     def add_metrics(self, name: str, values: dict[str, Any]) -> None:
         """Sets one entry of `metrics.json`, such as `"test"`."""
-        write_json(self.metrics, {**self.read_metrics(), name: values})
+        # Several programs may evaluate one run at the same time.
+        with open(self.path / ".metrics.lock", "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            write_json(self.metrics, {**self.read_metrics(), name: values})
 
     def read_metrics(self) -> dict[str, Any]:
         """Returns what is in `metrics.json`, nothing where there is none.
@@ -166,7 +172,12 @@ class RunFolder:
                     {
                         "epoch": int(row.pop("epoch")),
                         "updates": int(row.pop("updates")),
-                        **{name: float(row[name]) for name in row},
+                        # Empty in epochs that were not evaluated on dev.
+                        **{
+                            name: float(value)
+                            for name, value in row.items()
+                            if value != ""
+                        },
                     }
                     for row in csv.DictReader(file)
                 ]

@@ -1,4 +1,4 @@
-"""TrainingPlan: what a model is trained on, in which order; and the fit."""
+"""TrainingPlan: the data a model is trained on, in which order; and the fit."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,154 +13,203 @@ from keras_lstm_dssm.data import (
     GivenNegatives,
     title_pairs,
     training_batches,
-    with_pairs,
+    write_pairs,
 )
-from keras_lstm_dssm.training.hard_negatives import (
-    MINE_EVERY,
-    MINE_TOP,
-    HardNegatives,
-)
+from keras_lstm_dssm.models import Recipe
+from keras_lstm_dssm.models.pair_model import SyncWeights
+from keras_lstm_dssm.training.hard_negatives import HardNegatives
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
 
 
 class TrainingPlan(NamedTuple):
-    """What a model is trained on, and in which order.
+    """The data a model is trained on, and in which order.
 
     Attributes:
-        log: The clicks.
-        epochs: Passes over the log, over the whole run.
-        batch_size: Clicks a batch.
-        seed: Of the order of the clicks.
-        negatives: Titles to be told from the clicked one, beside those that
-            the model takes by itself: given, or mined between epochs.
-        frequencies: Of the clicked titles, for the correction of the loss.
+        log: The pairs, clicks and synthetic ones.
+        recipe: Epochs, batch size and the schedule of the momentum.
+        seed: Seed of the order of the pairs.
+        negatives: Negatives beside those that the model takes from the
+            batch: judged ones, or ones mined between epochs.
+        frequencies: Of the clicked titles, for the logQ correction.
     """
 
     log: ClickLog
-    epochs: int
-    batch_size: int
+    recipe: Recipe
     seed: int = 0
     negatives: GivenNegatives | HardNegatives | None = None
     frequencies: ClickFrequencies | None = None
 
     @property
     def steps(self) -> int:
-        """Updates in an epoch."""
-        return -(-self.log.count() // self.batch_size)
+        """Training steps in an epoch."""
+        return -(-self.log.count() // self.recipe.batch_size)
 
     @property
     def updates(self) -> int:
-        """Updates in all epochs."""
-        return self.epochs * self.steps
+        """Training steps in all epochs."""
+        return self.recipe.epochs * self.steps
 
     def batches(
-        self, first: int, given: GivenNegatives | None = None
+        self, first: int, negatives: GivenNegatives | None = None
     ) -> tf.data.Dataset:
-        """Returns the batches from update `first` on."""
-        found = training_batches(
+        """Returns the batches from training step `first` on."""
+        batches = training_batches(
             self.log,
-            self.batch_size,
-            epochs=self.epochs,
+            self.recipe.batch_size,
+            epochs=self.recipe.epochs,
             seed=self.seed,
             first_update=first,
         )
-        if given:
-            found = given.attach(found, first)
-        return self.frequencies.attach(found) if self.frequencies else found
+        if negatives:
+            batches = negatives.attach(batches, first)
+        if self.frequencies:
+            batches = self.frequencies.attach(batches)
+        return batches
 
 
 def make_plan(
-    settings: Mapping[str, Any],
+    recipe: Recipe,
+    seed: int,
     clicks: ClickLog,
-    titles: Callable[[], list[str]],
+    titles: Callable[[], Sequence[str]],
     folder: Path,
     judged: Mapping[str, Sequence[str]] | None = None,
+    resumed: bool = False,
 ) -> TrainingPlan:
-    """Makes the plan that settings, such as those of a preset's recipe, name.
+    """Makes the plan that a recipe describes.
 
     Args:
-        settings: `epochs`, `batch_size`, `seed`; and where they are wanted
-            `title_pairs`, `hard_negatives` with `mine_every` and `mine_top`,
-            `judged_negatives`, `logq`. See `lstm-dssm-train --help`.
+        recipe: The recipe.
+        seed: Seed of the order, of synthetic pairs and of drawn negatives.
         clicks: The clicks.
-        titles: Gives all titles, clicked or not, for the pairs of titles.
-        folder: Where the files go that the plan needs: `title_pairs.tsv`,
+        titles: Returns all document titles, clicked or not, for the
+            synthetic pairs.
+        folder: Where the files of the plan are written: `title_pairs.tsv`,
             `hard_negatives.json.gz`.
-        judged: Query -> titles judged not to answer it, for the
-            `judged_negatives`, which take the place of mined ones.
+        judged: Query -> titles judged not relevant, for
+            `recipe.judged_negatives`.
+        resumed: Whether `title_pairs.tsv` is there from before.
     """
-    log, seed = clicks, settings["seed"]
-    if each := settings.get("title_pairs"):
-        folder.mkdir(parents=True, exist_ok=True)
-        pairs = title_pairs(titles(), each, seed)
-        log = with_pairs(clicks, pairs, folder / "title_pairs.tsv")
+    log = clicks
+    if recipe.title_pairs:
+        path = folder / "title_pairs.tsv"
+        if not (resumed and path.exists()):
+            write_pairs(title_pairs(titles(), recipe.title_pairs, seed), path)
+        log = ClickLog([*clicks.paths, path], clicks.max_bad_lines)
     negatives: GivenNegatives | HardNegatives | None = None
-    if judged is not None:
-        negatives = GivenNegatives(judged, settings["judged_negatives"], seed)
-    elif k := settings.get("hard_negatives"):
+    if recipe.judged_negatives and judged is not None:
+        negatives = GivenNegatives(judged, recipe.judged_negatives, seed)
+    elif recipe.hard_negatives:
         negatives = HardNegatives(
             folder / "hard_negatives.json.gz",
             clicks,
-            k,
-            settings.get("mine_every", MINE_EVERY),
-            settings.get("mine_top", MINE_TOP),
+            recipe.hard_negatives,
+            recipe.mine_every,
+            recipe.mine_top,
             seed,
         )
     return TrainingPlan(
         log,
-        settings["epochs"],
-        settings["batch_size"],
+        recipe,
         seed,
         negatives,
-        ClickFrequencies.of(log) if settings.get("logq") else None,
+        ClickFrequencies.of(log) if recipe.logq else None,
     )
 
 
-def fit_clicks(
+def fit_plan(
     model: Any,
     plan: TrainingPlan,
     callbacks: Sequence[keras.callbacks.Callback] = (),
+    verbose: Any = 0,
     **kwargs: Any,
 ) -> None:
-    """Fits a compiled `TwoTower` from where it stands to the last epoch.
+    """Fits a compiled `TwoTower` from its last training step to the plan's end.
 
-    Where it stands is the optimizer's count of updates. The schedule of the
-    momentum is the paper's, if the optimizer has one to change.
+    The last training step is that of `optimizer.iterations`. Callbacks see
+    one training, although `fit` is called again after each mining. If the
+    optimizer has a momentum to change, it follows the recipe's schedule.
 
     Args:
         model: The `TwoTower`.
-        plan: What it is trained on.
-        callbacks: See `keras.Model.fit`.
-        **kwargs: Of `TwoTower.fit`: validation_data, verbose.
+        plan: The data and its order.
+        callbacks: See `keras.Model.fit`; one that sets `model.stop_training`
+            ends the training.
+        verbose: See `keras.Model.fit`.
+        **kwargs: Of `TwoTower.fit`: `validation_data`.
     """
-    steps, end = plan.steps, plan.updates
-    callbacks = list(callbacks)
-    if hasattr(model.optimizer, "look_ahead"):
-        callbacks.append(NesterovSchedule(total_updates=end))
+    recipe, steps, end = plan.recipe, plan.steps, plan.updates
     done = int(model.optimizer.iterations.numpy())
     if done and done % steps == 0:
-        # A checkpoint made just before the end of an epoch: the whole run
-        # brings its rows up to date there.
-        model.settle()
+        # A checkpoint made just before the end of an epoch: an uninterrupted
+        # run brings its rows up to date there.
+        model.sync_weights()
+    if done >= end:
+        return
+    schedule = []
+    if hasattr(model.optimizer, "look_ahead"):
+        schedule.append(
+            NesterovSchedule(
+                end,
+                recipe.momentum_ends,
+                recipe.momentum_middle,
+                recipe.momentum_fraction,
+            )
+        )
+    one_training = _OneTraining(
+        [SyncWeights(), *callbacks, *schedule],
+        add_history=True,
+        add_progbar=verbose != 0,
+        model=model,
+    )
     negatives = plan.negatives
     while done < end:
         epoch, inside = divmod(done, steps)
-        last = plan.epochs
+        last = recipe.epochs
         if isinstance(negatives, HardNegatives):
             last = min(last, negatives.next_mining(epoch))
-            given = negatives.of_epoch(epoch, model, not inside)
+            epoch_negatives = negatives.of_epoch(epoch, model, not inside)
         else:
-            given = negatives
+            epoch_negatives = negatives
         if inside:
             # Keras knows whole epochs only: the rest of the one that was
             # interrupted is fitted on its own.
             last = epoch + 1
+        one_training.set_params(
+            {
+                "verbose": verbose,
+                "epochs": recipe.epochs,
+                "steps": steps - inside,
+            }
+        )
         model.fit(
-            plan.batches(done, given),
+            plan.batches(done, epoch_negatives),
             initial_epoch=epoch,
             epochs=last,
             steps_per_epoch=steps - inside,
-            callbacks=callbacks,
+            callbacks=one_training,
+            verbose=verbose,
             **kwargs,
         )
         done = last * steps
+        if model.stop_training:
+            break
+    one_training.end()
+
+
+class _OneTraining(keras.callbacks.CallbackList):
+    """Lets callbacks see several calls of `fit` as one training."""
+
+    _began = False
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        if not self._began:
+            self._began = True
+            super().on_train_begin(logs)
+
+    def on_train_end(self, logs: Any = None) -> None:
+        self._last_logs = logs
+
+    def end(self) -> None:
+        """Calls `on_train_end` of each callback."""
+        super().on_train_end(self._last_logs)
