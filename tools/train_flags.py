@@ -197,9 +197,20 @@ def check_unchanged(values: flags.FlagValues, config: dict[str, Any]) -> None:
     Raises:
         InputError: A flag differs.
     """
+    recipe = config.get("recipe", {})
+    preset = dssm.PRESETS[values.preset].to_dict()
+    model = {name: recipe.get(name) for name in ("encoder", "encoder_config")}
+    if values["preset"].present and any(
+        preset[name] != value for name, value in model.items()
+    ):
+        raise InputError(
+            f"--preset={values.preset}: the run in {values.output} was "
+            f"started with {model['encoder']}({model['encoder_config']}); "
+            "leave the flag out, or train anew in another --output"
+        )
     known = {
-        **config.get("recipe", {}),
-        **config.get("recipe", {}).get("encoder_config", {}),
+        **recipe,
+        **recipe.get("encoder_config", {}),
         **config,
     }
     for name in (*DATA_FLAGS, *RECIPE_FLAGS, "oov_buckets"):

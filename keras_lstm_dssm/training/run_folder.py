@@ -65,6 +65,7 @@ class RunFolder:
         Raises:
             InputError: Another process trains in it.
         """
+        existed = self.path.exists()
         with lock_folder(self.path, "training"):
             for partial in (
                 *self.path.glob(".partial-*"),
@@ -73,7 +74,13 @@ class RunFolder:
                 # Other programs may be writing figures or exports.
                 if any(partial.name.endswith(name) for name in _OWN_FILES):
                     partial.unlink()
-            yield
+            try:
+                yield
+            finally:
+                # Wrong input leaves nothing behind.
+                if not existed and os.listdir(self.path) == [".lock"]:
+                    (self.path / ".lock").unlink()
+                    self.path.rmdir()
 
     def check_new(self) -> None:
         """Checks that there is no run in the folder.
