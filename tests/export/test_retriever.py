@@ -142,10 +142,12 @@ def test_stock_servers_have_every_op(exported: Exported) -> None:
     assert ops <= stock_ops()
 
 
-@pytest.mark.parametrize("policy", ["float64", "mixed_bfloat16"])
-@pytest.mark.parametrize("vectors", ["float32", "int8"])
+@pytest.mark.parametrize(
+    ("policy", "vectors", "atol"),
+    [("float64", "float32", 1e-6), ("mixed_bfloat16", "int8", 0.02)],
+)
 def test_any_precision_is_served_as_float32(
-    tmp_path: Path, policy: str, vectors: str
+    tmp_path: Path, policy: str, vectors: str, atol: float
 ) -> None:
     query = dssm.RNNEncoder(4, dtype=policy)
     document = dssm.RNNEncoder(4, dtype=policy)
@@ -159,8 +161,7 @@ def test_any_precision_is_served_as_float32(
     cosines = query.encode(QUERIES).astype(np.float64) @ document.encode(
         TITLES
     ).T.astype(np.float64)
-    # bfloat16 has 8 bits, int8 codes 7.
-    atol = 1e-6 if (policy, vectors) == ("float64", "float32") else 0.02
+    # A bfloat16 has 8 bits, an int8 code 7.
     np.testing.assert_allclose(scores, -np.sort(-cosines), atol=atol)
 
 

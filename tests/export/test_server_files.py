@@ -23,6 +23,7 @@ from keras_lstm_dssm.export.server_files import (
     check_server_files,
     read_models_config,
     update_models_config,
+    warmup_sizes,
     write_server_files,
 )
 from keras_lstm_dssm.export.server_readme import memory_bytes
@@ -174,6 +175,29 @@ model_config_list {
     text = (tmp_path / "models.config").read_text()
     assert text.startswith(live.rstrip()[:-1])  # comments, too
     assert (tmp_path / "batching.config").read_text().count(":") == 1
+
+
+@pytest.mark.parametrize(
+    ("batching", "sizes"),
+    [
+        (None, [1, 8, 64]),
+        ("max_batch_size { value: 128 }\n", [1, 8, 64]),
+        ("max_batch_size { value: 64 } num_batch_threads { value: 2 }\n",
+         [1, 8, 64]),
+        ("# max_batch_size { value: 1 }\nmax_batch_size: { value: 32 }\n",
+         [1, 8]),
+        ("max_batch_size {\n  value: 4\n}\nallowed_batch_sizes: 4\n", [1]),
+        ("max_batch_size { value: 0 }", [1]),
+        ("num_batch_threads { value: 4 }\n", [1, 8, 64]),
+    ],
+)  # fmt: skip
+def test_warm_up_fits_the_batches_of_the_server(
+    tmp_path: Path, batching: str | None, sizes: list[int]
+) -> None:
+    """TF Serving refuses a version with a request above max_batch_size."""
+    if batching:
+        (tmp_path / "batching.config").write_text(batching)
+    assert warmup_sizes(tmp_path) == sizes
 
 
 @pytest.mark.parametrize(
