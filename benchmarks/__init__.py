@@ -1,1 +1,1 @@
-"""Timed comparisons with peers: what `lstm-dssm-benchmark` runs."""
+"""The suites of `lstm-dssm-benchmark`: speed, memory and cost, beside peers."""

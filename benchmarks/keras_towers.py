@@ -1,9 +1,10 @@
-"""Peer: the same towers from stock Keras parts.
+"""The stock Keras peer: the same towers from layers that Keras has.
 
-What a practised Keras user would write: trigram ids are made in `tf.data`,
-an `Embedding` of 288 columns is summed by word, `keras.layers.LSTM` reads the
-words, Keras's `SGD` has Nesterov momentum, `fit` and `predict` run it. There
-are two forms, since neither is the obvious one.
+As a practised Keras user would write them: trigram ids are computed in
+`tf.data`, an `Embedding` of 288 columns is summed by word,
+`keras.layers.LSTM` reads the words, `keras.optimizers.SGD` has Nesterov
+momentum, and `fit` and `predict` run the model. There are two forms because
+there are two usual ways to sum an embedding by word.
 """
 
 from typing import Any
@@ -12,7 +13,7 @@ import keras
 import tensorflow as tf
 from keras import ops
 
-from keras_lstm_dssm.benchmarks.measure import fit_seconds
+from keras_lstm_dssm.benchmarks.measurement import fit_seconds
 from keras_lstm_dssm.layers import LetterTrigrams
 
 CELLS, WIDTH = 96, 288
@@ -28,7 +29,7 @@ class PaddedTower(keras.Model):
         self.lstm = keras.layers.LSTM(CELLS)
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
-        """Encodes hashed texts into unit vectors, `(batch, 96)`."""
+        """Encode hashed texts into unit vectors, `(batch, 96)`."""
         real = ids > 0
         rows = ops.where(real[..., None], self.embedding(ids), 0.0)
         y = self.lstm(ops.sum(rows, axis=2), mask=ops.any(real, axis=2))
@@ -36,7 +37,7 @@ class PaddedTower(keras.Model):
 
     @staticmethod
     def hash(texts: tf.Tensor) -> tf.Tensor:
-        """Hashes strings in the dataset."""
+        """Hash strings in the dataset into padded ids plus 1."""
         return (HASHING(texts) + 1).to_tensor()
 
 
@@ -49,7 +50,7 @@ class SegmentTower(keras.Model):
         self.lstm = keras.layers.LSTM(CELLS)
 
     def call(self, hashed: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
-        """Encodes hashed texts into unit vectors, `(batch, 96)`."""
+        """Encode hashed texts into unit vectors, `(batch, 96)`."""
         ids, word, lengths = hashed
         words = ops.segment_sum(self.embedding(ids), word, sorted=True)
         steps = tf.RaggedTensor.from_row_lengths(words, lengths).to_tensor(
@@ -60,13 +61,13 @@ class SegmentTower(keras.Model):
 
     @staticmethod
     def hash(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Hashes strings in the dataset: ids, word of each, words a text."""
+        """Return trigram ids, the word of each, and the words of each text."""
         ids = HASHING(texts)
         return ids.flat_values, ids.values.value_rowids(), ids.row_lengths()
 
 
 class PairScores(keras.Model):
-    """Scaled cosines of all queries with all documents of the batch."""
+    """Scaled cosines of all queries and all documents of a batch."""
 
     def __init__(self, query: keras.Model, document: keras.Model) -> None:
         super().__init__()
@@ -74,7 +75,7 @@ class PairScores(keras.Model):
         self.document = document
 
     def call(self, inputs: tuple[Any, Any]) -> tf.Tensor:
-        """Returns 10 R of each query with each document, `(batch, batch)`."""
+        """Return 10 cos of each query and document, `(batch, batch)`."""
         query, document = inputs
         return 10.0 * ops.matmul(
             self.query(query), ops.transpose(self.document(document))
@@ -84,8 +85,8 @@ class PairScores(keras.Model):
 class KerasTowers:
     """Two towers of stock Keras parts.
 
-    XLA is left off: batches differ in shape, and it would compile each anew.
-    Padded to one shape, it made the padded form some 15 % faster.
+    XLA is off because it would compile again for each batch of a new shape.
+    With batches padded to one shape, it made `PaddedTower` 15 % faster.
 
     Args:
         tower: `PaddedTower` or `SegmentTower`.
@@ -103,7 +104,7 @@ class KerasTowers:
         )
 
     def train(self, batches: tf.data.Dataset, steps: int) -> float:
-        """Seconds a step, from batches of strings to updated weights."""
+        """Return seconds a step, from batches of strings to new weights."""
 
         def prepare(query: tf.Tensor, document: tf.Tensor) -> Any:
             labels = tf.range(tf.shape(query)[0])
@@ -113,7 +114,7 @@ class KerasTowers:
         return fit_seconds(self.model, hashed.prefetch(2), steps)
 
     def encode(self, titles: list[str], batch_size: int) -> Any:
-        """Encodes titles, `[len(titles), 96]`."""
+        """Encode titles into `[len(titles), 96]`."""
         batches = tf.data.Dataset.from_tensor_slices(titles).batch(batch_size)
         hashed = batches.map(
             lambda texts: (self._hash(texts),), tf.data.AUTOTUNE

@@ -1,4 +1,4 @@
-"""The machine: its name, its versions and its limits."""
+"""The machine, and how fast it could take a training step at best."""
 
 import datetime
 import importlib.metadata
@@ -6,29 +6,32 @@ import os
 import pathlib
 import platform
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks.measure import seconds
+from keras_lstm_dssm.benchmarks.measurement import seconds
+from keras_lstm_dssm.text import WordBatch
 
 _PACKAGES = ("keras-lstm-dssm", "tensorflow", "keras", "numpy", "torch")
 _SIDE = 2048
 _COPIED = 1 << 26
 _TRIES = 10
+_FLOAT_BYTES = 4
 
 
 def describe_machine() -> dict[str, Any]:
-    """Names the machine and measures its limits.
+    """Name the machine and measure how fast it computes and copies.
 
     Returns:
-        `cpu`, `cores`, `memory_gigabytes`, `load` (before the benchmark: a
-        figure means little when others use the machine), `date`, `system`,
-        `python`, `versions`, and the two limits: `gemm_flops`, floating
-        point operations a second in TensorFlow's float32 matrix product, and
-        `copy_bytes`, bytes read and written a second in a copy by all cores.
-        Both are the best of several tries: the machine can do that much.
+        `cpu`, `cores`, `memory_gigabytes`, `load` (the average number of
+        running processes before the benchmark: figures of a machine in use
+        mean little), `date`, `system`, `python`, `versions`, and two rates:
+        `gemm_flops`, floating point operations a second in TensorFlow's
+        float32 matrix product, and `copy_bytes`, bytes read and written a
+        second when all cores copy. Both are the best of several attempts.
     """
     cores = os.cpu_count() or 1
     load = os.getloadavg()[0]
@@ -51,13 +54,13 @@ def describe_machine() -> dict[str, Any]:
 
 
 def gemm_rate() -> float:
-    """Floating point operations a second in a large float32 product."""
+    """Return floating point operations a second in a float32 product."""
     a = tf.random.uniform([_SIDE, _SIDE])
     return 2 * _SIDE**3 / seconds(lambda: tf.matmul(a, a).numpy())
 
 
 def copy_rate(threads: int) -> float:
-    """Bytes read and written a second when all threads copy arrays."""
+    """Return bytes read and written a second when all threads copy."""
     source = [np.ones(_COPIED, np.uint8) for _ in range(threads)]
     target = [np.zeros_like(array) for array in source]
     with ThreadPoolExecutor(threads) as pool:
@@ -66,13 +69,11 @@ def copy_rate(threads: int) -> float:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for package in _PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package)
+    return versions
 
 
 def _cpu() -> str:
@@ -82,3 +83,80 @@ def _cpu() -> str:
         return platform.processor()
     names = [line.split(":")[1] for line in lines if "model name" in line]
     return names[0].strip() if names else platform.machine()
+
+
+class StepWork(NamedTuple):
+    """Count the work that a training step cannot do without.
+
+    Attributes:
+        flops: Floating point operations in matrix products.
+        bytes: Bytes read and written.
+    """
+
+    flops: int
+    bytes: int
+
+    def seconds(self, gemm_flops: float, copy_bytes: float) -> float:
+        """Return the time of both, one after the other.
+
+        Args:
+            gemm_flops: The machine's rate of `gemm_rate`.
+            copy_bytes: The machine's rate of `copy_rate`.
+        """
+        return self.flops / gemm_flops + self.bytes / copy_bytes
+
+
+def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
+    """Count the work of one tower for one batch, forward and backward.
+
+    With S words in the distinct texts, w distinct words, r distinct
+    trigrams, H cells and G = gates H, the matrix products are
+    `y(t-1) W_rec` (2 S H G operations) and, in the backward pass, the errors
+    `dz W_rec'` and the gradient `y' dz` of the weights, as much each. Each
+    array that a step cannot do without counts as written once and read once:
+    the trigrams' rows of W and V (4 r G: read, moved, written back), their
+    gradients and the words' vectors and gradients (2 r G + 4 w G), the
+    inputs of the recurrence and their gradients (4 S G), and the activations
+    of the gates, c and y (2 S (G + 2 H)). Arrays that fit into a cache count
+    too, and element-wise arithmetic does not: the sum is a yardstick, not a
+    strict bound.
+
+    Args:
+        words: The tower's batch.
+        cells: H.
+        gates: 3 without a forget gate, 4 with one.
+    """
+    steps = int(tf.reduce_sum(words.lengths))
+    distinct = int(tf.reduce_max(words.words)) + 1
+    rows = int(tf.size(words.trigrams))
+    width = gates * cells
+    floats = (
+        6 * rows * width
+        + 4 * distinct * width
+        + 4 * steps * width
+        + 2 * steps * (width + 2 * cells)
+    )
+    return StepWork(6 * steps * cells * width, _FLOAT_BYTES * floats)
+
+
+def step_work(
+    query: WordBatch, document: WordBatch, cells: int, gates: int
+) -> StepWork:
+    """Count the work of a training step with in-batch negatives.
+
+    The matrix of cosines of B queries and D documents adds three products of
+    2 B D H operations, and the matrix, its softmax and its gradient, each
+    written once and read once (6 B D floats).
+
+    Args:
+        query: The query tower's batch.
+        document: The document tower's batch.
+        cells: H.
+        gates: 3 without a forget gate, 4 with one.
+    """
+    towers = [tower_work(words, cells, gates) for words in (query, document)]
+    cosines = int(tf.size(query.text_index)) * int(tf.size(document.lengths))
+    return StepWork(
+        sum(work.flops for work in towers) + 6 * cosines * cells,
+        sum(work.bytes for work in towers) + 6 * cosines * _FLOAT_BYTES,
+    )

@@ -1,4 +1,4 @@
-"""Profile: where a training step's time goes, and how it grows."""
+"""The suite `profile`: the parts of a training step, and how it grows."""
 
 import collections
 import itertools
@@ -11,20 +11,20 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks.batches import whole_batches
-from keras_lstm_dssm.benchmarks.measure import (
+from keras_lstm_dssm.benchmarks.click_data import whole_batches
+from keras_lstm_dssm.benchmarks.measurement import (
     WARM_STEPS,
     fit_seconds,
-    interleaved,
+    interleaved_medians,
 )
-from keras_lstm_dssm.benchmarks.own_towers import new_model
+from keras_lstm_dssm.benchmarks.towers import new_model
 from keras_lstm_dssm.data import ClickLog
 
 CELLS = (48, 96, 192, 384)
 WORDS = (3, 6, 12, 24)
 BATCHES = (0.25, 0.5, 1, 2, 4)
 
-# What an operation's time is spent on, by the end of its type's name.
+# Kinds of operations, by the ends of the names of their types.
 _KINDS = {
     "matrix products": ("MatMul",),
     "rows of tables and words": (
@@ -53,25 +53,25 @@ _KINDS = {
 def measure_profile(
     log: ClickLog, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Times training steps of several sizes, and the parts of one.
+    """Time training steps of several sizes, and the operations of one.
 
     Args:
         log: The clicks.
-        batch_size: Pairs a step.
-        steps: Steps of one measurement.
+        batch_size: Pairs in a step.
+        steps: Steps in one measurement.
         rounds: Measurements, of which the median counts.
 
     Returns:
-        `parts`, milliseconds a step that operations of a kind took, summed
-        over threads; and milliseconds a step by `cells`, by `words` a title
-        and by `batch_size`.
+        `parts`, the milliseconds that each kind of operation takes in a
+        step, summed over threads; and the milliseconds of a step by the
+        number of `cells`, of `words` in a title, and by `batch_size`.
     """
     batches = whole_batches(log, batch_size, steps)
     sizes = [int(share * batch_size) for share in BATCHES]
     growth = {
         "cells": {n: (n, batches) for n in CELLS},
         "words": {
-            n: (96, _titles_of(n, log, batch_size, steps)) for n in WORDS
+            n: (96, _titles_of_length(n, log, batch_size, steps)) for n in WORDS
         },
         "batch_size": {
             n: (96, whole_batches(log, n, steps))
@@ -79,7 +79,7 @@ def measure_profile(
             if n <= log.count()
         },
     }
-    times = interleaved(
+    step_seconds = interleaved_medians(
         {
             f"{axis} {value}": partial(
                 fit_seconds, new_model(cells), data, steps
@@ -93,17 +93,18 @@ def measure_profile(
         "parts": _parts(batches, steps),
         **{
             axis: {
-                str(value): 1000 * times[f"{axis} {value}"] for value in points
+                str(value): 1000 * step_seconds[f"{axis} {value}"]
+                for value in points
             }
             for axis, points in growth.items()
         },
     }
 
 
-def _titles_of(
+def _titles_of_length(
     words: int, log: ClickLog, batch_size: int, steps: int
 ) -> tf.data.Dataset:
-    """Batches whose titles have n words each, in the log's own words."""
+    """Return batches whose titles have an equal number of words each."""
     count = batch_size * (steps + WARM_STEPS)
     pairs = list(islice(itertools.cycle(log), count))
     stream = itertools.cycle(
@@ -115,10 +116,10 @@ def _titles_of(
 
 
 def _parts(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
-    """Milliseconds of each kind of operation in a step, by the profiler."""
+    """Profile the milliseconds of each kind of operation in a step."""
     model = new_model()
     fit_seconds(model, batches, 1)
-    taken: dict[str, float] = collections.defaultdict(float)
+    parts: dict[str, float] = collections.defaultdict(float)
     with tempfile.TemporaryDirectory() as folder:
         with tf.profiler.experimental.Profile(folder):
             model.fit(batches, steps_per_epoch=steps, shuffle=False, verbose=0)
@@ -127,12 +128,12 @@ def _parts(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
                 (k for k, ends in _KINDS.items() if operation.endswith(ends)),
                 "other",
             )
-            taken[kind] += milliseconds / steps
-    return dict(sorted(taken.items(), key=lambda item: -item[1]))
+            parts[kind] += milliseconds / steps
+    return dict(sorted(parts.items(), key=lambda item: -item[1]))
 
 
 def _operations(folder: str) -> Iterable[tuple[str, float]]:
-    """Type and milliseconds of each operation that the profiler saw."""
+    """Yield type and milliseconds of each operation in a profile."""
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
     space = xplane_pb2.XSpace()
@@ -142,6 +143,6 @@ def _operations(folder: str) -> Iterable[tuple[str, float]]:
         for line in plane.lines:
             for event in line.events:
                 name = plane.event_metadata[event.metadata_id].name
-                # What is not an operation has no type behind its name.
+                # Events that are no operations have no type behind the name.
                 if "::" not in name and ":" in name and " " not in name:
                     yield name.rsplit(":", 1)[1], event.duration_ps / 1e9

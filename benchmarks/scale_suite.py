@@ -1,5 +1,11 @@
-"""Scale: cost and memory as the log grows, and the wait for a first step."""
+"""The suite `scale`: cost and memory as the log grows; time to a first step.
 
+Each log is measured in a new process, because memory is counted by process:
+
+    python -m keras_lstm_dssm.benchmarks.scale_suite LOG BATCH_SIZE STEPS
+"""
+
+import json
 import statistics
 import subprocess
 import sys
@@ -9,9 +15,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_lstm_dssm.benchmarks import scale_run
-from keras_lstm_dssm.benchmarks.processes import measured
-from keras_lstm_dssm.benchmarks.synthetic_log import write_log
+from keras_lstm_dssm.benchmarks.click_data import whole_batches, write_log
+from keras_lstm_dssm.benchmarks.measurement import (
+    figures_of_process,
+    memory_megabytes,
+    program_command,
+    seconds,
+)
+from keras_lstm_dssm.benchmarks.towers import OwnTowers
+from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.errors import InputError
 
 _POLL_SECONDS = 0.02
@@ -20,80 +32,112 @@ _POLL_SECONDS = 0.02
 def measure_scale(
     sizes: Sequence[int], batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Trains on synthetic logs of several sizes, each in fresh processes.
+    """Train on synthetic logs of several sizes, each in new processes.
 
     Args:
-        sizes: Pairs of the logs.
-        batch_size: Pairs a step.
+        sizes: Numbers of pairs in the logs.
+        batch_size: Pairs in a step.
         steps: Steps timed in each process.
         rounds: Processes for each size, in turn; medians over them count.
 
     Returns:
-        `logs`, by size what `scale_run.measure_log` gives; `cost_ratio`, the
-        cost of a pair in the largest log by that in the smallest;
-        `peak_gigabytes` with the largest; `first_step_seconds`, from the
-        start of `lstm-dssm-train` until one step and its epoch are done.
+        See `summary`; and `first_step_seconds`, from the start of
+        `lstm-dssm-train` until its first step and epoch are done.
     """
     sizes = sorted(set(sizes))
     with tempfile.TemporaryDirectory() as folder:
         paths = {size: Path(folder, f"{size}.tsv") for size in sizes}
         for size, path in paths.items():
             write_log(path, size)
-        found: dict[int, list[dict[str, float]]] = {size: [] for size in sizes}
-        waits = []
-        for place in range(rounds):
+        figures: dict[int, list[dict[str, float]]] = {n: [] for n in sizes}
+        first_steps = []
+        for round_number in range(rounds):
             for size, path in paths.items():
-                found[size].append(_run(path, batch_size, steps))
-            run = Path(folder, f"run-{place}")
-            waits.append(_first_step(Path(folder), run, batch_size))
+                figures[size].append(
+                    figures_of_process(
+                        __name__, str(path), str(batch_size), str(steps)
+                    )
+                )
+            run = Path(folder, f"run-{round_number}")
+            first_steps.append(_first_step_seconds(run, batch_size))
     return {
-        **summary(found),
-        "first_step_seconds": statistics.median(waits),
+        **summary(figures),
+        "first_step_seconds": statistics.median(first_steps),
     }
 
 
 def summary(
-    measured: Mapping[int, Sequence[Mapping[str, float]]],
+    figures: Mapping[int, Sequence[Mapping[str, float]]],
 ) -> dict[str, Any]:
-    """Medians by size, and the largest log beside the smallest.
+    """Return medians by size, and the largest log beside the smallest.
 
     Args:
-        measured: By size, what `measure_log` gave in each round.
+        figures: By size of the log, the results of `log_figures`.
+
+    Returns:
+        `logs`, the medians by size; `cost_ratio`, the cost of a pair in the
+        largest log divided by that in the smallest; `peak_gigabytes` with
+        the largest.
     """
-    logs = {
+    medians = {
         size: {
-            name: statistics.median(one[name] for one in rounds)
+            name: statistics.median(each[name] for each in rounds)
             for name in rounds[0]
         }
-        for size, rounds in measured.items()
+        for size, rounds in figures.items()
     }
-    first, last = logs[min(logs)], logs[max(logs)]
+    smallest, largest = medians[min(medians)], medians[max(medians)]
     return {
-        "logs": {str(size): figures for size, figures in logs.items()},
+        "logs": {str(size): each for size, each in medians.items()},
         "cost_ratio": (
-            last["microseconds_per_pair"] / first["microseconds_per_pair"]
+            largest["microseconds_per_pair"] / smallest["microseconds_per_pair"]
         ),
-        "peak_gigabytes": last["peak_gigabytes"],
+        "peak_gigabytes": largest["peak_gigabytes"],
     }
 
 
-def _run(path: Path, batch_size: int, steps: int) -> dict[str, float]:
-    return measured(scale_run.__name__, str(path), str(batch_size), str(steps))
+def log_figures(path: str, batch_size: int, steps: int) -> dict[str, Any]:
+    """Read, check and count a log, then time training steps on it.
+
+    Args:
+        path: A click file.
+        batch_size: Pairs in a step.
+        steps: Number of steps to time.
+
+    Returns:
+        `count_seconds`; `step_microseconds_per_pair`;
+        `microseconds_per_pair`, the cost of the steps and of one pass that
+        counts the log, per pair; and `peak_gigabytes` of resident memory.
+    """
+    log = ClickLog(path)
+    count_seconds = seconds(log.count)
+    batches = whole_batches(log, batch_size, steps)
+    step = 1e6 * OwnTowers().train(batches, steps) / batch_size
+    return {
+        "count_seconds": count_seconds,
+        "step_microseconds_per_pair": step,
+        "microseconds_per_pair": step + 1e6 * count_seconds / log.count(),
+        "peak_gigabytes": memory_megabytes("VmHWM") / 1000,
+    }
 
 
-def _first_step(folder: Path, run: Path, batch_size: int) -> float:
-    """Starts the program on a log of one step; its history tells the end."""
-    log = folder / "one_step.tsv"
+def _first_step_seconds(run: Path, batch_size: int) -> float:
+    """Train on a log of one step, until the run's history is written."""
+    log = run.with_name("one_step.tsv")
     write_log(log, batch_size)
     start = time.perf_counter()
-    with subprocess.Popen(
-        [sys.executable, "-m", "keras_lstm_dssm.tools.train",
-         f"--data={log}", f"--output={run}", "--epochs=1",
-         f"--batch_size={batch_size}"],
-        stdout=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
+    command = program_command(
+        "train", f"--data={log}", f"--output={run}", "--epochs=1",
+        f"--batch_size={batch_size}",
+    )  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         while not (run / "history.csv").exists():
             if process.poll() is not None:
                 raise InputError("lstm-dssm-train ended without a step")
             time.sleep(_POLL_SECONDS)
         return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    path, batch_size, steps = sys.argv[1:]
+    print(json.dumps(log_figures(path, int(batch_size), int(steps))))

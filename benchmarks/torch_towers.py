@@ -1,8 +1,8 @@
-"""Peer: the same towers in PyTorch, as a practised user would write them.
+"""The PyTorch peer: the same towers as a practised user would write them.
 
 An `EmbeddingBag` of 288 columns sums trigrams by word, `nn.LSTM` reads packed
-sequences, `SGD` has Nesterov momentum. Hashing happens ahead and is not timed,
-in this peer's favour. Importing this module needs PyTorch.
+sequences, and `SGD` has Nesterov momentum. The texts are hashed before the
+clock starts, which favours this peer. Importing this module needs PyTorch.
 """
 
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ import tensorflow as tf
 import torch
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
-from keras_lstm_dssm.benchmarks.measure import WARM_STEPS, seconds
+from keras_lstm_dssm.benchmarks.measurement import WARM_STEPS, seconds
 from keras_lstm_dssm.layers import LetterTrigrams
 
 CELLS, WIDTH = 96, 288
@@ -19,7 +19,13 @@ HASHING = LetterTrigrams()
 
 
 class Hashed(NamedTuple):
-    """A batch of texts, ready for `TorchTower`."""
+    """A batch of hashed texts, the input of `TorchTower`.
+
+    Attributes:
+        trigrams: Trigram ids of all words.
+        word_starts: Position of each word's first trigram.
+        word_order: Numbers of the words in each text, packed.
+    """
 
     trigrams: torch.Tensor
     word_starts: torch.Tensor
@@ -27,15 +33,15 @@ class Hashed(NamedTuple):
 
 
 def hash_texts(texts: tf.Tensor) -> Hashed:
-    """Hashes strings `(batch,)`, and packs the places of the words."""
+    """Hash strings `(batch,)` and pack the numbers of their words."""
     ids = HASHING(texts)
-    places = ids.with_values(tf.range(ids.values.nrows())).to_tensor()
+    numbers = ids.with_values(tf.range(ids.values.nrows())).to_tensor()
     lengths = torch.from_numpy(ids.row_lengths().numpy())
     return Hashed(
         torch.from_numpy(ids.flat_values.numpy()),
         torch.from_numpy(ids.values.row_starts().numpy()).int(),
         pack_padded_sequence(
-            torch.from_numpy(places.numpy()),
+            torch.from_numpy(numbers.numpy()),
             lengths,
             batch_first=True,
             enforce_sorted=False,
@@ -44,7 +50,7 @@ def hash_texts(texts: tf.Tensor) -> Hashed:
 
 
 class TorchTower(torch.nn.Module):
-    """Encodes hashed texts into unit vectors."""
+    """Encodes hashed texts into unit vectors, `(batch, 96)`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +58,7 @@ class TorchTower(torch.nn.Module):
         self.lstm = torch.nn.LSTM(WIDTH, CELLS)
 
     def forward(self, batch: Hashed) -> torch.Tensor:
-        """Returns `(batch, 96)`."""
+        """Encode a batch."""
         words = self.words(batch.trigrams, batch.word_starts)
         order, *rest = batch.word_order
         packed = PackedSequence(words.index_select(0, order), *rest)
@@ -61,7 +67,7 @@ class TorchTower(torch.nn.Module):
 
 
 class TorchTowers:
-    """Two towers, hashed batches held ready."""
+    """Two towers, which run on batches that are hashed beforehand."""
 
     def __init__(self) -> None:
         self.query, self.document = TorchTower(), TorchTower()
@@ -73,22 +79,22 @@ class TorchTowers:
         )
 
     def train(self, batches: tf.data.Dataset, steps: int) -> float:
-        """Seconds a step, from hashed batches to updated weights."""
-        ready = [
+        """Return seconds a step, from hashed batches to new weights."""
+        hashed = [
             (hash_texts(query), hash_texts(document))
             for query, document in batches.take(WARM_STEPS + steps)
         ]
-        for pair in ready[:WARM_STEPS]:
+        for pair in hashed[:WARM_STEPS]:
             self._step(*pair)
 
         def run() -> None:
-            for pair in ready[WARM_STEPS:]:
+            for pair in hashed[WARM_STEPS:]:
                 self._step(*pair)
 
         return seconds(run) / steps
 
     def prepare(self, titles: list[str], batch_size: int) -> list[Hashed]:
-        """Hashes titles for `encode`."""
+        """Hash titles for `encode`."""
         starts = range(0, len(titles), batch_size)
         return [
             hash_texts(tf.constant(titles[start : start + batch_size]))
@@ -97,7 +103,7 @@ class TorchTowers:
 
     @torch.inference_mode()
     def encode(self, batches: list[Hashed]) -> Any:
-        """Encodes hashed titles, `[titles, 96]`."""
+        """Encode hashed titles into `[titles, 96]`."""
         return torch.cat([self.document(batch) for batch in batches]).numpy()
 
     def _step(self, query: Hashed, document: Hashed) -> None:

@@ -8,14 +8,15 @@ Suites, several separated by commas, or `all`:
   encode  titles/s, from strings to vectors
   serve   milliseconds for one query, in process and over gRPC
   load    many clients of lstm-dssm-serve while versions are swapped, and one
-          client beside a gRPC server that does nothing
+          client beside a gRPC server that always sends the same reply
   batch   requests of 1 to 512 queries, as a server that batches runs them
   retriever  latency, memory and recall of a retriever of many titles
-  profile where a step's time goes; its growth with cells, words and batch
-  scale   cost of a pair, memory and waiting time, on synthetic logs
-The same towers in stock Keras and, where it is installed, in PyTorch take
-turns with ours (train, encode). Figures are medians. Nothing else should run
-on the machine meanwhile: its load is printed first.
+  profile milliseconds of each kind of operation in a training step; its
+          growth with cells, words and batch
+  scale   cost of a pair, memory and time to the first step, on synthetic logs
+In `train` and `encode`, the same towers in stock Keras and, where it is
+installed, in PyTorch are measured in turn with ours. Figures are medians. Run
+it on an idle machine: the load of the machine is printed first.
 """
 
 import sys
@@ -27,15 +28,19 @@ from typing import Any
 
 from absl import flags
 
-from keras_lstm_dssm.benchmarks.batch_suite import measure_batches
-from keras_lstm_dssm.benchmarks.encode_suite import measure_encoding
 from keras_lstm_dssm.benchmarks.load_suite import measure_load
 from keras_lstm_dssm.benchmarks.machine import describe_machine
 from keras_lstm_dssm.benchmarks.profile_suite import measure_profile
+from keras_lstm_dssm.benchmarks.request_suites import (
+    measure_batches,
+    measure_serving,
+)
 from keras_lstm_dssm.benchmarks.retriever_suite import measure_retriever
 from keras_lstm_dssm.benchmarks.scale_suite import measure_scale
-from keras_lstm_dssm.benchmarks.serve_suite import measure_serving
-from keras_lstm_dssm.benchmarks.train_suite import measure_training
+from keras_lstm_dssm.benchmarks.speed_suites import (
+    measure_encoding,
+    measure_training,
+)
 from keras_lstm_dssm.data import ClickLog, open_log
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools.program import new_flags, program
@@ -46,51 +51,55 @@ SUITES = (
 )  # fmt: skip
 
 FLAGS = new_flags()
-flags.DEFINE_list("suite", ["train"], "Suites, or `all`.", flag_values=FLAGS)
-flags.DEFINE_string(
-    "data", "api", "`api`, a BEIR folder or click files.", flag_values=FLAGS
+flags.DEFINE_list(
+    "suite", ["train"], "Suites to run, or `all`.", flag_values=FLAGS
 )
-flags.DEFINE_integer(
-    "batch_size", 1024, "Pairs in a step, texts encoded at once.", 2,
+flags.DEFINE_string(
+    "data", "api", "`api`, a folder in BEIR's format, or click files.",
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(
-    "steps", 30, "Steps in one measurement.", 1, flag_values=FLAGS
+    "batch_size", 1024, "Pairs in a training step; texts encoded at once.", 2,
+    flag_values=FLAGS,
+)  # fmt: skip
+flags.DEFINE_integer(
+    "steps", 30, "Training steps in one measurement.", 1, flag_values=FLAGS
 )
 flags.DEFINE_integer(
     "rounds", 5, "Measurements of each figure.", 1, flag_values=FLAGS
 )
 flags.DEFINE_integer(
-    "titles", 20_480, "Titles to encode, at most.", 1, flag_values=FLAGS
+    "titles", 20_480, "Most titles to encode.", 1, flag_values=FLAGS
 )
 flags.DEFINE_integer(
     "queries", 500, "Single queries in one measurement.", 1, flag_values=FLAGS
 )
 flags.DEFINE_list(
-    "clients", ["8", "64"], "Concurrent clients of the load suite.",
+    "clients", ["8", "64"], "Numbers of concurrent clients in `load`.",
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_float(
-    "seconds", 60.0, "How long each number of clients runs.", 0.1,
+    "seconds", 60.0, "How long each number of clients sends requests.", 0.1,
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_float(
-    "swap_seconds", 5.0, "How often a new version is published meanwhile.",
-    0.1, flag_values=FLAGS,
+    "swap_seconds", 5.0,
+    "Interval at which new versions are published in `load`.", 0.1,
+    flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(
-    "titles_in_index", 1_000_000, "Titles of the retriever suite.", 1,
+    "titles_in_index", 1_000_000, "Number of titles in `retriever`.", 1,
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_list(
     "pairs", ["10000", "100000", "1000000", "10000000"],
-    "Sizes of the synthetic logs; ten million are 0.8 GB on disk.",
+    "Sizes of the logs in `scale`; ten million pairs take 0.8 GB on disk.",
     flag_values=FLAGS,
 )  # fmt: skip
 
 
 def main(_: list[str]) -> dict[str, Any]:
-    """Runs the suites, prints and returns their figures."""
+    """Run the suites; print and return their figures."""
     suites = SUITES if FLAGS.suite == ["all"] else FLAGS.suite
     unknown = set(suites) - set(SUITES)
     if unknown or not suites:
@@ -104,7 +113,7 @@ def main(_: list[str]) -> dict[str, Any]:
         print("machine", flush=True)
         machine = describe_machine()
         _show(machine)
-        measures: dict[str, Callable[[], dict[str, Any]]] = {
+        suite_runs: dict[str, Callable[[], dict[str, Any]]] = {
             "train": lambda: measure_training(
                 log, machine, FLAGS.batch_size, FLAGS.steps, FLAGS.rounds
             ),
@@ -139,7 +148,7 @@ def main(_: list[str]) -> dict[str, Any]:
         results: dict[str, Any] = {"machine": machine}
         for suite in suites:
             print(suite, flush=True)  # some take minutes
-            results[suite] = measures[suite]()
+            results[suite] = suite_runs[suite]()
             _show(results[suite])
     return results
 
@@ -160,7 +169,7 @@ def _numbers(name: str) -> list[int]:
 
 
 def _show(figures: dict[str, Any]) -> None:
-    """Prints figures line by line, those of one thing on one line."""
+    """Print one line for each key."""
     for key, value in figures.items():
         print(f"  {key:20} {_text(value)}", flush=True)
 

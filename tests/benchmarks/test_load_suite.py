@@ -5,10 +5,11 @@ import math
 import grpc
 import pytest
 
-from keras_lstm_dssm.benchmarks.load_clients import Load, stream
-from keras_lstm_dssm.benchmarks.load_suite import measure_load
-from keras_lstm_dssm.benchmarks.processes import served
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.benchmarks.load_suite import (
+    ClientLog,
+    measure_load,
+    send_requests,
+)
 from tests.serving.wire import predict_request
 
 
@@ -32,18 +33,18 @@ def test_failed_requests_are_counted_not_repeated() -> None:
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     request = predict_request("query_encoder", text=["a"])
-    load = stream(f"127.0.0.1:{port}", [request], clients=2, seconds=0.2)
+    log = send_requests(f"127.0.0.1:{port}", [request], clients=2, seconds=0.2)
     server.stop(None).wait()
-    figures = load.figures()
-    assert figures["requests"] == figures["errors"] == len(load.errors) > 1
+    figures = log.figures()
+    assert figures["requests"] == figures["errors"] == len(log.errors) > 1
     assert "UNIMPLEMENTED" in figures["first_error"]
     assert figures["requests_per_second"] == 0
     assert math.isnan(figures["p50_ms"])
 
 
 def test_figures() -> None:
-    load = Load([1.0, 2.0, 3.0, 10.0], [], {1, 2}, seconds=2.0)
-    assert load.figures() == {
+    log = ClientLog([1.0, 2.0, 3.0, 10.0], [], {1, 2}, seconds=2.0)
+    assert log.figures() == {
         "requests": 4,
         "errors": 0,
         "p50_ms": 2.5,
@@ -52,11 +53,3 @@ def test_figures() -> None:
         "requests_per_second": 2.0,
         "versions": 2,
     }
-
-
-def test_a_server_that_ends_at_once() -> None:
-    with (
-        pytest.raises(InputError, match="platform ended before it served"),
-        served("platform"),
-    ):
-        pass

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.benchmarks import sentence_model
 from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.evaluation import DenseSystem, Task
+from keras_lstm_dssm.tools import sentence_model
 
 
 def test_each_text_is_encoded_once() -> None:

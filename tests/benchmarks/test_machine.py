@@ -2,7 +2,11 @@
 
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks.limit import Work, step_work, tower_work
+from keras_lstm_dssm.benchmarks.machine import (
+    StepWork,
+    step_work,
+    tower_work,
+)
 from keras_lstm_dssm.text import distinct_words
 
 
@@ -27,4 +31,4 @@ def test_step_adds_the_cosines() -> None:
 
 
 def test_seconds_add_both_times() -> None:
-    assert Work(flops=100, bytes=30).seconds(50.0, 10.0) == 5.0
+    assert StepWork(flops=100, bytes=30).seconds(50.0, 10.0) == 5.0

@@ -1,10 +1,15 @@
-"""A click log of any size, for what must not depend on it."""
+"""Clicks to measure with: batches of equal size, and logs of any length."""
 
 import itertools
 import os
 from collections.abc import Iterator
 
 import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.benchmarks.measurement import WARM_STEPS
+from keras_lstm_dssm.data import ClickLog, training_batches
+from keras_lstm_dssm.errors import InputError
 
 _LINES = 50_000
 _QUERY_WORDS = 3
@@ -16,16 +21,46 @@ _SYLLABLES = tuple(
 )
 
 
-def synthetic_lines(pairs: int, seed: int = 0) -> Iterator[str]:
-    r"""Yields blocks of lines, query TAB title.
+def whole_batches(
+    log: ClickLog, batch_size: int, steps: int
+) -> tf.data.Dataset:
+    """Stream a log as training does, in batches of equal size.
 
-    Words are drawn from 100,000 by Zipf's law, frequency 1 / rank. A query
-    has 1 to 5 words, a title 6 to 18, the first of them the query's, so that
-    there is something to learn. The first n lines do not depend on `pairs`.
+    The small batch at the end of each epoch is left out.
+
+    Args:
+        log: The clicks, read as often as needed.
+        batch_size: Pairs in a step.
+        steps: Number of steps to time.
+
+    Returns:
+        Batches `(query, document)` of strings, `WARM_STEPS + steps` or more.
+
+    Raises:
+        InputError: The log has fewer pairs than one batch.
+    """
+    batches_in_epoch = log.count() // batch_size
+    if not batches_in_epoch:
+        raise InputError(
+            f"{', '.join(log.paths)}: {log.count()} clicks, fewer than one "
+            f"batch of {batch_size}; give a smaller --batch_size"
+        )
+    epochs = -(-(WARM_STEPS + steps) // batches_in_epoch)
+    batches = training_batches(log, batch_size, epochs=epochs, seed=0)
+    return batches.filter(lambda query, _: tf.size(query) == batch_size)
+
+
+def synthetic_lines(pairs: int, seed: int = 0) -> Iterator[str]:
+    r"""Yield the lines of a click log, query TAB title, in blocks.
+
+    Words are drawn from 100,000 by Zipf's law, with frequency 1 / rank. A
+    query has 1 to 5 words. A title has 6 to 18 words and begins with those
+    of the query, so that there is something to learn. The first n lines do
+    not depend on `pairs`.
 
     Args:
         pairs: Number of lines.
-        seed: Of the draws.
+        seed: Seed of the random draws.
 
     Example:
     >>> "".join(synthetic_lines(2)).count("\t")
@@ -53,13 +88,13 @@ def synthetic_lines(pairs: int, seed: int = 0) -> Iterator[str]:
 
 
 def write_log(path: str | os.PathLike[str], pairs: int) -> None:
-    """Writes a synthetic log as a click file."""
+    """Write `synthetic_lines` to a click file."""
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(synthetic_lines(pairs))
 
 
 def _words(rng: np.random.Generator) -> np.ndarray:
-    """Distinct words of two to four syllables, short ones first."""
+    """Return distinct words of one to four syllables."""
     words: dict[str, None] = {}
     while len(words) < _VOCABULARY:
         for size in (1, 2, 3, 4):

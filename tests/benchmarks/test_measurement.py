@@ -1,22 +1,28 @@
-"""Turns, medians, and the clock around `fit`."""
+"""Measurements take turns, and the clock of `fit` leaves out its start."""
 
 import itertools
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks.measure import (
+from keras_lstm_dssm.benchmarks.measurement import (
     WARM_STEPS,
+    figures_of_process,
     fit_seconds,
-    interleaved,
+    interleaved_medians,
     percentiles,
+    running_server,
 )
+from keras_lstm_dssm.errors import InputError
 
 
-def test_interleaved_takes_turns_and_leaves_out_the_first_round() -> None:
+def test_interleaved_medians_take_turns_and_leave_out_the_first_round() -> None:
     order: list[str] = []
 
     def counting(name: str, values: list[float]) -> Callable[[], float]:
@@ -28,11 +34,11 @@ def test_interleaved_takes_turns_and_leaves_out_the_first_round() -> None:
 
         return measure
 
-    found = interleaved(
+    medians = interleaved_medians(
         {"a": counting("a", [99, 3, 1, 2]), "b": counting("b", [0, 5, 5, 8])},
         rounds=3,
     )
-    assert found == {"a": 2, "b": 5}
+    assert medians == {"a": 2, "b": 5}
     assert order == ["a", "b"] * 4
 
 
@@ -57,3 +63,20 @@ def test_the_clock_starts_after_the_warm_steps() -> None:
     naps = np.array([0.1] * WARM_STEPS + [0.001] * 5, np.float32)
     taken = fit_seconds(model, tf.data.Dataset.from_tensor_slices(naps), 5)
     assert 0.001 <= taken < 0.1
+
+
+def test_a_server_that_ends_at_once() -> None:
+    command = [sys.executable, "-m", "platform"]
+    with (
+        pytest.raises(InputError, match="platform.* ended before it served"),
+        running_server(command),
+    ):
+        pass
+
+
+def test_a_measurement_that_fails_in_its_process(tmp_path: Path) -> None:
+    path = tmp_path / "figures.json"
+    path.write_text('{"pairs": 3}')
+    assert figures_of_process("json.tool", str(path)) == {"pairs": 3}
+    with pytest.raises(InputError, match="none.json: .*No such file"):
+        figures_of_process("json.tool", str(tmp_path / "none.json"))

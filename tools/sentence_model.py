@@ -1,11 +1,11 @@
-"""Measures a sentence-transformers model on the same files, untrained.
+"""Evaluate a pre-trained sentence-transformers model on the same files.
 
-What a user would otherwise take: a general model, used as it comes. Prints
-NDCG, MRR, recall and more in percent, and the titles encoded a second.
+A user without clicks would take such a general model as it is. Prints NDCG,
+MRR, recall and other measures in percent, and the texts encoded a second.
 
 Example:
     pip install sentence-transformers==6.2.0
-    python -m keras_lstm_dssm.benchmarks.sentence_model --data=FOLDER \
+    python -m lstm_dssm_programs sentence_model --data=FOLDER \
         --model=sentence-transformers/all-MiniLM-L6-v2 --mode=retrieve
 """
 
@@ -25,15 +25,19 @@ from keras_lstm_dssm.tools.program import new_flags, program
 FLAGS = new_flags()
 flags.DEFINE_string(
     "model", "sentence-transformers/all-MiniLM-L6-v2",
-    "Name on the hub, or a folder.", flag_values=FLAGS,
+    "Name on the Hugging Face hub, or folder of the model.", flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_string(
-    "data", None, "api, or a folder in BEIR's form.", flag_values=FLAGS
+    "data", None, "`api`, or a folder in BEIR's format.", flag_values=FLAGS
 )
-flags.DEFINE_string("split", "test", "Which queries.", flag_values=FLAGS)
-flags.DEFINE_list("mode", list(MODES), "What to measure.", flag_values=FLAGS)
+flags.DEFINE_string(
+    "split", "test", "Split whose queries are ranked.", flag_values=FLAGS
+)
+flags.DEFINE_list(
+    "mode", list(MODES), "Which rankings to measure.", flag_values=FLAGS
+)
 flags.DEFINE_integer(
-    "min_relevant", 1, "Grade from which a title counts as relevant.",
+    "min_relevant", 1, "Lowest grade that counts as relevant.",
     lower_bound=1, flag_values=FLAGS,
 )  # fmt: skip
 
@@ -42,31 +46,31 @@ class TimedEncoder:
     """Encodes each distinct text once, and counts texts and seconds.
 
     Args:
-        encode: List of texts -> vectors `[n, d]`.
+        encode: Function from n texts to vectors `[n, d]`.
     """
 
     def __init__(self, encode: Any) -> None:
         self.encode = encode
-        self.known: dict[str, np.ndarray] = {}
+        self.vectors: dict[str, np.ndarray] = {}
         self.seconds = 0.0
 
     def __call__(self, texts: list[str]) -> np.ndarray:
-        """Returns the vectors, `[n, d]`."""
-        new = [text for text in texts if text not in self.known]
+        """Return the vectors, `[n, d]`."""
+        new = [text for text in texts if text not in self.vectors]
         start = time.perf_counter()
         vectors = self.encode(new) if new else []
         self.seconds += time.perf_counter() - start
-        self.known.update(zip(new, vectors, strict=True))
-        return np.stack([self.known[text] for text in texts])
+        self.vectors.update(zip(new, vectors, strict=True))
+        return np.stack([self.vectors[text] for text in texts])
 
     @property
     def per_second(self) -> float:
-        """Texts encoded a second."""
-        return len(self.known) / max(self.seconds, 1e-9)
+        """Number of distinct texts encoded a second."""
+        return len(self.vectors) / max(self.seconds, 1e-9)
 
 
 def main(_: list[str]) -> dict[str, Any]:
-    """Returns each mode's measures, from 0 to 1, and the speed."""
+    """Return the measures of each mode, from 0 to 1, and the speed."""
     try:
         from sentence_transformers import SentenceTransformer
     except ModuleNotFoundError as error:

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.benchmarks.keras_towers import PaddedTower, SegmentTower
-from keras_lstm_dssm.benchmarks.peers import compared, new_peers
+from keras_lstm_dssm.benchmarks.towers import compared, new_peers
 
 TEXTS = tf.constant(["steel hex bolt", "glue", "18 volt drill kit", "bolt"])
 

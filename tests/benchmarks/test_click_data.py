@@ -1,18 +1,16 @@
-"""Synthetic logs, whole batches, and one log measured."""
+"""Synthetic logs, and batches of equal size."""
 
 import collections
 from pathlib import Path
 
 import pytest
 
-from keras_lstm_dssm.benchmarks.batches import whole_batches
-from keras_lstm_dssm.benchmarks.measure import WARM_STEPS
-from keras_lstm_dssm.benchmarks.scale_run import measure_log
-from keras_lstm_dssm.benchmarks.scale_suite import summary
-from keras_lstm_dssm.benchmarks.synthetic_log import (
+from keras_lstm_dssm.benchmarks.click_data import (
     synthetic_lines,
+    whole_batches,
     write_log,
 )
+from keras_lstm_dssm.benchmarks.measurement import WARM_STEPS
 from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.errors import InputError
 
@@ -55,24 +53,3 @@ def test_whole_batches_leave_out_the_rest(log_path: Path) -> None:
 def test_log_smaller_than_a_batch_is_refused(log_path: Path) -> None:
     with pytest.raises(InputError, match="100 clicks.*--batch_size"):
         whole_batches(ClickLog(log_path), 101, 1)
-
-
-def test_measure_log(log_path: Path) -> None:
-    figures = measure_log(str(log_path), batch_size=50, steps=1)
-    assert figures["microseconds_per_pair"] == pytest.approx(
-        figures["step_microseconds_per_pair"]
-        + figures["count_seconds"] / 100 * 1e6
-    )
-    assert 0.1 < figures["peak_gigabytes"] < 30
-
-
-def test_summary_sets_the_largest_log_beside_the_smallest() -> None:
-    rounds = {
-        10: [{"microseconds_per_pair": v, "peak_gigabytes": 1.0} for v in
-             (7.0, 4.0, 5.0)],
-        1000: [{"microseconds_per_pair": 6.0, "peak_gigabytes": 2.0}],
-    }  # fmt: skip
-    found = summary(rounds)
-    assert found["logs"]["10"]["microseconds_per_pair"] == 5.0
-    assert found["cost_ratio"] == 1.2
-    assert found["peak_gigabytes"] == 2.0

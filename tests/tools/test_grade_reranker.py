@@ -6,10 +6,10 @@ import pathlib
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.benchmarks import grade_reranker
-from keras_lstm_dssm.benchmarks.grade_reranker import GradeReranker, WordOverlap
 from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.evaluation import Task
+from keras_lstm_dssm.tools import grade_reranker
+from keras_lstm_dssm.tools.grade_reranker import GradeReranker, WordOverlap
 
 TITLES = ["steel hex bolt 3", "wood glue", "steel lamp"]
 

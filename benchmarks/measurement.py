@@ -1,0 +1,165 @@
+"""Clocks, medians of repeated measurements, and processes to measure in."""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+
+WARM_STEPS = 3
+"""Training steps before the clock of `fit_seconds` starts."""
+
+
+def interleaved_medians(
+    measurements: Mapping[str, Callable[[], float]], rounds: int
+) -> dict[str, float]:
+    """Repeat several measurements in turn and return their medians.
+
+    They take turns so that a period in which other processes use the machine
+    does not affect one of them alone. A first round, which does not count,
+    warms all of them up.
+
+    Args:
+        measurements: Functions by name, each of which returns a figure, such
+            as seconds.
+        rounds: How often each is repeated.
+
+    Returns:
+        The median of each, by name.
+    """
+    figures: dict[str, list[float]] = {name: [] for name in measurements}
+    for round_number in range(rounds + 1):
+        for name, measurement in measurements.items():
+            figure = measurement()
+            if round_number:
+                figures[name].append(figure)
+    return {name: statistics.median(each) for name, each in figures.items()}
+
+
+def seconds(run: Callable[[], Any]) -> float:
+    """Return how many seconds a call takes."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def percentiles(run: Callable[[Any], Any], inputs: Iterable) -> np.ndarray:
+    """Call a function with one input after the other.
+
+    Returns:
+        `[2]`, the 50th and the 99th percentile of the calls' milliseconds.
+    """
+    milliseconds = [1000 * seconds(partial(run, each)) for each in inputs]
+    return np.percentile(milliseconds, [50, 99])
+
+
+def memory_megabytes(field: str) -> float:
+    """Return the memory of this process.
+
+    Args:
+        field: `VmRSS` for the memory that is resident now, or `VmHWM` for
+            the peak.
+    """
+    # Not getrusage: its peak can be that of the parent before exec.
+    lines = Path("/proc/self/status").read_text().splitlines()
+    values = dict(line.split(":", 1) for line in lines)
+    return int(values[field].split()[0]) * 1024 / 1e6
+
+
+def fit_seconds(model: Any, batches: tf.data.Dataset, steps: int) -> float:
+    """Return the seconds that a training step of `fit` takes.
+
+    The clock starts after `WARM_STEPS` steps, when the graph is traced and
+    the input pipeline runs, and stops at the end of the epoch, when all
+    weights are up to date.
+
+    Args:
+        model: A compiled Keras model.
+        batches: The input of `fit`, `steps + WARM_STEPS` batches or more.
+        steps: Number of steps to time.
+    """
+    clock = _Clock()
+    model.fit(
+        batches,
+        steps_per_epoch=WARM_STEPS + steps,
+        shuffle=False,  # the batches are shuffled already
+        callbacks=[clock],
+        verbose=0,
+    )
+    return (clock.end - clock.start) / steps
+
+
+class _Clock(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if batch == WARM_STEPS - 1:
+            self.start = time.perf_counter()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.end = time.perf_counter()
+
+
+def program_command(name: str, *flags: str) -> list[str]:
+    """Return the command that starts a program, `lstm-dssm-NAME`."""
+    return [sys.executable, "-m", "lstm_dssm_programs", name, *flags]
+
+
+@contextmanager
+def running_server(command: Sequence[str]) -> Iterator[str]:
+    """Run a server in another process and return its address.
+
+    Args:
+        command: The command line. The server must print "serving on ADDRESS"
+            when it is ready.
+
+    Raises:
+        InputError: The server ended before it was ready.
+    """
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            for line in process.stdout or ():
+                if line.startswith("serving on "):
+                    yield line.split()[-1]
+                    break
+            else:
+                raise InputError(f"{command} ended before it served")
+        finally:
+            process.terminate()
+
+
+def figures_of_process(module: str, *arguments: str) -> Any:
+    """Measure in a new process, so that its memory is that of the work alone.
+
+    Args:
+        module: Dotted name of a module that prints its figures as JSON when
+            it is run.
+        arguments: Its command line.
+
+    Raises:
+        InputError: The module failed; the message ends with its last line.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise InputError(
+            f"{arguments[0]}: {done.stderr.strip().splitlines()[-1]}"
+        )
+    return json.loads(done.stdout)

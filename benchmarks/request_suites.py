@@ -1,0 +1,126 @@
+"""The suites `serve` and `batch`: milliseconds of single and large requests."""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm.benchmarks.measurement import (
+    interleaved_medians,
+    percentiles,
+    program_command,
+    running_server,
+    seconds,
+)
+from keras_lstm_dssm.benchmarks.towers import OwnTowers
+from keras_lstm_dssm.export.documents import Documents
+from keras_lstm_dssm.export.encoder import export_encoder
+from keras_lstm_dssm.export.export_models import export_models
+from keras_lstm_dssm.export.warmup import BATCH_SIZES
+from keras_lstm_dssm.serving.client.grpc_clients import Client
+from keras_lstm_dssm.serving.saved_models import SavedEncoder
+from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
+
+_CALLS = 20
+
+
+def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
+    """Time single queries, one after the other.
+
+    Args:
+        queries: Sent in turn, one in a request.
+        rounds: Passes over the queries; medians over them count.
+
+    Returns:
+        `in_process`, of the exported encoder, and `grpc`, of the same
+        encoder behind the local service and `Client`; each with `p50_ms` and
+        `p99_ms`.
+    """
+    model = OwnTowers().model
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "query_encoder")
+        export_encoder(model.query_encoder, path)
+        encoder = SavedEncoder(path)
+        with (
+            PredictionServer(folder, port=0) as server,
+            Client(f"127.0.0.1:{server.port}") as client,
+        ):
+            calls: dict[str, Callable[[str], Any]] = {
+                "in_process": lambda query: encoder.encode([query]),
+                "grpc": lambda query: client.encode([query]),
+            }
+            times: dict[str, list[np.ndarray]] = {name: [] for name in calls}
+            for _ in range(rounds + 1):
+                for name, call in calls.items():
+                    times[name].append(percentiles(call, queries))
+    medians = {
+        name: np.median(each[1:], axis=0).tolist()  # the first warms up
+        for name, each in times.items()
+    }
+    return {
+        name: {"p50_ms": p50, "p99_ms": p99}
+        for name, (p50, p99) in medians.items()
+    }
+
+
+def measure_batches(
+    queries: Sequence[str], titles: Sequence[str], rounds: int
+) -> dict[str, Any]:
+    """Time requests of 1, 8, 64 and 512 queries to the local service.
+
+    A server that batches merges the requests of many clients into such
+    large ones. The cost of a row in each size tells an operator which sizes
+    to allow, and the cost of a request how long to wait for others.
+
+    Args:
+        queries: Sent in turn.
+        titles: Distinct titles of the retriever.
+        rounds: Measurements of each size, in turn, of which the median
+            counts.
+
+    Returns:
+        By model and size (such as `rows_8`): `ms`, of a request, and
+        `rows_per_second`.
+    """
+    documents = Documents(list(titles), list(titles))
+    with tempfile.TemporaryDirectory() as folder:
+        export_models(OwnTowers().model, Path(folder), documents)
+        command = program_command("serve", f"--models={folder}", "--port=0")
+        with (
+            running_server(command) as target,
+            Client(target, timeout=60) as client,
+        ):
+            calls: dict[str, Callable[[list[str]], Any]] = {
+                "query_encoder": client.encode,
+                "retriever": partial(client.search, k=10),
+            }
+            return {
+                name: _figures_by_size(call, queries, rounds)
+                for name, call in calls.items()
+            }
+
+
+def _figures_by_size(
+    call: Callable[[list[str]], Any], queries: Sequence[str], rounds: int
+) -> dict[str, dict[str, float]]:
+    def request_seconds(size: int) -> float:
+        batches = [
+            [queries[(start + i) % len(queries)] for i in range(size)]
+            for start in range(0, _CALLS * size, size)
+        ]
+        return seconds(lambda: [call(batch) for batch in batches]) / _CALLS
+
+    medians = interleaved_medians(
+        {str(size): partial(request_seconds, size) for size in BATCH_SIZES},
+        rounds,
+    )
+    return {
+        f"rows_{size}": {
+            "ms": 1000 * each,
+            "rows_per_second": int(size) / each,
+        }
+        for size, each in medians.items()
+    }
