@@ -5,12 +5,13 @@ Example:
       --document="shanghai hotels accommodation" --output=report.html
   lstm-dssm-analyze --run=RUN --data=api --claims --output=report.html
 
-The page has the paper's Figs. 4 to 7 and Tables I to III for your texts, the
-attenuation of each word, the nearest titles and a map of titles; it needs no
-other file. With `--claims` it also tests, on the queries and titles of the
-data, whether the words that the model drops are stop words, what the
-keywords carry of the cosine, and whether the words of a cell are alike.
-With `--projector` titles and vectors go into RUN/logs for TensorBoard.
+The page has the paper's Figs. 4 to 7 and Tables I to III for a query and a
+title, the attenuation of each word, the nearest titles and a map of titles;
+it needs no other file. With --claims it also measures, on the queries and
+titles of the data, whether the words that the model attenuates are stop words,
+how much of the cosine the keywords alone give, and whether the words of a cell
+are similar. With --projector, titles and vectors are written into RUN/logs for
+TensorBoard.
 """
 
 import sys
@@ -18,23 +19,39 @@ from typing import Any
 
 from absl import flags
 
-from keras_lstm_dssm.analysis.analysis_report import Material, write_report
-from keras_lstm_dssm.analysis.claims import LABELS, Claim, measure_claims
-from keras_lstm_dssm.analysis.report_input import Options, open_corpus
+from keras_lstm_dssm.analysis.analysis_report import write_analysis_report
+from keras_lstm_dssm.analysis.claims import (
+    CLAIM_LABELS,
+    ClaimFigure,
+    measure_claims,
+)
+from keras_lstm_dssm.analysis.report_input import (
+    ReportInput,
+    ReportSettings,
+    ReportTexts,
+    read_report_texts,
+)
 from keras_lstm_dssm.analysis.title_map import METHODS, write_projector
 from keras_lstm_dssm.analysis.word_effects import attenuation
-from keras_lstm_dssm.data.text_files import text_lines
+from keras_lstm_dssm.data import describe_bad
+from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.train_flags import (
+    allowed_bad_lines,
+    define_bad_line_flags,
+)
 from keras_lstm_dssm.training import RunFolder
 
-_STANDARD = Options()
+_DEFAULTS = ReportSettings()
 
 FLAGS = new_flags()
 flags.DEFINE_string(
-    "run", None, "Folder that training wrote.", flag_values=FLAGS
+    "run", None, "The folder that lstm-dssm-train wrote.", flag_values=FLAGS
 )
-flags.DEFINE_string("output", None, "The HTML page.", flag_values=FLAGS)
+flags.DEFINE_string(
+    "output", None, "The HTML file to write.", flag_values=FLAGS
+)
 flags.DEFINE_string(
     "query", "hotels in shanghai", "A query, by default the paper's.",
     flag_values=FLAGS,
@@ -42,54 +59,58 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "document",
     "shanghai hotels accommodation hotel in shanghai discount and reservation",
-    "A title to set beside it, by default the paper's.",
+    "The title of a document to compare with the query, by default the "
+    "paper's.",
     flag_values=FLAGS,
 )
 flags.DEFINE_string(
     "data", None,
-    "`api`, a BEIR folder or click files, for titles and queries; by default "
-    "what the run was trained on.",
+    "Data with titles and queries: `api`, a BEIR folder or click files; by "
+    "default the data that the run was trained on.",
     flag_values=FLAGS,
 )  # fmt: skip
+define_bad_line_flags(FLAGS)
 flags.DEFINE_string(
     "queries", None,
-    "Queries for the topics of the cells, one a line; by default the data's.",
+    "A file with queries for the topics of the cells, one a line; by default "
+    "the queries of the data.",
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(
-    "cells", _STANDARD.cells, "Most active cells looked at.", 1,
+    "cells", _DEFAULTS.cells,
+    "Number of most active cells of a text, for its keywords.", 1,
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(
-    "topic_cells", _STANDARD.topic_cells,
-    "Most active cells of each query, for the topics.", 1,
+    "topic_cells", _DEFAULTS.topic_cells,
+    "Number of most active cells of a query, for the topics.", 1,
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_float(
-    "change", _STANDARD.change,
-    "A word is assigned to a cell that changes at it by this share of its "
-    "final activation.", 0,
+    "change", _DEFAULTS.change,
+    "A word is assigned to a cell whose output changes at the word by this "
+    "share of its final output, or more.", 0,
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_float(
-    "share", _STANDARD.share,
-    "A keyword is assigned to more than this share of the cells.", 0, 1,
+    "share", _DEFAULTS.share,
+    "A keyword is assigned to more than this share of the active cells.", 0, 1,
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_enum(
-    "map", _STANDARD.map, METHODS, "How titles are laid out.",
+    "map", _DEFAULTS.map, METHODS, "Method that lays out the map of titles.",
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(
-    "map_titles", _STANDARD.map_titles, "Titles on the map.", 3,
+    "map_titles", _DEFAULTS.map_titles, "Number of titles on the map.", 3,
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_string(
-    "pictures", None, "Also keep the pictures in this folder.",
+    "pictures", None, "A folder to keep the pictures in, as PNG files.",
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_bool(
-    "claims", False, "Also test the paper's claims on the data.",
+    "claims", False, "Also measure the paper's claims on the data.",
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_bool(
@@ -99,7 +120,7 @@ flags.DEFINE_bool(
 
 
 def main(_: list[str]) -> dict[str, Any]:
-    """Writes the page; returns the words' effects and the claims."""
+    """Write the page; return the effects of the words, and the claims."""
     check_writable(FLAGS.output)
     run = RunFolder(FLAGS.run)
     history = run.read_history()
@@ -109,32 +130,34 @@ def main(_: list[str]) -> dict[str, Any]:
         else None
     )
     model = run.load_model()
-    corpus = open_corpus(FLAGS.data or run.read_config().get("data", ""))
-    options = Options(*(FLAGS[name].value for name in Options._fields))
+    texts = _read_texts(run)
+    settings = ReportSettings(
+        *(FLAGS[name].value for name in ReportSettings._fields)
+    )
     claims = (
         measure_claims(
-            model, corpus.pairs, corpus.contexts,
-            options.cells, options.change, options.share,
+            model, texts.pairs, texts.contexts,
+            settings.cells, settings.change, settings.share,
         )
         if FLAGS.claims
         else []
     )  # fmt: skip
-    material = Material(
+    report_input = ReportInput(
         model,
         FLAGS.query,
         FLAGS.document,
-        queries or [pair.query for pair in corpus.pairs],
-        corpus.titles,
+        queries or [pair.query for pair in texts.pairs],
+        texts.titles,
         history,
         claims,
     )
-    write_report(FLAGS.output, material, options, FLAGS.pictures)
+    write_analysis_report(FLAGS.output, report_input, settings, FLAGS.pictures)
     print(f"wrote {FLAGS.output}")
     if FLAGS.projector:
-        vectors = model.document_encoder.encode(corpus.titles)
-        write_projector(run.logs, corpus.titles, vectors)
+        vectors = model.document_encoder.encode(texts.titles)
+        write_projector(run.logs, texts.titles, vectors)
         print(f"titles for the projector: tensorboard --logdir={run.logs}")
-    _show(claims)
+    _print_claims(claims)
     towers = {"query": model.query_encoder, "document": model.document_encoder}
     return {
         **{
@@ -142,23 +165,37 @@ def main(_: list[str]) -> dict[str, Any]:
             for side, tower in towers.items()
         },
         "claims": [
-            {**claim._asdict(), "finding": claim.finding._asdict()}
+            {**claim._asdict(), "comparison": claim.comparison._asdict()}
             for claim in claims
         ],
     }
 
 
-def _show(claims: list[Claim]) -> None:
-    """Prints the figures, those of one claim together."""
-    for name, label in LABELS.items():
-        own = [claim for claim in claims if claim.claim == name]
-        if own:
+def _read_texts(run: RunFolder) -> ReportTexts:
+    """Read --data or, by default, the run's data as training read it."""
+    settings = {} if FLAGS.data else run.read_config()
+    for name in ("data", "on_bad_line", "max_bad_lines"):
+        if FLAGS[name].present or name not in settings:
+            settings[name] = FLAGS[name].value
+    texts = read_report_texts(
+        settings["data"] or "", allowed_bad_lines(settings)
+    )
+    if texts.bad_lines:
+        print(f"left out bad lines: {describe_bad(texts.bad_lines)}")
+    return texts
+
+
+def _print_claims(claims: list[ClaimFigure]) -> None:
+    """Print the figures, those of one claim together."""
+    for name, label in CLAIM_LABELS.items():
+        of_claim = [claim for claim in claims if claim.claim == name]
+        if of_claim:
             print(label)
-        for claim in own:
-            found, chance, p, number = claim.finding
+        for claim in of_claim:
+            value, chance, p, count = claim.comparison
             print(
-                f"  {claim.side:6} {claim.model:10} found {found:6.3f}"
-                f"  chance {chance:6.3f}  p {p:.4f}  of {number:,}"
+                f"  {claim.side:8} {claim.model:10} value {value:6.3f}"
+                f"  chance {chance:6.3f}  p {p:.4f}  of {count:,}"
             )
 
 

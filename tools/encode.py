@@ -17,7 +17,7 @@ from typing import Any
 
 from absl import flags
 
-from keras_lstm_dssm.data.text_files import text_lines
+from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.export.documents import (
     read_documents,
     write_ids,

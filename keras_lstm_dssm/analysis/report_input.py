@@ -1,77 +1,99 @@
-"""What a report is made from: texts of a data set, thresholds and sizes."""
+"""What the report is made from: a model, texts of a data set, thresholds."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_lstm_dssm.analysis.claims import ClaimFigure
 from keras_lstm_dssm.analysis.keywords import CELLS, CHANGE, SHARE, TOPIC_CELLS
-from keras_lstm_dssm.data import Pair, open_collection, open_log
-from keras_lstm_dssm.data.source import API
+from keras_lstm_dssm.data import ClickLog, Pair, open_collection, open_log
+from keras_lstm_dssm.data.open_data import API
 
 
-class Corpus(NamedTuple):
+class ReportTexts(NamedTuple):
     """Texts of a data set.
 
     Attributes:
-        titles: Distinct, in their order.
-        pairs: Queries, each with a relevant title: of the last split of a
-            collection, of a log the first ones.
-        contexts: Clicks, query and title in one; without a log the titles.
+        titles: Distinct titles of documents, in the order of the data.
+        pairs: Queries, each with the title of a relevant document: of a
+            collection the best judged one of its last split, of click files
+            a clicked one.
+        contexts: The query and the title of each click as one text; without
+            clicks the titles.
+        bad_lines: What is wrong with lines of the click files that were left
+            out -> how many there are.
     """
 
     titles: list[str]
     pairs: list[Pair]
     contexts: list[str]
+    bad_lines: dict[str, int]
 
 
-def open_corpus(
-    spec: str, most: int = 60_000, pairs: int = 1000, seed: int = 0
-) -> Corpus:
-    """Reads "api", a BEIR folder or click files.
+def read_report_texts(
+    data: str,
+    max_bad_lines: int = 0,
+    most: int = 60_000,
+    pairs: int = 1000,
+    seed: int = 0,
+) -> ReportTexts:
+    """Read the texts for a report.
 
     Args:
-        spec: See `open_log`.
-        most: Titles and contexts kept, the first ones.
-        pairs: Queries kept, drawn at random.
-        seed: Of the draw.
+        data: "api", a BEIR folder or click files, see `open_log`.
+        max_bad_lines: How many bad lines of click files to leave out, see
+            `ClickLog`; by default the first one raises `InputError`.
+        most: The number of titles and of contexts, the first ones.
+        pairs: The number of queries, drawn at random.
+        seed: The seed of this draw.
 
     Raises:
-        InputError: It is something else, or a line of it is wrong.
+        InputError: `data` is something else, or a line is wrong.
     """
-    if spec == API or os.path.isdir(spec):
-        collection = open_collection(spec)
-        log: Iterable[Pair] = collection.clicks or ()
-        titles: Iterable[str] = collection.documents.values()
-        found = []
-        for query, judged in collection.qrels(collection.splits[-1]).items():
-            best = max(judged, key=lambda document: judged[document])
-            if judged[best] > 0:
-                found.append(
+    log: ClickLog | None
+    titles: Iterable[str]
+    if data == API or os.path.isdir(data):
+        collection = open_collection(data)
+        log = collection.clicks
+        if log:
+            log = ClickLog(log.paths, max_bad_lines)
+        titles = collection.documents.values()
+        judged_pairs = []
+        for query, grades in collection.qrels(collection.splits[-1]).items():
+            best = max(grades, key=lambda document: grades[document])
+            if grades[best] > 0:
+                judged_pairs.append(
                     Pair(collection.queries[query], collection.documents[best])
                 )
     else:
-        log = open_log(spec)
+        log = open_log(data, max_bad_lines=max_bad_lines)
         titles = log.documents()
-        found = [Pair(q, d) for q, d in dict(islice(log, most)).items()]
-    order = np.random.default_rng(seed).permutation(len(found))[:pairs]
+        judged_pairs = [Pair(q, d) for q, d in dict(islice(log, most)).items()]
+    order = np.random.default_rng(seed).permutation(len(judged_pairs))
     titles = list(islice(dict.fromkeys(titles), most))
-    clicks = [f"{pair.query} {pair.document}" for pair in islice(log, most)]
-    return Corpus(titles, [found[row] for row in order], clicks or titles)
+    contexts = [f"{q} {d}" for q, d in islice(log or (), most)] or titles
+    return ReportTexts(
+        titles,
+        [judged_pairs[row] for row in order[:pairs]],
+        contexts,
+        log.bad_lines() if log and max_bad_lines else {},
+    )
 
 
-class Options(NamedTuple):
-    """How words are counted and titles mapped.
+class ReportSettings(NamedTuple):
+    """Thresholds and sizes.
 
     Attributes:
-        cells: Most active cells looked at, see `keywords`.
-        change: Least change that assigns a word, see `assigned`.
-        share: Of the cells, for a keyword, see `keywords`.
-        topic_cells: Most active cells of each query, see `topics`.
-        map: `tsne` or `pca`, see `title_map`.
-        map_titles: Titles on the map.
+        cells: The number of most active cells of a text, see `keywords`.
+        change: The threshold that assigns a word to a cell, see `assigned`.
+        share: The share of the active cells for a keyword, see `keywords`.
+        topic_cells: The number of most active cells of a query, see
+            `topics`.
+        map: `"tsne"` or `"pca"`, see `title_map`.
+        map_titles: The number of titles on the map.
     """
 
     cells: int = CELLS
@@ -80,3 +102,28 @@ class Options(NamedTuple):
     topic_cells: int = TOPIC_CELLS
     map: str = "tsne"
     map_titles: int = 2000
+
+
+class ReportInput(NamedTuple):
+    """What a report is made from.
+
+    Attributes:
+        model: A `TwoTower`.
+        query: A query.
+        document: The title of a document, to compare with the query.
+        queries: Queries for the topics of the cells.
+        titles: Distinct titles, at least three, to search and to lay out on
+            the map.
+        history: The figures of the epochs, from `RunFolder.read_history`; by
+            default none, and the report has no curve of the cost.
+        claims: From `measure_claims`; by default none, and the report has no
+            section about them.
+    """
+
+    model: Any
+    query: str
+    document: str
+    queries: Sequence[str]
+    titles: Sequence[str]
+    history: Sequence[dict[str, float]] = ()
+    claims: Sequence[ClaimFigure] = ()

@@ -8,7 +8,7 @@ from keras_lstm_dssm.data.click_frequencies import ClickFrequencies
 from keras_lstm_dssm.data.click_lines import Pair, describe_bad
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.given_negatives import GivenNegatives
-from keras_lstm_dssm.data.source import (
+from keras_lstm_dssm.data.open_data import (
     absolute_spec,
     judged_negatives,
     open_collection,

@@ -11,13 +11,13 @@ import warnings
 from collections.abc import Iterable, Iterator
 
 from keras_lstm_dssm.data.api_search import build_api_search
+from keras_lstm_dssm.data.api_sentences import first_sentence
 from keras_lstm_dssm.data.api_sources import (
     distributions,
     read_modules,
     source_files,
 )
-from keras_lstm_dssm.data.api_text import first_sentence
-from keras_lstm_dssm.data.text_files import text_lines
+from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
 

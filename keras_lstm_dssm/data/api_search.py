@@ -14,10 +14,10 @@ import sys
 from importlib.metadata import Distribution
 
 from keras_lstm_dssm.data.api_names import public_names, title
+from keras_lstm_dssm.data.api_sentences import first_sentence
 from keras_lstm_dssm.data.api_sources import distributions, read_modules
-from keras_lstm_dssm.data.api_text import first_sentence
 from keras_lstm_dssm.data.beir import SPLITS, Collection, write_collection
-from keras_lstm_dssm.data.click_log import Pair
+from keras_lstm_dssm.data.click_lines import Pair
 from keras_lstm_dssm.data.split import split_of
 from keras_lstm_dssm.files import cache_folder
 

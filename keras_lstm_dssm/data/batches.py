@@ -1,14 +1,18 @@
 """Click logs and pairs as `tf.data` batches of (query, document) strings."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
+import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.data.click_log import ClickLog, Pair
+from keras_lstm_dssm.data.click_lines import Pair
+from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.errors import InputError
 
-_FILES_AT_ONCE = 16
-_LINES_PER_TURN = 16
+SHUFFLE_BUFFER = 100_000
+"""Lines of a log that are held in memory at once, to be shuffled."""
+
+_LINES_PER_ELEMENT = 8192
 
 
 def training_batches(
@@ -18,22 +22,30 @@ def training_batches(
     epochs: int,
     seed: int,
     first_update: int = 0,
-    shuffle_buffer: int = 100_000,
+    shuffle_buffer: int = SHUFFLE_BUFFER,
 ) -> tf.data.Dataset:
     """Streams a click log, shuffled anew in each epoch.
 
-    The order is a function of `seed` and the epoch alone. So a run that was
-    resumed after n updates, with `first_update=n`, sees exactly the batches
-    that the whole run sees from n on. The log is never held in memory.
+    A log of up to `shuffle_buffer` lines is shuffled as a whole. A longer one
+    is read in blocks of 8 consecutive lines, drawn at random over all files:
+    as many blocks as hold `shuffle_buffer` lines are read at once, and their
+    lines shuffled. So each batch is drawn from across the whole log, however
+    the log is sorted, and 8 lines that follow one another are the most that
+    stay within one buffer.
+
+    The order is a function of `seed` and the epoch alone. A run that resumes
+    after n training steps, with `first_update=n`, sees exactly the batches
+    that an uninterrupted run sees from n on; the lines before are not read.
 
     Args:
         log: The clicks.
-        batch_size: Pairs a batch. The last batch of an epoch holds what is
-            left, so an epoch has ceil(log.count() / batch_size) batches.
-        epochs: How often the log is read.
-        seed: Any int.
+        batch_size: Pairs in a batch. The last batch of an epoch holds what
+            is left, so an epoch has ceil(log.count() / batch_size) batches.
+        epochs: The number of passes over the log.
+        seed: Any int; another seed gives another order.
         first_update: The number of batches to leave out at the start.
-        shuffle_buffer: Lines held in memory to draw from.
+        shuffle_buffer: The number of lines held in memory to be shuffled.
+            Fewer save memory; more separate neighbouring lines further.
 
     Returns:
         A dataset of (query, document), string tensors of shape [batch], as
@@ -42,7 +54,8 @@ def training_batches(
         allows are left out.
 
     Raises:
-        InputError: a file of the log is wrong (see `ClickLog`).
+        InputError: A file of the log is wrong (see `ClickLog`), or
+            `shuffle_buffer` is less than 1.
 
     Example:
         >>> batches = training_batches(
@@ -50,35 +63,32 @@ def training_batches(
         ... )  # doctest: +SKIP
         >>> model.fit(batches)  # doctest: +SKIP
     """
+    if shuffle_buffer < 1:
+        raise InputError(
+            f"shuffle_buffer must be 1 or more, not {shuffle_buffer}"
+        )
+    blocks = log.blocks()
     per_epoch = -(-log.count() // batch_size)
-    first_epoch, skipped = divmod(first_update, per_epoch)
+    first_epoch, skipped_batches = divmod(first_update, per_epoch)
 
-    def epoch_batches(epoch: tf.Tensor) -> tf.data.Dataset:
-        # Shuffling also looks at the seed of the graph, which is the global
-        # one unless it is set: here, of this function's graph only.
-        tf.random.set_seed(1)
-        seeds = tf.random.stateless_uniform(
-            [2], [seed, epoch], minval=None, maxval=None, dtype=tf.int64
-        )
-        return (
-            _files(log)
-            .shuffle(len(log.paths), seeds[0])
-            .interleave(
-                _lines,
-                cycle_length=_FILES_AT_ONCE,
-                block_length=_LINES_PER_TURN,
-            )
-            .shuffle(shuffle_buffer, seeds[1])
-            .batch(batch_size)
-        )
+    def shuffled(epoch: int, skipped_lines: int) -> Iterator[np.ndarray]:
+        order = _permutation(len(blocks), seed, epoch)
+        buffers = _split(order, log.count(), shuffle_buffer)
+        for number, in_buffer in enumerate(buffers, 1):
+            count = int(blocks.clicks[in_buffer].sum())
+            if skipped_lines < count:
+                lines = _array(blocks.read(np.sort(in_buffer)))
+                permutation = _permutation(count, seed, epoch, number)
+                yield lines[permutation[skipped_lines:]]
+            skipped_lines = max(0, skipped_lines - count)
 
-    batches = (
-        tf.data.Dataset.range(first_epoch, epochs)
-        .flat_map(epoch_batches)
-        .skip(skipped)
-    )
+    def shuffled_epochs() -> Iterator[Iterator[np.ndarray]]:
+        for epoch in range(first_epoch, epochs):
+            skipped = skipped_batches if epoch == first_epoch else 0
+            yield shuffled(epoch, skipped * batch_size)
+
     left = max(0, epochs * per_epoch - first_update)
-    return _pairs(batches).apply(tf.data.experimental.assert_cardinality(left))
+    return _pair_batches(shuffled_epochs, batch_size, left)
 
 
 def evaluation_batches(
@@ -93,11 +103,13 @@ def evaluation_batches(
         InputError: a file of the log is wrong (see `ClickLog`).
     """
     if isinstance(pairs, ClickLog):
-        count = pairs.count()
-        batches = _pairs(_files(pairs).flat_map(_lines).batch(batch_size))
-        return batches.apply(
-            tf.data.experimental.assert_cardinality(-(-count // batch_size))
-        )
+        blocks, count = pairs.blocks(), pairs.count()
+
+        def in_order() -> Iterator[Iterator[np.ndarray]]:
+            buffers = _split(np.arange(len(blocks)), count, SHUFFLE_BUFFER)
+            yield (_array(blocks.read(in_buffer)) for in_buffer in buffers)
+
+        return _pair_batches(in_order, batch_size, -(-count // batch_size))
     listed = list(pairs)
     columns = tuple(
         tf.constant([pair[side] for pair in listed], tf.string)
@@ -106,47 +118,66 @@ def evaluation_batches(
     return tf.data.Dataset.from_tensor_slices(columns).batch(batch_size)
 
 
-def _files(log: ClickLog) -> tf.data.Dataset:
-    """Yields (path, lines, skipped lines) for each file; see `LogFile`."""
-    paths, lines, skipped = zip(*log.files(), strict=True)
-    columns: tuple[Any, ...] = list(paths), tf.constant(lines, tf.int64)
-    if any(skipped):
-        columns += (tf.ragged.constant(skipped, tf.int64),)
-    return tf.data.Dataset.from_tensor_slices(columns)
+def _split(blocks: np.ndarray, lines: int, buffer: int) -> list[np.ndarray]:
+    """Splits blocks into parts of equal size, of `buffer` lines at most."""
+    parts = min(-(-lines // buffer), len(blocks))
+    return np.array_split(blocks, parts)
 
 
-def _lines(
-    path: tf.Tensor, count: tf.Tensor, skipped: tf.Tensor | None = None
+def _permutation(count: int, *seeds: int) -> np.ndarray:
+    """Permutes 0 .. count - 1, alike in every version of NumPy."""
+    # Of NumPy's random numbers only the raw bits never change.
+    bits = np.random.PCG64([seed % 2**64 for seed in seeds]).random_raw(count)
+    return np.argsort(bits, kind="stable")
+
+
+def _array(lines: list[bytes]) -> np.ndarray:
+    return np.array(lines, dtype=object)
+
+
+def _pair_batches(
+    epochs: Callable[[], Iterator[Iterator[np.ndarray]]],
+    batch_size: int,
+    count: int,
 ) -> tf.data.Dataset:
-    compressed = tf.strings.substr(path, -3, 3) == ".gz"
-    lines = tf.data.TextLineDataset(path, tf.where(compressed, "GZIP", ""))
-    # What follows the last line counted can only be blank lines; with fewer,
-    # the file is not the one that was counted.
-    lines = lines.take(count).apply(
-        tf.data.experimental.assert_cardinality(count)
-    )
-    if skipped is None:
-        return lines
+    """Cuts arrays of lines into batches of (query, document).
 
-    def kept(number: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
-        before, after = (
-            tf.searchsorted(skipped, [number], side)
-            for side in ("left", "right")
-        )
-        return before[0] == after[0]
+    Args:
+        epochs: Yields for each epoch its lines, some at a time.
+        batch_size: Pairs in a batch; fewer in the last one of an epoch.
+        count: The number of batches that they make.
+    """
+    # Several batches at once: the way from Python to TensorFlow takes time.
+    element_size = batch_size * max(1, _LINES_PER_ELEMENT // batch_size)
 
-    # By number: what is bad is decided in one place, when lines are counted.
-    return lines.enumerate(1).filter(kept).map(lambda _, line: line)
+    def elements() -> Iterator[np.ndarray]:
+        for epoch in epochs():
+            rest = _array([])
+            for lines in epoch:
+                rest = np.concatenate([rest, lines])
+                while len(rest) >= element_size:
+                    yield rest[:element_size]
+                    rest = rest[element_size:]
+            if len(rest):
+                yield rest
 
-
-def _pairs(batches: tf.data.Dataset) -> tf.data.Dataset:
-    """Splits batches of lines into (query, document)."""
+    def batches(lines: tf.Tensor) -> tf.data.Dataset:
+        starts = tf.data.Dataset.range(0, tf.size(lines, tf.int64), batch_size)
+        return starts.map(lambda start: lines[start : start + batch_size])
 
     def split(lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        # `ClickLog.files` has seen that each line has exactly one tab.
+        # `ClickLog.files` has checked that each line has exactly one tab.
         fields = tf.strings.split(lines, "\t").values
         fields = tf.strings.regex_replace(fields, r"^[\s\v]*\x{feff}", "")
         fields = tf.reshape(tf.strings.strip(fields), [-1, 2])
         return fields[:, 0], fields[:, 1]
 
-    return batches.map(split, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    return (
+        tf.data.Dataset.from_generator(
+            elements, output_signature=tf.TensorSpec([None], tf.string)
+        )
+        .flat_map(batches)
+        .map(split, tf.data.AUTOTUNE)
+        .prefetch(tf.data.AUTOTUNE)
+        .apply(tf.data.experimental.assert_cardinality(count))
+    )

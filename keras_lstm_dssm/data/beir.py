@@ -9,8 +9,9 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from keras_lstm_dssm.data.click_log import ClickLog, Pair, click_line
-from keras_lstm_dssm.data.text_files import text_lines
+from keras_lstm_dssm.data.click_lines import Pair, click_line
+from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import flush_to_disk, replacing
 

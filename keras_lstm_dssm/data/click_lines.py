@@ -1,4 +1,4 @@
-"""The lines of a click log: what a click is, and how bad lines are counted."""
+"""Lines of a click log: reading, writing, and counting of bad ones."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -6,32 +6,38 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.data.text_files import BOM
+from keras_lstm_dssm.data.line_reader import BOM
 from keras_lstm_dssm.errors import InputError
 
-LONGEST = 1 << 20
+_LONGEST = 1 << 20
 
 
 class Pair(NamedTuple):
-    """One click."""
+    """A query and the title that was clicked for it."""
 
     query: str
     document: str
 
 
-def parse_line(line: bytes) -> Pair | str:
-    r"""Returns the click of a line, or what is wrong with the line.
+def click_line(pair: Pair) -> str:
+    """Formats a click as a line; white space becomes single spaces."""
+    query, document = (" ".join(text.split()) for text in pair)
+    return f"{query}\t{document}\n"
 
-    A byte order mark at the start of a field (logs that were put together
-    have some), white space around it and a CR at the end are left out.
+
+def parse_line(line: bytes) -> Pair | str:
+    r"""Parses a line; returns its click, or says what is wrong with it.
+
+    A byte order mark at the start of a field (which concatenated logs have),
+    white space around it and a carriage return at the end are removed.
 
     >>> parse_line(b" angle bracket\t12-Gauge Angle\r")
     Pair(query='angle bracket', document='12-Gauge Angle')
     >>> parse_line(b"angle bracket")
     'no tab'
     """
-    if len(line) > LONGEST:
-        return f"a line of more than {LONGEST >> 20} MB"
+    if len(line) > _LONGEST:
+        return f"a line of more than {_LONGEST >> 20} MB"
     if b"\0" in line:
         return "a NUL byte"
     fields = [
@@ -53,10 +59,10 @@ def parse_line(line: bytes) -> Pair | str:
 
 
 def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
-    """Yields the place, from 0, of each bad line, and what is wrong with it.
+    """Yields the index of each bad line, and what is wrong with it.
 
     Args:
-        chunk: Whole lines, each ended by a newline.
+        chunk: Whole lines, each ended by a line feed.
     """
     data = np.frombuffer(chunk, np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
@@ -70,25 +76,25 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
         and _has_whole_line_ends(chunk)
         and (chunk.isascii() or _is_plain_utf8(chunk))
     ):
-        # One tab in each line, so that only the sides remain to be looked
-        # at, and only where one begins with white space.
+        # Each line has one tab, so a line can only be bad if a side is
+        # empty, and then a side begins with white space.
         sure = (data[starts] > ord(" ")) & (data[tabs + 1] > ord(" "))
-        sure &= ends - starts <= LONGEST
+        sure &= ends - starts <= _LONGEST
         suspects = np.flatnonzero(~sure).tolist()
     for index in suspects:
-        found = parse_line(chunk[starts[index] : ends[index]])
-        if isinstance(found, str):
-            yield index, found
+        problem = parse_line(chunk[starts[index] : ends[index]])
+        if isinstance(problem, str):
+            yield index, problem
 
 
 class BadLines:
     """Counts the bad lines of one pass over a log, and stops past a limit.
 
     Args:
-        allowed: How many there may be.
+        allowed: The number of bad lines that do not stop the pass.
 
     Attributes:
-        found: Counter, by what was wrong.
+        counts: Counter of the bad lines, by what was wrong with them.
 
     Example:
     >>> bad = BadLines(allowed=1)
@@ -101,28 +107,28 @@ class BadLines:
 
     def __init__(self, allowed: int) -> None:
         self.allowed = allowed
-        self.found: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
 
-    def add(self, path: str, number: int | None, found: str) -> None:
-        """Counts a line.
+    def add(self, path: str, number: int | None, problem: str) -> None:
+        """Counts a bad line.
 
         Args:
             path: The file.
-            number: The line, from 1; `None` for the file as a whole.
-            found: What is wrong.
+            number: The line number, from 1; `None` for the file as a whole.
+            problem: What is wrong.
 
         Raises:
-            InputError: It is one too many.
+            InputError: There are more bad lines than allowed.
         """
-        self.found[found] += 1
-        if self.found.total() <= self.allowed:
+        self.counts[problem] += 1
+        if self.counts.total() <= self.allowed:
             return
         place = f"{path}:{number}" if number else path
         advice = "correct or remove it"
         if self.allowed:
             advice += (
-                f"; with it there are {self.found.total()} bad lines"
-                f" ({describe_bad(self.found)}), more than"
+                f"; with it there are {self.counts.total()} bad lines"
+                f" ({describe_bad(self.counts)}), more than"
                 f" --max_bad_lines={self.allowed}"
             )
         else:
@@ -131,22 +137,22 @@ class BadLines:
                 " (lstm-dssm-train, lstm-dssm-split)"
             )
         raise InputError(
-            f"{place}: found {found}, expected query TAB clicked title in"
+            f"{place}: found {problem}, expected query TAB clicked title in"
             f" UTF-8: {advice}"
         )
 
 
-def describe_bad(found: dict[str, int]) -> str:
-    """Lists bad lines by what was wrong, the most frequent first.
+def describe_bad(counts: dict[str, int]) -> str:
+    """Lists counts of bad lines by what was wrong, the most frequent first.
 
     >>> describe_bad({"2 tabs": 1, "no tab": 3})
     'no tab: 3, 2 tabs: 1'
     """
-    return ", ".join(f"{k}: {n:,}" for k, n in Counter(found).most_common())
+    return ", ".join(f"{k}: {n:,}" for k, n in Counter(counts).most_common())
 
 
 def _has_whole_line_ends(chunk: bytes) -> bool:
-    # Nearly all chunks have no CR, which is seen much faster than counted.
+    # Most chunks have no CR; to search for one is faster than to count them.
     return b"\r" not in chunk or chunk.count(b"\r") == chunk.count(b"\r\n")
 
 

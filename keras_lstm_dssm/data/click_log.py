@@ -3,7 +3,6 @@
 import glob
 import os
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from keras_lstm_dssm.data.click_lines import (
     BadLines,
@@ -11,51 +10,35 @@ from keras_lstm_dssm.data.click_lines import (
     find_bad,
     parse_line,
 )
-from keras_lstm_dssm.data.text_files import EmptyFile, line_chunks
+from keras_lstm_dssm.data.line_blocks import LineBlocks, LogFile
+from keras_lstm_dssm.data.line_reader import EmptyFile, line_chunks
 from keras_lstm_dssm.errors import InputError
-
-
-class LogFile(NamedTuple):
-    """One file of a log, read and checked.
-
-    Attributes:
-        path: The file.
-        lines: Its lines, blank ones at the very end left out.
-        skipped: The numbers of its bad lines, from 1, ascending.
-    """
-
-    path: str
-    lines: int
-    skipped: tuple[int, ...]
-
-    @property
-    def clicks(self) -> int:
-        """The number of its clicks."""
-        return self.lines - len(self.skipped)
 
 
 class ClickLog:
     r"""One or more click files, `.tsv` or `.tsv.gz`, read as a stream.
 
-    A line is a query, one tab, and the title clicked for it, in UTF-8. A
-    pair that was clicked again stands there again. Byte order marks, CRLF
-    line ends and blank lines at the very end are accepted. Other lines are
-    bad: no tab or several, an empty side, invalid UTF-8, a NUL byte, a
-    carriage return within, more than 1 MB; so is a file without lines.
+    A line is a query, one tab, and the title clicked for it, in UTF-8; a
+    pair that was clicked n times is on n lines. Byte order marks, CRLF line
+    ends and blank lines at the very end are accepted. A line is bad if it
+    has no tab or several, an empty side, invalid UTF-8, a NUL byte, a
+    carriage return before its end, or more than 1 MB; a file without lines
+    counts as one bad line.
 
     Args:
         paths: A path or glob, or several.
-        max_bad_lines: How many bad lines to leave out, the same ones in
-            each pass. One more stops; 0 stops at the first.
+        max_bad_lines: The number of bad lines that may be left out; each
+            pass leaves out the same. 0, the default, stops at the first.
 
     Attributes:
-        paths: Tuple of str, the files as given, those of a glob sorted.
-        max_bad_lines: As given.
+        paths: Tuple of str, the files in the order given; those of one glob
+            are sorted.
+        max_bad_lines: The argument.
 
     Raises:
-        InputError: nothing there; when the log is read, a bad line too many
-            (with file and line number), no click at all, a damaged gzip
-            file, a file that cannot be read.
+        InputError: No file is there; or, when the log is read, there are
+            more bad lines than allowed (with file and line number) or no
+            clicks, a gzip file is damaged, or a file cannot be read.
 
     Example:
         >>> log = ClickLog("clicks-*.tsv.gz")  # doctest: +SKIP
@@ -71,46 +54,57 @@ class ClickLog:
         if isinstance(paths, str | os.PathLike):
             paths = [paths]
         # In the order given: where files lie must not decide the batches.
-        found = dict.fromkeys(
+        files = dict.fromkeys(
             file for path in paths for file in sorted(_files(os.fspath(path)))
         )
-        if not found:
+        if not files:
             raise InputError("no click file was given: give a path or a glob")
-        self.paths = tuple(found)
+        self.paths = tuple(files)
         self.max_bad_lines = max_bad_lines
         self._bad = BadLines(max_bad_lines)
-        self._read: tuple[LogFile, ...] | None = None
+        self._checked: tuple[LogFile, ...] | None = None
+        self._blocks: LineBlocks | None = None
 
     def files(self) -> tuple[LogFile, ...]:
-        """Reads and checks every line once; returns what each file holds.
+        """Reads and checks every line at the first call; describes each file.
 
         Raises:
-            InputError: see the class.
+            InputError: See the class.
         """
-        if self._read is None:
+        if self._checked is None:
             self._bad = BadLines(self.max_bad_lines)
-            read = tuple(_check(path, self._bad) for path in self.paths)
-            if not any(file.clicks for file in read):
+            checked = tuple(_check(path, self._bad) for path in self.paths)
+            if not any(file.clicks for file in checked):
                 raise InputError(
                     f"{', '.join(self.paths[:3])}: found bad lines only,"
                     " expected query TAB clicked title: check how the log was"
                     " written"
                 )
-            self._read = read
-        return self._read
+            self._checked = checked
+        return self._checked
+
+    def blocks(self) -> LineBlocks:
+        """Makes the log's lines readable in any order, at the first call.
+
+        Raises:
+            InputError: See the class and `LineBlocks`.
+        """
+        if self._blocks is None:
+            self._blocks = LineBlocks(self.files())
+        return self._blocks
 
     def counts(self) -> tuple[int, ...]:
-        """Returns the clicks by file; see `files`."""
+        """Returns the number of clicks in each file; see `files`."""
         return tuple(file.clicks for file in self.files())
 
     def count(self) -> int:
-        """Returns the clicks of all files; see `files`."""
+        """Returns the number of clicks in all files; see `files`."""
         return sum(self.counts())
 
     def bad_lines(self) -> dict[str, int]:
-        """Returns how many lines are left out, by what is wrong with them."""
+        """Counts the lines that are left out, by what is wrong with them."""
         self.files()
-        return dict(self._bad.found)
+        return dict(self._bad.counts)
 
     def __iter__(self) -> Iterator[Pair]:
         bad = BadLines(self.max_bad_lines)
@@ -130,12 +124,6 @@ class ClickLog:
         return iter(dict.fromkeys(pair.document for pair in self))
 
 
-def click_line(pair: Pair) -> str:
-    """Returns the line of a click file; white space becomes single spaces."""
-    query, document = (" ".join(text.split()) for text in pair)
-    return f"{query}\t{document}\n"
-
-
 def _files(path: str) -> list[str]:
     if os.path.isfile(path):
         return [path]
@@ -146,9 +134,9 @@ def _files(path: str) -> list[str]:
         )
     files = [file for file in glob.glob(path) if os.path.isfile(file)]
     if not files:
-        what = "no file matches" if glob.has_magic(path) else "no such file"
+        problem = "no file matches" if glob.has_magic(path) else "no such file"
         raise InputError(
-            f"{path}: {what}, expected a click file (.tsv or .tsv.gz): check"
+            f"{path}: {problem}, expected a click file (.tsv or .tsv.gz): check"
             " the path"
         )
     return files
@@ -164,8 +152,8 @@ def _chunks(path: str, bad: BadLines) -> Iterator[bytes]:
 def _check(path: str, bad: BadLines) -> LogFile:
     lines, skipped = 0, []
     for chunk in _chunks(path, bad):
-        for index, found in find_bad(chunk):
+        for index, problem in find_bad(chunk):
             skipped.append(lines + index + 1)
-            bad.add(path, skipped[-1], found)
+            bad.add(path, skipped[-1], problem)
         lines += chunk.count(b"\n")
     return LogFile(path, lines, tuple(skipped))

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from keras_lstm_dssm.data.beir import Collection, write_collection
-from keras_lstm_dssm.data.click_log import ClickLog, Pair
+from keras_lstm_dssm.data.click_lines import Pair
+from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.errors import InputError
 
 

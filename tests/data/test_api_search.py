@@ -4,8 +4,8 @@ import pytest
 
 from keras_lstm_dssm.data import api_search, build_api_search, describe
 from keras_lstm_dssm.data.api_names import title
+from keras_lstm_dssm.data.api_sentences import first_sentence
 from keras_lstm_dssm.data.api_sources import distributions, source_files
-from keras_lstm_dssm.data.api_text import first_sentence
 
 
 @pytest.fixture(scope="module")

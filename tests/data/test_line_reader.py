@@ -5,8 +5,8 @@ import pathlib
 
 import pytest
 
-from keras_lstm_dssm.data import text_files
-from keras_lstm_dssm.data.text_files import text_lines
+from keras_lstm_dssm.data import line_reader
+from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
 
 
@@ -31,7 +31,7 @@ def test_blank_lines_at_the_end(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(text_files, "_CHUNK", chunk)
+    monkeypatch.setattr(line_reader, "_CHUNK", chunk)
     path = tmp_path / name
     path.write_bytes(gzip.compress(content) if "gz" in name else content)
     assert list(text_lines(path)) == without
@@ -50,7 +50,7 @@ def test_an_empty_file(tmp_path: pathlib.Path) -> None:
 def test_the_line_that_is_no_utf8(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_files, "_CHUNK", 4)
+    monkeypatch.setattr(line_reader, "_CHUNK", 4)
     path = tmp_path / "a.txt"
     path.write_bytes(b"one\ntwo\ncaf\xe9\n")
     with pytest.raises(

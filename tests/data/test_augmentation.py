@@ -1,7 +1,10 @@
+"""Misspelled queries, and synthetic pairs from titles."""
+
 import collections
 
 import pytest
 
+from keras_lstm_dssm.data import title_pairs
 from keras_lstm_dssm.data.augmentation import NEIGHBOURS, misspell
 
 TEXT = "interior wood glue for 8 oz bottles"
@@ -66,3 +69,39 @@ def test_it_depends_on_seed_and_text_alone() -> None:
 def test_any_text(text: str) -> None:
     typed = misspell(text, 1.0)
     assert (typed == text) == (len(text) < 3)
+
+
+TITLES = ["a b c d e f", "lamp", "garden hose"]
+
+
+def test_pairs_hold_some_words_of_a_title_in_order() -> None:
+    pairs = list(title_pairs(TITLES, 200, misspelled=0.0))
+    assert len(pairs) == 400
+    lengths = set()
+    for query, title in pairs[:200]:
+        words = query.split()
+        assert title == TITLES[0] and words == sorted(set(words))
+        assert set(words) <= set(title.split())
+        lengths.add(len(words))
+    assert lengths == {1, 2, 3, 4}
+    # Never all of a title's words; a title of one word has no part.
+    assert {pair.query for pair in pairs[200:]} == {"garden", "hose"}
+
+
+def test_pairs_hold_misspelled_words() -> None:
+    titles = ["rubber garden hoses", "galvanised angle bracket"]
+    words = [
+        word
+        for query, title in title_pairs(titles, 1000)
+        for word in query.split()
+        if word not in title.split()
+    ]
+    # One or two words a query, a fifth of them hit, each in its own way.
+    assert 450 < len(words) < 750
+    assert len(set(words)) > 100
+
+
+def test_pairs_depend_on_the_seed() -> None:
+    one = list(title_pairs(TITLES, 5, seed=1))
+    assert one == list(title_pairs(iter(TITLES), 5, seed=1))
+    assert one != list(title_pairs(TITLES, 5, seed=2))

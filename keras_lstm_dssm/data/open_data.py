@@ -6,7 +6,8 @@ from pathlib import Path
 
 from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.beir import Collection
-from keras_lstm_dssm.data.click_log import ClickLog, Pair, click_line
+from keras_lstm_dssm.data.click_lines import Pair, click_line
+from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
 

@@ -3,9 +3,10 @@ import pytest
 from keras_lstm_dssm.data import (
     Pair,
     open_collection,
+    open_data,
     open_log,
-    source,
     write_collection,
+    write_pairs,
 )
 from keras_lstm_dssm.errors import InputError
 
@@ -29,7 +30,7 @@ def test_folder(folder):
 
 def test_api(folder, monkeypatch):
     built = open_collection(folder)
-    monkeypatch.setattr(source, "build_api_search", lambda progress: built)
+    monkeypatch.setattr(open_data, "build_api_search", lambda progress: built)
     assert open_collection("api") is built
     assert list(open_log("api")) == [("query", "title")]
 
@@ -58,3 +59,8 @@ def test_no_log():
         open_log("nowhere")
     with pytest.raises(InputError, match="no click file was given"):
         open_log(" ,")
+
+
+def test_writes_pairs_as_a_log(tmp_path):
+    log = write_pairs([("na\u00efve  lamp", "a\tlamp")], tmp_path / "more.tsv")
+    assert list(log) == [("na\u00efve lamp", "a lamp")]
