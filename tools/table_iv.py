@@ -1,4 +1,4 @@
-r"""Trains and measures every system of the paper's Table IV on one data set.
+r"""Trains and measures the systems of the paper's Table IV on one data set.
 
 Example:
   lstm-dssm-table_iv --data=FOLDER --systems=all --seeds=3 --epochs=30 \
@@ -6,13 +6,15 @@ Example:
   lstm-dssm-table_iv --data=api --systems=random,bm25,dssm,lstm_96 \
       --seeds=1 --epochs=1 --output=OUT
 
-`--data` is `api` or a BEIR folder with the splits dev and test. What is to be
-chosen (learning step and gamma; k1, b and words of BM25; ...) is chosen on
-dev by the same small search for all systems of a kind. OUT gets table.md,
-table.json, table.html, chart.png, figure_7.png and .csv, with --misspelled
-robustness.md, .json and .png, with --pairs curve.csv and .png, and
-systems/NAME/seed_S/ with the figures and the TREC runs. What is finished
-there is not run again: interrupt it, or name more systems or seeds, at will.
+`--data` is `api`, or a BEIR folder with the splits dev and test. The
+hyperparameters (learning rate and gamma; k1, b and words of BM25; ...) are
+chosen on dev by the same small search for all systems of a kind. OUT gets
+table.md, table.json, table.html, chart.png, dev.png and .csv, figure_7.png and
+.csv; with --misspelled robustness.md, .json and .png; with --pairs curve.csv
+and curve.MODE.png; and systems/NAME/seed_S/ with the figures and the TREC
+runs. Finished systems are not run again, so that a table can be interrupted,
+and more systems or seeds can be named later. The exit code is 1 if a system
+failed; the table then holds the others.
 """
 
 import os
@@ -23,53 +25,60 @@ from typing import Any
 from absl import flags
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import write_json
+from keras_lstm_dssm.folder_lock import lock_folder
 from keras_lstm_dssm.tables import (
-    Settings,
+    TableSettings,
     check_pairs,
     choose_rows,
     learning_curve,
-    open_dataset,
+    open_table_data,
     read_results,
-    run_isolated,
+    run_systems,
+    train_with_one_gamma,
     write_report,
 )
 from keras_lstm_dssm.tools.program import new_flags, program
 
 FLAGS = new_flags()
-flags.DEFINE_string(
-    "data", None, "`api`, or a folder in BEIR's form.", flag_values=FLAGS
-)
+flags.DEFINE_string("data", None, "`api`, or a BEIR folder.", flag_values=FLAGS)
 flags.DEFINE_string("output", None, "Folder of the table.", flag_values=FLAGS)
-flags.DEFINE_list("systems", ["all"], "Systems, or `all`.", flag_values=FLAGS)
-flags.DEFINE_integer(
-    "seeds", 3, "Trainings of each system.", 1, flag_values=FLAGS
+flags.DEFINE_list(
+    "systems", ["all"], "Names of systems, or `all`.", flag_values=FLAGS
 )
 flags.DEFINE_integer(
-    "epochs", 30, "Passes over the clicks, at most: the best on dev is kept.",
+    "seeds", 3, "Number of trainings of each system.", 1, flag_values=FLAGS
+)
+flags.DEFINE_integer(
+    "epochs", 30,
+    "Passes over the clicks; the best epoch on dev is measured on test. "
+    "`best` has the epochs of its own recipe.",
     1, flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(
-    "batch_size", 256, "Clicks in an update.", 2, flag_values=FLAGS
-)
+    "batch_size", 256,
+    "Clicks in a training batch. `best` has the batch size of its own recipe.",
+    2, flag_values=FLAGS,
+)  # fmt: skip
 flags.DEFINE_integer(
     "min_relevant", 1,
-    "Grade from which a title counts as relevant in the whole corpus, and as "
-    "clicked where there is no click file.", 1,
+    "Grade from which a title is relevant in retrieval, and counts as clicked "
+    "where the data has no click log.", 1,
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(
-    "depth", 1000, "Titles found for each query in the corpus.", 100,
+    "depth", 1000, "Number of titles retrieved for each query.", 100,
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_list(
     "learning_rates", ["0.003", "0.01", "0.03", "0.1"],
-    "Steps to choose from on dev.",
+    "Learning rates to choose from on dev.",
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_list(
     "gammas", ["5", "3", "10"],
-    "Scales of the cosines to choose from on dev; the first one is used to "
-    "choose the step.",
+    "Scales of the cosines to choose from on dev; every learning rate is "
+    "tried with the first one.",
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_float(
@@ -77,7 +86,7 @@ flags.DEFINE_float(
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(
-    "looks", 5, "How often a training is measured on dev.", 1,
+    "dev_evaluations", 5, "Number of evaluations on dev during a training.", 1,
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_list(
@@ -92,18 +101,18 @@ flags.DEFINE_list(
 )  # fmt: skip
 flags.DEFINE_integer(
     "judged_negatives", 0,
-    "Also this many negatives a click, of titles that were judged below "
-    "--min_relevant for its query.", 0,
+    "Number of further negatives for each click, from the titles that were "
+    "judged below --min_relevant for its query.", 0,
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_string(
     "paragraphs", None,
-    "Text for Skip-Thought, a sentence a line, blank lines between "
+    "Text file for Skip-Thought, a sentence on each line, blank lines between "
     "paragraphs; by default the doc strings on this machine.",
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(
-    "threads", None, "Processor cores to use; all by default.", 1,
+    "threads", None, "Number of processor cores to use; by default all.", 1,
     flag_values=FLAGS,
 )  # fmt: skip
 
@@ -113,7 +122,7 @@ def main(_: list[str]) -> dict[str, Any]:
     names = choose_rows(FLAGS.systems)
     output = Path(FLAGS.output)
     pairs = [int(n) for n in _numbers("pairs", 1, float("inf"))]
-    settings = Settings(
+    settings = TableSettings(
         learning_rates=_numbers("learning_rates", 1e-9, float("inf")),
         gammas=_numbers("gammas", 1e-9, float("inf")),
         # 0 % is the table itself.
@@ -122,7 +131,7 @@ def main(_: list[str]) -> dict[str, Any]:
             name: FLAGS[name].value
             for name in (
                 "data", "epochs", "batch_size", "min_relevant", "depth",
-                "search", "looks", "paragraphs", "judged_negatives",
+                "search", "dev_evaluations", "paragraphs", "judged_negatives",
             )
         },
     )  # fmt: skip
@@ -131,32 +140,53 @@ def main(_: list[str]) -> dict[str, Any]:
     if FLAGS.threads:  # read by TensorFlow, PyTorch and BLAS when they start
         for name in ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"):
             os.environ[name] = str(FLAGS.threads)
-    data = open_dataset(settings, output)
+    with lock_folder(output, "making a table"):
+        return _make_table(output, names, settings, pairs)
+
+
+def _make_table(
+    output: Path, names: list[str], settings: TableSettings, pairs: list[int]
+) -> dict[str, Any]:
+    data = open_table_data(settings, output)
     check_pairs(pairs, data)
     settings.record(output, data.sizes)
-    failed = run_isolated(output, names, settings, FLAGS.seeds)
+    failed = run_systems(output, names, settings, FLAGS.seeds)
     results = read_results(output, names, FLAGS.seeds)
     if not results:
         raise InputError(f"{output}: no system could be measured: {failed}")
-    curves = {}
+    curves: dict[str, Path] = {}
     if pairs:
-        curves = learning_curve(
+        curves, failed_parts = learning_curve(
             output, data, results, settings, FLAGS.seeds, pairs
         )
-    summary = write_report(
-        output,
-        data,
-        results,
-        failed,
-        settings,
-        {f"Learning curve, {mode}": path for mode, path in curves.items()},
+        failed |= failed_parts
+    costs, failed_costs = train_with_one_gamma(
+        output, results, settings, data.sizes
     )
+    failed |= {f"{name} of figure 7": r for name, r in failed_costs.items()}
+    pictures = {
+        f"Learning curve, {mode}": path for mode, path in curves.items()
+    }
+    summary = write_report(output, data, results, failed, costs, pictures)
     print((output / "table.md").read_text(encoding="utf-8"))
+    if failed:
+        if FLAGS.json:
+            write_json(FLAGS.json, summary)
+        reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
+        raise InputError(
+            f"{output}: the table lacks what failed ({reasons}): mend the"
+            " cause and give the same command again, which runs only what is"
+            " missing"
+        )
     return summary
 
 
 def _numbers(name: str, least: float, most: float) -> tuple[float, ...]:
-    """Reads a list flag of numbers within bounds."""
+    """Returns the numbers of a list flag.
+
+    Raises:
+        InputError: One is not a number, or out of bounds.
+    """
     try:
         numbers = tuple(float(text) for text in FLAGS[name].value)
         if all(least <= number <= most for number in numbers):

@@ -4,6 +4,7 @@ from keras_lstm_dssm.evaluation.dense_system import DenseSystem
 from keras_lstm_dssm.evaluation.index import Hit, Index
 from keras_lstm_dssm.evaluation.measures import (
     MEASURES,
+    QueryMeasures,
     evaluate,
     evaluate_queries,
     mean,
@@ -23,6 +24,7 @@ __all__ = [
     "Hit",
     "Index",
     "Qrels",
+    "QueryMeasures",
     "Ranker",
     "Run",
     "System",

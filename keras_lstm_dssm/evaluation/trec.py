@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import IO
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.ranking import Qrels, Ranker, Run
@@ -111,7 +111,7 @@ def read_run(path: Path) -> Run:
 class _NumberedLines:
     """A text file that knows which of its lines was read last."""
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: IO[str]) -> None:
         self.read = file.read  # by which ir_measures knows a file
         self.number, self.line = 0, ""
         self._file = file
@@ -137,7 +137,7 @@ def _write(path: Path, lines: Iterator[str]) -> None:
 
 
 @contextmanager
-def _open(path: Path, mode: str) -> Iterator[TextIO]:
+def _open(path: Path, mode: str) -> Iterator[IO[str]]:
     """Opens a text file, which is compressed if its name ends in `.gz`."""
     if not os.fspath(path).endswith(".gz"):
         with open(path, mode, encoding="utf-8") as file:

@@ -1,25 +1,30 @@
-"""Table IV of Palangi et al. 2016 on any data set: train, measure, show."""
+"""Tables of systems on one data set: choose on dev, train, measure, report.
 
-from keras_lstm_dssm.tables.dataset import DataSet, open_dataset
-from keras_lstm_dssm.tables.isolated import run_isolated
-from keras_lstm_dssm.tables.job import run_job
+`rows.py`, `figure_7.py` and `table_iv_report.py` are Table IV of Palangi et
+al. 2016. The other modules serve any table.
+"""
+
+from keras_lstm_dssm.tables.figure_7 import train_with_one_gamma
 from keras_lstm_dssm.tables.learning_curve import check_pairs, learning_curve
 from keras_lstm_dssm.tables.rows import ROWS, choose_rows
-from keras_lstm_dssm.tables.summary import Results, read_results
-from keras_lstm_dssm.tables.table_report import write_report
-from keras_lstm_dssm.tables.table_settings import Settings
+from keras_lstm_dssm.tables.run_systems import run_system, run_systems
+from keras_lstm_dssm.tables.system_results import SystemResults, read_results
+from keras_lstm_dssm.tables.table_data import TableData, open_table_data
+from keras_lstm_dssm.tables.table_iv_report import write_report
+from keras_lstm_dssm.tables.table_settings import TableSettings
 
 __all__ = [
     "ROWS",
-    "DataSet",
-    "Results",
-    "Settings",
+    "SystemResults",
+    "TableData",
+    "TableSettings",
     "check_pairs",
     "choose_rows",
     "learning_curve",
-    "open_dataset",
+    "open_table_data",
     "read_results",
-    "run_isolated",
-    "run_job",
+    "run_system",
+    "run_systems",
+    "train_with_one_gamma",
     "write_report",
 ]

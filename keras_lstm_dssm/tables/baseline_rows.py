@@ -1,4 +1,4 @@
-"""The baselines of a table: what is tried on dev, and how each is trained."""
+"""The baselines of a table: the grids tried on dev, and the training."""
 
 import hashlib
 import itertools
@@ -21,23 +21,25 @@ from keras_lstm_dssm.baselines.skip_thought import SkipThoughtSystem
 from keras_lstm_dssm.data.api_paragraphs import api_paragraphs, read_paragraphs
 from keras_lstm_dssm.evaluation import System
 from keras_lstm_dssm.files import cache_folder, read_json, write_json
-from keras_lstm_dssm.tables.dataset import DataSet
-from keras_lstm_dssm.tables.table_settings import Settings
+from keras_lstm_dssm.tables.table_data import TableData
+from keras_lstm_dssm.tables.table_settings import TableSettings
 
-Options = dict[str, Any]
-"""What is chosen on dev: `{"k1": 0.9, "b": 0.5, "tokenizer": "words"}`."""
+Hyperparameters = dict[str, Any]
+"""What is chosen on dev: `{"k1": 0.9, "b": 0.5, "tokenizer": "space"}`."""
 
 
-class Trained(NamedTuple):
-    """A system that is ready to be measured.
+class TrainedSystem(NamedTuple):
+    """A system that is ready to be measured on test.
 
     Attributes:
-        system: The system; None is random order, whose figures are exact.
-        parameters: Numbers that it learnt; of one tower, as the paper counts.
-        dev: Its figure on dev.
-        train_seconds: Time it took to learn, without looks at dev.
-        titles_per_second: Speed of its document encoder, where it has one.
-        epoch: The epoch it is of, the best on dev, of those it was trained.
+        system: The system; `None` is random order, whose figures are exact.
+        parameters: Number of learnt parameters, of one tower, as the paper
+            counts them.
+        dev: Its figure on dev, from 0 to 1.
+        train_seconds: Duration of the training, without evaluation on dev.
+        titles_per_second: Speed of its document encoder, if it has one.
+        best_epoch: The epoch of these weights, the best on dev; `None` for
+            baselines.
         history: A row for each epoch.
     """
 
@@ -46,7 +48,7 @@ class Trained(NamedTuple):
     dev: float
     train_seconds: float = 0.0
     titles_per_second: float | None = None
-    epoch: int | None = None
+    best_epoch: int | None = None
     history: tuple[dict[str, Any], ...] = ()
 
 
@@ -54,37 +56,39 @@ _SECONDS = "seconds.json"
 
 
 def skip_thought(
-    paragraphs: Sequence[Sequence[str]], options: Options, seed: int
+    paragraphs: Sequence[Sequence[str]], options: Hyperparameters, seed: int
 ) -> tuple[SkipThoughtSystem, float]:
-    """Trains Skip-Thought, or reads what was trained on the same before.
+    """Trains Skip-Thought, or loads it if it was trained on the same before.
 
-    It sees no clicks, so one training serves every data set, and a uni and a
-    bi one serve the combined one; they take minutes each.
+    It learns from paragraphs and not from clicks: one training serves all
+    data sets, and the combined mode reuses the encoders of the other two.
+    Trained systems are stored in the cache folder (`files.cache_folder`).
 
     Args:
-        paragraphs: What it learns from.
+        paragraphs: The sentences of each paragraph to train on.
         options: Arguments of `SkipThoughtSystem`.
-        seed: Of its weights.
+        seed: Seed of its weights.
 
     Returns:
         The system, and the seconds that its training took.
     """
     if options["mode"] == "combined":
-        (uni, one), (bi, other) = (
+        (uni, uni_seconds), (bi, bi_seconds) = (
             skip_thought(paragraphs, {**options, "mode": mode}, seed)
             for mode in ("uni", "bi")
         )
-        return SkipThoughtSystem.combine(uni, bi), one + other
+        return SkipThoughtSystem.combine(uni, bi), uni_seconds + bi_seconds
     key = json.dumps(
         [keras_lstm_dssm.__version__, options, seed, paragraphs],
         sort_keys=True,
     )
     name = hashlib.sha256(key.encode()).hexdigest()[:16]
     folder = Path(cache_folder(), f"skip_thought-{name}")
-    # Written last, so that a folder that has it is whole.
+    # The file of the duration is written last: with it, the folder is
+    # complete.
     if (folder / _SECONDS).exists():
-        taken = read_json(folder / _SECONDS)["seconds"]
-        return SkipThoughtSystem.load(folder), taken
+        seconds = read_json(folder / _SECONDS)["seconds"]
+        return SkipThoughtSystem.load(folder), seconds
     start = time.perf_counter()
     system = SkipThoughtSystem(seed=seed, **options).fit(paragraphs)
     seconds = time.perf_counter() - start
@@ -94,7 +98,7 @@ def skip_thought(
     return system, seconds
 
 
-GRIDS: dict[str, dict[str, list[Any]]] = {
+BASELINE_GRIDS: dict[str, dict[str, list[Any]]] = {
     "bm25": {
         "tokenizer": list(TOKENIZERS),
         "k1": [0.6, 0.9, 1.2, 1.6, 2.0],
@@ -108,12 +112,13 @@ GRIDS: dict[str, dict[str, list[Any]]] = {
     "doc2vec": {"tokenizer": ["alphanumeric", "stemmed"]},
     "skip_thought": {"mode": ["uni", "bi", "combined"]},
 }
-"""What is tried on dev; all else is as in the paper."""
+"""Baseline -> hyperparameter -> values to try on dev. All others are those of
+the paper."""
 
 
-def baseline_options(name: str) -> list[Options]:
+def baseline_grid(name: str) -> list[Hyperparameters]:
     """Returns every combination of a baseline's grid, `[{}]` without one."""
-    grid = GRIDS.get(name, {})
+    grid = BASELINE_GRIDS.get(name, {})
     return [
         dict(zip(grid, values, strict=True))
         for values in itertools.product(*grid.values())
@@ -121,15 +126,31 @@ def baseline_options(name: str) -> list[Options]:
 
 
 def train_baseline(
-    name: str, options: Options, seed: int, data: DataSet, settings: Settings
-) -> Trained:
-    """Trains a baseline: on the titles of the corpus, or on paragraphs."""
+    name: str,
+    options: Hyperparameters,
+    seed: int,
+    data: TableData,
+    settings: TableSettings,
+) -> TrainedSystem:
+    """Trains a baseline and measures it on dev.
+
+    PLSA and Doc2Vec learn from the titles of the corpus, Skip-Thought from
+    paragraphs; BM25 and the unigram model have nothing to learn.
+
+    Args:
+        name: `"random"` or a key of `BASELINE_GRIDS`.
+        options: One combination of its grid.
+        seed: Seed of its training.
+        data: The titles, and the dev task.
+        settings: `paragraphs` is used.
+    """
     if name == "random":
-        return Trained(None, 0, data.dev.random()[data.dev_measure])
+        return TrainedSystem(None, 0, data.dev.random()[data.dev_measure])
     options = dict(options)
     if "tokenizer" in options:
         options["tokenizer"] = TOKENIZERS[options["tokenizer"]]
     start = time.perf_counter()
+    seconds = None
     system: Any
     match name:
         case "bm25":
@@ -143,9 +164,12 @@ def train_baseline(
         case "skip_thought":
             path = settings.paragraphs
             text = read_paragraphs(path) if path else api_paragraphs()
-            system, taken = skip_thought(text, options, seed)
-            start = time.perf_counter() - taken  # perhaps long ago
+            # The training may have been long ago.
+            system, seconds = skip_thought(text, options, seed)
         case _:
             raise ValueError(name)
-    seconds = time.perf_counter() - start
-    return Trained(system, system.parameters, data.dev_figure(system), seconds)
+    if seconds is None:
+        seconds = time.perf_counter() - start
+    return TrainedSystem(
+        system, system.parameters, data.dev_figure(system), seconds
+    )

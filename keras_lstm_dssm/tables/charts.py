@@ -6,11 +6,13 @@ from typing import Any
 
 from keras_lstm_dssm.drawing import Curve, add_legend, curve_chart, drawing
 from keras_lstm_dssm.files import write_csv
-from keras_lstm_dssm.tables.dataset import DEV_MEASURES
-from keras_lstm_dssm.tables.sheets import TITLES
-from keras_lstm_dssm.tables.summary import Figure, Results, Summary
+from keras_lstm_dssm.tables.system_results import MeanAndSpread, SystemResults
+from keras_lstm_dssm.tables.table_data import DEV_MEASURES
+from keras_lstm_dssm.tables.text_table import MODE_TITLES
 
-# Colours that differ in lightness too; hatches for print.
+DEV_CAPTION = "Figure on dev by epoch"
+
+# Colours of different lightness, and hatches for print.
 _KINDS = {
     "baseline": ("#bbbbbb", ""),
     "feed-forward": ("#e69f00", "//"),
@@ -18,32 +20,36 @@ _KINDS = {
 }
 
 
-def panels(labels: Sequence[str], columns: int) -> dict[str, Any]:
-    """Returns a shape for bars: panels side by side, a line for each label."""
+def bar_panels(labels: Sequence[str], columns: int) -> dict[str, Any]:
+    """Returns arguments of `drawing` for panels with a bar for each label."""
     size = (3.0 + 3.5 * columns, 1.6 + 0.3 * len(labels))
     return {"columns": columns, "figsize": size}
 
 
-def bar_chart(path: Path, summary: Summary) -> None:
-    """Draws each system's figure with its spread, a panel for each mode.
+def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
+    """Draws each system's figure with its deviation, a panel for each mode.
 
-    Bars begin at random order, computed on the same queries: what a bar
-    shows is what the system adds to chance.
+    Bars begin at random order, computed on the same queries: a bar shows what
+    the system adds to chance.
+
+    Args:
+        path: The PNG.
+        summary: The content of `table.json`.
     """
     systems = list(summary["systems"].values())
     modes = list(systems[0]["test"])
     labels = [system["label"] for system in systems]
-    with drawing(path, **panels(labels, len(modes))) as axes:
+    with drawing(path, **bar_panels(labels, len(modes))) as axes:
         for axis, mode in zip(axes, modes, strict=True):
             name = DEV_MEASURES[mode]
             chance = 100 * summary["random"][mode][name]
             for kind, (colour, hatch) in _KINDS.items():
                 rows = [i for i, s in enumerate(systems) if s["kind"] == kind]
-                found = [systems[i]["test"][mode][name] for i in rows]
-                spread = [100 * figure["std"] for figure in found]
+                figures = [systems[i]["test"][mode][name] for i in rows]
+                spread = [100 * figure["std"] for figure in figures]
                 axis.barh(
                     rows,
-                    [100 * figure["mean"] - chance for figure in found],
+                    [100 * figure["mean"] - chance for figure in figures],
                     left=chance,
                     xerr=spread if any(spread) else None,
                     color=colour, hatch=hatch, edgecolor="#222222",
@@ -52,7 +58,7 @@ def bar_chart(path: Path, summary: Summary) -> None:
                 )  # fmt: skip
             axis.axvline(chance, color="#222222", linewidth=1)
             axis.set_yticks(range(len(labels)), labels)
-            axis.set_title(TITLES[mode], fontsize=10)
+            axis.set_title(MODE_TITLES[mode], fontsize=10)
             axis.set_xlabel(f"{name.upper()}, percent; bars begin at chance")
             axis.grid(axis="x", color="#dddddd")
             axis.set_axisbelow(True)
@@ -66,42 +72,34 @@ def finish_bars(axis: Any) -> None:
     add_legend(axis, 3)
 
 
-CAPTION = "Figure on dev by epoch"
-
-_SHOWN = ("dssm_in_batch", "clsm_win3_in_batch", "lstm_96", "lstm_96_in_batch",
-          "best")  # fmt: skip
-"""One of each kind: more would hide one another."""
-
-
-def draw_dev(
-    output: Path, results: Mapping[str, Results], measure: str
+def draw_dev_curves(
+    output: Path, results: Mapping[str, SystemResults], measure: str
 ) -> Path | None:
     """Writes `dev.png` and `dev.csv`, the means over seeds.
 
     Args:
         output: Folder of the table.
-        results: System -> what was measured.
-        measure: What was looked at, see `DataSet.dev_measure`.
+        results: System -> results of neural systems; more than six curves
+            would hide one another.
+        measure: Name of the dev figure, see `TableData.dev_measure`.
 
     Returns:
-        The picture, or None where none of the systems shown has results.
+        The picture, or `None` without results.
     """
     rows, curves = [], {}
-    for name in _SHOWN:
-        if name not in results:
-            continue
-        looks = {
-            int(epoch[0]["epoch"]): Figure.of(
+    for name, result in results.items():
+        by_epoch = {
+            int(epoch[0]["epoch"]): MeanAndSpread.over(
                 [100 * float(row["dev"]) for row in epoch]
             )
-            for epoch in zip(*results[name].history(), strict=True)
+            for epoch in zip(*result.history(), strict=True)
             if epoch[0]["dev"]
         }
-        means, spreads = zip(*looks.values(), strict=True)
-        curves[results[name].row.label] = Curve(list(looks), means, spreads)
+        means, spreads = zip(*by_epoch.values(), strict=True)
+        curves[result.row.label] = Curve(list(by_epoch), means, spreads)
         rows += [
             {"system": name, "epoch": epoch, **figure._asdict()}
-            for epoch, figure in looks.items()
+            for epoch, figure in by_epoch.items()
         ]
     if not rows:
         return None

@@ -1,4 +1,4 @@
-"""The learning curve: the same systems with fewer clicks to learn from."""
+"""The learning curve: the same systems trained on fewer clicks."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -7,81 +7,91 @@ from pathlib import Path
 from keras_lstm_dssm.drawing import Curve, curve_chart
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_csv
-from keras_lstm_dssm.tables.dataset import (
-    DEV_MEASURES,
-    DataSet,
-    open_dataset,
+from keras_lstm_dssm.tables.run_systems import run_systems
+from keras_lstm_dssm.tables.system_results import (
+    MeanAndSpread,
+    SystemResults,
+    read_results,
 )
-from keras_lstm_dssm.tables.isolated import run_isolated
-from keras_lstm_dssm.tables.summary import Figure, Results, read_results
-from keras_lstm_dssm.tables.table_settings import Settings
+from keras_lstm_dssm.tables.table_data import (
+    DEV_MEASURES,
+    TableData,
+    open_table_data,
+)
+from keras_lstm_dssm.tables.table_settings import TableSettings
 
 
-def check_pairs(pairs: Sequence[int], data: DataSet) -> None:
-    """Checks, before the work, that there are more clicks than each size.
+def check_pairs(pairs: Sequence[int], data: TableData) -> None:
+    """Checks that the log has more clicks than each size of the curve.
 
     Raises:
-        InputError: There are not.
+        InputError: It has not.
     """
     clicks = data.log.count()
     if max(pairs, default=0) >= clicks:
         raise InputError(
-            f"--pairs={max(pairs)}: the log has {clicks} clicks, which the"
-            " table itself shows; give fewer"
+            f"--pairs={max(pairs)}: found a log of {clicks} clicks, expected"
+            " more, as the table itself has all clicks: give fewer"
         )
 
 
 def learning_curve(
     output: Path,
-    data: DataSet,
-    results: Mapping[str, Results],
-    settings: Settings,
+    data: TableData,
+    results: Mapping[str, SystemResults],
+    settings: TableSettings,
     seeds: int,
     pairs: Sequence[int],
-) -> dict[str, Path]:
-    """Trains on about so many clicks; writes `curve.csv`, `curve.MODE.png`.
+) -> tuple[dict[str, Path], dict[str, str]]:
+    """Trains on fewer clicks; writes `curve.csv` and `curve.MODE.png`.
 
-    Every size gets as many updates as the whole log, with the options chosen
-    on it, and keeps its best epoch on dev. Sizes are whole queries by a
-    fixed hash, so that a smaller one is part of a larger one. Results are
-    kept in `pairs/SIZE`, in the form of the table's own.
+    Every size has as many updates as all clicks have, and the hyperparameters
+    that were chosen with all clicks. The best epoch on dev counts. Sizes are
+    whole queries in the order of a hash, so that a smaller part is contained
+    in a larger one. The results are in `pairs/SIZE`, in the form of the
+    table's own.
 
     Args:
         output: Folder of the table.
         data: All clicks.
-        results: The table's systems; those that learn from clicks are shown
-            as curves, the others as level lines.
-        settings: The table's.
-        seeds: See `run_job`.
+        results: Name -> results of the table. Those that learn from clicks
+            are shown as curves, the others as level lines.
+        settings: The table's settings.
+        seeds: See `run_system`.
         pairs: The sizes; see `check_pairs`.
 
     Returns:
-        Mode -> picture.
+        Mode -> picture; and "SYSTEM with SIZE clicks" -> reason, for those
+        that failed.
     """
     clicks = data.log.count()
-    towers = [name for name, found in results.items() if found.row.recipe]
+    towers = [name for name, result in results.items() if result.row.recipe]
     options = {name: results[name].seeds[0]["options"] for name in towers}
-    points: dict[int, Mapping[str, Results]] = {}
+    points: dict[int, Mapping[str, SystemResults]] = {}
+    failed: dict[str, str] = {}
     for size in sorted(pairs):
         folder = output / "pairs" / str(size)
-        some = dataclasses.replace(settings, pairs=size)
-        part = open_dataset(some, folder)
-        some = dataclasses.replace(
-            some, epochs=round(settings.epochs * clicks / part.log.count())
+        part_settings = dataclasses.replace(settings, pairs=size)
+        part = open_table_data(part_settings, folder)
+        part_clicks = part.log.count()
+        part_settings = dataclasses.replace(
+            part_settings, epoch_factor=clicks / part_clicks
         )
-        some.record(folder, part.sizes)
-        run_isolated(folder, towers, some, seeds, options)
-        points[part.log.count()] = read_results(folder, towers, seeds)
+        part_settings.record(folder, part.sizes)
+        reasons = run_systems(folder, towers, part_settings, seeds, options)
+        for name, reason in reasons.items():
+            failed[f"{name} with {size} clicks"] = reason
+        points[part_clicks] = read_results(folder, towers, seeds)
     # What does not learn from clicks is as good with any number of them.
-    level = {name: f for name, f in results.items() if name not in towers}
-    points = {size: {**level, **found} for size, found in points.items()}
+    level = {n: r for n, r in results.items() if n not in towers}
+    points = {size: {**level, **part} for size, part in points.items()}
     points[clicks] = results
     pictures = {}
     rows = []
     for mode in data.tests:
-        curves: dict[str, dict[int, Figure]] = {}
-        for size, found in points.items():
-            for name, result in found.items():
+        curves: dict[str, dict[int, MeanAndSpread]] = {}
+        for size, part_results in points.items():
+            for name, result in part_results.items():
                 figure = result.figure(mode, DEV_MEASURES[mode])
                 curves.setdefault(result.row.label, {})[size] = figure
                 rows.append(
@@ -94,15 +104,15 @@ def learning_curve(
         curve_chart(
             pictures[mode],
             {label: _percent(curve) for label, curve in curves.items()},
-            "clicks to learn from",
+            "clicks to train on",
             f"{DEV_MEASURES[mode].upper()}, percent ({mode})",
             xscale="log",
         )
     write_csv(output / "curve.csv", rows)
-    return pictures
+    return pictures, failed
 
 
-def _percent(figures: Mapping[int, Figure]) -> Curve:
+def _percent(figures: Mapping[int, MeanAndSpread]) -> Curve:
     return Curve(
         list(figures),
         [100 * figure.mean for figure in figures.values()],

@@ -1,4 +1,4 @@
-"""Settings: what a table was made with, so that it is never mixed."""
+"""TableSettings: what a table's figures depend on, recorded beside them."""
 
 import dataclasses
 from pathlib import Path
@@ -9,26 +9,32 @@ from keras_lstm_dssm.files import read_json, write_json
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """All that results depend on, but system and seed.
+class TableSettings:
+    """All that a system's results depend on, except its seed.
 
     Attributes:
-        data: "api" or a BEIR folder.
-        epochs: Passes over the clicks, of neural systems.
-        batch_size: Clicks in an update.
-        min_relevant: Grade from which a title counts as found in the corpus
-            (and as clicked where there is no click file).
-        depth: Titles found for each query in the corpus.
-        learning_rates: Steps tried on dev.
-        gammas: Scales of the cosines tried on dev; the first with every step.
+        data: `"api"`, or the path of a BEIR folder.
+        epochs: Passes over the clicks, of the neural systems that have no
+            recipe of their own.
+        batch_size: Clicks in a training batch of these systems.
+        min_relevant: Grade from which a document is relevant in retrieval,
+            and counts as clicked where the data has no click log.
+        depth: Number of documents that a system retrieves for each query.
+        learning_rates: Learning rates to try on dev.
+        gammas: Scales of the cosines to try on dev; every learning rate is
+            tried with the first.
         search: Share of the epochs that a trial on dev takes.
-        looks: How often a training is measured on dev.
-        misspelled: Rates at which words of test queries are misspelled.
-        paragraphs: File of the text that Skip-Thought learns from; None for
-            the doc strings of this machine.
-        pairs: Clicks to learn from, about, whole queries; None for all.
-        judged_negatives: Negatives a click, of those judged below
-            `min_relevant` for its query, beside the n that are drawn.
+        dev_evaluations: Number of evaluations on dev during a training, at
+            evenly spread epochs.
+        misspelled: Shares of the words of test queries to misspell.
+        paragraphs: Text file that Skip-Thought learns from; `None` for the
+            doc strings of this machine.
+        pairs: About how many clicks to train on, whole queries; `None` for
+            all.
+        epoch_factor: Factor of every system's number of epochs, so that
+            fewer clicks can have as many updates.
+        judged_negatives: Negatives for each click from the documents that
+            were judged below `min_relevant` for its query, beside the others.
     """
 
     data: str
@@ -39,34 +45,37 @@ class Settings:
     learning_rates: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1)
     gammas: tuple[float, ...] = (5.0, 3.0, 10.0)
     search: float = 0.15
-    looks: int = 5
+    dev_evaluations: int = 5
     misspelled: tuple[float, ...] = ()
     paragraphs: str | None = None
     pairs: int | None = None
+    epoch_factor: float = 1.0
     judged_negatives: int = 0
 
     def record(self, folder: Path, sizes: dict[str, int]) -> None:
-        """Writes the settings, or compares them with those in the folder.
+        """Writes `settings.json`, or compares it with the one in the folder.
 
         Args:
-            folder: Where the results go; made when missing.
-            sizes: What the data holds, which must not change either.
+            folder: Folder of the results; made when it does not exist.
+            sizes: Sizes of the data, which must stay the same, too.
 
         Raises:
-            InputError: The folder was begun with other settings or data.
+            InputError: The folder holds results of other settings or data.
         """
         path = folder / "settings.json"
-        ours: dict[str, Any] = {**dataclasses.asdict(self), **sizes}
-        ours = {k: list(v) if isinstance(v, tuple) else v
-                for k, v in ours.items()}  # fmt: skip
+        values: dict[str, Any] = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in {**dataclasses.asdict(self), **sizes}.items()
+        }
         if not path.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            write_json(path, ours)
+            write_json(path, values)
             return
-        for name, found in read_json(path).items():
-            if ours.get(name) != found:
+        for name, recorded in read_json(path).items():
+            if values.get(name) != recorded:
                 raise InputError(
-                    f"{path}: was begun with {name} {found}, now it is"
-                    f" {ours.get(name)}; give the same again, or another"
+                    f"{path}: found {name} {recorded}, expected"
+                    f" {values.get(name)}, as the results in a folder have the"
+                    " same settings: give these settings again, or another"
                     " --output"
                 )

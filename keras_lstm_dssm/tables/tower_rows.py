@@ -22,14 +22,14 @@ _TIMED_TITLES = 20_000
 def next_tower_options(
     settings: TableSettings, tried: list[Hyperparameters]
 ) -> Hyperparameters | None:
-    """Returns what to try on dev next, the same for every neural system.
+    """Returns the next trial on dev, the same for every neural system.
 
-    First each learning step with the first gamma, then the other gammas with
-    the step that was best: a few trials in place of their product.
+    First each learning rate is tried with the first gamma, then the other
+    gammas with the best learning rate, in place of all combinations.
 
     Args:
         settings: `learning_rates` and `gammas` are used.
-        tried: The trials before, each with its figure, `dev`.
+        tried: The trials so far, each with its figure, `dev`.
 
     >>> next_tower_options(TableSettings("api", gammas=(5.0, 10.0)), [])
     {'learning_rate': 0.01, 'gamma': 5.0}
@@ -59,9 +59,10 @@ def train_towers(
         options: Learning rate and gamma, see `next_tower_options`.
         seed: Seed of weights, order and negatives.
         data: The clicks and the dev task.
-        settings: `batch_size`, `looks` and `judged_negatives` are used.
+        settings: `batch_size`, `dev_evaluations`, `epoch_factor` and
+            `judged_negatives` are used.
         epochs: Passes over the clicks of a tuned row; others train for as
-            many as their recipe says.
+            many as their recipe says, times `epoch_factor`.
     """
     keras.backend.clear_session()  # the towers trained before
     assert row.recipe is not None
@@ -70,7 +71,13 @@ def train_towers(
     )
     if row.tuned:
         recipe = recipe.replace(epochs=epochs, batch_size=settings.batch_size)
-    every = max(1, round(recipe.epochs / settings.looks))
+    else:
+        factor = settings.epoch_factor
+        recipe = recipe.replace(
+            epochs=round(recipe.epochs * factor),
+            mine_every=round(recipe.mine_every * factor),
+        )
+    every = max(1, round(recipe.epochs / settings.dev_evaluations))
     times = _EpochTimes()
     model = train(
         data.log,
@@ -101,7 +108,7 @@ def train_towers(
         dev=best["dev"],
         train_seconds=sum(row["seconds"] for row in times.history),
         titles_per_second=len(timed) / (time.perf_counter() - start),
-        epoch=best["epoch"],
+        best_epoch=best["epoch"],
         history=tuple(times.history),
     )
 

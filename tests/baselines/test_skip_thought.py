@@ -62,20 +62,23 @@ def test_the_loss_falls_to_what_cannot_be_foretold(
     assert losses[0] > 1.5 > 0.4 > losses[-1] > least
 
 
-def test_combined_is_uni_and_bi_and_the_seed_decides(
-    combined: SkipThoughtSystem,
-) -> None:
-    uni, bi = train("uni"), train("bi", seed=1)
+def test_combined_is_made_of_uni_and_bi(combined: SkipThoughtSystem) -> None:
+    uni, bi = train("uni"), train("bi")
+    joined = SkipThoughtSystem.combine(uni, bi)
     vectors = combined.encode(TEXTS)
+    np.testing.assert_array_equal(vectors, joined.encode(TEXTS))
     np.testing.assert_array_equal(vectors[:, :8], uni.encode(TEXTS))
-    assert combined.history["uni"] == uni.history["uni"]
-    assert np.abs(vectors[:, 8:] - bi.encode(TEXTS)).min() > 0
+    assert combined.history == joined.history == {**uni.history, **bi.history}
+    # Another seed gives other weights.
+    other = train("uni", seed=1).encode(TEXTS)
+    assert np.abs(vectors[:, :8] - other).min() > 0
     assert combined.encode([]).shape == (0, 16)
     # Words; three gates, each of input, state and bias.
     words = len({w for p in PARAGRAPHS for s in p for w in s.split()}) + 3
     assert uni.parameters == words * 4 + 3 * 8 * (4 + 8 + 1)
     assert bi.parameters == words * 4 + 2 * 3 * 4 * (4 + 4 + 1)
     assert combined.parameters == uni.parameters + bi.parameters
+    assert joined.parameters == combined.parameters
 
 
 def test_saved_and_loaded(

@@ -9,10 +9,10 @@ def test_the_papers_rows_are_all_there() -> None:
     figures = [row.paper for row in ROWS.values() if row.paper]
     assert len(figures) == 17
     assert max(figures) == ROWS["bilstm_96"].paper == (33.2, 36.6, 43.6)
-    assert all(row.preset in {None, *PRESETS} for row in ROWS.values())
-    assert [ROWS[f"lstm_96{n}"].n for n in ("_n2", "", "_n6", "_n8")] == [
-        2, 4, 6, 8,
-    ]  # fmt: skip
+    for name in ("rnn_288", "clsm_win3", "lstm_96", "bilstm_96", "best"):
+        assert ROWS[name].recipe is PRESETS[name]
+    names = [f"lstm_96{suffix}" for suffix in ("_n2", "", "_n6", "_n8")]
+    assert [ROWS[name].recipe.n for name in names] == [2, 4, 6, 8]
 
 
 def test_kinds() -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from keras_lstm_dssm.files import read_csv
-from keras_lstm_dssm.models.presets import RECIPES
+from keras_lstm_dssm.folder_lock import lock_folder
+from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.tools import table_iv
 
 FLAGS = (
@@ -34,7 +35,10 @@ def test_table_and_curve(collection_folder, tmp_path, capfd) -> None:
     blocked.write_text("in the way")
     flags = ["--systems=random,dssm", "--pairs=40"]
     json_file = tmp_path / "all.json"
-    assert run(collection_folder, output, *flags, f"--json={json_file}") == 0
+    assert run(collection_folder, output, *flags, f"--json={json_file}") == 1
+    error = capfd.readouterr().err.splitlines()[-1]
+    assert error.startswith(f"error: {output}: the table lacks what failed (ra")
+    assert str(blocked) in error
     table = json.loads((output / "table.json").read_text())
     assert json.loads(json_file.read_text()) == table
     assert list(table["systems"]) == ["dssm"]
@@ -52,7 +56,7 @@ def test_table_and_curve(collection_folder, tmp_path, capfd) -> None:
     assert "dssm: finished before" in capfd.readouterr().out
     assert run(collection_folder, output, "--epochs=3") == 1
     error = capfd.readouterr().err
-    assert "was begun with epochs 2, now it is 3" in error
+    assert "settings.json: found epochs 2, expected 3" in error
     assert error.count("\n") == 1
 
 
@@ -62,13 +66,24 @@ def test_best_is_trained_by_its_recipe(collection_folder, tmp_path) -> None:
     result = json.loads(
         (output / "systems/best/seed_0/result.json").read_text()
     )
-    recipe = RECIPES["best"]
+    recipe = PRESETS["best"]
     history = read_csv(output / "systems/best/seed_0/history.csv")
-    assert len(history) == recipe["epochs"]
-    assert result["options"]["gamma"] == recipe["gamma"]
+    assert len(history) == recipe.epochs
+    assert result["options"]["gamma"] == recipe.gamma
     table = (output / "table.md").read_text()
-    assert "trained by its own recipe, with nothing" in table
-    assert f"hard_negatives {recipe['hard_negatives']}" in table
+    assert "Best is trained by its own recipe; only the epoch" in table
+    assert f"hard_negatives {recipe.hard_negatives}" in table
+
+
+def test_one_process_at_a_time(collection_folder, tmp_path, capfd) -> None:
+    """Two would remove each other's half-written results."""
+    output = tmp_path / "out"
+    with lock_folder(output, "making a table"):
+        assert run(collection_folder, output, "--systems=random") == 1
+    error = capfd.readouterr().err
+    assert f"{output}: another process is making a table here" in error
+    assert not (output / "systems").exists()
+    assert run(collection_folder, output, "--systems=random") == 0
 
 
 def interrupt() -> None:

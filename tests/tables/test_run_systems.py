@@ -11,10 +11,10 @@ import pytest
 from keras_lstm_dssm.files import read_csv
 from keras_lstm_dssm.tables import (
     ROWS,
-    Settings,
-    open_dataset,
+    TableSettings,
+    open_table_data,
     read_results,
-    run_job,
+    run_system,
 )
 from tests.tables.conftest import SYSTEMS
 
@@ -51,11 +51,11 @@ def test_the_best_epoch_is_kept(table_folder: Path) -> None:
     # Dev and test are the same here: it is this epoch that was measured.
     tested = result["test"]["rerank"]["ndcg@10"]
     assert tested == pytest.approx(max(looks.values()), abs=1e-12)
-    assert result["parameters"] == 37**3 * 288 + 289 * 96
+    assert result["parameters"] == 37**3 * 8 + 9 * 4
 
 
 def test_runs_agree_with_ir_measures(
-    table_folder: Path, settings: Settings, tmp_path: Path
+    table_folder: Path, settings: TableSettings, tmp_path: Path
 ) -> None:
     gains = {0: 0, 1: 1, 2: 3}
     theirs = {
@@ -65,7 +65,7 @@ def test_runs_agree_with_ir_measures(
         ir_measures.RR @ 10: "mrr@10",
         ir_measures.R @ 100: "recall@100",
     }
-    tests = open_dataset(settings, tmp_path).tests
+    tests = open_table_data(settings, tmp_path).tests
     paths = sorted(table_folder.rglob("*.trec.gz"))
     assert len(paths) == 6
     for path in paths:
@@ -81,9 +81,9 @@ def test_runs_agree_with_ir_measures(
 
 
 def test_one_seed_gives_one_run(
-    table_folder: Path, settings: Settings, tmp_path: Path
+    table_folder: Path, settings: TableSettings, tmp_path: Path
 ) -> None:
-    run_job(tmp_path, "dssm", settings, seeds=1)
+    run_system(tmp_path, "dssm", settings, seeds=1)
     names = [f"test.{mode}.trec.gz" for mode in ("rerank", "retrieve")]
     for name in names:
         old, new = (
@@ -96,19 +96,19 @@ def test_one_seed_gives_one_run(
 
 
 def test_what_is_finished_is_not_run_again(
-    table_folder: Path, settings: Settings
+    table_folder: Path, settings: TableSettings
 ) -> None:
     paths = list((table_folder / "systems").rglob("*"))
     before = {path: path.stat().st_mtime_ns for path in paths}
     for name in SYSTEMS:
-        run_job(table_folder, name, settings, seeds=2)
+        run_system(table_folder, name, settings, seeds=2)
     assert {path: path.stat().st_mtime_ns for path in paths} == before
 
 
 def test_random_order_is_exact(
-    table_folder: Path, settings: Settings, tmp_path: Path
+    table_folder: Path, settings: TableSettings, tmp_path: Path
 ) -> None:
-    tests = open_dataset(settings, tmp_path).tests
+    tests = open_table_data(settings, tmp_path).tests
     result = read(table_folder / "systems/random/seed_0/result.json")
     assert result["test"] == {m: task.random() for m, task in tests.items()}
 
@@ -133,7 +133,7 @@ def test_results_are_averaged(table_folder: Path) -> None:
 
 
 def test_towers_learn_from_judged_negatives(
-    settings: Settings, collection_folder: Path, tmp_path: Path
+    settings: TableSettings, collection_folder: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "judged"
     shutil.copytree(collection_folder, folder)
@@ -145,14 +145,14 @@ def test_towers_learn_from_judged_negatives(
             settings, data=str(folder), judged_negatives=k, misspelled=()
         )
         output = tmp_path / str(k)
-        data = open_dataset(ours, output)
+        data = open_table_data(ours, output)
         # Of six titles, one answers the query.
         if k:
             assert [len(found) for found in data.judged.values()] == [5] * 6
         else:
             assert data.judged is None
         ours.record(output, data.sizes)
-        run_job(output, "dssm", ours, seeds=1)
+        run_system(output, "dssm", ours, seeds=1)
         rows = read_csv(output / "systems/dssm/seed_0/history.csv")
         first_loss[k] = float(rows[0]["loss"])
     # There are more candidates, so that more is to be learnt.

@@ -6,34 +6,35 @@ from pathlib import Path
 
 import pytest
 
-from keras_lstm_dssm.files import read_csv
+from keras_lstm_dssm.files import read_csv, write_json
 from keras_lstm_dssm.tables import (
-    Settings,
-    open_dataset,
+    TableSettings,
+    open_table_data,
     read_results,
+    train_with_one_gamma,
     write_report,
 )
+from keras_lstm_dssm.tables.figure_7 import best_with_gamma
 from tests.tables.conftest import SYSTEMS
 
 PNG = b"\x89PNG\r\n"
 
 
 @pytest.fixture(scope="module")
-def report(table_folder: Path, settings: Settings, tmp_path_factory) -> Path:
+def report(
+    table_folder: Path, settings: TableSettings, tmp_path_factory
+) -> Path:
     """The report, with the results of dssm as those of other systems."""
     output = tmp_path_factory.mktemp("report") / "out"
     shutil.copytree(table_folder, output)
     for name in ("lstm_96", "clsm_win3"):
         shutil.copytree(output / "systems/dssm", output / "systems" / name)
     names = ["random", "bm25", "dssm", "clsm_win3", "lstm_96"]
-    write_report(
-        output,
-        open_dataset(settings, output),
-        read_results(output, names, 2),
-        {"doc2vec": "no such luck"},
-        settings,
-        {},
-    )
+    data = open_table_data(settings, output)
+    results = read_results(output, names, 2)
+    costs, failed = train_with_one_gamma(output, results, settings, data.sizes)
+    assert list(costs) == ["lstm_96"] and not failed
+    write_report(output, data, results, {"doc2vec": "no such luck"}, costs, {})
     return output
 
 
@@ -74,7 +75,7 @@ def test_text_has_every_system(report: Path) -> None:
     figure = table["systems"]["dssm"]["test"]["retrieve"]["mrr@10"]
     cell = f"{100 * figure['mean']:.2f} ± {100 * figure['std']:.2f}"
     line = next(
-        x for x in text.split("Titles found")[1].splitlines()
+        x for x in text.split("Titles retrieved")[1].splitlines()
         if x.startswith("| DSSM 288/96 |")
     )  # fmt: skip
     assert f" {cell} |" in line
@@ -139,3 +140,17 @@ def test_loss_by_misspelling(report: Path) -> None:
     losses = robust["loss_percent"]["retrieve"]
     assert losses["bm25"]["1.0"] == pytest.approx(100 * (1 - left))
     assert losses["random"] == {"0.5": 0.0, "1.0": 0.0}
+
+
+def test_learning_rate_for_the_other_gamma(tmp_path: Path) -> None:
+    tried = [
+        {"learning_rate": rate, "gamma": gamma, "dev": dev}
+        for rate, gamma, dev in (
+            (0.1, 5.0, 0.9), (0.01, 10.0, 0.2), (0.03, 10.0, 0.4),
+        )
+    ]  # fmt: skip
+    write_json(tmp_path / "choice.json", {"tried": tried})
+    assert best_with_gamma(10.0, tmp_path) == {
+        "learning_rate": 0.03,
+        "gamma": 10.0,
+    }

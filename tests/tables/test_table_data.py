@@ -1,15 +1,17 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from keras_lstm_dssm.data import Pair, write_collection
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.tables import Settings, open_dataset
-from keras_lstm_dssm.tables.dataset import with_queries
+from keras_lstm_dssm.evaluation import Task
+from keras_lstm_dssm.tables import TableData, TableSettings, open_table_data
+from keras_lstm_dssm.tables.table_data import change_queries, describe_words
 
 
 def test_judged_lists_are_reranked(collection_folder, tmp_path) -> None:
-    data = open_dataset(Settings(str(collection_folder)), tmp_path)
+    data = open_table_data(TableSettings(str(collection_folder)), tmp_path)
     assert list(data.tests) == ["rerank", "retrieve"]
     assert (data.dev_measure, data.dev.depth) == ("ndcg@10", None)
     assert data.sizes == {
@@ -26,7 +28,7 @@ def test_equal_grades_are_not_reranked(tmp_path: Path) -> None:
     write_collection(
         tmp_path / "d", documents, queries, splits, [Pair("one", "title a")]
     )
-    data = open_dataset(Settings(str(tmp_path / "d")), tmp_path)
+    data = open_table_data(TableSettings(str(tmp_path / "d")), tmp_path)
     assert list(data.tests) == ["retrieve"]
     assert data.dev_measure == "mrr@10"
 
@@ -37,13 +39,13 @@ def test_a_split_is_missing(tmp_path: Path) -> None:
         tmp_path / "d", documents, queries, {"test": {"1": {"a": 1}}}, []
     )
     with pytest.raises(InputError, match="found no qrels/dev.tsv"):
-        open_dataset(Settings(str(tmp_path / "d")), tmp_path)
+        open_table_data(TableSettings(str(tmp_path / "d")), tmp_path)
 
 
 def test_fewer_clicks_are_whole_queries(collection_folder, tmp_path) -> None:
     def pairs(size: int) -> list[Pair]:
-        settings = Settings(str(collection_folder), pairs=size)
-        return list(open_dataset(settings, tmp_path).log)
+        settings = TableSettings(str(collection_folder), pairs=size)
+        return list(open_table_data(settings, tmp_path).log)
 
     few, more = pairs(30), pairs(60)
     assert (len(few), len(more)) == (40, 60)  # 20 clicks a query
@@ -51,8 +53,35 @@ def test_fewer_clicks_are_whole_queries(collection_folder, tmp_path) -> None:
 
 
 def test_changed_queries(collection_folder, tmp_path) -> None:
-    task = open_dataset(Settings(str(collection_folder)), tmp_path).dev
-    changed = with_queries(task, str.upper)
+    task = open_table_data(TableSettings(str(collection_folder)), tmp_path).dev
+    changed = change_queries(task, str.upper)
     assert changed.queries["q-bolt"] == "HEX BOLT"
     assert changed.qrels is task.qrels
     assert task.queries["q-bolt"] == "hex bolt"
+
+
+class Log(list[Pair]):
+    """A log in memory."""
+
+    def count(self) -> int:
+        return len(self)
+
+
+def test_word_counts_by_hand() -> None:
+    task = Task(
+        {"q": "Red hex-bolt", "r": "lamp", "s": "?"},
+        {"a": "hex bolt, hex", "b": "steel bolt", "c": "lamp"},
+        {"q": {"a": 2, "b": 1, "c": 0}, "r": {"a": 1}, "s": {"c": 1}},
+    )
+    log: Any = Log([Pair("red bolts", "a x"), Pair("Red lamp", "a x")])
+    titles = list(task.documents.values())
+    data = TableData(titles, log, task, "mrr@10", {"retrieve": task})
+    assert describe_words(data) == pytest.approx(
+        {
+            "query_words": (3 + 1 + 0) / 3,
+            "title_words": (3 + 2 + 1) / 3,
+            "overlap": (2 / 3 + 1 / 3 + 0) / 3,  # hex, bolt; bolt; none
+            "seen": 2 / 4,  # red, lamp
+            "clicks_per_title": 2.0,
+        }
+    )

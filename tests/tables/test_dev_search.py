@@ -2,15 +2,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from keras_lstm_dssm.models.presets import RECIPES
-from keras_lstm_dssm.tables import Settings, open_dataset
-from keras_lstm_dssm.tables.baseline_rows import GRIDS, baseline_options
-from keras_lstm_dssm.tables.job import choose
+from keras_lstm_dssm.models import PRESETS
+from keras_lstm_dssm.tables import TableSettings, open_table_data
+from keras_lstm_dssm.tables.baseline_rows import BASELINE_GRIDS, baseline_grid
+from keras_lstm_dssm.tables.dev_search import choose_on_dev
 from keras_lstm_dssm.tables.tower_rows import next_tower_options
 
 
 def test_towers_choose_the_step_and_then_gamma() -> None:
-    settings = Settings(
+    settings = TableSettings(
         "api", learning_rates=(0.1, 0.2, 0.3), gammas=(5.0, 10.0, 3.0)
     )
     figures = [0.4, 0.6, 0.5, 0.7, 0.1]
@@ -23,25 +23,19 @@ def test_towers_choose_the_step_and_then_gamma() -> None:
 
 
 def test_nothing_is_tried_where_there_is_no_choice(tmp_path: Path) -> None:
-    settings = Settings("none", learning_rates=(0.1,), gammas=(5.0,))
+    settings = TableSettings("none", learning_rates=(0.1,), gammas=(5.0,))
     path = tmp_path / "choice.json"
     nothing: Any = None  # no data is needed
-    assert choose("dssm", nothing, settings, path) == {
+    assert choose_on_dev("dssm", nothing, settings, path) == {
         "learning_rate": 0.1, "gamma": 5.0
     }  # fmt: skip
-    assert choose("random", nothing, settings, path) == {}
-    recipe = RECIPES["best"]  # whatever there is to try
-    several = Settings("none")
-    assert choose("best", nothing, several, path) == {
-        "learning_rate": recipe["learning_rate"], "gamma": recipe["gamma"]
+    assert choose_on_dev("random", nothing, settings, path) == {}
+    recipe = PRESETS["best"]  # whatever there is to try
+    several = TableSettings("none")
+    assert choose_on_dev("best", nothing, several, path) == {
+        "learning_rate": recipe.learning_rate, "gamma": recipe.gamma
     }  # fmt: skip
     assert not path.exists()
-
-
-def test_grids_of_baselines() -> None:
-    assert len(baseline_options("bm25")) == 3 * 5 * 5
-    assert len(baseline_options("plsa")) == 2 * 2
-    assert baseline_options("random") == [{}]
 
 
 def test_the_best_on_dev_is_chosen(table_folder: Path) -> None:
@@ -49,22 +43,24 @@ def test_the_best_on_dev_is_chosen(table_folder: Path) -> None:
     choice = json.loads((system / "choice.json").read_text())
     best = max(choice["tried"], key=lambda trial: trial["dev"])
     assert choice["measure"] == "dev ndcg@10"
-    assert choice["options"] == {name: best[name] for name in GRIDS["bm25"]}
+    assert choice["options"] == {
+        name: best[name] for name in BASELINE_GRIDS["bm25"]
+    }
     result = json.loads((system / "seed_0/result.json").read_text())
     assert result["options"] == choice["options"]
     assert result["dev"] == {"ndcg@10": best["dev"]}
 
 
 def test_an_interrupted_search_goes_on(
-    settings: Settings, tmp_path: Path
+    settings: TableSettings, tmp_path: Path
 ) -> None:
     path = tmp_path / "choice.json"
-    grid = baseline_options("ulm")
+    grid = baseline_grid("ulm")
     tried = [{**options, "dev": 0.5, "seconds": 9.0} for options in grid[:-1]]
     tried[7]["dev"] = 2.0  # no trial that is run again could find this
     path.write_text(json.dumps({"tried": tried}))
-    data = open_dataset(settings, tmp_path)
-    assert choose("ulm", data, settings, path) == grid[7]
+    data = open_table_data(settings, tmp_path)
+    assert choose_on_dev("ulm", data, settings, path) == grid[7]
     found = json.loads(path.read_text())["tried"]
     assert found[:-1] == tried
     assert found[-1]["dev"] == 1.0

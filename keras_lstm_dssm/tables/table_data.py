@@ -1,4 +1,4 @@
-"""DataSet: the clicks to learn from, and what is measured on dev and test."""
+"""TableData: the clicks to train on, and the tasks on dev and test."""
 
 import hashlib
 from collections import Counter
@@ -14,30 +14,29 @@ from keras_lstm_dssm.data import (
     Collection,
     judged_negatives,
     open_collection,
+    write_pairs,
 )
-from keras_lstm_dssm.data.click_log import click_line
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import System, Task
-from keras_lstm_dssm.files import replacing
-from keras_lstm_dssm.tables.table_settings import Settings
+from keras_lstm_dssm.tables.table_settings import TableSettings
 
 DEV_MEASURES = {"rerank": "ndcg@10", "retrieve": "mrr@10"}
-"""Mode -> the one figure that choices on dev, and the charts, go by."""
+"""Mode -> the measure for choices on dev, significance and charts."""
 
-_DEV_DEPTH = 10  # all that MRR@10 looks at
+_DEV_DEPTH = 10  # MRR@10 needs no more
 
 
-class DataSet(NamedTuple):
-    """One collection, seen as the table needs it.
+class TableData(NamedTuple):
+    """A collection as the systems of a table use it.
 
     Attributes:
-        titles: All titles of the corpus, distinct.
+        titles: All distinct titles of the corpus.
         log: The clicks of the training queries.
-        dev: The task that choices are made on.
-        dev_measure: The measure that they are made by.
-        tests: Mode -> the task that is reported.
-        judged: Query -> titles judged not to answer it; None where they are
-            not trained on.
+        dev: The task on the dev split, for choices.
+        dev_measure: The measure for choices.
+        tests: Mode -> the task on the test split.
+        judged: Query -> titles that were judged not relevant, to train on;
+            `None` where they are not used.
     """
 
     titles: list[str]
@@ -53,7 +52,7 @@ class DataSet(NamedTuple):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """What the data holds."""
+        """The numbers of titles, clicks and queries, by name."""
         return {
             "titles": len(self.titles),
             "clicks": self.log.count(),
@@ -62,108 +61,103 @@ class DataSet(NamedTuple):
         }
 
 
-def open_dataset(settings: Settings, folder: Path) -> DataSet:
-    """Opens what the settings name.
+def open_table_data(settings: TableSettings, folder: Path) -> TableData:
+    """Opens the collection that the settings name.
 
-    Judged titles are reranked where that can tell systems apart: where a
-    query has titles of different grades. Choices are made on the reranking
-    of dev when that holds for half of its queries or more, else on retrieval
-    from the whole corpus. When titles are reranked, a query counts that has
-    a title of grade 1 or more, as in the paper, whatever `min_relevant` is.
+    The judged documents of the test queries are reranked if some query has
+    documents of different grades. Choices are made by reranking on dev if
+    that holds for half of the dev queries or more, else by retrieval from the
+    whole corpus. For reranking, as in the paper, a document of grade 1 is
+    relevant, whatever `min_relevant` is.
 
     Args:
         settings: `data`, `min_relevant`, `depth`, `pairs` and
             `judged_negatives` are used.
-        folder: For a file of clicks, where the data set has none or some
-            are left out.
+        folder: Folder for a file of clicks, where the collection has none
+            or only a part is used.
 
     Raises:
-        InputError: The data is wrong, or has no split to choose or to
+        InputError: The collection is wrong, or has no split to choose or to
             measure on.
 
     Example:
-    >>> data = open_dataset(Settings("api"), Path("build/table"))
+    >>> data = open_table_data(TableSettings("api"), Path("build/table"))
     >>> data.dev_measure, list(data.tests)
     ('mrr@10', ['retrieve'])
     """
     collection = open_collection(settings.data)
-    missing = {"dev", "test"} - set(collection.splits)
-    if missing:
-        raise InputError(
-            f"{collection.folder}: found no qrels/{missing.pop()}.tsv,"
-            " expected the splits dev and test: choices are made on dev;"
-            " lstm-dssm-split makes both from clicks"
-        )
-    least = settings.min_relevant
+    for split in ("dev", "test"):
+        if split not in collection.splits:
+            raise InputError(
+                f"{collection.folder}: found no qrels/{split}.tsv, expected"
+                " the splits dev, for choices, and test: make both from"
+                " clicks by lstm-dssm-split"
+            )
+    min_relevant = settings.min_relevant
     if _rerankable(collection, "dev") >= 0.5:
         mode, dev = "rerank", Task.of(collection, "dev", "rerank")
     else:
         mode = "retrieve"
-        dev = Task.of(collection, "dev", mode, least, _DEV_DEPTH)
+        dev = Task.of(collection, "dev", mode, min_relevant, _DEV_DEPTH)
     tests = {}
     if _rerankable(collection, "test"):
         tests["rerank"] = Task.of(collection, "test", "rerank")
     tests["retrieve"] = Task.of(
-        collection, "test", "retrieve", least, settings.depth
+        collection, "test", "retrieve", min_relevant, settings.depth
     )
-    log = collection.training_log(least, folder / "clicks.train.tsv")
+    log = collection.training_log(min_relevant, folder / "clicks.train.tsv")
     if settings.pairs is not None:
         log = _some_queries(log, settings.pairs, folder / "clicks.some.tsv")
-    return DataSet(
+    return TableData(
         list(dict.fromkeys(collection.documents.values())),
         log,
         dev,
         DEV_MEASURES[mode],
         tests,
-        judged_negatives(settings.data, least)
+        judged_negatives(settings.data, min_relevant)
         if settings.judged_negatives
         else None,
     )
 
 
-def with_queries(task: Task, change: Callable[[str], str]) -> Task:
-    """Returns the task with each query's text changed."""
+def change_queries(task: Task, change: Callable[[str], str]) -> Task:
+    """Returns a task whose query texts are changed by a function."""
     changed = {key: change(text) for key, text in task.queries.items()}
     return task._replace(queries=changed)
 
 
 def _some_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
-    """Keeps whole queries, by a hash, until they have so many clicks."""
+    """Returns whole queries, in the order of a hash, with `pairs` clicks."""
     counts = Counter(pair.query for pair in log)
-    kept: set[str] = set()
+    selected: set[str] = set()
     clicks = 0
     for query in sorted(
         counts, key=lambda q: hashlib.sha256(q.encode()).digest()
     ):
         if clicks >= pairs:
             break
-        kept.add(query)
+        selected.add(query)
         clicks += counts[query]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        replacing(path) as partial,
-        partial.open("w", encoding="utf-8") as file,
-    ):
-        file.writelines(click_line(pair) for pair in log if pair.query in kept)
-    return ClickLog(path)
+    return write_pairs((pair for pair in log if pair.query in selected), path)
 
 
 def _rerankable(collection: Collection, split: str) -> float:
-    """The share of queries that have titles of different grades."""
+    """Returns the share of queries with documents of different grades."""
     judged = collection.qrels(split).values()
     different = [len(set(grades.values())) > 1 for grades in judged]
     return sum(different) / max(len(different), 1)
 
 
-def describe_words(data: DataSet) -> dict[str, float]:
-    """Counts words, runs of letters and digits, of the test queries' data.
+def describe_words(data: TableData) -> dict[str, float]:
+    """Counts the words (runs of letters and digits) of queries and titles.
 
     Returns:
-        `query_words` and `title_words`, means over test queries and all
-        titles; `overlap`, the share of a query's distinct words that are in
-        a relevant title, mean over such pairs; `seen`, the share of the
-        queries' words that are in a training query; `clicks_per_title`, mean
-        over the titles that were clicked.
+        `query_words` and `title_words`, the mean numbers in a test query and
+        in a title; `overlap`, the share of a test query's distinct words that
+        are in a relevant title, the mean over such pairs; `seen`, the share
+        of the test queries' words that occur in a training query;
+        `clicks_per_title`, the mean over the clicked titles.
     """
     task = data.tests["retrieve"]
     overlap = [
@@ -174,16 +168,18 @@ def describe_words(data: DataSet) -> dict[str, float]:
         if grade >= task.min_relevant
     ]
     queries = [alphanumeric(query) for query in task.queries.values()]
-    learnt: set[str] = set()
+    trained_words: set[str] = set()
     clicked: set[str] = set()
     for pair in data.log:
-        learnt.update(alphanumeric(pair.query))
+        trained_words.update(alphanumeric(pair.query))
         clicked.add(pair.document)
     return {
         "query_words": _mean([len(words) for words in queries]),
         "title_words": _mean([len(alphanumeric(t)) for t in data.titles]),
         "overlap": _mean(overlap),
-        "seen": _mean([word in learnt for words in queries for word in words]),
+        "seen": _mean(
+            [word in trained_words for words in queries for word in words]
+        ),
         "clicks_per_title": data.log.count() / max(len(clicked), 1),
     }
 

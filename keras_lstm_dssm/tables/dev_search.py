@@ -1,0 +1,100 @@
+"""The search on dev: which hyperparameters a system is trained with."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from keras_lstm_dssm.files import read_json, write_json
+from keras_lstm_dssm.tables.baseline_rows import (
+    Hyperparameters,
+    TrainedSystem,
+    baseline_grid,
+    train_baseline,
+)
+from keras_lstm_dssm.tables.rows import ROWS
+from keras_lstm_dssm.tables.table_data import TableData
+from keras_lstm_dssm.tables.table_settings import TableSettings
+from keras_lstm_dssm.tables.tower_rows import next_tower_options, train_towers
+
+
+def choose_on_dev(
+    name: str, data: TableData, settings: TableSettings, path: Path
+) -> Hyperparameters:
+    """Returns the hyperparameters that are best on dev, the first of equals.
+
+    Neural systems are trained with seed 0 and for a share of the epochs
+    (`settings.search`). A search that was interrupted continues with the
+    next trial.
+
+    Args:
+        name: The system's name in `ROWS`.
+        data: What to train on, and the dev task.
+        settings: The learning rates and gammas to try.
+        path: JSON file of the search: `options`, the best hyperparameters;
+            `measure`; and `tried`, all trials, each with its `dev` figure.
+            It is not written if there is only one choice.
+    """
+    epochs = max(1, round(settings.search * settings.epochs))
+    trials = read_json(path)["tried"] if path.exists() else []
+    options = _next_trial(name, settings, trials)
+    if options is not None and not trials:
+        after_one = [{**options, "dev": 0.0}]
+        if _next_trial(name, settings, after_one) is None:
+            return options
+    while options is not None:
+        start = time.perf_counter()
+        trained = train_system(name, options, 0, data, settings, epochs)
+        seconds = time.perf_counter() - start
+        trials.append({**options, "dev": trained.dev, "seconds": seconds})
+        best = max(trials, key=lambda trial: trial["dev"])
+        write_json(
+            path,
+            {
+                "options": {key: best[key] for key in options},
+                "measure": f"dev {data.dev_measure}",
+                "tried": trials,
+            },
+        )
+        options = _next_trial(name, settings, trials)
+    return read_json(path)["options"]
+
+
+def _next_trial(
+    name: str, settings: TableSettings, trials: list[dict[str, Any]]
+) -> Hyperparameters | None:
+    row = ROWS[name]
+    if row.recipe is None:
+        grid = baseline_grid(name)
+        return grid[len(trials)] if len(trials) < len(grid) else None
+    if row.tuned:
+        return next_tower_options(settings, trials)
+    if trials:
+        return None
+    return {
+        "learning_rate": row.recipe.learning_rate,
+        "gamma": row.recipe.gamma,
+    }
+
+
+def train_system(
+    name: str,
+    options: Hyperparameters,
+    seed: int,
+    data: TableData,
+    settings: TableSettings,
+    epochs: int,
+) -> TrainedSystem:
+    """Trains a baseline or two towers.
+
+    Args:
+        name: The system's name in `ROWS`.
+        options: Its hyperparameters.
+        seed: Seed of the training.
+        data: What to train on, and the dev task.
+        settings: The table's settings.
+        epochs: Epochs of a neural system.
+    """
+    row = ROWS[name]
+    if row.recipe is None:
+        return train_baseline(name, options, seed, data, settings)
+    return train_towers(row, options, seed, data, settings, epochs)

@@ -1,0 +1,224 @@
+"""Train and measure the systems of a table, each in a process of its own."""
+
+import multiprocessing
+import os
+import shutil
+import signal
+import threading
+import traceback
+from collections.abc import Iterable, Mapping
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from keras_lstm_dssm.data.augmentation import misspell
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import (
+    QueryMeasures,
+    Run,
+    Task,
+    evaluate_queries,
+    mean,
+    write_run,
+)
+from keras_lstm_dssm.files import write_csv, write_json
+from keras_lstm_dssm.tables.baseline_rows import (
+    Hyperparameters,
+    TrainedSystem,
+)
+from keras_lstm_dssm.tables.dev_search import choose_on_dev, train_system
+from keras_lstm_dssm.tables.rows import ROWS
+from keras_lstm_dssm.tables.table_data import (
+    TableData,
+    change_queries,
+    open_table_data,
+)
+from keras_lstm_dssm.tables.table_settings import TableSettings
+
+
+def run_systems(
+    output: Path,
+    names: Iterable[str],
+    settings: TableSettings,
+    seeds: int,
+    options: Mapping[str, Hyperparameters] | None = None,
+) -> dict[str, str]:
+    """Runs the systems that are not finished, one after the other.
+
+    Each system has its own process, so that its memory is free afterwards,
+    and one that crashes or is killed leaves the others running. A process for
+    each seed would start TensorFlow, 6 seconds, for each of them.
+
+    Args:
+        output: See `run_system`.
+        names: The systems' names in `ROWS`.
+        settings: See `run_system`.
+        seeds: See `run_system`.
+        options: System -> hyperparameters chosen elsewhere.
+
+    Returns:
+        System -> reason, for those that failed.
+    """
+    failed = {}
+    for name in names:
+        if all(f.exists() for f in seed_folders(output, name, seeds)):
+            print(f"{name}: finished before", flush=True)
+            continue
+        print(f"{name} ...", flush=True)
+        chosen = (options or {}).get(name)
+        reason = _run_in_process(output, name, settings, seeds, chosen)
+        if reason:
+            print(f"{name}: failed: {reason}", flush=True)
+            failed[name] = reason
+    return failed
+
+
+def seed_folders(output: Path, name: str, seeds: int) -> list[Path]:
+    """Returns the folders of a system's results, one for each seed."""
+    count = seeds if ROWS[name].seeded else 1
+    return [output / "systems" / name / f"seed_{s}" for s in range(count)]
+
+
+def run_system(
+    output: Path,
+    name: str,
+    settings: TableSettings,
+    seeds: int,
+    options: Hyperparameters | None = None,
+) -> None:
+    """Chooses on dev, trains and measures one system, where not yet done.
+
+    A folder `systems/NAME/seed_S` appears when it is complete: `result.json`,
+    `history.csv` (neural systems), and for each mode `test.MODE.trec.gz` and
+    `test.MODE.queries.csv`. `systems/NAME/choice.json` holds the search.
+
+    Args:
+        output: Folder of the table.
+        name: The system's name in `ROWS`.
+        settings: Those recorded in `output`.
+        seeds: Number of trainings, with seeds 0 to seeds - 1; one only for a
+            system that has no randomness.
+        options: Hyperparameters chosen elsewhere; `None` searches on dev.
+    """
+    folders = seed_folders(output, name, seeds)
+    missing = [s for s, folder in enumerate(folders) if not folder.exists()]
+    if not missing:
+        return
+    folders[0].parent.mkdir(parents=True, exist_ok=True)
+    data = open_table_data(settings, output)
+    if options is None:
+        path = folders[0].parent / "choice.json"
+        options = choose_on_dev(name, data, settings, path)
+    for seed in missing:
+        epochs = round(settings.epochs * settings.epoch_factor)
+        trained = train_system(name, options, seed, data, settings, epochs)
+        _write_seed(folders[seed], name, seed, options, trained, data, settings)
+        print(
+            f"{name}, seed {seed}: {trained.train_seconds:.0f} s, dev"
+            f" {data.dev_measure} {100 * trained.dev:.2f}",
+            flush=True,
+        )
+
+
+def measure_system(
+    task: Task, trained: TrainedSystem
+) -> tuple[Run | None, QueryMeasures]:
+    """Returns a system's run and each query's figures.
+
+    Random order has no run: its figures are exact expectations.
+    """
+    if trained.system is None:
+        return None, task.random_queries()
+    run = task.run(trained.system)
+    return run, evaluate_queries(run, task.qrels, task.min_relevant)
+
+
+def _write_seed(
+    folder: Path,
+    name: str,
+    seed: int,
+    options: Hyperparameters,
+    trained: TrainedSystem,
+    data: TableData,
+    settings: TableSettings,
+) -> None:
+    partial_folder = folder.with_name(f".partial-{folder.name}")
+    shutil.rmtree(partial_folder, ignore_errors=True)
+    partial_folder.mkdir()
+    test = {}
+    for mode, task in data.tests.items():
+        run, values = measure_system(task, trained)
+        test[mode] = mean(values)
+        if run is not None:
+            write_run(partial_folder / f"test.{mode}.trec.gz", run, name)
+        rows = [{"query": key, **values[key]} for key in values]
+        write_csv(partial_folder / f"test.{mode}.queries.csv", rows)
+    misspelled: dict[str, dict[str, Any]] = {}
+    for rate in settings.misspelled:
+        misspelled[str(rate)] = {
+            mode: mean(
+                measure_system(
+                    change_queries(task, partial(misspell, rate=rate)), trained
+                )[1]
+            )
+            for mode, task in data.tests.items()
+        }
+    if trained.history:
+        write_csv(partial_folder / "history.csv", trained.history)
+    write_json(
+        partial_folder / "result.json",
+        {
+            "system": name,
+            "seed": seed,
+            "options": options,
+            "parameters": trained.parameters,
+            "epoch": trained.best_epoch,
+            "dev": {data.dev_measure: trained.dev},
+            "train_seconds": trained.train_seconds,
+            "titles_per_second": trained.titles_per_second,
+            "test": test,
+            "misspelled": misspelled,
+        },
+    )
+    partial_folder.rename(folder)
+
+
+def _run_in_process(*arguments: Any) -> str | None:
+    """Calls `run_system` in a new process; returns why it failed, or None."""
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(sender, *arguments))
+    process.start()
+    sender.close()  # so that reading ends when the child does
+    try:
+        reason = receiver.recv()
+        process.join()
+        return reason
+    except EOFError:
+        process.join()
+        return f"its process ended with code {process.exitcode}"
+    finally:  # after Ctrl-C, too
+        process.terminate()
+        process.join()
+
+
+def _child(sender: Connection, *arguments: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent terminates it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        run_system(*arguments)
+        sender.send(None)
+    except (InputError, OSError) as error:
+        sender.send(str(error))
+    except Exception as error:
+        traceback.print_exc()
+        sender.send(f"{type(error).__name__}: {error}")
+
+
+def _end_with_parent() -> None:
+    """Ends this process with its parent, which holds the folder's lock."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

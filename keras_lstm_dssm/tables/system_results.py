@@ -1,0 +1,189 @@
+"""The finished results of systems: read back, averaged, compared."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_lstm_dssm.evaluation import MEASURES
+from keras_lstm_dssm.evaluation.significance import holm, randomisation_test
+from keras_lstm_dssm.files import read_csv, read_json
+from keras_lstm_dssm.tables.rows import ROWS, Row
+from keras_lstm_dssm.tables.run_systems import seed_folders
+from keras_lstm_dssm.tables.table_data import DEV_MEASURES
+
+
+class MeanAndSpread(NamedTuple):
+    """A mean over seeds and their standard deviation, 0 for one seed."""
+
+    mean: float
+    std: float
+
+    @classmethod
+    def over(cls, values: Sequence[float]) -> "MeanAndSpread":
+        """Averages values; the deviation has n - 1 degrees of freedom."""
+        std = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        return cls(float(np.mean(values)), std)
+
+
+class SystemResults:
+    """The results of all seeds of a system.
+
+    Args:
+        name: The system's name in `ROWS`.
+        folders: The folders of its finished seeds, at least one.
+
+    Attributes:
+        row: The system's row.
+        seeds: The content of each seed's `result.json`.
+    """
+
+    def __init__(self, name: str, folders: Sequence[Path]) -> None:
+        self.name = name
+        self.row: Row = ROWS[name]
+        self.folders = folders
+        self.seeds: list[dict[str, Any]] = [
+            read_json(folder / "result.json") for folder in folders
+        ]
+
+    @cached_property
+    def modes(self) -> list[str]:
+        """The modes that were measured."""
+        return list(self.seeds[0]["test"])
+
+    def figure(
+        self, mode: str, measure: str, rate: float = 0.0
+    ) -> MeanAndSpread:
+        """Averages a test figure over seeds.
+
+        Args:
+            mode: `"rerank"` or `"retrieve"`.
+            measure: One of `MEASURES`.
+            rate: Share of the query words that are misspelled, one of the
+                table's settings; by default none.
+        """
+        return MeanAndSpread.over(
+            [
+                (s["misspelled"][str(rate)] if rate else s["test"])[mode][
+                    measure
+                ]
+                for s in self.seeds
+            ]
+        )
+
+    def figures(
+        self, rate: float = 0.0
+    ) -> dict[str, dict[str, dict[str, float]]]:
+        """Returns mode -> measure -> `figure`, as JSON holds it."""
+        return {
+            mode: {
+                name: self.figure(mode, name, rate)._asdict()
+                for name in MEASURES
+            }
+            for mode in self.modes
+        }
+
+    @property
+    def dev(self) -> float:
+        """The mean figure on dev."""
+        return float(
+            np.mean([v for s in self.seeds for v in s["dev"].values()])
+        )
+
+    def mean_of(self, key: str) -> float | None:
+        """Averages an entry of `result.json`; `None` if a seed lacks it."""
+        values = [seed[key] for seed in self.seeds]
+        return None if None in values else float(np.mean(values))
+
+    def queries(self, mode: str, measure: str) -> dict[str, float]:
+        """Returns query id -> test figure, the mean over seeds."""
+        by_query: dict[str, list[float]] = {}
+        for folder in self.folders:
+            for row in read_csv(folder / f"test.{mode}.queries.csv"):
+                value = float(row[measure])
+                by_query.setdefault(row["query"], []).append(value)
+        return {key: float(np.mean(v)) for key, v in by_query.items()}
+
+    def history(self) -> list[list[dict[str, str]]]:
+        """Returns each seed's rows of `history.csv`; none for baselines."""
+        paths = [folder / "history.csv" for folder in self.folders]
+        return [read_csv(path) for path in paths if path.exists()]
+
+
+def read_results(
+    output: Path, names: Sequence[str], seeds: int
+) -> dict[str, SystemResults]:
+    """Reads the finished results of systems.
+
+    Args:
+        output: Folder of the table.
+        names: The systems' names in `ROWS`.
+        seeds: Number of seeds; those that are not finished are left out.
+
+    Returns:
+        Name -> results, in the order of `names`, without the systems that
+        have no finished seed.
+    """
+    results = {}
+    for name in names:
+        folders = seed_folders(output, name, seeds)
+        folders = [folder for folder in folders if folder.exists()]
+        if folders:
+            results[name] = SystemResults(name, folders)
+    return results
+
+
+def compare_with(
+    references: Sequence[str], results: Mapping[str, SystemResults], mode: str
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Tests whether systems differ from some of them, query by query.
+
+    The figure of a query is the mean over seeds of NDCG@10 (rerank) or MRR@10
+    (retrieve).
+
+    Args:
+        references: Names of the systems to compare with.
+        results: Name -> results.
+        mode: `"rerank"` or `"retrieve"`.
+
+    Returns:
+        Name -> reference -> `difference`, the mean over queries; `p`, of
+        `randomisation_test`; and `p_holm`, corrected for all comparisons
+        with that reference.
+    """
+    measure = DEV_MEASURES[mode]
+    by_query = {n: r.queries(mode, measure) for n, r in results.items()}
+    pairs = [
+        (name, reference)
+        for reference in references
+        for name in results
+        if name != reference
+    ]
+    tests: dict[str, dict[str, dict[str, float]]] = {n: {} for n in results}
+    if not pairs:
+        return tests
+    differences = np.array(
+        [
+            [by_query[name][q] - by_query[ref][q] for name, ref in pairs]
+            for q in by_query[pairs[0][1]]
+        ]
+    )
+    p_values = randomisation_test(differences)
+    size = len(results) - 1
+    for start in range(0, len(pairs), size):
+        column = slice(start, start + size)
+        for (name, reference), difference, p, corrected in zip(
+            pairs[column],
+            differences[:, column].mean(axis=0),
+            p_values[column],
+            holm(p_values[column]),
+            strict=True,
+        ):
+            tests[name][reference] = {
+                "difference": float(difference),
+                "p": float(p),
+                "p_holm": float(corrected),
+            }
+    return tests

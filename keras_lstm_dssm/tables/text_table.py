@@ -1,0 +1,43 @@
+"""Tables of text, in Markdown."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from keras_lstm_dssm.files import replacing
+
+MODE_TITLES = {
+    "rerank": "Judged titles of each query, reranked",
+    "retrieve": "Titles retrieved from the whole corpus",
+}
+"""Mode -> heading of its table and chart."""
+
+
+class TextTable(NamedTuple):
+    """A table of text; the first column names the rows."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+
+    def markdown(self) -> str:
+        """Formats the table, with numbers aligned to the right."""
+        lines = [self.header, ["---"] + ["---:"] * (len(self.header) - 1)]
+        body = "\n".join(f"| {' | '.join(row)} |" for row in lines + self.rows)
+        return f"## {self.title}\n\n{body}\n"
+
+
+def percent(figure: Mapping[str, float], several: bool) -> str:
+    """Formats a mean, with its deviation if there are several seeds."""
+    spread = f" ± {100 * figure['std']:.2f}" if several else ""
+    return f"{100 * figure['mean']:.2f}{spread}"
+
+
+def write_markdown(
+    path: Path, tables: Sequence[TextTable], notes: Sequence[str]
+) -> None:
+    """Writes tables, and a list of notes below them."""
+    parts = [table.markdown() for table in tables]
+    parts.append("".join(f"- {note}\n" for note in notes))
+    with replacing(path) as partial:
+        partial.write_text("\n".join(parts), encoding="utf-8")
