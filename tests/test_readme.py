@@ -11,14 +11,19 @@ README = (ROOT / "README.md").read_text()
 
 def test_python_blocks_run_in_order(tmp_path: pathlib.Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     script = tmp_path / "readme.py"
     script.write_text("\n".join(blocks))
     done = subprocess.run(
         [sys.executable, script], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    first, second, shape = done.stdout.strip().splitlines()[-3:]
+    found, first, second, shape = [
+        line
+        for line in done.stdout.splitlines()
+        if line.startswith(("[[Hit", "(1,"))
+    ]
+    assert found.startswith("[[Hit(id='Titanium Drill Bit Set'")
     # In process and over gRPC the same, and the misspelled drill found.
     assert first == second
     assert "Drill" in first
