@@ -1,12 +1,13 @@
-"""What all programs share: flags, help, one-line errors, JSON results.
+"""The base of all programs: flags, help, errors of one line, JSON results.
 
-A program is a module with its own `FLAGS`, a docstring that serves as its
-help, and `run = program(main, FLAGS, __doc__)`, which is both the console
-script and what tests call.
+A program is a module with a docstring that serves as its help, its own
+`FLAGS`, and `run = program(main, FLAGS, __doc__)`. `lstm_dssm_programs` and
+tests call `run`.
 """
 
 import io
 import logging
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,18 +19,18 @@ from keras_lstm_dssm.files import check_writable, write_json
 
 
 def new_flags() -> flags.FlagValues:
-    """Returns a program's own flags, with `--json` and `--debug` defined.
+    """Return the flags that every program has: `--json`, `--debug`, `--help`.
 
-    Each program has its own set, so that several can live in one process
-    (absl's global set refuses the second `--data`).
+    Each program has a set of its own, since several can be imported into one
+    process and absl's global set does not allow a second `--data`.
     """
     values = flags.FlagValues()
     flags.DEFINE_string(
-        "json", None, "Also write the results to this file, as JSON.",
+        "json", None, "File to which the results are also written, as JSON.",
         flag_values=values,
     )  # fmt: skip
     flags.DEFINE_bool(
-        "debug", False, "Show a trace-back for wrong input too.",
+        "debug", False, "Show the traceback of errors in the input, too.",
         flag_values=values,
     )  # fmt: skip
     flags.DEFINE_bool(
@@ -45,23 +46,24 @@ def program(
     required: Sequence[str] = (),
     arguments: bool = False,
 ) -> Callable[..., int]:
-    """Wraps `main` into a console script.
+    """Wrap `main` into a function that parses flags and reports errors.
 
     Args:
-        main: Called with the arguments that are not flags. What it returns
-            is written to `--json=FILE`.
+        main: Called with the arguments that are not flags. `--json=FILE`
+            writes the mapping that it returns.
         values: The program's flags, from `new_flags`.
-        doc: The help text: what it does and an example.
-        required: The flags that must be given, and not be empty.
-        arguments: Whether it takes arguments that are not flags.
+        doc: The help: what the program does, and an example.
+        required: Names of the flags that must not be missing or empty.
+        arguments: Whether the program takes arguments that are not flags.
 
     Returns:
-        `run(argv=None) -> int`. It returns 0, or 1 after one line on
+        `run(argv=None) -> int`, the exit code: 0; 1 after one line on
         standard error when the input is wrong (`InputError`) or a file
-        cannot be read or written (`OSError`).
+        cannot be read or written (`OSError`); 130 after ctrl-c.
     """
 
     def run(argv: Sequence[str] | None = None) -> int:
+        logging.getLogger("absl").setLevel(logging.ERROR)
         values.unparse_flags()
         for name in values:
             values[name].unparse()
@@ -70,12 +72,12 @@ def program(
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
             if {"--help", "-h", "--helpfull"} & set(argv[1:]):
-                print(f"{doc.strip()}\n\nFlags:\n{values.get_help()}")
+                print(f"{doc.strip()}\n\nFlags:\n{_flags_help(values)}")
                 return 0
-            given = values(argv)[1:]
-            if given and not arguments:
+            names = values(argv)[1:]
+            if names and not arguments:
                 raise InputError(
-                    f"unexpected argument {given[0]!r}; quote globs"
+                    f"unexpected argument {names[0]!r}; quote globs"
                 )
             for name in required:
                 if not values[name].value:
@@ -84,24 +86,36 @@ def program(
                     )
             if values.json:
                 check_writable(values.json)
-            result = main(given)
+            result = main(names)
             if values.json and result is not None:
                 write_json(values.json, result)
             return 0
         except (InputError, OSError, flags.Error) as error:
             if values.is_parsed() and values.debug:
                 raise
-            print(f"error: {_one_line(error)}", file=sys.stderr)
+            print(f"error: {_one_line(error, values)}", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return 130
 
-    logging.getLogger("absl").setLevel(logging.ERROR)
     return run
 
 
-def _one_line(error: BaseException) -> str:
+def _flags_help(values: flags.FlagValues) -> str:
+    """Return the help of a program's flags, without the modules' names."""
+    lines = values.get_help(include_special_flags=False).splitlines()
+    return "\n".join(line for line in lines if line.startswith(" "))
+
+
+def _one_line(error: BaseException, values: flags.FlagValues) -> str:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
-    return " ".join(str(error).split()) or type(error).__name__
+    message = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, flags.IllegalFlagValueError):
+        # absl's message ends with that of Python's `int`, for example.
+        match = re.match(r"flag (--(\w+)=.*?): ", message)
+        expected = match and values[match[2]].parser.syntactic_help
+        if match and expected:
+            return f"{match[1]}: expected {expected}"
+    return message

@@ -1,6 +1,7 @@
 """What all programs share: arguments, required flags, help, results."""
 
 import importlib
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from keras_lstm_dssm.tools.program import new_flags, program
 FLAGS = new_flags()
 flags.DEFINE_string("model", None, "Folder of a model.", flag_values=FLAGS)
 flags.DEFINE_integer("k", 5, "How many.", flag_values=FLAGS)
+flags.DEFINE_integer("n", 1, "How often.", 1, flag_values=FLAGS)
 
 
 def main(arguments: list[str]) -> dict[str, Any]:
@@ -47,6 +49,21 @@ def test_an_argument_that_is_not_expected(
     assert "unexpected argument 'b.tsv'; quote globs" in one_line(capsys)
 
 
+@pytest.mark.parametrize(
+    ("flag", "expected"),
+    [
+        ("--k=many", "--k=many: expected an integer"),
+        ("--n=0", "--n=0: expected a positive integer"),
+        ("--kk=3", "Unknown command line flag 'kk'"),
+    ],
+)
+def test_a_flag_of_another_kind(
+    flag: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert program(main, FLAGS, "Help.")(["program", flag]) == 1
+    assert one_line(capsys).startswith(f"error: {expected}")
+
+
 @pytest.mark.parametrize("given", [[], ["--model="]])
 def test_a_required_flag(
     given: list[str], capsys: pytest.CaptureFixture[str]
@@ -68,15 +85,21 @@ def test_results_that_cannot_be_written(
 
 @pytest.mark.parametrize(
     "name",
-    ["train", "evaluate", "export", "encode", "search", "serve", "query"],
-)
+    [
+        "split", "train", "evaluate", "export", "encode", "search", "serve",
+        "query", "benchmark", "table_iv", "analyze", "index",
+    ],
+)  # fmt: skip
 def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     module = importlib.import_module(f"keras_lstm_dssm.tools.{name}")
     assert module.run([name, "--help"]) == 0
     out = capsys.readouterr().out
     assert f"\n  lstm-dssm-{name} --" in out.replace("    ", "  ")
-    # A long command keeps its line end, and can be pasted.
-    assert (" \\\n" in out) == (name in ("train", "encode"))
+    # A long command keeps its backslashes, and can be pasted.
+    lines = out.partition("\nFlags:\n")[0].splitlines()
+    for line, next_line in itertools.pairwise(lines):
+        if next_line.startswith("      --"):
+            assert line.endswith(" \\")
     if name not in ("search", "query"):
         assert module.run([name, "stray"]) == 1
         assert "unexpected argument 'stray'" in one_line(capsys)
