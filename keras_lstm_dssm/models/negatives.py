@@ -1,4 +1,4 @@
-"""Which documents a query's clicked one is compared with."""
+"""Negatives: the documents that a clicked document is compared with."""
 
 import tensorflow as tf
 
@@ -8,16 +8,16 @@ from keras_lstm_dssm.layers import cosine_matrix, cosine_pairs
 def in_batch(
     query: tf.Tensor, document: tf.Tensor, clicked: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Takes every other document of the batch as a negative.
+    """Uses every other document of the batch as a negative.
 
-    Each distinct document counts once, so one that is equal to the clicked
-    one is never among the negatives, and a popular one not many times.
+    Each distinct document counts once, so that the clicked document is never
+    among the negatives, and a popular document is not several negatives.
 
     Args:
         query: Vectors `(batch, d)`.
         document: Vectors of the distinct documents, `(distinct, d)`: those
-            clicked, and the given negatives of all rows.
-        clicked: int `(batch,)`, the place of each row's clicked document.
+            clicked, and the judged or mined negatives of all rows.
+        clicked: int `(batch,)`, the row of `document` that was clicked.
 
     Returns:
         `(cosines, labels)`, both `(batch, distinct)`; labels are 1 for the
@@ -37,17 +37,17 @@ def random_negatives(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Draws n negatives for each query, as the paper does (n = 4).
 
-    They are drawn from the clicked documents of the batch's other rows. A
-    shuffled batch is itself a random draw of the training documents, so the
-    negatives are too, and no document has to be encoded for them.
+    They are drawn from the clicked documents of the other rows of the batch.
+    A shuffled batch is a random sample of the training documents, so that
+    the negatives are one too, and no further document has to be encoded.
 
     Args:
         query: Vectors `(batch, d)`.
         document: Vectors of the distinct documents, `(distinct, d)`.
-        clicked: int `(batch,)`, the place of each row's clicked document.
-        given: int `(batch, k)`, places of negatives that each row has
-            beside the drawn ones; k may be 0.
-        n: Negatives a query to be drawn.
+        clicked: int `(batch,)`, the row of `document` that was clicked.
+        given: int `(batch, k)`, rows of `document` that are further
+            negatives (judged or mined); k may be 0.
+        n: Number of negatives to draw for each query.
         seed: int32 `(2,)` for `tf.random.stateless_uniform`.
 
     Returns:
@@ -71,21 +71,22 @@ def random_negatives(
 def log_q_of_distinct(
     log_q: tf.Tensor, places: tf.Tensor, distinct: tf.Tensor
 ) -> tf.Tensor:
-    """Gives each distinct document its log frequency.
+    """Collects the log frequency of each distinct document.
 
-    In a batch of clicks a title stands as often among the negatives as it is
-    clicked. Scores less `log_q`, the log of the share of clicks that a title
-    has, train the scores as if negatives were drawn evenly (Bengio and
-    Senecal 2008; Yi et al. 2019, "logQ").
+    In-batch negatives are sampled as often as they are clicked. Subtracting
+    `log_q`, the log of a title's share of the clicks, from the scores trains
+    them as if negatives were sampled uniformly (Bengio and Senecal 2008; Yi
+    et al. 2019, "logQ").
 
     Args:
-        log_q: Float `(batch,)` or `(batch, 1 + k)`, of the clicked titles,
-            and of the given negatives.
-        places: int `(batch, 1 + k)`, the place of each of them.
+        log_q: Float `(batch,)` or `(batch, 1 + k)`: of the clicked titles,
+            and of the judged or mined negatives.
+        places: int `(batch, 1 + k)`: which distinct document each of them
+            is.
         distinct: The number of distinct documents.
 
     Returns:
-        Float `(distinct,)`; 0 for a document whose frequency is not given.
+        Float `(distinct,)`; 0 for a document without a frequency.
     """
     log_q = tf.reshape(log_q, [tf.shape(places)[0], -1])
     places = places[:, : tf.shape(log_q)[1]]

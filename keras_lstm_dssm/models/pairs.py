@@ -10,16 +10,16 @@ from keras_lstm_dssm.text import WordBatch, as_strings
 
 
 class HashedPairs(NamedTuple):
-    """A batch of clicks, each distinct text once on its side.
+    """A batch of pairs; each distinct query and document occurs once.
 
     Attributes:
         query: The queries, `text_index` of shape `[batch]`.
-        document: The clicked titles, likewise; its distinct texts are also
-            those of the given negatives.
-        negatives: int32 `[batch, k]`, the places of each row's given
-            negatives among the document side's distinct texts; k may be 0.
-        log_q: float `[batch, 1 + k]`, the log of the share of clicks that
-            the clicked title and the given negatives have; or `None`.
+        document: The clicked documents, likewise; its distinct texts include
+            the judged or mined negatives.
+        negatives: int32 `[batch, k]`: for each row, which distinct texts of
+            `document` are its judged or mined negatives; k may be 0.
+        log_q: float `[batch, 1 + k]`, the log of the share of clicks of the
+            clicked document and of the negatives; or `None`.
     """
 
     query: WordBatch
@@ -31,12 +31,12 @@ class HashedPairs(NamedTuple):
 class PairHasher:
     """Hashes batches of texts for two towers.
 
-    Tied towers get queries and documents hashed together, so that a step
-    reads each row of their one table once.
+    With tied towers, queries and documents are hashed together, so that a
+    training step reads each row of their one table once.
 
     Args:
-        query_encoder: The query tower.
-        document_encoder: The document tower.
+        query_encoder: The encoder of queries.
+        document_encoder: The encoder of documents.
 
     Example:
     >>> encoder = LSTMEncoder(8)
@@ -58,7 +58,7 @@ class PairHasher:
         document: Any,
         extras: dict[str, tf.Tensor] | None = None,
     ) -> HashedPairs:
-        """Hashes one batch, or passes one on whose texts are hashed.
+        """Hashes one batch; texts that are hashed already are left so.
 
         Args:
             query: Strings `[batch]` or `WordBatch`.
@@ -101,7 +101,7 @@ class PairHasher:
         )
 
     def dataset(self, pairs: tf.data.Dataset) -> tf.data.Dataset:
-        """Hashes in the dataset, beside the steps.
+        """Hashes in the dataset, in parallel with the training steps.
 
         Raises:
             InputError: The texts are hashed already, and the towers tied.
@@ -122,7 +122,7 @@ class PairHasher:
 
 
 def is_hashed(spec: Any) -> bool:
-    """Whether it is the spec of what `PairHasher.dataset` gives."""
+    """Whether a dataset's spec is that of `PairHasher.dataset`."""
     return isinstance(spec, tuple) and isinstance(spec[0], HashedPairs)
 
 
@@ -233,7 +233,7 @@ def _check_spec(spec: Any) -> None:
 
 
 def _is_batch(spec: Any) -> bool:
-    """Whether it is the spec of a batch of strings, hashed or not."""
+    """Whether a spec is that of a batch of strings, hashed or not."""
     return isinstance(spec, WordBatch) or (
         isinstance(spec, tf.TensorSpec)
         and spec.dtype == tf.string

@@ -28,18 +28,19 @@ class TwoTower(PairModel):
     Palangi et al. 2016, Fig. 3. `fit` takes a `tf.data.Dataset` of batches
     `(query, document)`, string tensors `(batch,)`, or two lists of texts.
     A batch may have a third part, a dict: `negatives`, strings `(batch, k)`,
-    titles to be told from the clicked one beside those that the model takes
-    by itself (`GivenNegatives` makes them); `log_q`, float `(batch, 1 + k)`,
-    for the correction for frequency (`ClickFrequencies` makes it).
+    further negatives for each query (`GivenNegatives` adds them); `log_q`,
+    float `(batch, 1 + k)`, for the logQ correction (`ClickFrequencies` adds
+    it).
 
     Args:
         query_encoder: Encoder of queries, parameters Lambda_Q.
         document_encoder: Encoder of document titles, Lambda_D; the same
-            object for both ties the towers.
-        negatives: `"random"`, `n` documents drawn for each query (the
-            paper's); or `"in_batch"`, all other documents of the batch.
-        n: Negatives a query, for `"random"`.
-        seed: Of the draws.
+            object as `query_encoder` ties the towers.
+        negatives: `"random"`, the default and the paper's: `n` documents
+            drawn for each query; or `"in_batch"`: all other documents of the
+            batch.
+        n: Number of random negatives for each query. Default 4.
+        seed: Seed of the random negatives.
 
     Call arguments:
         inputs: `(query, document)`, each strings `(batch,)` or `WordBatch`.
@@ -135,14 +136,14 @@ class TwoTower(PairModel):
                 tower.adapt(titles)
 
     def call(self, inputs: tuple[Any, Any]) -> tf.Tensor:
-        """Cosine of each query with the document beside it."""
+        """Returns the cosine of each query and its document."""
         query, document = inputs
         return cosine_pairs(
             self.query_encoder(query), self.document_encoder(document)
         )
 
     def pair_loss(self, pairs: HashedPairs, training: bool) -> tf.Tensor:
-        """Compares each clicked document with its negatives."""
+        """Returns the loss of the clicked documents against their negatives."""
         query, document = pairs.query, pairs.document
         clicked, given = document.text_index, pairs.negatives
         if self.tied:  # all texts are in both
@@ -163,9 +164,9 @@ class TwoTower(PairModel):
         if self.negatives == "in_batch":
             cosines, labels = in_batch(*vectors, clicked)
         else:
-            # A function of the update, so that a resumed run draws as the
-            # whole one; Keras does not save the state of a generator. What
-            # is measured has draws of its own, the same each time.
+            # A function of the training step, so that a resumed run draws
+            # the same; Keras does not save the state of a generator. An
+            # evaluation always draws the same negatives.
             update = tf.cast(self.optimizer.iterations.value, tf.int32)
             update = update if training else tf.constant(-1)
             cosines, labels = random_negatives(
@@ -190,7 +191,7 @@ class TwoTower(PairModel):
     def _log_q(
         self, log_q: tf.Tensor, places: tf.Tensor, distinct: tf.Tensor
     ) -> tf.Tensor:
-        """What the loss is to take off the cosines, `(distinct,)`."""
+        """Returns what to subtract from the cosines, `(distinct,)`."""
         gamma = getattr(self.loss, "gamma", None)
         if self.negatives != "in_batch" or gamma is None:
             raise InputError(

@@ -15,16 +15,17 @@ class CosineSoftmax(keras.losses.Loss):
         l_r = -log( exp(g R(Q,D+)) / sum over D of exp(g R(Q,D)) )
             = log(1 + sum over j of exp(-g (R(Q,D+) - R(Q,D_j-))))
 
-    Palangi et al. 2016, (5). The paper sums l_r over a batch; by default
-    this is the mean, so that the learning step does not depend on the batch
+    Palangi et al. 2016, (5). The paper sums l_r over a batch; the default
+    here is the mean, so that the learning rate does not depend on the batch
     size (`reduction="sum"` is the paper's).
 
     Args:
-        gamma: The scale g, chosen on held-out data.
+        gamma: The scale g, to be chosen on held-out data. Default 10.
 
     Call arguments:
-        y_true: `(batch, candidates)`: 1 the clicked document, 0 a negative,
-            -1 no candidate (a drawn document equal to the clicked one).
+        y_true: `(batch, candidates)`: 1 for the clicked document, 0 for a
+            negative, -1 for a document that is left out (a random negative
+            that equals the clicked document).
         y_pred: Cosines R, `(batch, candidates)`.
 
     Example:

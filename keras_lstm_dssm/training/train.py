@@ -170,6 +170,8 @@ def train(
             recipe, seed, log, lambda: all_titles, run.path, judged
         )
         model = new_model(recipe, seed, lambda: all_titles)
+        if histograms:  # an encoder without gates is refused before the run
+            GateHistograms.from_log(run.logs / "gates", model, plan.log)
         if output is not None:
             run.create(
                 {
@@ -327,7 +329,7 @@ class _Training(NamedTuple):
                 keras.callbacks.TensorBoard(run.logs, write_graph=False),
             ]
         if histograms:
-            gates = GateHistograms.of(run.logs / "gates", model, plan.log)
+            gates = GateHistograms.from_log(run.logs / "gates", model, plan.log)
             files.append(gates)
         validation = None
         if self.data.validation:
