@@ -87,3 +87,11 @@ def trained_run(
     )
     assert code == 0
     return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A folder of models to serve; tests must not write into it."""
+    from tests.serving.tiny_models import save_models  # imports TF.Text
+
+    return save_models(tmp_path_factory.mktemp("tiny_models"))

@@ -1,4 +1,4 @@
-"""Fixtures of the export tests."""
+"""One server and its clients, for all tests of serving."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,15 +10,7 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     PredictionServiceStub,
 )
 
-from keras_lstm_dssm.serving.client.grpc_clients import Client
-from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
-from tests.serving.tiny_models import save_models
-
-
-@pytest.fixture(scope="session")
-def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of models; tests must not write into it."""
-    return save_models(tmp_path_factory.mktemp("tiny_models"))
+from keras_lstm_dssm.serving import Client, PredictionServer
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +22,7 @@ def server(tiny_models: Path) -> Iterator[PredictionServer]:
 
 @pytest.fixture(scope="session")
 def client(server: PredictionServer) -> Iterator[Client]:
-    """Speaks to `server`."""
+    """A client of `server`."""
     with Client(f"127.0.0.1:{server.port}", timeout=20) as connected:
         yield connected
 
@@ -44,11 +36,11 @@ def channel(server: PredictionServer) -> Iterator[grpc.Channel]:
 
 @pytest.fixture(scope="session")
 def predictions(channel: grpc.Channel) -> PredictionServiceStub:
-    """For Predict and GetModelMetadata, by hand."""
+    """Predict and GetModelMetadata of `server`, without a client."""
     return PredictionServiceStub(channel)
 
 
 @pytest.fixture(scope="session")
 def model_service(channel: grpc.Channel) -> ModelServiceStub:
-    """For GetModelStatus, by hand."""
+    """GetModelStatus of `server`, without a client."""
     return ModelServiceStub(channel)

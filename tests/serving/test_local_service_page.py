@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
+from keras_lstm_dssm.serving import PredictionServer
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "local-service.md"
 

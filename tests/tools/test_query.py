@@ -5,15 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
+from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.tools import query
-from tests.serving.tiny_models import save_models
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    models = save_models(tmp_path_factory.mktemp("models"))
-    with PredictionServer(models, port=0) as running:
+def server(tiny_models: Path) -> Iterator[str]:
+    with PredictionServer(tiny_models, port=0) as running:
         yield f"127.0.0.1:{running.port}"
 
 

@@ -1,13 +1,11 @@
-"""The server and the client program, in processes of their own."""
+"""The server's program, once in a process of its own."""
 
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,67 +13,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.serving.client.grpc_clients import Client
-from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
-from keras_lstm_dssm.tools import serve
-from tests.serving.tiny_models import save_encoder, save_models
+from keras_lstm_dssm.serving import Client, PredictionServer
+from keras_lstm_dssm.tools import query, serve
+from tests.serving.tiny_models import save_encoder
 
-BIN = Path(sys.executable).parent
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_models(tmp_path_factory.mktemp("models"))
-
-
-@pytest.fixture
-def process(models: Path) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [BIN / "lstm-dssm-serve", f"--models={models}", "--port=0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as running:
-        try:
-            yield running
-        finally:
-            running.kill()
-
-
-def test_serve_query_and_stop(
-    process: subprocess.Popen[str], tmp_path: Path
-) -> None:
-    assert process.stdout
-    lines = [process.stdout.readline() for _ in range(4)]
-    assert lines[:3] == [
-        "numbers version 1\n",
-        "query_encoder version 2\n",
-        "retriever version 1\n",
-    ]
-    address = re.fullmatch(r"serving on (127\.0\.0\.1:\d+)\n", lines[3])
-    assert address
-    answer = tmp_path / "answer.json"
-    asked = subprocess.run(
-        [
-            BIN / "lstm-dssm-query",
-            f"--server={address[1]}",
-            "--k=1",
-            f"--json={answer}",
-            "bolt",
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert asked.returncode == 0
-    assert asked.stdout == "bolt\n   1   1.0000  bolt\n"
-    (hit,) = json.loads(answer.read_text())["queries"][0]["hits"]
-    assert hit == {"id": "bolt", "score": pytest.approx(1.0)}
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(20) == 0
+PROGRAM = Path(sys.executable).with_name("lstm-dssm-serve")
 
 
 class Countdown(tf.Module):
-    """A model that takes as long as it is told."""
+    """A model whose time grows with its input."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, "x")])
     def count(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -88,29 +34,63 @@ def count(client: Client, steps: float) -> list[float]:
     return found.outputs["y"].tolist()
 
 
-def test_the_end_comes_after_what_is_in_flight(tmp_path: Path) -> None:
-    module = Countdown()
+def test_serve_swap_and_stop(
+    tiny_models: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What a server does from its start to a signal; a start takes seconds."""
+    encoder, module = tmp_path / "query_encoder", Countdown()
     tf.saved_model.save(module, str(tmp_path / "countdown/1"), module.count)
+    save_encoder(encoder, offset=1.0)
+    (tmp_path / "retriever").symlink_to(tiny_models / "retriever")
     with (
         subprocess.Popen(
-            [BIN / "lstm-dssm-serve", f"--models={tmp_path}", "--port=0"],
+            [PROGRAM, f"--models={tmp_path}", "--port=0",
+             "--poll_seconds=0.05"],
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-        ) as running,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        ) as process,
         ThreadPoolExecutor(1) as pool,
-    ):
+    ):  # fmt: skip
         try:
-            assert running.stdout
-            assert running.stdout.readline() == "countdown version 1\n"
-            target = running.stdout.readline().split()[-1]
+            assert process.stdout and process.stderr
+            lines = [process.stdout.readline() for _ in range(4)]
+            assert lines[:3] == [
+                "countdown version 1\n",
+                "query_encoder version 1\n",
+                "retriever version 1\n",
+            ]
+            address = re.fullmatch(r"serving on (127\.0\.0\.1:\d+)\n", lines[3])
+            assert address
+            target = address[1]
+            flags = [f"--server={target}", "--k=1"]
+            capfd.readouterr()
+            assert query.run(["query", *flags, "bolt"]) == 0
+            assert capfd.readouterr().out == "bolt\n   1   1.0000  bolt\n"
+
+            save_encoder(encoder, offset=2.0)
+            logged = [process.stderr.readline() for _ in range(2)]
+            assert re.match(
+                r"query_encoder version 2: available after ", logged[0]
+            )
+            assert logged[1] == "query_encoder version 1: unloaded\n"
+
             with Client(target, timeout=30) as client:
+                states = client.status("query_encoder").items()
+                assert {
+                    version: status.state for version, status in states
+                } == {
+                    2: "AVAILABLE",
+                    1: "END",
+                }
                 count(client, 1)  # the first run is slow
                 start = time.monotonic()
                 count(client, 1e4)
                 steps = round(1.5e4 / (time.monotonic() - start))
                 slow = pool.submit(count, client, steps)  # for 1.5 seconds
                 time.sleep(0.3)
-                running.send_signal(signal.SIGINT)
+                process.send_signal(signal.SIGTERM)
                 time.sleep(0.3)
                 assert not slow.done()
                 with (
@@ -119,56 +99,29 @@ def test_the_end_comes_after_what_is_in_flight(tmp_path: Path) -> None:
                 ):
                     late.status("countdown")
                 assert slow.result() == [0.0]
-            assert running.wait(20) == 0
+            assert process.wait(20) == 0
         finally:
-            running.kill()
+            process.kill()
 
 
-def test_versions_exported_while_it_runs_are_served(tmp_path: Path) -> None:
-    base = tmp_path / "query_encoder"
-    save_encoder(base, offset=1.0)
-    with subprocess.Popen(
-        [BIN / "lstm-dssm-serve", f"--models={tmp_path}", "--port=0",
-         "--poll_seconds=0.05"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    ) as running:  # fmt: skip
-        try:
-            assert running.stdout and running.stderr
-            assert running.stdout.readline() == "query_encoder version 1\n"
-            target = running.stdout.readline().split()[-1]
-            save_encoder(base, offset=2.0)
-            told = [running.stderr.readline() for _ in range(2)]
-            with Client(target) as client:
-                states = client.status("query_encoder")
-        finally:
-            running.kill()
-    assert told[0].startswith("query_encoder version 2: available after ")
-    assert told[1] == "query_encoder version 1: unloaded\n"
-    assert {v: status.state for v, status in states.items()} == {
-        2: "AVAILABLE",
-        1: "END",
-    }
-
-
-def test_sigint_while_loading(
-    models: Path,
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_loading(
+    tiny_models: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    number: signal.Signals,
 ) -> None:
     # A signal that comes before the server is up must not be lost.
     class Interrupted(PredictionServer):
         def __init__(self, *args: object, **options: object) -> None:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
             super().__init__(*args, **options)
 
-    before = signal.getsignal(signal.SIGINT)
+    before = signal.getsignal(number)
     monkeypatch.setattr(serve, "PredictionServer", Interrupted)
-    assert serve.run(["serve", f"--models={models}", "--port=0"]) == 0
+    assert serve.run(["serve", f"--models={tiny_models}", "--port=0"]) == 0
     assert "serving on 127.0.0.1:" in capsys.readouterr().out
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(number) is before
 
 
 @pytest.mark.parametrize(
@@ -179,6 +132,7 @@ def test_sigint_while_loading(
         ([], "--models"),
         (["--models=.", "--port=65536"], "65535"),
         (["--models=.", "--host="], "--host is missing"),
+        (["--models=.", "--max_rows=0"], "--max_rows=0"),
         (["--models=.", "--poll_seconds=nan"], "poll_seconds is nan; expected"),
         (["--models=.", "--grace_seconds=inf"], "grace_seconds is inf; expec"),
     ],
@@ -199,10 +153,10 @@ def test_wrong_input(
 
 
 def test_a_port_in_use(
-    models: Path, capsys: pytest.CaptureFixture[str]
+    tiny_models: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with PredictionServer(models, port=0) as server:
-        flags = [f"--models={models}", f"--port={server.port}"]
+    with PredictionServer(tiny_models, port=0) as server:
+        flags = [f"--models={tiny_models}", f"--port={server.port}"]
         assert serve.run(["serve", *flags]) == 1
     err = capsys.readouterr().err
     assert err.startswith(f"error: cannot listen on 127.0.0.1:{server.port}: ")

@@ -20,8 +20,7 @@ from tensorflow_serving.apis.model_service_pb2_grpc import (
 )
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.client.channel import ServingError
-from keras_lstm_dssm.serving.client.grpc_clients import AsyncClient, Client
+from keras_lstm_dssm.serving import AsyncClient, Client, ServingError
 
 Code = grpc.StatusCode
 

@@ -1,29 +1,23 @@
-"""Health, deadlines and what the local server leaves out."""
+"""Health, deadlines, and how the server stops."""
 
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
-from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
-from tensorflow_serving.apis.inference_pb2 import MultiInferenceRequest
-from tensorflow_serving.apis.model_management_pb2 import ReloadConfigRequest
-from tensorflow_serving.apis.model_service_pb2_grpc import ModelServiceStub
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     PredictionServiceStub,
 )
-from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
+from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.server.servable import Servable
 from tests.serving.waiting import wait_until
 from tests.serving.wire import predict_request
@@ -180,23 +174,3 @@ def test_nothing_is_loaded_at_the_end(
     with server:
         wait_until(lambda: looked)
     assert stopped == [len(looked)]
-
-
-@pytest.mark.parametrize(
-    ("stub", "method", "request_of"),
-    [
-        (PredictionServiceStub, "Classify", ClassificationRequest),
-        (PredictionServiceStub, "Regress", RegressionRequest),
-        (PredictionServiceStub, "MultiInference", MultiInferenceRequest),
-        (ModelServiceStub, "HandleReloadConfigRequest", ReloadConfigRequest),
-    ],
-)
-def test_what_is_not_offered(
-    channel: grpc.Channel,
-    stub: Callable[[grpc.Channel], Any],
-    method: str,
-    request_of: Callable[[], Any],
-) -> None:
-    with pytest.raises(grpc.RpcError, match="not offered") as caught:
-        getattr(stub(channel), method)(request_of(), timeout=20)
-    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED

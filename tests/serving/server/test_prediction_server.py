@@ -1,17 +1,18 @@
 """Folders, ports and limits of the server."""
 
+import re
 import socket
 from pathlib import Path
 
 import grpc
+import numpy as np
 import pytest
 from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     PredictionServiceStub,
 )
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.client.grpc_clients import Client
-from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
+from keras_lstm_dssm.serving import Client, PredictionServer, ServingError
 from tests.serving.tiny_models import save_encoder
 from tests.serving.wire import predict_request
 
@@ -46,28 +47,51 @@ def test_a_port_in_use(tiny_models: Path, server: PredictionServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "seconds"),
+    ("option", "value", "expected"),
     [
-        ("poll_seconds", float("nan")),
-        ("poll_seconds", float("inf")),
-        ("poll_seconds", -1),
-        ("grace_seconds", 1e30),
+        ("poll_seconds", float("nan"), "0 to 86,400"),
+        ("poll_seconds", float("inf"), "0 to 86,400"),
+        ("poll_seconds", -1, "0 to 86,400"),
+        ("grace_seconds", 1e30, "0 to 86,400"),
+        ("max_message_mb", 2048, "1 to 2,047"),
+        ("max_message_mb", 0, "1 to 2,047"),
+        ("max_rows", 0, "1 to 2,147,483,647"),
     ],
 )
-def test_times_that_nobody_can_wait(
-    tiny_models: Path, option: str, seconds: float
+def test_numbers_out_of_range(
+    tiny_models: Path, option: str, value: float, expected: str
 ) -> None:
-    with pytest.raises(InputError, match=f"{option} is .*; expected 0 to 86,"):
-        PredictionServer(tiny_models, port=0, **{option: seconds})
+    message = f"{option} is {value}; expected {expected}"
+    with pytest.raises(InputError, match=re.escape(message)):
+        PredictionServer(tiny_models, port=0, **{option: value})
 
 
-def test_an_address_of_ipv6(tiny_models: Path) -> None:
+def test_a_bound_on_rows(numbers: Path) -> None:
+    rows = [np.zeros(size, np.float32) for size in (3, 4)]
+    with (
+        PredictionServer(numbers, port=0, max_rows=3) as server,
+        Client(server.address, timeout=20) as client,
+    ):
+        three = client.predict("numbers", {"x": rows[0]}, ["int32"])
+        assert three.outputs["int32"].shape == (3,)
+        with pytest.raises(ServingError, match="Task size 4 is larger than"):
+            client.predict("numbers", {"x": rows[1]})
+
+
+@pytest.fixture
+def numbers(tiny_models: Path, tmp_path: Path) -> Path:
+    """A folder of one model, which is soon loaded."""
+    (tmp_path / "numbers").symlink_to(tiny_models / "numbers")
+    return tmp_path
+
+
+def test_an_address_of_ipv6(numbers: Path) -> None:
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
         pytest.skip("no IPv6 on this machine")
     for host in ("::1", "[::1]"):
-        with PredictionServer(tiny_models, port=0, host=host) as server:
+        with PredictionServer(numbers, port=0, host=host) as server:
             assert server.address == f"[::1]:{server.port}"
             with Client(server.address, timeout=20) as client:
                 assert list(client.status("numbers")) == [1]
@@ -99,13 +123,14 @@ def test_a_model_without_its_variables(tmp_path: Path) -> None:
         PredictionServer(tmp_path, port=0)
 
 
-def test_a_message_above_the_limit(tiny_models: Path) -> None:
+def test_a_message_above_the_limit(numbers: Path) -> None:
     with (
-        PredictionServer(tiny_models, port=0, max_message_mb=1) as server,
+        PredictionServer(numbers, port=0, max_message_mb=1) as server,
         grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel,
         pytest.raises(grpc.RpcError, match="larger than max") as caught,
     ):
         PredictionServiceStub(channel).Predict(
-            predict_request("query_encoder", text=["x" * (1 << 20)]), timeout=20
+            predict_request("numbers", x=np.zeros(1 << 18, np.float32)),
+            timeout=20,
         )
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED

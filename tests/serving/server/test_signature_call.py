@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -9,19 +10,29 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow_serving.apis.predict_pb2 import PredictResponse
 
-from keras_lstm_dssm.export.signatures import signature_defs
-from keras_lstm_dssm.serving.server.signature_call import (
-    SignatureCall,
-    StatusError,
-)
+from keras_lstm_dssm.serving.server.servable import Servable
+from keras_lstm_dssm.serving.server.signature_call import StatusError
 from tests.export.cpp_loader import CppError, run_in_cpp
 from tests.serving.wire import predict_request
 
 
+def saved(
+    folder: Path, function: Callable[..., Any], *specs: tf.TensorSpec
+) -> Servable:
+    """Saves a function as `serving_default` and loads it."""
+    module = tf.Module()
+    module.serve = tf.function(function, input_signature=specs)
+    tf.saved_model.save(module, str(folder), module.serve)
+    return Servable("any", 1, folder)
+
+
+def floats(name: str) -> tf.TensorSpec:
+    return tf.TensorSpec([None], tf.float32, name)
+
+
 def test_the_first_run_is_alone(
-    tiny_models: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[float] = []
     at_the_first_end: list[int] = []
@@ -35,14 +46,11 @@ def test_the_first_run_is_alone(
             at_the_first_end.append(len(started))
         return outputs
 
+    servable = saved(tmp_path, lambda x: {"y": 2 * x}, floats("x"))
     monkeypatch.setattr(tf.raw_ops, "StatefulPartitionedCall", watched)
-    model = tf.saved_model.load(str(tiny_models / "numbers" / "1"))
-    definition = signature_defs(tiny_models / "numbers" / "1")["double"]
-    call = SignatureCall(definition, model.signatures["double"])
 
     def ask(x: float) -> float:
-        reply = PredictResponse()
-        call(predict_request("numbers", x=np.float32([x])), reply)
+        reply = servable.predict(predict_request("any", x=np.float32([x])))
         return reply.outputs["y"].float_val[0]
 
     with ThreadPoolExecutor(4) as pool:
@@ -51,53 +59,31 @@ def test_the_first_run_is_alone(
     assert len(started) == 8
 
 
-def load(folder: Path, serve: tf.types.experimental.Callable) -> SignatureCall:
-    """Saves a function as `serving_default` and loads it."""
-    module = tf.Module()
-    module.serve = serve
-    module.seven = SEVEN
-    tf.saved_model.save(module, str(folder), module.serve)
-    module = tf.saved_model.load(str(folder))
-    call = SignatureCall(
-        signature_defs(folder)["serving_default"],
-        module.signatures["serving_default"],
-    )
-    call.module = module  # its variables must stay alive
-    return call
-
-
-SEVEN = tf.Variable(7.0)
-
-
 def test_scalars(tmp_path: Path) -> None:
     # TF Serving returns them as well, as long as it does not batch.
-    call = load(
+    servable = saved(
         tmp_path,
-        tf.function(
-            lambda x: {"name": tf.constant("v1"), "sum": tf.reduce_sum(x)},
-            input_signature=[tf.TensorSpec([None], tf.float32, "x")],
-        ),
+        lambda x: {"name": tf.constant("v1"), "sum": tf.reduce_sum(x)},
+        floats("x"),
     )
-    reply = PredictResponse()
-    call(predict_request("any", x=np.float32([1, 2])), reply)
+    reply = servable.predict(predict_request("any", x=np.float32([1, 2])))
     values = {n: tf.make_ndarray(y) for n, y in reply.outputs.items()}
     assert values == {"name": b"v1", "sum": 3.0}
     assert {value.shape for value in values.values()} == {()}
 
 
 def test_inputs_and_outputs_go_by_name(tmp_path: Path) -> None:
-    call = load(
-        tmp_path,
-        tf.function(
-            lambda z, a, m: {"y": z - a, "b": a * m + SEVEN, "t": m},
-            input_signature=[
-                tf.TensorSpec([None], tf.float32, name) for name in "zam"
-            ],
-        ),
+    seven = tf.Variable(7.0)
+    module = tf.Module()
+    module.seven = seven
+    module.serve = tf.function(
+        lambda z, a, m: {"y": z - a, "b": a * m + seven, "t": m},
+        input_signature=[floats(name) for name in "zam"],
     )
+    tf.saved_model.save(module, str(tmp_path), module.serve)
+    servable = Servable("any", 1, tmp_path)
     m, z, a = np.float32([[100], [5], [1]])
-    reply = PredictResponse()
-    call(predict_request("any", "y", "b", m=m, z=z, a=a), reply)
+    reply = servable.predict(predict_request("any", "y", "b", m=m, z=z, a=a))
     assert {name: y.float_val[0] for name, y in reply.outputs.items()} == {
         "y": 4.0,
         "b": 107.0,
@@ -112,11 +98,10 @@ def test_an_error_of_the_graph_is_that_of_a_session(tmp_path: Path) -> None:
         with tf.control_dependencies([tf.debugging.assert_less(size, 2)]):
             return {"prefix": tf.strings.substr(text, 0, size)}
 
-    text = tf.TensorSpec([None], tf.string, "text")
-    call = load(tmp_path, tf.function(prefixes, input_signature=[text]))
+    spec = tf.TensorSpec([None], tf.string, "text")
     request = predict_request("any", text=["a", "b"])
     with pytest.raises(StatusError) as caught:
-        call(request, PredictResponse())
+        saved(tmp_path, prefixes, spec).predict(request)
     with pytest.raises(CppError) as expected:
         run_in_cpp(tmp_path, request)
     code, details = caught.value.code.value[0], caught.value.details

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.export.model_versions import publish
-from keras_lstm_dssm.serving.client.grpc_clients import Client
-from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
+from keras_lstm_dssm.serving import Client, PredictionServer
 from tests.serving.waiting import wait_until
 
 

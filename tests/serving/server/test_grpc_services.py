@@ -1,18 +1,26 @@
-"""What TF Serving answers, over a real connection."""
+"""Replies are those of TF Serving, over a real connection."""
 
+from collections.abc import Callable
+from typing import Any
+
+import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
 from tensorflow_serving.apis.get_model_metadata_pb2 import (
     GetModelMetadataRequest,
     SignatureDefMap,
 )
 from tensorflow_serving.apis.get_model_status_pb2 import ModelVersionStatus
+from tensorflow_serving.apis.inference_pb2 import MultiInferenceRequest
+from tensorflow_serving.apis.model_management_pb2 import ReloadConfigRequest
 from tensorflow_serving.apis.model_service_pb2_grpc import ModelServiceStub
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     PredictionServiceStub,
 )
+from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
 from tests.serving.wire import predict_request, status_request
 
@@ -125,3 +133,23 @@ def test_status(
     assert [s.status.error_code for s in reply.model_version_status] == [
         0
     ] * len(want)
+
+
+@pytest.mark.parametrize(
+    ("stub", "method", "request_of"),
+    [
+        (PredictionServiceStub, "Classify", ClassificationRequest),
+        (PredictionServiceStub, "Regress", RegressionRequest),
+        (PredictionServiceStub, "MultiInference", MultiInferenceRequest),
+        (ModelServiceStub, "HandleReloadConfigRequest", ReloadConfigRequest),
+    ],
+)
+def test_what_is_not_offered(
+    channel: grpc.Channel,
+    stub: Callable[[grpc.Channel], Any],
+    method: str,
+    request_of: Callable[[], Any],
+) -> None:
+    with pytest.raises(grpc.RpcError, match="not offered") as caught:
+        getattr(stub(channel), method)(request_of(), timeout=20)
+    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
