@@ -1,9 +1,9 @@
 """The whole path on text that every machine has: what `make demo` runs.
 
 Builds the API-search corpus, trains `best`, evaluates it beside BM25 and
-random order, exports it, serves it on a free port, asks four questions over
-gRPC and draws what the model keeps of a query and a title (report.html). Each
-step is one of the programs; its command line is printed.
+random order, exports it, serves it on a free port, searches for four questions
+over gRPC and writes a report on a query and a title (report.html). Each step is
+one of the programs; its command line is printed.
 
 Example:
   python -m lstm_dssm_programs demo --output=build/demo
@@ -21,8 +21,7 @@ from keras_lstm_dssm.data import describe, open_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.models import PRESETS
-from keras_lstm_dssm.serving.client.grpc_clients import Client
-from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
+from keras_lstm_dssm.serving import Client, PredictionServer
 from keras_lstm_dssm.tools import analyze, evaluate, export, train
 from keras_lstm_dssm.tools.program import new_flags, program
 from keras_lstm_dssm.tools.query import print_hits
@@ -38,22 +37,25 @@ PAIR = "compute the inverse of a matrix", "numpy linalg inv"
 
 FLAGS = new_flags()
 _OUTPUT = flags.DEFINE_string(
-    "output", "build/demo", "Folder, made anew.", flag_values=FLAGS
+    "output",
+    "build/demo",
+    "Folder; what an earlier demo left there is removed.",
+    flag_values=FLAGS,
 )
 _DATA = flags.DEFINE_string(
     "data", "api", "`api` or a BEIR folder.", flag_values=FLAGS
 )
 _PRESET = flags.DEFINE_enum(
-    "preset", "best", list(PRESETS), "Encoder to train.", flag_values=FLAGS
+    "preset", "best", list(PRESETS), "Recipe to train.", flag_values=FLAGS
 )
 _EPOCHS = flags.DEFINE_integer(
-    "epochs", None, "Passes over the clicks; by default the preset's.", 1,
+    "epochs", None, "Passes over the pairs; by default the preset's.", 1,
     flag_values=FLAGS,
 )  # fmt: skip
 
 
 def main(_: list[str]) -> None:
-    """Runs every step; the first that fails ends it."""
+    """Runs every step; the first one that fails ends the demo."""
     start = time.perf_counter()
     output = Path(_OUTPUT.value)
     models = output / "models"
