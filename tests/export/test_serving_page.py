@@ -1,30 +1,104 @@
-"""docs/serving.md: its configurations do on a real server what it says."""
+"""docs/serving.md: its blocks run, and its configurations do what it says."""
 
+import importlib
+import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from google.protobuf import text_format
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
-from keras_lstm_dssm.serving.client.channel import ServingError
-from keras_lstm_dssm.serving.client.grpc_clients import Client
-from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
+from keras_lstm_dssm.serving import Client, PredictionServer, ServingError
+from tests.conftest import TOPICS
 from tests.serving.tiny_models import TITLES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
-CONFIGS = re.findall(r"```proto\n(.*?)```", PAGE, re.DOTALL)
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+CONFIGS = [block for language, block in BLOCKS if language == "proto"]
 
 
-def test_a_server_can_read_them() -> None:
-    assert len(CONFIGS) == 3
+def test_a_server_can_read_the_configurations() -> None:
+    assert len(CONFIGS) == 4
     for text in CONFIGS:
         config = text_format.Parse(text, ModelServerConfig())
         (model,) = config.model_config_list.config
         live = model.model_version_policy.specific.versions
         assert set(model.version_labels.values()) <= set(live)
+
+
+def test_every_block_runs(
+    trained_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """From top to bottom, on one folder and one server."""
+    pytest.importorskip("faiss")
+    monkeypatch.chdir(tmp_path)
+    Path("RUN").symlink_to(trained_run)
+    titles = [title for _, title in TOPICS.values()]
+    Path("titles.txt").write_text("\n".join([*titles, *map(str, range(9))]))
+    Path("queries.txt").write_text("wood glue\nhex bolt\n")
+    run_command(next(b for _, b in BLOCKS if "lstm-dssm-export" in b), "")
+    written = Path("MODELS", "models.config").read_text()
+    assert CONFIGS[0].split("config {\n", 1)[1].rstrip("}\n") in written
+    with (
+        PredictionServer("MODELS", port=0, poll_seconds=0) as server,
+        Client(f"127.0.0.1:{server.port}", timeout=20) as client,
+    ):
+        for language, block in BLOCKS:
+            if language == "proto":
+                # First the versions, then their labels.
+                for config in (re.sub(r".*labels.*\n", "", block), block):
+                    Path("MODELS", "models.config").write_text(config)
+                    server.models.refresh()
+            elif language == "python":
+                exec(block, {"client": client})
+            elif block.startswith("curl"):
+                run_request(block, client)
+            elif block.startswith("lstm-dssm"):
+                run_command(block, f"127.0.0.1:{server.port}")
+            else:
+                names = re.findall(r"^  ([\w.]+(?:/1)?)", block, re.MULTILINE)
+                assert len(names) == 6
+                assert all(Path("MODELS", name).exists() for name in names)
+    assert "AVAILABLE" in capsys.readouterr().out
+
+
+def run_command(block: str, server: str) -> None:
+    """Runs the programs of a block; of benchmarks only the flags count."""
+    for line in block.replace("\\\n", "").splitlines():
+        name, *arguments = shlex.split(line.replace("127.0.0.1:8500", server))
+        program = importlib.import_module(
+            f"keras_lstm_dssm.tools.{name.removeprefix('lstm-dssm-')}"
+        )
+        if name == "lstm-dssm-benchmark":
+            for flag in re.findall(r"--(\w+)", line):
+                assert flag in program.FLAGS, line
+        else:
+            assert program.run([name, *arguments]) == 0, line
+
+
+def run_request(block: str, client: Client) -> None:
+    """Sends a REST request's inputs over gRPC, or asks for the status."""
+    _, url, *data = shlex.split(block.replace("\\\n", ""))
+    name, label = re.fullmatch(
+        r"http://127.0.0.1:8501/v1/models/(\w+)(?:/labels/(\w+):predict)?", url
+    ).groups()
+    if not data:
+        assert client.status(name)
+        return
+    inputs = json.loads(data[1])["inputs"]
+    texts = np.array([text.encode() for text in inputs["text"]], object)
+    answer = client.predict(
+        name, {"text": texts, "k": np.int32(inputs["k"])}, version=label
+    )
+    assert len(answer.outputs["ids"]) == 1
 
 
 @pytest.fixture
@@ -38,7 +112,7 @@ def models(tiny_models: Path, tmp_path: Path) -> Path:
 
 
 def test_canary_promotion_and_roll_back(models: Path) -> None:
-    canary, promoted, rolled_back = CONFIGS
+    _, canary, promoted, rolled_back = CONFIGS
     config = models / "models.config"
     config.write_text(canary)
     with (
@@ -66,16 +140,3 @@ def test_canary_promotion_and_roll_back(models: Path) -> None:
         assert client.search([TITLES[0]], k=1, version=1)
         with pytest.raises(ServingError, match="retriever, 2"):
             client.search([TITLES[0]], k=1, version=2)
-
-
-def test_every_flag_of_every_command_exists() -> None:
-    commands = re.findall(
-        r"^lstm-dssm-(\w+) ((?:.*\\\n)*.*)$", PAGE, re.MULTILINE
-    )
-    assert {name for name, _ in commands} == {
-        "export", "query", "encode", "index", "benchmark",
-    }  # fmt: skip
-    for name, arguments in commands:
-        module = __import__(f"keras_lstm_dssm.tools.{name}", fromlist=["FLAGS"])
-        for flag in re.findall(r"--(\w+)", arguments):
-            assert flag in module.FLAGS, (name, flag)
