@@ -1,4 +1,4 @@
-"""Beyond a retriever's size: an approximate index over exported vectors.
+"""Approximate search over exported vectors with faiss, and its recall.
 
 Source: https://github.com/facebookresearch/faiss/wiki/The-index-factory
 """
@@ -15,20 +15,24 @@ from keras_lstm_dssm.files import replacing
 def build_index(
     vectors: np.ndarray, factory: str = "HNSW32", search: str = ""
 ) -> Any:
-    """Builds a `faiss` index over unit vectors; inner products are cosines.
+    """Builds a faiss index over unit vectors, with inner products as scores.
 
     Args:
-        vectors: float32 `[n, d]`, rows of length 1.
-        factory: Which index, in the words of `faiss.index_factory`: `HNSW32`,
-            `HNSW32_SQ8`, `IVF1024,Flat`, say.
-        search: How far it looks, `efSearch=128` or `nprobe=16`, say; several
-            are separated by commas.
+        vectors: float32 `[n, d]`, rows of length 1, so that inner products
+            are cosines.
+        factory: The kind of index, as `faiss.index_factory` takes it, for
+            example `HNSW32`, `HNSW32_SQ8` or `IVF1024,Flat`.
+        search: Search parameters, as `faiss.ParameterSpace` takes them, for
+            example `efSearch=128` (HNSW) or `nprobe=16` (IVF); several are
+            separated by commas. Larger values raise recall and time. By
+            default those of faiss.
 
     Returns:
-        The `faiss.Index`; row numbers of `vectors` are its ids.
+        The `faiss.Index`, which returns row numbers of `vectors`.
 
     Raises:
-        InputError: `faiss` is not installed, or refuses the words.
+        InputError: faiss is not installed, or does not know `factory` or
+            `search`.
 
     Example:
     >>> index = build_index(np.load("titles.npy"), "HNSW32", "efSearch=128")
@@ -43,7 +47,7 @@ def build_index(
             faiss.ParameterSpace().set_index_parameters(index, search)
         index.train(vectors)
     except RuntimeError as error:
-        # C++'s message has its own file and line, and several lines.
+        # The C++ message begins with file and line and has several lines.
         reason = str(error).strip().splitlines()[0]
         raise InputError(
             f"faiss refuses {factory!r} {search!r}: {reason}"
@@ -53,10 +57,10 @@ def build_index(
 
 
 def write_index(path: str | os.PathLike[str], index: Any) -> None:
-    """Writes an index, for `faiss.read_index`.
+    """Writes an index to a file that `faiss.read_index` reads.
 
     Raises:
-        InputError: faiss cannot write it.
+        InputError: faiss cannot write the file.
     """
     faiss = import_optional("faiss", "faiss")
     with replacing(path) as partial:
@@ -73,31 +77,37 @@ def write_index(path: str | os.PathLike[str], index: Any) -> None:
 def index_recall(
     index: Any, vectors: np.ndarray, queries: np.ndarray, k: int
 ) -> float:
-    """Measures which share of the true k nearest an index finds.
+    """Computes the recall@k of an index compared with exact search.
 
     Args:
-        index: Over `vectors`.
-        vectors: float32 `[n, d]`.
+        index: An index over `vectors`.
+        vectors: float32 `[n, d]`, unit vectors.
         queries: float32 `[m, d]`, unit vectors.
-        k: Neighbours of each query, n at most.
+        k: Neighbours of each query, at most n.
 
     Returns:
-        Recall@k beside exact search, from 0 to 1, the mean over queries.
+        The share of the true k nearest rows that the index returns, from 0
+        to 1, as the mean over queries.
     """
     faiss = import_optional("faiss", "faiss")
     _, exact = faiss.knn(queries, vectors, k, metric=faiss.METRIC_INNER_PRODUCT)
-    _, found = index.search(queries, k)
-    return overlap(exact, found)
+    _, approximate = index.search(queries, k)
+    return overlap(exact, approximate)
 
 
-def overlap(exact: np.ndarray, found: np.ndarray) -> float:
-    """Returns the share of `exact [m, k]` that is in `found`, row by row.
+def overlap(exact: np.ndarray, approximate: np.ndarray) -> float:
+    """Returns the share of numbers in `exact` that `approximate` has, too.
+
+    Args:
+        exact: Integers `[m, k]`.
+        approximate: Integers `[m, any]`; row i is compared with row i.
 
     Example:
     >>> overlap(np.array([[1, 2]]), np.array([[2, 9]]))
     0.5
     """
     shared = [
-        len(np.intersect1d(*pair)) for pair in zip(exact, found, strict=True)
+        len(np.intersect1d(*rows))
+        for rows in zip(exact, approximate, strict=True)
     ]
     return sum(shared) / exact.size

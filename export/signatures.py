@@ -1,4 +1,4 @@
-"""Which tensors a SavedModel takes and gives, read without loading it."""
+"""The inputs and outputs of a SavedModel, read without loading it."""
 
 import os
 from collections.abc import Mapping
@@ -14,20 +14,26 @@ from keras_lstm_dssm.errors import InputError
 
 
 class Signature(NamedTuple):
-    """The named tensors of one signature."""
+    """The tensors of one signature, by name.
+
+    Attributes:
+        inputs: What a request holds.
+        outputs: What a reply holds.
+    """
 
     inputs: dict[str, tf.TensorSpec]
     outputs: dict[str, tf.TensorSpec]
 
 
 def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
-    """Reads the signatures of the graph that servers load (tag `serve`).
+    """Reads the signatures of the graph with the tag `serve`.
 
     Args:
         folder: A version's folder, with `saved_model.pb` in it.
 
     Returns:
-        Signature name to `SignatureDef`, TensorFlow's private ones included.
+        Signature name to `SignatureDef`, including those that TensorFlow
+        adds for itself.
 
     Raises:
         InputError: The folder holds no SavedModel.
@@ -49,10 +55,11 @@ def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
 
 
 def signatures(defs: Mapping[str, SignatureDef]) -> dict[str, Signature]:
-    """Returns the signatures that Predict can call, ascending by name.
+    """Selects the signatures that Predict can call, ascending by name.
 
     Args:
-        defs: From `signature_defs`, or from a server's model metadata.
+        defs: Signature name to `SignatureDef`, from `signature_defs` or from
+            the reply to GetModelMetadata.
 
     Example:
         >>> signatures(signature_defs("models/query_encoder/1"))
@@ -70,6 +77,6 @@ def signatures(defs: Mapping[str, SignatureDef]) -> dict[str, Signature]:
     return {
         name: Signature(specs(value.inputs), specs(value.outputs))
         for name, value in sorted(defs.items())
-        # The op that initialises the graph is stored as a signature too.
+        # TensorFlow stores the op that initialises the graph as a signature.
         if value.method_name == "tensorflow/serving/predict"
     }

@@ -1,4 +1,4 @@
-"""An index over exported vectors, beside exact search."""
+"""An index over exported vectors, compared with exact search."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import Index
 from keras_lstm_dssm.export import faiss_index
 from keras_lstm_dssm.export.faiss_index import (
     build_index,
@@ -27,9 +28,9 @@ def vectors() -> np.ndarray:
 def test_a_flat_index_is_exact(vectors: np.ndarray) -> None:
     index = build_index(vectors, "Flat")
     scores, rows = index.search(vectors[:5], 3)
-    products = vectors[:5] @ vectors.T
-    np.testing.assert_array_equal(rows, np.argsort(-products)[:, :3])
-    np.testing.assert_allclose(scores, -np.sort(-products)[:, :3], atol=1e-6)
+    expected = Index.from_vectors(vectors).nearest(vectors[:5], 3)
+    np.testing.assert_array_equal(rows, expected[0])
+    np.testing.assert_allclose(scores, expected[1], atol=1e-6)
     assert index_recall(index, vectors, vectors[:50], 10) == 1
 
 
@@ -55,7 +56,7 @@ def test_graph_of_rounded_vectors(vectors: np.ndarray) -> None:
     ("factory", "search"),
     [("Flut", ""), ("Flat", "nprobe=2"), ("IVF9999,Flat", "")],
 )
-def test_words_that_faiss_refuses(
+def test_parameters_that_faiss_refuses(
     vectors: np.ndarray, factory: str, search: str
 ) -> None:
     with pytest.raises(InputError, match=f"refuses '{factory}' '{search}': "):
