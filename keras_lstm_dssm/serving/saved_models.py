@@ -12,7 +12,7 @@ import tensorflow_text  # noqa: F401  (registers the ops of the graph)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Hit
 from keras_lstm_dssm.export.encoder import SIGNATURE
-from keras_lstm_dssm.export.model_versions import version_folders
+from keras_lstm_dssm.export.server_files import served_version
 from keras_lstm_dssm.serving.chunks import chunked, hits_from_outputs, rows_for
 from keras_lstm_dssm.text import encode_in_batches
 
@@ -23,7 +23,8 @@ class SavedEncoder:
     For large corpora each worker of an engine such as Ray Data loads one.
 
     Args:
-        path: A version's folder, or a model's folder for its newest version.
+        path: A version's folder, or a model's folder for the newest version
+            that is served, see `served_version`.
 
     Raises:
         InputError: The folder holds no SavedModel of an encoder.
@@ -65,7 +66,8 @@ class SavedRetriever:
     """An exported retriever: searches its documents in this process.
 
     Args:
-        path: A version's folder, or a model's folder for its newest version.
+        path: A version's folder, or a model's folder for the newest version
+            that is served, see `served_version`.
 
     Raises:
         InputError: The folder holds no SavedModel of a retriever.
@@ -111,10 +113,7 @@ def _load(path: str | os.PathLike[str], inputs: set[str]) -> tuple[Any, Any]:
         The model, which has to stay alive for its variables, and the function
         of its signature.
     """
-    folder = Path(path)
-    versions = version_folders(folder)
-    if versions:
-        folder = versions[max(versions)]
+    folder = served_version(path) or Path(path)
     try:
         model = tf.saved_model.load(str(folder))
         serve = model.signatures[SIGNATURE]

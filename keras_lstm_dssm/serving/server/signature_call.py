@@ -91,9 +91,9 @@ class SignatureCall:
         """
         tensors = self._parse(request.inputs)
         wanted = self._wanted(request.output_filter)
-        self._check_dtypes_and_shapes(request.inputs)
+        self._check_dtypes_and_shapes(request.inputs, tensors)
         try:
-            outputs = self._run(tensors)
+            outputs = self._run(list(tensors.values()))
         except tf.errors.OpError as error:
             raise StatusError(
                 CODES[error.error_code], session_message(error.message)
@@ -104,8 +104,12 @@ class SignatureCall:
                 values = np.array(values, object)
             to_proto(values, reply.outputs[alias])
 
-    def _parse(self, protos: Mapping[str, TensorProto]) -> list[tf.Tensor]:
-        """Returns the inputs, ordered by name, of whatever dtype they are."""
+    def _parse(self, protos: Mapping[str, TensorProto]) -> dict[str, tf.Tensor]:
+        """Returns the inputs of a possible shape, whatever their dtypes are.
+
+        A few bytes can announce a shape of any size, so a tensor is only made
+        of a shape that the signature allows.
+        """
         specs = self._specs
         if len(protos) != len(specs):
             raise invalid_argument(
@@ -115,7 +119,7 @@ class SignatureCall:
                 f"Sent extra: {_set(protos.keys() - specs.keys())}. "
                 f"Missing but required: {_set(specs.keys() - protos.keys())}."
             )
-        tensors = []
+        tensors = {}
         for alias, spec in specs.items():
             if alias not in protos:
                 feed = self._definition.inputs[alias].name
@@ -127,10 +131,8 @@ class SignatureCall:
                 )
             if protos[alias].dtype not in _DTYPES:
                 raise invalid_argument(f"tensor parsing error: {alias}")
-            # A few bytes can announce a shape of any size: a tensor is only
-            # made of a shape that the signature allows.
             if _fits(protos[alias], spec):
-                tensors.append(_tensor(alias, protos[alias]))
+                tensors[alias] = _tensor(alias, protos[alias])
         return tensors
 
     def _wanted(self, output_filter: Sequence[str]) -> list[str]:
@@ -148,7 +150,9 @@ class SignatureCall:
         return list(output_filter or self._outputs)
 
     def _check_dtypes_and_shapes(
-        self, protos: Mapping[str, TensorProto]
+        self,
+        protos: Mapping[str, TensorProto],
+        tensors: Mapping[str, tf.Tensor],
     ) -> None:
         for index, (alias, spec) in enumerate(self._specs.items()):
             expected = spec.dtype.as_datatype_enum
@@ -158,7 +162,7 @@ class SignatureCall:
                     f"{_cpp_name(protos[alias].dtype)} is provided"
                 )
         for alias, spec in self._specs.items():
-            if not _fits(protos[alias], spec):
+            if alias not in tensors:
                 sizes = [dim.size for dim in protos[alias].tensor_shape.dim]
                 raise invalid_argument(
                     f"input {alias} must have shape {spec.shape}, got "

@@ -42,6 +42,12 @@ def test_the_newest_version_answers(predictions: PredictionServiceStub) -> None:
     )
 
 
+def test_a_request_without_rows(predictions: PredictionServiceStub) -> None:
+    asked = predict_request("query_encoder", text=np.array([], object))
+    reply = predictions.Predict(asked, timeout=20)
+    assert tf.make_ndarray(reply.outputs["embedding"]).shape == (0, 2)
+
+
 def test_a_version_by_number(predictions: PredictionServiceStub) -> None:
     asked = embed()
     asked.model_spec.version.value = 1
