@@ -173,15 +173,14 @@ def main(_: list[str]) -> dict[str, Any]:
 
 def _read_texts(run: RunFolder) -> ReportTexts:
     """Read --data or, by default, the run's data as training read it."""
-    settings = {} if FLAGS.data else run.read_config()
-    for name in ("data", "on_bad_line", "max_bad_lines"):
-        if FLAGS[name].present or name not in settings:
-            settings[name] = FLAGS[name].value
-    texts = read_report_texts(
-        settings["data"] or "", allowed_bad_lines(settings)
-    )
+    config = {} if FLAGS.data else run.read_config()
+    max_bad_lines = allowed_bad_lines(FLAGS.flag_values_dict())
+    if not FLAGS["on_bad_line"].present:
+        max_bad_lines = config.get("max_bad_lines", max_bad_lines)
+    data = FLAGS.data or config.get("data", "")
+    texts = read_report_texts(data, max_bad_lines)
     if texts.bad_lines:
-        print(f"left out bad lines: {describe_bad(texts.bad_lines)}")
+        print(f"skipped bad lines: {describe_bad(texts.bad_lines)}")
     return texts
 
 

@@ -1,11 +1,11 @@
-"""What the encoders keep of a text: section V-A of Palangi et al. 2016."""
+"""What an encoder keeps of a text: section V-A of Palangi et al. 2016."""
 
 from keras_lstm_dssm.analysis.activations import (
     Activations,
     activations,
     each_activations,
 )
-from keras_lstm_dssm.analysis.frames import frame
+from keras_lstm_dssm.analysis.data_frames import frame
 from keras_lstm_dssm.analysis.keywords import (
     ActiveCell,
     Keyword,
@@ -14,6 +14,7 @@ from keras_lstm_dssm.analysis.keywords import (
     keywords,
     topics,
 )
+from keras_lstm_dssm.analysis.vector_parts import VectorPart, vector_parts
 from keras_lstm_dssm.analysis.word_effects import (
     Growth,
     WordEffect,
@@ -27,6 +28,7 @@ __all__ = [
     "Growth",
     "Keyword",
     "TopicWord",
+    "VectorPart",
     "WordEffect",
     "activations",
     "active_cells",
@@ -36,4 +38,5 @@ __all__ = [
     "growth",
     "keywords",
     "topics",
+    "vector_parts",
 ]

@@ -1,4 +1,4 @@
-"""Activations: what every cell does at every word of a text."""
+"""Activations: the values of every gate and cell at every word of a text."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Optional
@@ -16,25 +16,26 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import Recurrent, TrigramEmbedding
 from keras_lstm_dssm.text import as_strings, split_words
 
-NAMES = ("i", "f", "c", "o", "y")
-"""Input gate, forget gate, cell state, output gate, output; see (2)."""
+ACTIVATION_NAMES = ("i", "f", "c", "o", "y")
+"""Input gate, forget gate, cell state, output gate and output of (2)."""
 
 
 class Activations(NamedTuple):
-    """One network's activations while it reads one text.
+    """The activations of one recurrent network while it reads one text.
 
-    Each array is `[words, cells]` of the encoder's dtype, its rows in the
-    order of the words whichever way the network reads; None where the
-    network has no such gate (an RNN has y alone).
+    Each array is `[words, cells]` with the encoder's dtype. Row t belongs to
+    word t of the text, whichever way the network reads. An array is None
+    where the network has no such gate; an RNN has y alone.
 
     Attributes:
-        words: The words as the encoder reads them.
-        i: Input gate.
-        f: Forget gate.
-        c: Cell state.
-        o: Output gate.
-        y: Output.
-        backward: The second network's, of a bidirectional encoder.
+        words: The words, as the encoder splits the text.
+        i: The input gate.
+        f: The forget gate.
+        c: The cell state.
+        o: The output gate.
+        y: The output.
+        backward: The activations of the second network, which reads from
+            right to left, of a bidirectional encoder; None for others.
         reverse: Whether this network reads from right to left.
     """
 
@@ -49,28 +50,32 @@ class Activations(NamedTuple):
 
     @property
     def directions(self) -> tuple["Activations", ...]:
-        """This network, and the one that reads from the right if any."""
+        """This network and, where there is one, the backward network."""
         return (self, self.backward) if self.backward else (self,)
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """Name -> array, of those that the network has."""
-        given = self._asdict()
-        return {name: given[name] for name in NAMES if given[name] is not None}
+        """Name -> array, of the gates and outputs that the network has."""
+        fields = self._asdict()
+        return {
+            name: fields[name]
+            for name in ACTIVATION_NAMES
+            if fields[name] is not None
+        }
 
     @property
-    def first(self) -> int:
-        """Place of the word that is read first."""
+    def first_read(self) -> int:
+        """The position in the text of the word that is read first."""
         return len(self.words) - 1 if self.reverse else 0
 
     @property
     def offset(self) -> int:
-        """Place of this network's first cell in the sentence vector."""
+        """The position of this network's first cell in the text's vector."""
         return self.y.shape[1] * self.reverse
 
     @property
-    def final(self) -> np.ndarray:
-        """The output y after the last word read, `[cells]`."""
+    def final_y(self) -> np.ndarray:
+        """The output y after the word that is read last, `[cells]`."""
         return self.y[0 if self.reverse else -1]
 
     @property
@@ -81,22 +86,30 @@ class Activations(NamedTuple):
         return change[::-1] if self.reverse else change
 
     @property
-    def vector(self) -> np.ndarray:
-        """The sentence vector, `[dimension]`, not scaled to unit length."""
-        return np.concatenate([one.final for one in self.directions])
+    def recurrent_vector(self) -> np.ndarray:
+        """The final outputs of both directions, `[cells of all networks]`.
+
+        It is the text's vector before scaling to unit length; with a
+        `CombinedEncoder` it is the LSTM's part of that vector.
+        """
+        return np.concatenate([one.final_y for one in self.directions])
 
 
 def activations(encoder: TextEncoder, text: str) -> Activations:
-    """Reads one text with a recurrent encoder and keeps everything.
+    """Return all activations of a recurrent encoder while it reads a text.
 
     Palangi et al. 2016, section V-A and Figs. 4 and 5.
 
+    Args:
+        encoder: An LSTM, bidirectional LSTM, RNN or combined encoder.
+        text: One text.
+
     Raises:
-        InputError: The encoder has no recurrence (DSSM, CLSM).
+        InputError: The encoder is not recurrent (DSSM, CLSM).
 
     Example:
-    >>> found = activations(dssm.LSTMEncoder(cells=32), "hotels in shanghai")
-    >>> found.words, found.y.shape, found.f is None
+    >>> read = activations(dssm.LSTMEncoder(cells=32), "hotels in shanghai")
+    >>> read.words, read.y.shape, read.f is None
     (('hotels', 'in', 'shanghai'), (3, 32), True)
     """
     return next(each_activations(encoder, [text]))
@@ -105,60 +118,75 @@ def activations(encoder: TextEncoder, text: str) -> Activations:
 def each_activations(
     encoder: TextEncoder, texts: Sequence[str], batch_size: int = 256
 ) -> Iterator[Activations]:
-    """Yields the activations of each text; see `activations`."""
-    networks = networks_of(encoder)
+    """Yield the activations of each text; see `activations`.
+
+    Args:
+        encoder: A recurrent encoder.
+        texts: The texts.
+        batch_size: Texts computed at once; the result does not depend on it.
+
+    Raises:
+        InputError: The encoder is not recurrent (DSSM, CLSM).
+    """
+    networks = recurrent_networks(encoder)
+    encoder.sync_weights()
     for start in range(0, len(texts), batch_size):
         batch = texts[start : start + batch_size]
-        read = [
-            _read(encoder, batch, *network, reverse=place == 1)
-            for place, network in enumerate(networks)
+        arrays_by_network = [
+            _compute(encoder, batch, *network, reverse=bool(index))
+            for index, network in enumerate(networks)
         ]
         for row, words in enumerate(words_of(encoder, batch)):
-            one, *rest = [
+            forward, *backward = [
                 Activations(
                     words,
-                    **{name: None for name in NAMES}
-                    | {n: v[row, : len(words)] for n, v in arrays.items()},
-                    reverse=place == 1,
+                    **{
+                        name: arrays[name][row, : len(words)]
+                        if name in arrays
+                        else None
+                        for name in ACTIVATION_NAMES
+                    },
+                    reverse=bool(index),
                 )
-                for place, arrays in enumerate(read)
+                for index, arrays in enumerate(arrays_by_network)
             ]
-            yield one._replace(backward=rest[0] if rest else None)
+            yield forward._replace(backward=backward[0] if backward else None)
 
 
 def words_of(
     encoder: TextEncoder, texts: Sequence[str]
 ) -> list[tuple[str, ...]]:
-    """Splits texts into the words that an encoder reads.
+    """Split texts into words as an encoder does.
 
     Example:
     >>> words_of(dssm.LSTMEncoder(cells=32), ["Hotels in  Shanghai"])
     [('hotels', 'in', 'shanghai')]
     """
     hashing = encoder.trigrams
-    split = split_words(as_strings(texts), hashing.max_words, hashing.split)
-    return [tuple(w.decode() for w in row) for row in split.to_list()]
+    words = split_words(as_strings(texts), hashing.max_words, hashing.split)
+    return [tuple(w.decode() for w in row) for row in words.to_list()]
 
 
 def is_recurrent(*encoders: TextEncoder) -> bool:
-    """Whether encoders read word by word, every one of them."""
-    return all(isinstance(one, LSTMEncoder | RNNEncoder) for one in encoders)
+    """Return whether every one of the encoders reads word by word."""
+    return all(isinstance(e, LSTMEncoder | RNNEncoder) for e in encoders)
 
 
-def networks_of(
+def recurrent_networks(
     encoder: TextEncoder,
 ) -> list[tuple[TrigramEmbedding, Recurrent]]:
-    """Returns an encoder's embedding and network, of each direction.
+    """Return the embedding and the recurrent layer of each direction.
 
     Raises:
-        InputError: The encoder has no recurrence (DSSM, CLSM).
+        InputError: The encoder is not recurrent (DSSM, CLSM).
     """
     if isinstance(encoder, RNNEncoder):
         return [(encoder.embedding, encoder.rnn)]
     if not isinstance(encoder, LSTMEncoder):
         raise InputError(
-            f"{type(encoder).__name__} takes all words at once and has no "
-            "activations by word; use an LSTM, bidirectional LSTM or RNN"
+            f"{type(encoder).__name__} reads all words at once and has no "
+            "activations by word: use an LSTM, bidirectional LSTM, RNN or "
+            "combined encoder"
         )
     networks = [(encoder.embedding, encoder.lstm)]
     if isinstance(encoder, BidirectionalLSTMEncoder):
@@ -166,14 +194,14 @@ def networks_of(
     return networks
 
 
-def _read(
+def _compute(
     encoder: TextEncoder,
     texts: Sequence[str],
     embedding: TrigramEmbedding,
     network: Recurrent,
     reverse: bool,
 ) -> dict[str, Any]:
-    """Name -> `[texts, longest, cells]`, rows in the order of the words."""
+    """Return name -> `[texts, longest text, cells]`, by position of words."""
     batch = encoder.trigrams.distinct(texts)
     inputs = tf.gather(embedding(batch), batch.words)
 
@@ -182,9 +210,9 @@ def _read(
             return values
         return tf.reverse_sequence(values, batch.lengths, seq_axis=1)
 
-    found = network.activations(turn(inputs), batch.lengths)
+    arrays = network.activations(turn(inputs), batch.lengths)
     return {
-        name: tf.gather(turn(values), batch.text_index).numpy()
-        for name, values in found.items()
-        if name in NAMES
+        name: tf.gather(turn(array), batch.text_index).numpy()
+        for name, array in arrays.items()
+        if name in ACTIVATION_NAMES
     }

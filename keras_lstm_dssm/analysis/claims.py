@@ -1,4 +1,4 @@
-"""The paper's claims about its encoder as figures, against chance."""
+"""The paper's claims about its encoder, as figures beside chance."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +11,12 @@ from keras_lstm_dssm.analysis.activations import (
     is_recurrent,
     words_of,
 )
-from keras_lstm_dssm.analysis.coherence import assign, coherence, likeness
+from keras_lstm_dssm.analysis.chance_tests import (
+    ChanceComparison,
+    is_stop_word,
+    remaining_cosine,
+    stop_word_share,
+)
 from keras_lstm_dssm.analysis.keywords import (
     CELLS,
     CHANGE,
@@ -19,44 +24,54 @@ from keras_lstm_dssm.analysis.keywords import (
     TOPIC_CELLS,
     keywords,
 )
-from keras_lstm_dssm.analysis.word_effects import (
-    SIDES,
-    each_change,
-    kept_cosine,
+from keras_lstm_dssm.analysis.topic_coherence import (
+    assign_words,
+    coherence,
+    context_vectors,
 )
-from keras_lstm_dssm.analysis.word_statistics import (
-    Finding,
-    is_stop,
-    stop_share,
-)
+from keras_lstm_dssm.analysis.word_effects import SIDES, each_change
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 
-LABELS = {
+CLAIM_LABELS = {
     "stop_words_of_least_effect": (
-        "Stop words among the words of least effect, one of each text"
+        "Share of stop words among the words with the least effect, one of "
+        "each text"
     ),
-    "stop_words_unassigned": "Stop words among those no active cell takes up",
-    "stop_words_keywords": "Stop words among the keywords",
+    "stop_words_unassigned": (
+        "Share of stop words among the words assigned to no active cell"
+    ),
+    "stop_words_keywords": "Share of stop words among the keywords",
     "cosine_of_strong_half": (
-        "Share of the cosine that the half of the words with most effect keeps"
+        "Share of the cosine that remains with the half of the words that has "
+        "the most effect"
     ),
-    "cosine_of_keywords": "Share of the cosine that the keywords alone keep",
-    "likeness": "Likeness of the words of one cell",
+    "cosine_of_keywords": (
+        "Share of the cosine that remains with the keywords alone"
+    ),
+    "likeness": "Mean cosine of the words of one cell",
     "likeness_other_spelling": (
-        "Likeness of the words of one cell that share no letter trigram"
+        "Mean cosine of the words of one cell that share no letter trigram"
     ),
 }
-"""What each figure is; chance chooses as many other words, or shuffles."""
+"""The name of each figure -> what it is."""
 
 
-class Claim(NamedTuple):
-    """One line of the table: a claim, whose it is, and what was found."""
+class ClaimFigure(NamedTuple):
+    """One figure.
+
+    Attributes:
+        claim: Which figure it is, a key of `CLAIM_LABELS`.
+        side: Which encoder's texts it is about, "query" or "document".
+        model: "trained", or "untrained" for the same encoders with random
+            weights.
+        comparison: The figure and chance.
+    """
 
     claim: str
     side: str
     model: str
-    finding: Finding
+    comparison: ChanceComparison
 
 
 def measure_claims(
@@ -67,102 +82,124 @@ def measure_claims(
     change: float = CHANGE,
     share: float = SHARE,
     seed: int = 0,
-) -> list[Claim]:
-    """Tests "attenuates unimportant words" and "cells have topics".
+) -> list[ClaimFigure]:
+    """Measure "attenuates unimportant words" and "cells have topics".
 
-    Each figure is taken of the model and, beside it, of the same towers with
-    fresh random weights: what those show too is no effect of learning. A
-    short word has few trigrams, and moves any vector little.
+    Each figure is computed for the model and for `untrained_copy(model)`:
+    what both show is not an effect of training. For example, any encoder of
+    trigrams is changed little by a short word, which has few of them.
 
     Args:
         model: A `TwoTower`.
-        pairs: Queries, each with a relevant title.
-        contexts: Texts that show which words keep company, see `likeness`.
+        pairs: Queries, each with the title of a relevant document.
+        contexts: Texts for the word vectors, see `context_vectors`.
         cells: See `keywords`.
         change: See `keywords`.
         share: See `keywords`.
-        seed: Of all that is drawn.
+        seed: The seed of the random weights and choices.
 
     Returns:
-        What could be measured: where a text has no keyword, say, nothing
-        can be said of them.
+        The figures that the texts allow: where no text has a keyword, for
+        example, there are no figures about keywords. Of the untrained copy
+        there are none about cosines, which are noise.
 
     Raises:
         InputError: scikit-learn is not installed, or there are no pairs.
     """
     if not pairs:
         raise InputError(
-            "found no query with a relevant title, which the claims are "
-            "tested on; name other data"
+            "found no query with a relevant document, expected one or more to "
+            "measure the claims with: name other data"
         )
     keras.utils.set_random_seed(seed)
-    models = {
-        "trained": model,
-        "untrained": type(model).from_config(model.get_config()),
-    }
+    models = {"trained": model, "untrained": untrained_copy(model)}
     queries, titles = (list(side) for side in zip(*pairs, strict=True))
     recurrent = is_recurrent(model.query_encoder, model.document_encoder)
     if recurrent:
-        alike = likeness(words_of(model.query_encoder, contexts), seed=seed)
-    found = []
+        context_words = words_of(model.query_encoder, contexts)
+        word_vectors = context_vectors(context_words, seed=seed)
+    figures = []
     for name, one in models.items():
         towers = (one.query_encoder, queries), (one.document_encoder, titles)
         vectors = [encoder.encode(texts) for encoder, texts in towers]
-        for place, (encoder, texts) in enumerate(towers):
-            # Untrained towers know nothing of each other: their cosine is
-            # noise, and has no shares.
-            other = vectors[1 - place] if one is model else None
-            findings = dict(_words(encoder, texts, other, cells, change, share))
+        for index, (encoder, texts) in enumerate(towers):
+            others = vectors[1 - index] if one is model else None
+            comparisons = dict(
+                _compare_words(encoder, texts, others, cells, change, share)
+            )
             if recurrent:
-                given = assign(encoder, texts, TOPIC_CELLS, change)
-                findings |= {
-                    "likeness": coherence(encoder, given, alike),
+                assignments = assign_words(encoder, texts, TOPIC_CELLS, change)
+                comparisons |= {
+                    "likeness": coherence(encoder, assignments, word_vectors),
                     "likeness_other_spelling": coherence(
-                        encoder, given, alike, spelling=False
+                        encoder, assignments, word_vectors, same_trigrams=False
                     ),
                 }
-            found += [
-                Claim(claim, SIDES[place], name, finding)
-                for claim, finding in findings.items()
-                if finding.number
+            figures += [
+                ClaimFigure(claim, SIDES[index], name, comparison)
+                for claim, comparison in comparisons.items()
+                if comparison.count
             ]
-    return found
+    return figures
 
 
-def _words(
+def untrained_copy(model: Any) -> Any:
+    """Return a copy of a model with the random weights it could start from.
+
+    Only weights that training changes are random. Weights that are fixed
+    before training, such as the IDF of the words that `adapt` counts, are
+    those of the model, so that the copy differs by training alone.
+
+    Args:
+        model: A `TwoTower`.
+    """
+    copy = type(model).from_config(model.get_config())
+    for random, trained in zip(copy.towers, model.towers, strict=True):
+        for weight, value in zip(random.weights, trained.weights, strict=True):
+            # Asked of the copy, whose layers are not frozen.
+            if not weight.trainable:
+                weight.assign(value)
+    return copy
+
+
+def _compare_words(
     encoder: TextEncoder,
-    raw: Sequence[str],
+    texts: Sequence[str],
     others: np.ndarray | None,
     cells: int,
     change: float,
     share: float,
-) -> Iterator[tuple[str, Finding]]:
-    """The figures about words, of one tower and its texts."""
-    texts = words_of(encoder, raw)
-    stop = [is_stop(words) for words in texts]
-    every = [np.ones(len(words), bool) for words in texts]
-    # Ranks of the words by effect, the weakest first.
+) -> Iterator[tuple[str, ChanceComparison]]:
+    """Yield the figures about the words of one encoder's texts."""
+    split_texts = words_of(encoder, texts)
+    stop = [is_stop_word(words) for words in split_texts]
+    every = [np.ones(len(words), bool) for words in split_texts]
+    # The rank of each word by its effect, 0 for the least.
     ranks = [
         np.argsort(np.argsort(effects, kind="stable"))
-        for effects in each_change(encoder, texts)
+        for effects in each_change(encoder, split_texts)
     ]
     least = [(rank == 0) & (len(rank) > 1) for rank in ranks]
     strong = [rank >= len(rank) // 2 for rank in ranks]
-    yield "stop_words_of_least_effect", stop_share(stop, least, every)
+    yield "stop_words_of_least_effect", stop_word_share(stop, least, every)
     if others is not None:
-        kept = kept_cosine(encoder, texts, others, strong, every)
-        yield "cosine_of_strong_half", kept
+        yield (
+            "cosine_of_strong_half",
+            remaining_cosine(encoder, split_texts, others, strong, every),
+        )
     if not is_recurrent(encoder):
         return
-    judged, unassigned, key = [], [], []
-    for read in each_activations(encoder, raw):
+    counted, unassigned, keyword = [], [], []
+    for read in each_activations(encoder, texts):
         words = keywords(read, cells, change, share)
-        known = [[n for n in one.counts if n is not None] for one in words]
-        judged.append(np.array([bool(counts) for counts in known]))
-        unassigned.append(np.array([c != [] and not any(c) for c in known]))
-        key.append(np.array([one.keyword for one in words]))
-    yield "stop_words_unassigned", stop_share(stop, unassigned, judged)
-    yield "stop_words_keywords", stop_share(stop, key, judged)
+        counts = [[n for n in one.counts if n is not None] for one in words]
+        counted.append(np.array([c != [] for c in counts]))
+        unassigned.append(np.array([c != [] and not any(c) for c in counts]))
+        keyword.append(np.array([one.keyword for one in words]))
+    yield "stop_words_unassigned", stop_word_share(stop, unassigned, counted)
+    yield "stop_words_keywords", stop_word_share(stop, keyword, counted)
     if others is not None:
-        kept = kept_cosine(encoder, texts, others, key, judged)
-        yield "cosine_of_keywords", kept
+        yield (
+            "cosine_of_keywords",
+            remaining_cosine(encoder, split_texts, others, keyword, counted),
+        )

@@ -1,4 +1,4 @@
-"""The report's parts about many texts, and about the training."""
+"""The sections of the report about many texts, and about the training."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,102 +6,100 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.analysis.analysis_page import (
-    Html,
-    Section,
-    heading,
-    picture,
-    strong,
-    table,
-    words,
-)
-from keras_lstm_dssm.analysis.claims import LABELS, Claim
-from keras_lstm_dssm.analysis.keywords import topics
-from keras_lstm_dssm.analysis.pair_sections import reading
-from keras_lstm_dssm.analysis.report_input import Options
+from keras_lstm_dssm.analysis.claims import CLAIM_LABELS, ClaimFigure
+from keras_lstm_dssm.analysis.keywords import distinctive_words, topics
+from keras_lstm_dssm.analysis.report_input import ReportSettings
 from keras_lstm_dssm.analysis.title_map import draw_title_map, title_map
-from keras_lstm_dssm.analysis.word_statistics import distinctive
+from keras_lstm_dssm.analysis.vector_parts import cell_note
 from keras_lstm_dssm.drawing import Curve, curve_chart
-from keras_lstm_dssm.evaluation import DenseSystem
+from keras_lstm_dssm.evaluation import Index
+from keras_lstm_dssm.html_report import (
+    HtmlPicture,
+    HtmlSection,
+    HtmlTable,
+    Strong,
+)
 
 _MOST_CELLS = 24
 _MOST_WORDS = 12
-_METHODS = {"tsne": "t-SNE", "pca": "PCA"}
+_METHOD_NAMES = {"tsne": "t-SNE", "pca": "PCA"}
 
 
-def topic_section(
-    model: Any, queries: Sequence[str], options: Options
-) -> Section:
-    """Table III, cell by cell."""
-    found = topics(
-        model.query_encoder, queries, options.topic_cells, options.change
+def topics_section(
+    model: Any, queries: Sequence[str], settings: ReportSettings
+) -> HtmlSection:
+    """Return Table III: the words of each cell."""
+    words_by_cell = topics(
+        model.query_encoder, queries, settings.topic_cells, settings.change
     )
-    groups = [[one.word for one in taken] for taken in found.values()]
-    best = distinctive(groups, _MOST_WORDS)
+    groups = [[one.word for one in words] for words in words_by_cell.values()]
     rows = [
         [
             str(cell),
-            words(" · ".join(f"{w} ({n})" if n > 1 else w for w, n in own)),
+            " · ".join(f"{w} ({n})" if n > 1 else w for w, n in words),
         ]
-        for cell, own in list(zip(found, best, strict=True))[:_MOST_CELLS]
+        for cell, words in zip(
+            words_by_cell, distinctive_words(groups, _MOST_WORDS), strict=True
+        )
     ]
-    return Section(
+    return HtmlSection(
         "Topics of the cells (Table III)",
-        f"Words of {len(queries):,} queries that a cell took up while it was "
-        f"among the {options.topic_cells} most active of its query, with how "
-        "often: the busiest cells, and of each the words that it has more than "
-        "the others. Look for cells whose words belong "
-        "together in meaning, not in spelling alone: words that share "
-        "letters share trigrams, and meet in any encoder of trigrams."
-        + reading(model.query_encoder),
-        [table(["Cell", "Words"], rows)],
+        [HtmlTable(["Cell", "Words"], rows[:_MOST_CELLS], text_columns=[1])],
+        f"The words of {len(queries):,} queries that are assigned to a cell "
+        f"while it is among the {settings.topic_cells} most active cells of "
+        "the query, with their counts. The cells with the most words come "
+        "first; of each, the words that distinguish it from the others. Look "
+        "for cells whose words belong together in meaning. Words that share "
+        "letters share trigrams, and fall together in any encoder of trigrams."
+        + cell_note(model.query_encoder),
     )
 
 
 def nearest_section(
     model: Any, query: str, document: str, titles: Sequence[str], most: int = 10
-) -> Section:
-    """The titles that the query finds."""
-    system = DenseSystem(
-        model.query_encoder.encode, model.document_encoder.encode
-    )
-    found = system.retrieve(
-        {"": query}, {title: title for title in titles}, most
-    )[""]
+) -> HtmlSection:
+    """Return the titles that are nearest to the query."""
+    hits = Index(model, titles).search([query], most)[0]
     rows = [
-        [f"{score:.3f}", words(strong(title) if title == document else title)]
-        for title, score in found.items()
+        [
+            f"{hit.score:.3f}",
+            Strong(hit.id) if hit.id == document else hit.id,
+        ]
+        for hit in hits
     ]
-    return Section(
+    return HtmlSection(
         "Nearest titles",
-        f"The best of {len(titles):,} titles for the query, by cosine. Ask "
-        "of each wrong one which word it shares with the query, or which "
-        "letters.",
-        [table(["Cosine", "Title"], rows)],
+        [HtmlTable(["Cosine", "Title"], rows, text_columns=[1])],
+        f"The {len(rows)} of {len(titles):,} titles that are nearest to the "
+        "query by cosine. Ask of each wrong one which word, or which letters, "
+        "it shares with the query.",
     )
 
 
 def map_section(
-    model: Any, titles: Sequence[str], options: Options, folder: Path
-) -> Section:
-    """Titles on a plane."""
+    model: Any, titles: Sequence[str], settings: ReportSettings, folder: Path
+) -> HtmlSection:
+    """Return the titles on a plane."""
     rows = np.random.default_rng(0).permutation(len(titles))
-    some = [titles[row] for row in rows[: options.map_titles]]
+    some = [titles[row] for row in rows[: settings.map_titles]]
     path = folder / "title_map.png"
     vectors = model.document_encoder.encode(some)
-    draw_title_map(path, title_map(some, vectors, options.map))
-    return Section(
+    draw_title_map(path, title_map(some, vectors, settings.map))
+    return HtmlSection(
         "A map of titles",
-        f"{len(some):,} titles, laid out by {_METHODS[options.map]}: titles "
-        "with like vectors lie together. Islands have colours, and the words "
-        "that they have more than the others; look for islands that share a "
-        "meaning and not a word. Distances between islands mean little.",
-        [picture("Titles on a plane, islands named", path)],
+        [HtmlPicture("Titles on a plane, with the names of clusters", path)],
+        f"{len(some):,} titles, laid out by {_METHOD_NAMES[settings.map]}: "
+        "titles with similar vectors lie together. Clusters have colours, and "
+        "are named by the words that distinguish them from the others. Look "
+        "for clusters that share a meaning and not a word. Distances between "
+        "clusters mean little.",
     )
 
 
-def cost_section(history: Sequence[dict[str, float]], folder: Path) -> Section:
-    """Fig. 7, from a run's history."""
+def cost_section(
+    history: Sequence[dict[str, float]], folder: Path
+) -> HtmlSection:
+    """Return Fig. 7, from the history of a run."""
     epochs = [row["epoch"] for row in history]
     curves = {
         label: Curve(epochs, [row[name] for row in history])
@@ -110,38 +108,41 @@ def cost_section(history: Sequence[dict[str, float]], folder: Path) -> Section:
     }
     path = folder / "cost.png"
     curve_chart(path, curves, "epoch", "mean cost (4) of a click", yscale="log")
-    return Section(
+    return HtmlSection(
         "Cost of training by epoch (Fig. 7)",
-        "On a logarithmic scale. A curve that still falls at its end wants "
-        "more epochs; one that falls while the validation cost rises learns "
-        "by heart.",
-        [picture("Cost of training by epoch", path)],
+        [HtmlPicture("Cost of training by epoch", path)],
+        "On a logarithmic scale. Where the training cost still falls at the "
+        "end, more epochs may help; where it falls while the validation cost "
+        "rises, the model overfits.",
     )
 
 
-def claim_section(claims: Sequence[Claim]) -> Section:
-    """The claims as figures."""
-    body: list[Html] = []
-    for name, label in LABELS.items():
+def claims_section(claims: Sequence[ClaimFigure]) -> HtmlSection:
+    """Return the figures about the paper's claims."""
+    tables = []
+    for name, label in CLAIM_LABELS.items():
         rows = [
             [
                 f"{one.side}, {one.model}",
-                f"{one.finding.found:.3f}",
-                f"{one.finding.chance:.3f}",
-                f"{one.finding.p:.4f}",
-                f"{one.finding.number:,}",
+                f"{one.comparison.value:.3f}",
+                f"{one.comparison.chance:.3f}",
+                f"{one.comparison.p:.4f}",
+                f"{one.comparison.count:,}",
             ]
             for one in claims
             if one.claim == name
         ]
         if rows:
-            header = ["Tower", "Found", "Chance", "p", "Of"]
-            body += [heading(label), table(header, rows)]
-    return Section(
+            header = ["Encoder", "Value", "Chance", "p", "Of"]
+            tables.append(HtmlTable(header, rows, label))
+    return HtmlSection(
         "The paper's claims as figures",
-        "Chance chooses as many other words of the same texts, or hands the "
-        "texts' active cells around; p is how often it comes out as far off. "
-        "What untrained towers show too is no effect of learning: a short "
-        "word has few trigrams, and moves any vector little.",
-        body,
+        tables,
+        "Chance chooses as many other words of the same texts or, for cells, "
+        "gives each text the active cells of another one. The two-sided p is "
+        "how often chance is as far from its mean. The last column is the "
+        "number of words or texts. What untrained encoders show, too, is not "
+        "an effect of training: a short word has few trigrams, and changes "
+        "any vector little. Untrained encoders have random weights, and the "
+        "same IDF of words where the encoder has one.",
     )

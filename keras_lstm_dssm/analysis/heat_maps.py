@@ -1,4 +1,4 @@
-"""Heat maps of activations: Figs. 4, 5 and 6 of the paper, and both texts."""
+"""Heat maps of activations: Figs. 4, 5 and 6 of the paper, and of a pair."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,13 +9,13 @@ import numpy as np
 from keras_lstm_dssm.analysis.activations import Activations
 from keras_lstm_dssm.analysis.keywords import CELLS, active_cells
 from keras_lstm_dssm.analysis.word_effects import SIDES, Growth
-from keras_lstm_dssm.drawing import COLOURS, drawing, short
+from keras_lstm_dssm.drawing import COLOURS, MARKERS, add_legend, drawing, short
 from keras_lstm_dssm.errors import import_optional
 
-# Blue to red through white, which is zero: told apart by eyes that do not
-# see red or green as others do, and dark at both ends in print.
-_MAP = "RdBu_r"
-_NAMES = {
+# Blue to red with white at zero: distinguishable with red-green colour
+# blindness, and dark at both ends in print.
+_COLOUR_MAP = "RdBu_r"
+_AXIS_TITLES = {
     "i": "input gate i(t)",
     "f": "forget gate f(t)",
     "c": "cell state c(t)",
@@ -25,61 +25,67 @@ _NAMES = {
 
 
 def draw_activations(
-    path: Path, found: Activations, beside: Sequence[Activations] = ()
+    path: Path, read: Activations, beside: Sequence[Activations] = ()
 ) -> None:
-    """Draws i, f, c, o and y of one network, where it has them.
+    """Draw i, f, c, o and y of one network, as far as it has them.
 
-    Figs. 4 and 5 of the paper: cells down, words across, one range of
-    colours, zero past the last word.
+    Figs. 4 and 5 of the paper: a row for each cell, a column for each word,
+    one range of colours for all, and zero after the last word.
 
     Args:
-        path: The PNG.
-        found: From `activations`.
-        beside: Others that it will be compared with: they have the same
-            range of colours, and as many columns as the longest has words.
+        path: The PNG file.
+        read: From `activations`.
+        beside: Other activations that the picture is to be compared with:
+            it has the range of colours and the number of columns that all of
+            them need.
     """
-    parts, shown = found.arrays, [found, *beside]
-    limit = max(np.abs(p).max() for one in shown for p in one.arrays.values())
-    columns = max(len(one.words) for one in shown)
+    arrays, all_shown = read.arrays, [read, *beside]
+    limit = max(
+        np.abs(array).max()
+        for one in all_shown
+        for array in one.arrays.values()
+    )
+    columns = max(len(one.words) for one in all_shown)
     colors = import_optional("matplotlib.colors", "analysis")
-    # By the root: c(t) may be ten times y(t), and both shall be seen.
-    norm = colors.FuncNorm((_root, _square), -limit, limit)
-    width = 1.4 + len(parts) * max(1.6, 0.32 * columns)
-    size = (width, 4.5 + _room(*(one.words for one in shown)))
-    with drawing(path, len(parts), figsize=size) as axes:
-        for axis, (name, part) in zip(axes, parts.items(), strict=True):
-            padded = np.zeros((columns, part.shape[1]))
-            padded[: len(part)] = part
-            picture = _heat(axis, padded.T, norm=norm)
-            _label(axis, found.words)
-            axis.set_title(_NAMES[name], fontsize=10)
-        # Cells are numbered by their places in the sentence vector.
+    # c(t) may be ten times as large as y(t). Colours proportional to the
+    # square root show both.
+    norm = colors.FuncNorm((_signed_root, _signed_square), -limit, limit)
+    width = 1.4 + len(arrays) * max(1.6, 0.32 * columns)
+    size = (width, 4.5 + _label_height(*(one.words for one in all_shown)))
+    with drawing(path, len(arrays), figsize=size) as axes:
+        for axis, (name, array) in zip(axes, arrays.items(), strict=True):
+            padded = np.zeros((columns, array.shape[1]))
+            padded[: len(array)] = array
+            image = _heat_map(axis, padded.T, norm=norm)
+            _label_words(axis, read.words)
+            axis.set_title(_AXIS_TITLES[name], fontsize=10)
+        # Cells are numbered by their positions in the text's vector.
         axis.yaxis.get_major_locator().set_params(integer=True)
-        axis.yaxis.set_major_formatter(lambda y, _: f"{y + found.offset:.0f}")
+        axis.yaxis.set_major_formatter(lambda y, _: f"{y + read.offset:.0f}")
         axes[0].set_ylabel("cell")
-        axis.figure.colorbar(picture, ax=axes, shrink=0.6)
+        axis.figure.colorbar(image, ax=axes, shrink=0.6)
 
 
-def draw_active(path: Path, found: Activations, cells: int = CELLS) -> None:
-    """Draws y(t) of the most active cells over the words, Fig. 6.
+def draw_active(path: Path, read: Activations, cells: int = CELLS) -> None:
+    """Draw y(t) of the most active cells at each word, Fig. 6.
 
     Args:
-        path: The PNG.
-        found: From `activations`.
-        cells: How many, the most active on top.
+        path: The PNG file.
+        read: From `activations`.
+        cells: The number of cells; the most active one is on top.
     """
-    best = [one.cell for one in active_cells(found, cells)]
-    height = 0.6 + 0.24 * len(best) + _room(found.words)
-    size = (2.4 + 0.5 * len(found.words), height)
+    most_active = [one.cell for one in active_cells(read, cells)]
+    height = 0.6 + 0.24 * len(most_active) + _label_height(read.words)
+    size = (2.4 + 0.5 * len(read.words), height)
     with drawing(path, figsize=size) as (axis,):
-        rows = found.y[:, best].T
+        rows = read.y[:, most_active].T
         limit = np.abs(rows).max()
-        picture = _heat(axis, rows, vmin=-limit, vmax=limit)
-        _label(axis, found.words)
-        numbers = [str(cell + found.offset) for cell in best]
-        axis.set_yticks(range(len(best)), numbers)
+        image = _heat_map(axis, rows, vmin=-limit, vmax=limit)
+        _label_words(axis, read.words)
+        numbers = [str(cell + read.offset) for cell in most_active]
+        axis.set_yticks(range(len(most_active)), numbers)
         axis.set_ylabel("cell")
-        axis.figure.colorbar(picture, ax=axis, label="y(t)")
+        axis.figure.colorbar(image, ax=axis, label="y(t)")
 
 
 def draw_aligned(
@@ -88,92 +94,123 @@ def draw_aligned(
     read: Sequence[Activations] = (),
     cells: int = CELLS,
 ) -> None:
-    """Draws a query and a title side by side, and their cosine as it grows.
+    """Draw the cells of a query and a title side by side, and their cosine.
 
-    Above, the cells that add most to the final cosine, the same ones for
-    both, in units of each text's final vector; below, the cosine with the
-    whole of the other text after each word.
+    The heat maps above have the cells that add most to the final cosine, the
+    same ones for both texts, divided by the length of each text's final
+    output. The lines below are the cosine with the whole other text after
+    each word and, where the vectors have several parts, what each part adds.
 
     Args:
-        path: The PNG.
+        path: The PNG file.
         growing: From `growth`.
-        read: Activations of the query and of the title; without them only
-            the cosine is drawn.
-        cells: How many.
+        read: The activations of the query and of the title; without them
+            only the lines are drawn.
+        cells: The number of cells.
     """
-    sides = (growing.query, growing.document)
-    cosines = (growing.by_query, growing.by_document)
-    parts = [_units(one) for one in read]
+    sides = (growing.query_words, growing.document_words)
+    scaled = [_divide_by_length(one) for one in read]
     best: list[int] = []
-    if parts:
-        products = np.prod([one.vector for one in read], axis=0)
+    if scaled:
+        products = np.prod([one.recurrent_vector for one in read], axis=0)
         best = np.argsort(-products, kind="stable")[:cells].tolist()
-        limit = max(np.abs(part[:, best]).max() for part in parts)
+        limit = max(np.abs(rows[:, best]).max() for rows in scaled)
+    lines = _lines(growing)
+    # The lines take the height of so many rows of cells.
+    space = 2 if len(lines) == 1 else 6
     widths = [len(words) for words in sides]
-    height = 1.5 + 0.26 * len(best) + _room(*sides)
+    height = 1.0 + 0.26 * (len(best) + space) + _label_height(*sides)
     size = (2.5 + 0.6 * sum(widths), height)
     with drawing(path, 2, widths, figsize=size) as axes:
-        for place, axis in enumerate(axes):
-            if parts:
-                rows = parts[place][:, best].T
-                picture = _heat(axis, rows, vmin=-limit, vmax=limit)
-            _grow(axis, cosines, place, len(best))
-            _label(axis, sides[place])
-            axis.set_title(SIDES[place], fontsize=10)
+        for index, axis in enumerate(axes):
+            if scaled:
+                rows = scaled[index][:, best].T
+                image = _heat_map(axis, rows, vmin=-limit, vmax=limit)
+            _draw_lines(axis, lines, index, len(best), space)
+            _label_words(axis, sides[index])
+            axis.set_title(SIDES[index], fontsize=10)
         labels = [*map(str, best), "cosine"]
-        axes[0].set_yticks([*range(len(best)), len(best) + 1.7], labels)
-        if parts:
+        axes[0].set_yticks(
+            [*range(len(best)), len(best) + 0.5 + space / 2], labels
+        )
+        if scaled:
             axes[0].set_ylabel("cell")
-            axis.figure.colorbar(picture, ax=axes, label="y(t) / |y(T)|")
+            axis.figure.colorbar(image, ax=axes, label="y(t) / |y(T)|")
+        if len(lines) > 1:
+            add_legend(axis, len(lines))
 
 
-def _heat(axis: Any, rows: np.ndarray, **colours: Any) -> Any:
+def _heat_map(axis: Any, rows: np.ndarray, **colours: Any) -> Any:
     return axis.imshow(
-        rows, _MAP, aspect="auto", interpolation="nearest", **colours
+        rows, _COLOUR_MAP, aspect="auto", interpolation="nearest", **colours
     )
 
 
-def _room(*texts: Sequence[str]) -> float:
-    """Inches that the words take below the picture."""
+def _label_height(*texts: Sequence[str]) -> float:
+    """Return the height in inches that the words take below the picture."""
     return 0.12 * max(len(short(word)) for words in texts for word in words)
 
 
-def _label(axis: Any, words: Sequence[str]) -> None:
+def _label_words(axis: Any, words: Sequence[str]) -> None:
     axis.set_xticks(range(len(words)), map(short, words), rotation=90)
 
 
-def _root(values: np.ndarray) -> np.ndarray:
+def _signed_root(values: np.ndarray) -> np.ndarray:
     return np.sign(values) * np.sqrt(np.abs(values))
 
 
-def _square(values: np.ndarray) -> np.ndarray:
+def _signed_square(values: np.ndarray) -> np.ndarray:
     return np.sign(values) * np.square(values)
 
 
-def _grow(
-    axis: Any, cosines: Sequence[np.ndarray], place: int, below: int
+def _lines(growing: Growth) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return label -> the figures of the query and of the document."""
+    lines = {"cosine": (growing.query_cosines, growing.document_cosines)}
+    if len(growing.parts) > 1:
+        for index, name in enumerate(growing.parts):
+            values = (
+                growing.query_parts[:, index],
+                growing.document_parts[:, index],
+            )
+            if any(np.any(one) for one in values):
+                lines[name] = values
+    return lines
+
+
+def _draw_lines(
+    axis: Any,
+    lines: dict[str, tuple[np.ndarray, np.ndarray]],
+    side: int,
+    rows: int,
+    space: int,
 ) -> None:
-    """Draws the cosine as a line under so many rows of cells.
+    """Draw lines of one side below so many rows of cells.
 
-    It has the same axes, so that each figure stands under its word.
+    They share the axis of the cells, so that each figure is below its word.
     """
-    both = np.concatenate(cosines)
-    span = max(both.max() - both.min(), 1e-6)
-    heights = below + 2.5 - 2 * (cosines[place] - both.min()) / span
-    words = range(len(heights))
-    axis.plot(words, heights, marker="o", color=COLOURS[0])
-    for word, height, cosine in zip(
-        words, heights, cosines[place], strict=True
-    ):
-        axis.annotate(
-            f"{cosine:.2f}", (word, height), (0, 6),
-            textcoords="offset points", ha="center", fontsize=8,
+    every = np.concatenate([one for both in lines.values() for one in both])
+    span = max(every.max() - every.min(), 1e-6)
+    for number, (name, both) in enumerate(lines.items()):
+        values = both[side]
+        heights = rows + space + 0.5 - space * (values - every.min()) / span
+        axis.plot(
+            range(len(values)), heights, label=name, color=COLOURS[number],
+            marker=MARKERS[number], markersize=6 if not number else 3,
+            linestyle="--" if number else "-", linewidth=1 if number else 1.5,
         )  # fmt: skip
-    axis.set_ylim(below + 3, -0.5)
-    axis.set_xlim(-0.5, len(heights) - 0.5)
+        if not number:
+            for word, (height, value) in enumerate(
+                zip(heights, values, strict=True)
+            ):
+                axis.annotate(
+                    f"{value:.2f}", (word, height), (0, 6),
+                    textcoords="offset points", ha="center", fontsize=8,
+                )  # fmt: skip
+    axis.set_ylim(rows + space + 1, -0.5)
+    axis.set_xlim(-0.5, len(both[side]) - 0.5)
 
 
-def _units(found: Activations) -> np.ndarray:
-    """y(t) of both directions, `[words, dimension]`, over |y(T)|."""
-    y = np.hstack([one.y for one in found.directions])
-    return y / max(float(np.linalg.norm(found.vector)), 1e-12)
+def _divide_by_length(read: Activations) -> np.ndarray:
+    """Return y(t) of both directions, `[words, cells]`, over |y(T)|."""
+    y = np.hstack([one.y for one in read.directions])
+    return y / max(float(np.linalg.norm(read.recurrent_vector)), 1e-12)

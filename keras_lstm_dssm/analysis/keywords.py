@@ -1,6 +1,7 @@
-"""Keywords and topics: the words that active cells take up (section V-A)."""
+"""Keywords and topics: the words that active cells respond to (section V-A)."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,17 +10,17 @@ from keras_lstm_dssm.analysis.activations import Activations, each_activations
 from keras_lstm_dssm.encoders import TextEncoder
 
 CELLS = 10
-"""Most active cells that are looked at, as in the paper."""
+"""Number of most active cells of a text for its keywords, as in the paper."""
 
 CHANGE = 0.25
-"""Least change of a cell that assigns it a word, see `assigned`."""
+"""Least change of a cell that assigns a word to it, see `assigned`."""
 
 SHARE = 0.4
-"""A keyword is assigned more than this share of the cells."""
+"""A keyword is assigned to more than this share of the active cells."""
 
 
 class ActiveCell(NamedTuple):
-    """A cell, counted from 0 within its network, and y at the text's end."""
+    """A cell, counted from 0 within its network, and its final output y."""
 
     cell: int
     y: float
@@ -30,10 +31,11 @@ class Keyword(NamedTuple):
 
     Attributes:
         word: The word.
-        counts: Cells it is assigned to, for each direction of reading; None
-            ("-") where it is the first word read.
-        keyword: Whether every count there is exceeds the share; False where
-            there is none.
+        counts: The number of active cells that the word is assigned to, for
+            each direction of reading; None where the word is the first one
+            read.
+        keyword: Whether the word is a keyword: whether every count exceeds
+            the share of the cells. A word without any count is none.
     """
 
     word: str
@@ -41,105 +43,113 @@ class Keyword(NamedTuple):
     keyword: bool
 
 
-def active_cells(found: Activations, cells: int = CELLS) -> list[ActiveCell]:
-    """Finds the cells of one network that are most active at the end.
+def active_cells(read: Activations, cells: int = CELLS) -> list[ActiveCell]:
+    """Return the most active cells of one network at the end of a text.
 
-    Active is what is far from zero: the cosine knows no sign.
+    Cells are ranked by the absolute value of y, because a strongly negative
+    output adds as much to a cosine as a strongly positive one.
 
     Args:
-        found: From `activations`; of a bidirectional encoder, `.backward`
-            has the second network's.
-        cells: How many, at most all.
+        read: From `activations`. Of a bidirectional encoder, it stands for
+            the network that reads from the left; `read.backward` is the
+            other one.
+        cells: The number of cells, by default 10; at most all are returned.
 
     Returns:
-        The most active first.
+        The cells, the most active one first.
 
     Example:
     >>> active_cells(activations(encoder, "hotels in shanghai"), 2)
     [ActiveCell(cell=17, y=0.81), ActiveCell(cell=3, y=-0.78)]
     """
-    order = np.argsort(-np.abs(found.final), kind="stable")[:cells]
-    return [ActiveCell(int(cell), float(found.final[cell])) for cell in order]
+    order = np.argsort(-np.abs(read.final_y), kind="stable")[:cells]
+    return [ActiveCell(int(cell), float(read.final_y[cell])) for cell in order]
 
 
 def assigned(
-    found: Activations, cells: int = CELLS, change: float = CHANGE
+    read: Activations, cells: int = CELLS, change: float = CHANGE
 ) -> np.ndarray:
-    """Tells which words are assigned to which active cells.
+    """Return which words are assigned to which active cells.
 
     "Whenever there is a large enough change in cell activation value, we
     assume an important keyword has been detected" (section V-A2). The paper
-    gives no number. Here a change is large enough when it is `change` times
-    what the cell has at the end, |y(t) - y(t-1)| >= change |y(T)|, so that
-    one threshold serves models of any scale.
+    gives no number. Here a change is large enough when
+    |y(t) - y(t-1)| >= change |y(T)|, where y(T) is the cell's final output,
+    so that one threshold serves models of any scale.
 
     Args:
-        found: Of one network, see `active_cells`.
-        cells: Most active cells looked at.
-        change: Threshold, a share of the final activation.
+        read: The activations of one network, see `active_cells`.
+        cells: The number of most active cells.
+        change: The threshold, as a share of the final output.
 
     Returns:
-        bool `[words, all cells]`; False for cells that are not active and
-        for the first word read, which changes every cell from zero.
+        bool `[words, all cells]`; False for cells that are not among the
+        most active, and for the first word read, which changes every cell
+        from zero.
     """
-    active = [one.cell for one in active_cells(found, cells)]
-    result = np.zeros(found.y.shape, bool)
-    moved = np.abs(found.change[:, active])
-    result[:, active] = moved >= change * np.abs(found.final[active])
-    result[found.first] = False
+    active = [one.cell for one in active_cells(read, cells)]
+    result = np.zeros(read.y.shape, bool)
+    changes = np.abs(read.change[:, active])
+    result[:, active] = changes >= change * np.abs(read.final_y[active])
+    result[read.first_read] = False
     return result
 
 
 def keywords(
-    found: Activations,
+    read: Activations,
     cells: int = CELLS,
     change: float = CHANGE,
     share: float = SHARE,
 ) -> list[Keyword]:
-    """Counts for each word the active cells it is assigned to.
+    """Count for each word the active cells that it is assigned to.
 
     Tables I and II of the paper. With a bidirectional encoder each network
-    counts over its own active cells.
+    has its own active cells.
 
     Args:
-        found: From `activations`.
-        cells: Most active cells looked at.
-        change: See `assigned`.
-        share: Of the cells, which a keyword's counts exceed.
+        read: From `activations`.
+        cells: The number of most active cells.
+        change: The threshold of `assigned`.
+        share: The share of the active cells that the count of a keyword
+            exceeds.
 
     Returns:
-        One for each word, in the order of the words.
+        A `Keyword` for each word, in the order of the words.
 
     Example:
     >>> keywords(activations(encoder, "hotels in shanghai"))[1]
     Keyword(word='in', counts=(0,), keyword=False)
     """
     columns = []
-    for one in found.directions:
-        column: list[int | None] = list(
-            map(int, assigned(one, cells, change).sum(axis=1))
-        )
-        column[one.first] = None
+    for network in read.directions:
+        counts = assigned(network, cells, change).sum(axis=1)
+        column: list[int | None] = list(map(int, counts))
+        column[network.first_read] = None
         columns.append(column)
-    least = share * min(cells, found.y.shape[1])
+    least = share * min(cells, read.y.shape[1])
     rows = zip(*columns, strict=True)
     return [
-        Keyword(word, counts, _exceed(counts, least))
-        for word, counts in zip(found.words, rows, strict=True)
+        Keyword(word, counts, _all_exceed(counts, least))
+        for word, counts in zip(read.words, rows, strict=True)
     ]
 
 
-def _exceed(counts: Sequence[int | None], least: float) -> bool:
+def _all_exceed(counts: Sequence[int | None], least: float) -> bool:
     known = [count for count in counts if count is not None]
     return bool(known) and min(known) > least
 
 
 TOPIC_CELLS = 5
-"""Most active cells of each query that are looked at, as in the paper."""
+"""Number of most active cells of a query for the topics, as in the paper."""
 
 
 class TopicWord(NamedTuple):
-    """A word that a cell took up; `query` is its place among the queries."""
+    """A word that is assigned to a cell.
+
+    Attributes:
+        word: The word.
+        query: The position, among the queries, of the query that has it.
+    """
 
     word: str
     query: int
@@ -151,32 +161,64 @@ def topics(
     cells: int = TOPIC_CELLS,
     change: float = CHANGE,
 ) -> dict[int, list[TopicWord]]:
-    """Collects the words assigned to the most active cells of each query.
+    """Collect the words that are assigned to the active cells of queries.
 
     Section V-A3 and Table III of the paper.
 
     Args:
-        encoder: A recurrent one.
+        encoder: A recurrent encoder.
         queries: The texts.
-        cells: Most active cells looked at in each, of each network.
-        change: See `assigned`.
+        cells: The number of most active cells of each query, and of each
+            network of a bidirectional encoder.
+        change: The threshold of `assigned`.
 
     Returns:
-        Cell -> its words, the cell with the most words first. A cell is its
-        place in the sentence vector: with a bidirectional encoder the cells
-        that read from the right follow the others.
+        Cell -> its words, the cell with the most words first. A cell is
+        counted from 0 in the text's vector: in a bidirectional encoder, the
+        cells of the backward network follow those of the forward network.
 
     Raises:
-        InputError: The encoder has no recurrence (DSSM, CLSM).
+        InputError: The encoder is not recurrent (DSSM, CLSM).
 
     Example:
     >>> topics(encoder, ["fried chicken", "torre de pizza"])
     {26: [TopicWord(word='chicken', query=0), TopicWord(word='pizza', query=1)]}
     """
-    found: dict[int, list[TopicWord]] = {}
+    topic_words: dict[int, list[TopicWord]] = {}
     for query, read in enumerate(each_activations(encoder, queries)):
         both = [assigned(one, cells, change) for one in read.directions]
-        for place, cell in np.argwhere(np.hstack(both)):
-            word = TopicWord(read.words[place], query)
-            found.setdefault(int(cell), []).append(word)
-    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+        for position, cell in np.argwhere(np.hstack(both)):
+            word = TopicWord(read.words[position], query)
+            topic_words.setdefault(int(cell), []).append(word)
+    return dict(sorted(topic_words.items(), key=lambda item: -len(item[1])))
+
+
+def distinctive_words(
+    groups: Sequence[Iterable[str]], most: int
+) -> list[list[tuple[str, int]]]:
+    """Choose the words that distinguish each group from the others.
+
+    Words are ranked by count^2 / (count in all groups + 5): words that are
+    frequent in the group and rare in the others. Ranked by the count alone,
+    every group would have the same stop words; without the 5, words that
+    occur once would come first.
+
+    Args:
+        groups: The words of each group, repeated as often as they occur.
+        most: The number of words wanted for each group.
+
+    Returns:
+        For each group, its words and their counts in it, the best first.
+
+    Example:
+    >>> distinctive_words([["the", "fft", "fft"], ["the", "csv"]], 1)
+    [[('fft', 2)], [('csv', 1)]]
+    """
+    counts = [Counter(group) for group in groups]
+    total: Counter[str] = sum(counts, Counter())
+
+    def rank(item: tuple[str, int]) -> tuple[float, str]:
+        word, count = item
+        return -(count**2) / (total[word] + 5), word
+
+    return [sorted(group.items(), key=rank)[:most] for group in counts]

@@ -1,22 +1,15 @@
-"""The report's parts about one query and one title."""
+"""The sections of the report about one query and one title."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from keras_lstm_dssm.analysis.activations import (
     Activations,
     activations,
     is_recurrent,
-)
-from keras_lstm_dssm.analysis.analysis_page import (
-    Html,
-    Section,
-    bar,
-    heading,
-    picture,
-    strong,
-    table,
 )
 from keras_lstm_dssm.analysis.heat_maps import (
     draw_activations,
@@ -24,23 +17,35 @@ from keras_lstm_dssm.analysis.heat_maps import (
     draw_aligned,
 )
 from keras_lstm_dssm.analysis.keywords import Keyword, keywords
-from keras_lstm_dssm.analysis.report_input import Options
+from keras_lstm_dssm.analysis.report_input import ReportSettings
+from keras_lstm_dssm.analysis.vector_parts import (
+    cell_note,
+    common_parts,
+    part_products,
+)
 from keras_lstm_dssm.analysis.word_effects import SIDES, attenuation, growth
-from keras_lstm_dssm.encoders import BidirectionalLSTMEncoder, TextEncoder
+from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.html_report import (
+    Bar,
+    HtmlPicture,
+    HtmlSection,
+    HtmlTable,
+    Strong,
+)
 
-_WAYS = ("Cells, left to right", "Cells, right to left")
+_DIRECTIONS = ("Cells, left to right", "Cells, right to left")
 
 
 def pair_sections(
-    model: Any, texts: tuple[str, str], options: Options, folder: Path
-) -> Iterator[Section]:
-    """Yields the parts; those that need a recurrence only where there is one.
+    model: Any, texts: tuple[str, str], settings: ReportSettings, folder: Path
+) -> Iterator[HtmlSection]:
+    """Yield the sections; those about cells only for recurrent encoders.
 
     Args:
         model: A `TwoTower`.
         texts: The query and the title.
-        options: Thresholds.
-        folder: For the pictures.
+        settings: The thresholds.
+        folder: The folder in which pictures are written.
     """
     towers = model.query_encoder, model.document_encoder
     read = [
@@ -48,82 +53,131 @@ def pair_sections(
         for tower, text in zip(towers, texts, strict=True)
         if is_recurrent(*towers)
     ]
-    if read:  # no more than there are
-        cells = min(options.cells, read[0].y.shape[1])
-        options = options._replace(cells=cells)
-    yield _together(model, texts, read, options, folder)
     if read:
-        yield _gates(read, folder)
-        yield _active(read, options, folder)
-    yield _words(towers, texts, read, options)
+        cells = min(settings.cells, read[0].y.shape[1])
+        settings = settings._replace(cells=cells)
+    vectors = [
+        tower.encode([text])[0]
+        for tower, text in zip(towers, texts, strict=True)
+    ]
+    if len(common_parts(model)) > 1:
+        yield _parts_section(model, vectors)
+    yield _aligned_section(model, texts, read, settings, folder)
+    if read:
+        yield _activations_section(read, folder)
+        yield _active_cells_section(read, settings, folder)
+    yield _words_section(towers, texts, vectors, read, settings)
 
 
-def reading(encoder: TextEncoder) -> str:
-    """What the numbers of a bidirectional encoder's cells mean."""
-    if not isinstance(encoder, BidirectionalLSTMEncoder):
-        return ""
-    return (
-        f" Cells from {encoder.cells} on read from right to left, and end at "
-        "the first word."
+def _parts_section(model: Any, vectors: list[np.ndarray]) -> HtmlSection:
+    parts = common_parts(model)
+    query, document = vectors
+    shares = [
+        part_products(parts, vector[np.newaxis], vector)[0]
+        for vector in vectors
+    ]
+    added = part_products(parts, query[np.newaxis], document)[0]
+    rows = [
+        [
+            part.name,
+            f"{part.start} to {part.stop - 1}"
+            if part.stop - part.start > 1
+            else f"{part.start}",
+            f"{shares[0][index]:.1%}",
+            f"{shares[1][index]:.1%}",
+            f"{added[index]:+.3f}",
+        ]
+        for index, part in enumerate(parts)
+    ]
+    whole = parts[-1].stop
+    rows.append(
+        [
+            Strong("whole vector"),
+            f"0 to {whole - 1}",
+            *(f"{share.sum():.1%}" for share in shares),
+            f"{added.sum():+.3f}",
+        ]
+    )
+    header = [
+        "Part", "Numbers", "Share of the query", "Share of the document",
+        "Adds to the cosine",
+    ]  # fmt: skip
+    return HtmlSection(
+        "Parts of the vector",
+        [HtmlTable(header, rows)],
+        f"A text's vector of {whole} numbers consists of the final output of "
+        "an LSTM, a sum of trained rows for its letter trigrams, a sketch of "
+        "its words that is not trained, and one number that is 0 for queries "
+        "and larger the shorter the title. A share is a part's share of the "
+        "squared length; the cosine is the sum of what the parts add. Only "
+        "the LSTM has cells: activations, active cells, keywords and topics "
+        "describe its part alone, everything else the whole vector.",
     )
 
 
-def _together(
+def _aligned_section(
     model: Any,
     texts: tuple[str, str],
     read: list[Activations],
-    options: Options,
+    settings: ReportSettings,
     folder: Path,
-) -> Section:
+) -> HtmlSection:
     growing = growth(model, *texts)
     path = folder / "aligned.png"
-    draw_aligned(path, growing, read, options.cells)
-    above = (
-        f" Above it, the {options.cells} cells that add most to the final "
-        "cosine: a cell of one colour on both sides speaks for the pair, and "
-        "the word at which it takes its colour is the one it answers to."
-        if read
-        else ""
+    draw_aligned(path, growing, read, settings.cells)
+    text = (
+        "The cosine after each word of one text, with the whole other text. "
+        "Look for the words at which it rises, which the pair has in common, "
+        "and for those that do not change it."
     )
-    return Section(
+    if len(growing.parts) > 1:
+        text += " The broken lines are what each part of the vector adds."
+    if read:
+        text += (
+            f" Above it, the {settings.cells} cells that add most to the final "
+            "cosine. A cell that ends with the same colour in both texts adds "
+            "to the cosine; the word at which it takes this colour is the "
+            "word it responds to." + cell_note(model.query_encoder)
+        )
+    caption = "Cells and cosine after each word of the query and the title"
+    return HtmlSection(
         "The query and the title, word by word",
-        "The cosine of one text as it is read, with the whole of the other. "
-        "Look for the words at which it jumps, which the pair has in common, "
-        "and for those that leave it where it was."
-        + above
-        + reading(model.query_encoder),
-        [picture("Cells and cosine of query and title, by word", path)],
+        [HtmlPicture(caption, path)],
+        text,
     )
 
 
-def _gates(read: list[Activations], folder: Path) -> Section:
+def _activations_section(read: list[Activations], folder: Path) -> HtmlSection:
     every = [one for both in read for one in both.directions]
 
-    def draw(path: Path, found: Activations) -> None:
-        draw_activations(path, found, every)
+    def draw(path: Path, one: Activations) -> None:
+        draw_activations(path, one, every)
 
-    return Section(
+    return HtmlSection(
         "Activations (Figs. 4 and 5 of the paper)",
-        "Every cell at every word; red is positive, blue negative, white "
-        "zero, and white past the last word. All have one range of colours, "
-        "which go by the square root, so that small ones show. In c(t) and "
-        "y(t) look for what the text leaves behind: a row that keeps its "
-        "colour remembers. Where the input gates are pale at a word, the "
-        "network lets little of that word in.",
         _pictures(read, folder, "activations", draw),
+        "Every cell at every word: red is positive, blue negative, white "
+        "zero, and white after the last word. All pictures have one range of "
+        "colours, proportional to the square root, so that small values are "
+        "visible. In c(t) and y(t), a row that keeps its colour from one word "
+        "to the end remembers that word. Where the input gates are pale, the "
+        "network lets little of that word in.",
     )
 
 
-def _active(read: list[Activations], options: Options, folder: Path) -> Section:
-    def draw(path: Path, found: Activations) -> None:
-        draw_active(path, found, options.cells)
+def _active_cells_section(
+    read: list[Activations], settings: ReportSettings, folder: Path
+) -> HtmlSection:
+    def draw(path: Path, one: Activations) -> None:
+        draw_active(path, one, settings.cells)
 
-    return Section(
-        f"The {options.cells} most active cells (Fig. 6)",
-        "Those with the largest |y| at the end of the text, the most active "
-        "on top. A step from one word to the next means that the cell took "
-        "up the word; the table below counts these steps.",
+    return HtmlSection(
+        f"The {settings.cells} most active cells (Fig. 6)",
         _pictures(read, folder, "active", draw),
+        "The cells with the largest |y| at the end of the text, the most "
+        "active one on top. Where a cell changes from one word to the next, "
+        "it responds to the second word; the table below counts these "
+        "changes.",
     )
 
 
@@ -132,69 +186,74 @@ def _pictures(
     folder: Path,
     name: str,
     draw: Callable[[Path, Activations], None],
-) -> list[Html]:
-    """A picture for each side, and each direction of reading."""
-    body = []
+) -> list[HtmlPicture]:
+    """Draw a picture for each side, and for each direction of reading."""
+    pictures = []
     for side, both in zip(SIDES, read, strict=True):
-        for found in both.directions:
-            path = folder / f"{name}_{side}{'_back' * found.reverse}.png"
-            draw(path, found)
-            label = f"The {side}" + ", from right to left" * found.reverse
-            body += [heading(label), picture(f"{label}: {name}", path)]
-    return body
+        for one in both.directions:
+            path = folder / f"{name}_{side}{'_back' * one.reverse}.png"
+            draw(path, one)
+            heading = f"The {side}" + ", from right to left" * one.reverse
+            pictures.append(HtmlPicture(f"{heading}: {name}", path, heading))
+    return pictures
 
 
-def _words(
+def _words_section(
     towers: tuple[TextEncoder, TextEncoder],
     texts: tuple[str, str],
+    vectors: list[np.ndarray],
     read: list[Activations],
-    options: Options,
-) -> Section:
-    vectors = [
-        tower.encode([text])[0]
-        for tower, text in zip(towers, texts, strict=True)
-    ]
-    body: list[Html] = []
-    for place, side in enumerate(SIDES):
-        other = vectors[1 - place]
-        effects = attenuation(towers[place], texts[place], other)
+    settings: ReportSettings,
+) -> HtmlSection:
+    tables = []
+    for index, side in enumerate(SIDES):
+        effects = attenuation(towers[index], texts[index], vectors[1 - index])
         most = max(effect.change for effect in effects)
-        keys = [Keyword(effect.word, (), False) for effect in effects]
+        words = [Keyword(effect.word, (), False) for effect in effects]
         if read:
-            keys = keywords(
-                read[place], options.cells, options.change, options.share
+            words = keywords(
+                read[index], settings.cells, settings.change, settings.share
             )
         rows = [
             [
-                strong(key.word) if key.keyword else key.word,
-                *("-" if n is None else str(n) for n in key.counts),
-                bar(effect.change, most),
+                Strong(word.word) if word.keyword else word.word,
+                *("-" if n is None else str(n) for n in word.counts),
+                Bar(effect.change, most),
                 f"{effect.cosine:+.3f}",
             ]
-            for key, effect in zip(keys, effects, strict=True)
+            for word, effect in zip(words, effects, strict=True)
         ]
         header = [
             "Word",
-            *_WAYS[: len(keys[0].counts)],
+            *_DIRECTIONS[: len(words[0].counts)],
             "Change of the vector without it",
             "Adds to the cosine",
         ]
-        body += [heading(f"The {side}"), table(header, rows)]
-    counting = (
-        f"Of the {options.cells} most active cells, how many change by "
-        f"{options.change:g} of their final activation or more at the word; "
-        "the first word read changes every cell and has no count. Keywords, "
-        f"in bold, are counted by more than {options.share:.0%} of them in "
-        "every direction. "
-        if read
-        else ""
+        tables.append(
+            HtmlTable(
+                header,
+                rows,
+                f"The {side}",
+                text_columns=[1 + len(words[0].counts)],
+            )
+        )
+    text = (
+        "What happens when a word is left out: 1 - cosine of the vectors with "
+        "and without it, and how much smaller the cosine with the other text "
+        "gets. The encoder attenuates the words with short bars."
     )
-    return Section(
-        "Keywords and attenuation of each word"
-        + " (Tables I and II)" * bool(read),
-        counting + "Beside it, what happens when the word is left out: 1 - "
-        "cosine of the vectors with and without it, and how much of the "
-        "cosine with the other text goes. Short bars are words that the "
-        "encoder attenuates.",
-        body,
+    if read:
+        text = (
+            f"Of the {settings.cells} most active cells, how many change at "
+            f"the word by {settings.change:g} of their final output or more. "
+            "The first word read changes every cell and has no count. Words "
+            f"counted by more than {settings.share:.0%} of these cells, in "
+            "every direction, are keywords, in bold. Beside the counts: "
+            + text[0].lower() + text[1:]
+        )  # fmt: skip
+    tables_of_the_paper = " (Tables I and II)" if read else ""
+    return HtmlSection(
+        "Keywords and attenuation of each word" + tables_of_the_paper,
+        tables,
+        text,
     )

@@ -1,4 +1,4 @@
-"""Titles on a plane, similar ones close together: picture and projector."""
+"""Titles laid out on a plane by similarity: a picture, and TensorBoard's."""
 
 import os
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.analysis.word_statistics import distinctive
+from keras_lstm_dssm.analysis.keywords import distinctive_words
 from keras_lstm_dssm.drawing import COLOURS, MARKERS, drawing, short
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.files import replacing
@@ -16,15 +16,16 @@ METHODS = ("tsne", "pca")
 
 
 class TitleMap(NamedTuple):
-    """Where titles lie, and which lie together.
+    """The position of each title on a plane, and the clusters.
 
     Attributes:
-        places: float `[titles, 2]`.
-        clusters: int `[titles]`; -1 for titles between the clusters.
-        names: For each cluster, the words that it has more than the others.
+        positions: float `[titles, 2]`.
+        clusters: int `[titles]`, the cluster of each title; -1 for none.
+        names: A name for each cluster: the words that distinguish it from
+            the others.
     """
 
-    places: np.ndarray
+    positions: np.ndarray
     clusters: np.ndarray
     names: list[str]
 
@@ -36,23 +37,23 @@ def title_map(
     least: int | None = None,
     seed: int = 0,
 ) -> TitleMap:
-    """Lays titles out on a plane, by t-SNE or PCA, and finds the islands.
+    """Lay titles out on a plane and cluster their positions.
 
-    Clusters are places that lie close together (HDBSCAN), so that what is
-    named is what can be seen.
+    HDBSCAN clusters the positions on the plane and not the vectors, so that
+    the clusters are those that a reader of the picture sees.
 
     Args:
-        titles: The texts, for the clusters' names.
-        vectors: Float `[titles, dimension]`, unit length, from `encode`.
-        method: `tsne` shows who is near whom, and is not to be read by its
-            distances; `pca` is linear.
-        least: Titles of the smallest cluster; by default an 80th of all, 5
-            at least.
-        seed: Of the layout.
+        titles: The texts, for the names of the clusters.
+        vectors: Float `[titles, dimension]`, unit vectors from `encode`.
+        method: `"tsne"`, the default, shows which titles are neighbours,
+            while its distances mean little; `"pca"` is linear.
+        least: The number of titles of the smallest cluster; by default an
+            80th of all titles, and at least 5.
+        seed: The seed of the layout.
 
     Raises:
-        InputError: Another method, fewer than three titles, or scikit-learn
-            is not installed.
+        InputError: The method is unknown, there are fewer than three titles,
+            or scikit-learn is not installed.
 
     Sources: van der Maaten and Hinton 2008, "Visualizing Data using t-SNE";
     Campello et al. 2013, "Density-Based Clustering Based on Hierarchical
@@ -60,64 +61,75 @@ def title_map(
     """
     if method not in METHODS:
         raise InputError(
-            f"unknown map {method!r}: choose one of {', '.join(METHODS)}"
+            f"unknown map {method!r}: expected one of {', '.join(METHODS)}"
         )
     if len(titles) < 3:
-        raise InputError(f"a map needs 3 titles or more, not {len(titles)}")
+        raise InputError(
+            f"found {len(titles)} titles, a map needs 3 or more: name data "
+            "with more documents"
+        )
     if method == "pca":
         decomposition = import_optional("sklearn.decomposition", "analysis")
         layout = decomposition.PCA(2, random_state=seed)
     else:
         manifold = import_optional("sklearn.manifold", "analysis")
-        # Of unit vectors, Euclidean neighbours are those by cosine.
+        # The Euclidean neighbours of unit vectors are those by cosine.
         layout = manifold.TSNE(
             perplexity=min(30, (len(titles) - 1) / 3), random_state=seed
         )
     cluster = import_optional("sklearn.cluster", "analysis")
-    close = cluster.HDBSCAN(
+    clustering = cluster.HDBSCAN(
         least or max(5, len(titles) // 80),
         min_samples=min(5, len(titles)),
-        cluster_selection_method="leaf",  # many small ones, not one blob
+        cluster_selection_method="leaf",  # many small clusters
         copy=True,
     )
-    # One thread: several wait for each other in busy loops at every one of
-    # a thousand steps, a minute in place of seconds beside other work.
+    # Several threads would spin while they wait for each other at each of
+    # a thousand steps: a minute instead of seconds beside other work.
     limits = import_optional("threadpoolctl", "analysis").threadpool_limits
     with limits(1):
-        places = layout.fit_transform(vectors)
-        labels = close.fit_predict(places)
-    return TitleMap(places, labels, _names(titles, labels))
+        positions = layout.fit_transform(vectors)
+        clusters = clustering.fit_predict(positions)
+    return TitleMap(positions, clusters, _cluster_names(titles, clusters))
 
 
-def draw_title_map(path: Path, found: TitleMap) -> None:
-    """Draws the map; clusters have colours, shapes, and names in place."""
+def draw_title_map(path: Path, layout: TitleMap) -> None:
+    """Draw a map on which each cluster has a colour, a marker and its name.
+
+    Args:
+        path: The PNG file.
+        layout: From `title_map`.
+    """
     effects = import_optional("matplotlib.patheffects", "analysis")
     halo = effects.withStroke(linewidth=3, foreground="white")
     with drawing(path, figsize=(8, 7)) as (axis,):
-        between = found.places[found.clusters < 0]
-        axis.scatter(*between.T, s=6, color="#bbbbbb")
-        for cluster, name in enumerate(found.names):
-            own = found.places[found.clusters == cluster]
-            turn = cluster // len(COLOURS)  # the same colour, another shape
+        unclustered = layout.positions[layout.clusters < 0]
+        axis.scatter(*unclustered.T, s=6, color="#bbbbbb")
+        for cluster, name in enumerate(layout.names):
+            positions = layout.positions[layout.clusters == cluster]
+            # A colour that is used again gets another marker.
+            turn = cluster // len(COLOURS)
             axis.scatter(
-                *own.T, s=14, color=COLOURS[cluster % len(COLOURS)],
+                *positions.T, s=14, color=COLOURS[cluster % len(COLOURS)],
                 marker=MARKERS[(cluster + turn) % len(MARKERS)],
                 edgecolor="white", linewidth=0.3,
             )  # fmt: skip
             axis.annotate(
-                name, np.median(own, axis=0), ha="center", va="center",
+                name, np.median(positions, axis=0), ha="center", va="center",
                 fontsize=8, color="#111111", path_effects=[halo],
             )  # fmt: skip
-        axis.set_axis_off()  # the places have no unit
+        axis.set_axis_off()  # the positions have no unit
 
 
-def _names(titles: Sequence[str], labels: np.ndarray) -> list[str]:
-    own: list[list[str]] = [[] for _ in range(labels.max() + 1)]
-    for title, label in zip(titles, labels, strict=True):
-        if label >= 0:
-            own[label] += set(title.casefold().split())
-    best = distinctive(own, 2)
-    return [", ".join(short(word) for word, _ in words) for words in best]
+def _cluster_names(titles: Sequence[str], clusters: np.ndarray) -> list[str]:
+    words: list[list[str]] = [[] for _ in range(clusters.max() + 1)]
+    for title, cluster in zip(titles, clusters, strict=True):
+        if cluster >= 0:
+            words[cluster] += set(title.casefold().split())
+    return [
+        ", ".join(short(word) for word, _ in best)
+        for best in distinctive_words(words, 2)
+    ]
 
 
 def write_projector(
@@ -126,16 +138,17 @@ def write_projector(
     vectors: np.ndarray,
     name: str = "titles",
 ) -> None:
-    """Writes titles and vectors where `tensorboard --logdir=LOGS` finds them.
+    """Write titles and vectors for TensorBoard's embedding projector.
 
-    Files: `projector_config.pbtxt` and, beside it, `projector/NAME.tsv` with
-    `NAME.labels.tsv`.
+    `tensorboard --logdir=LOGS` shows them. The files are
+    `projector_config.pbtxt`, `projector/NAME.tsv` and
+    `projector/NAME.labels.tsv`.
 
     Args:
-        logs: The folder of logs, a run's `logs/`.
+        logs: The folder of logs, such as `logs/` of a run.
         titles: The texts.
         vectors: Float `[titles, dimension]`, from `encode`.
-        name: Of the tensor.
+        name: The name of the tensor.
 
     Raises:
         InputError: There are not as many titles as vectors.
@@ -149,7 +162,8 @@ def write_projector(
 
     if len(titles) != len(vectors):
         raise InputError(
-            f"{len(titles)} titles and {len(vectors)} vectors; give one each"
+            f"found {len(titles)} titles and {len(vectors)} vectors, expected "
+            "one vector for each title"
         )
     folder = Path(logs, "projector")
     folder.mkdir(parents=True, exist_ok=True)
@@ -157,7 +171,7 @@ def write_projector(
     with replacing(tensors) as partial:
         np.savetxt(partial, vectors, fmt="%.5g", delimiter="\t")
     with replacing(labels) as partial:
-        # A tab would begin a second column; an empty line would be skipped.
+        # TensorBoard reads a tab as a second column, and skips empty lines.
         lines = (" ".join(title.split()) or '""' for title in titles)
         partial.write_text(
             "".join(f"{line}\n" for line in lines), encoding="utf-8"

@@ -1,4 +1,4 @@
-"""What each word changes in a text's vector and in a pair's cosine."""
+"""What each word changes in the vector of a text and in a cosine."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -6,55 +6,67 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_lstm_dssm.analysis.activations import words_of
-from keras_lstm_dssm.analysis.word_statistics import NOTHING, Finding
+from keras_lstm_dssm.analysis.vector_parts import common_parts, part_products
 from keras_lstm_dssm.encoders import TextEncoder
-from keras_lstm_dssm.evaluation.significance import randomisation_test
 
-SIDES = ("query", "title")
-"""What the two towers read, in this order."""
+SIDES = ("query", "document")
+"""What the two encoders of a `TwoTower` read, in this order."""
 
 
 class Growth(NamedTuple):
-    """R(Q, D) while one side is read and the other is whole, (3).
+    """The cosine R(Q, D) of (3) after each word of one text.
+
+    The other text is complete in every figure, so that the last figures of
+    both texts are equal: they are the cosine of the pair.
 
     Attributes:
-        query: Words of the query.
-        by_query: float `[query words]`, after each of them.
-        document: Words of the title.
-        by_document: float `[title words]`.
+        query_words: The words of the query.
+        query_cosines: float `[query words]`, after each word of the query.
+        document_words: The words of the document's title.
+        document_cosines: float `[document words]`, after each of them.
+        parts: The names of the parts of the vectors, see `vector_parts`.
+        query_parts: float `[query words, parts]`: what each part adds to
+            `query_cosines`.
+        document_parts: float `[document words, parts]`, in the same way.
     """
 
-    query: tuple[str, ...]
-    by_query: np.ndarray
-    document: tuple[str, ...]
-    by_document: np.ndarray
+    query_words: tuple[str, ...]
+    query_cosines: np.ndarray
+    document_words: tuple[str, ...]
+    document_cosines: np.ndarray
+    parts: tuple[str, ...]
+    query_parts: np.ndarray
+    document_parts: np.ndarray
 
 
 def growth(model: Any, query: str, document: str) -> Growth:
-    """Follows the cosine as the query, and as the title, is read.
+    """Compute the cosine of a pair after each word of either text.
 
-    Works for every encoder: the beginnings of a text are encoded as texts.
+    It works for every encoder, because the first words of a text are encoded
+    as a text.
 
     Args:
         model: A `TwoTower`.
         query: A query.
-        document: A title.
+        document: The title of a document.
 
     Example:
-    >>> growth(model, "hotels in shanghai", "shanghai hotels").by_query
+    >>> growth(model, "hotels in shanghai", "shanghai hotels").query_cosines
     array([0.61, 0.6, 0.93], dtype=float32)
     """
-    words = [
-        words_of(encoder, [text])[0]
-        for encoder, text in (
-            (model.query_encoder, query),
-            (model.document_encoder, document),
-        )
-    ]
-    queries = model.query_encoder.encode(_beginnings(words[0]))
-    documents = model.document_encoder.encode(_beginnings(words[1]))
+    query_words = words_of(model.query_encoder, [query])[0]
+    document_words = words_of(model.document_encoder, [document])[0]
+    queries = model.query_encoder.encode(_beginnings(query_words))
+    documents = model.document_encoder.encode(_beginnings(document_words))
+    parts = common_parts(model)
     return Growth(
-        words[0], queries @ documents[-1], words[1], documents @ queries[-1]
+        query_words,
+        queries @ documents[-1],
+        document_words,
+        documents @ queries[-1],
+        tuple(part.name for part in parts),
+        part_products(parts, queries, documents[-1]),
+        part_products(parts, documents, queries[-1]),
     )
 
 
@@ -67,8 +79,10 @@ class WordEffect(NamedTuple):
 
     Attributes:
         word: The word.
-        change: 1 - cosine of the vectors with and without it, 0 to 2.
-        cosine: What it adds to the cosine with another vector; None without.
+        change: 1 - cosine of the vectors with and without it, from 0 to 2.
+            An encoder attenuates a word with a small change.
+        cosine: What it adds to the inner product with another vector; None
+            where there was none.
     """
 
     word: str
@@ -79,124 +93,61 @@ class WordEffect(NamedTuple):
 def attenuation(
     encoder: TextEncoder, text: str, other: np.ndarray | None = None
 ) -> list[WordEffect]:
-    """Leaves out one word after the other.
+    """Encode a text without each of its words, and compare the vectors.
 
-    Works for every encoder, DSSM and CLSM included. A word is attenuated
-    when the vector hardly changes without it.
+    It works for every encoder.
 
     Args:
-        encoder: Of the text.
+        encoder: The encoder of the text.
         text: One text.
-        other: `[dimension]`, unit length: a vector to be near to.
+        other: Float `[dimension]`, a unit vector to compute `cosine` with;
+            by default None.
 
     Returns:
-        One for each word, in the order of the words.
+        A `WordEffect` for each word, in the order of the words.
 
     Example:
     >>> attenuation(encoder, "hotels in shanghai")[1]
     WordEffect(word='in', change=0.013, cosine=None)
     """
     words = words_of(encoder, [text])[0]
-    whole, *parts = encoder.encode([" ".join(words), *_without(words)])
+    whole, *rest = encoder.encode([" ".join(words), *_without(words)])
     return [
         WordEffect(
             word,
-            float(1 - whole @ part),
-            None if other is None else float((whole - part) @ other),
+            float(1 - whole @ vector),
+            None if other is None else float((whole - vector) @ other),
         )
-        for word, part in zip(words, parts, strict=True)
+        for word, vector in zip(words, rest, strict=True)
     ]
 
 
 def each_change(
     encoder: TextEncoder, texts: Sequence[Sequence[str]]
 ) -> list[np.ndarray]:
-    """Returns the `change` of each word of many texts, encoded together.
+    """Return `WordEffect.change` of every word of many texts.
 
     Args:
-        encoder: Of the texts.
-        texts: The words of each, from `words_of`.
+        encoder: The encoder of the texts.
+        texts: The words of each text, from `words_of`.
 
     Returns:
-        `[words]` for each text.
+        A float array `[words]` for each text.
     """
     whole = encoder.encode([" ".join(words) for words in texts])
-    parts = encoder.encode([t for words in texts for t in _without(words)])
+    without = encoder.encode([t for words in texts for t in _without(words)])
     ends = np.cumsum([len(words) for words in texts])
     return [
-        1 - part @ vector
-        for part, vector in zip(np.split(parts, ends[:-1]), whole, strict=True)
+        1 - vectors @ vector
+        for vectors, vector in zip(
+            np.split(without, ends[:-1]), whole, strict=True
+        )
     ]
 
 
 def _without(words: Sequence[str]) -> list[str]:
+    """Return the text without word 0, without word 1, and so on."""
     return [
-        " ".join([*words[:place], *words[place + 1 :]])
-        for place in range(len(words))
+        " ".join([*words[:left_out], *words[left_out + 1 :]])
+        for left_out in range(len(words))
     ]
-
-
-_DRAWS = 4
-
-
-def kept_cosine(
-    encoder: TextEncoder,
-    texts: Sequence[Sequence[str]],
-    others: np.ndarray,
-    chosen: Sequence[np.ndarray],
-    judged: Sequence[np.ndarray],
-    seed: int = 0,
-) -> Finding:
-    """Measures the cosine that is left when only chosen words are read.
-
-    Chance keeps as many of each text's judged words. Texts of which all
-    judged words are chosen, or none, say nothing and are left out.
-
-    Args:
-        encoder: Of the texts.
-        texts: The words of each.
-        others: Float `[texts, dimension]`, unit vectors of the other side.
-        chosen: bool `[words]` for each text: the words to keep.
-        judged: The same: words that could be kept.
-        seed: Of the random words.
-
-    Returns:
-        Mean cosine of what is kept, as a share of the mean cosine of the
-        whole texts; p is of the paired differences, by randomisation.
-    """
-    rows = [
-        row
-        for row in range(len(texts))
-        if 0 < chosen[row].sum() < judged[row].sum()
-    ]
-    if not rows:
-        return NOTHING
-    random = np.random.default_rng(seed)
-    picks = [[np.ones(len(texts[row]), bool), chosen[row]] for row in rows]
-    for row, pick in zip(rows, picks, strict=True):
-        for _ in range(_DRAWS):
-            drawn = np.zeros(len(texts[row]), bool)
-            drawn[
-                random.choice(
-                    np.flatnonzero(judged[row]), chosen[row].sum(), False
-                )
-            ] = True
-            pick.append(drawn)
-    kept = [
-        " ".join(np.array(texts[row], object)[mask])
-        for row, pick in zip(rows, picks, strict=True)
-        for mask in pick
-    ]
-    vectors = encoder.encode(kept).reshape(len(rows), 2 + _DRAWS, -1)
-    cosines = np.einsum("nkd,nd->nk", vectors, others[rows])
-    whole, found, chance = (
-        cosines[:, 0], cosines[:, 1], cosines[:, 2:].mean(axis=1)
-    )  # fmt: skip
-    p = randomisation_test(found - chance, 10_000, seed)[0]
-    mean = whole.mean()
-    return Finding(
-        float(found.mean() / mean),
-        float(chance.mean() / mean),
-        float(p),
-        len(rows),
-    )

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-_PICTURE_DPI = 150  # of the files that `drawing` writes
-_SCREEN_DPI = 96  # of a CSS pixel
+from keras_lstm_dssm.drawing import DOTS_PER_INCH
+
+_CSS_PIXELS_PER_INCH = 96
 
 
 class Strong(str):
@@ -64,7 +65,7 @@ class HtmlTable:
 
 @dataclass(frozen=True)
 class HtmlPicture:
-    """A PNG file that is embedded in the page.
+    """A PNG file from `drawing` that is embedded in the page.
 
     Args:
         caption: What it shows, for readers who cannot see it.
@@ -83,7 +84,9 @@ class HtmlPicture:
         with self.path.open("rb") as file:
             header = file.read(20)
         return (
-            int.from_bytes(header[16:20], "big") * _SCREEN_DPI // _PICTURE_DPI
+            int.from_bytes(header[16:20], "big")
+            * _CSS_PIXELS_PER_INCH
+            // DOTS_PER_INCH
         )
 
     @property

@@ -103,8 +103,8 @@ def test_active_cells_are_numbered_as_in_the_sentence_vector(
         best = [active.cell for active in active_cells(one)]
         np.testing.assert_array_equal(shown(drawn[-1]), one.y[:, best].T)
         assert cells(drawn[-1]) == [str(2 * place + cell) for cell in best]
-        number = found.vector[int(cells(drawn[-1])[0])]
-        assert number == one.final[best[0]]
+        number = found.recurrent_vector[int(cells(drawn[-1])[0])]
+        assert number == one.final_y[best[0]]
     draw_activations(tmp_path / "all.png", found.directions[1])
     places = drawn[2].get_yticks()
     assert cells(drawn[2]) == [f"{place + 2:.0f}" for place in places]
@@ -114,14 +114,18 @@ def test_active_cells_are_numbered_as_in_the_sentence_vector(
 def test_aligned_cells_are_those_that_add_most_to_the_cosine(
     tmp_path, drawn
 ) -> None:
-    model = TwoTower(small_encoder("bilstm"), small_encoder("bilstm"))
+    encoder = small_encoder("bilstm")
+    model = TwoTower(encoder, encoder)
     read = [
         activations(model.query_encoder, SHORT),
         activations(model.document_encoder, LONG),
     ]
     found = growth(model, SHORT, LONG)
     draw_aligned(tmp_path / "aligned.png", found, read, cells=3)
-    units = [one.vector / np.linalg.norm(one.vector) for one in read]
+    units = [
+        one.recurrent_vector / np.linalg.norm(one.recurrent_vector)
+        for one in read
+    ]
     order = np.argsort(-units[0] * units[1])[:3]
     assert cells(drawn[0]) == [*map(str, order), "cosine"]
     for axis, one, unit in zip(drawn, read, units, strict=True):
@@ -131,17 +135,47 @@ def test_aligned_cells_are_those_that_add_most_to_the_cosine(
                 for row, cell in enumerate(order)]  # fmt: skip
         np.testing.assert_allclose(ends, unit[order], rtol=1e-5)
     texts = [[text.get_text() for text in axis.texts] for axis in drawn]
-    for found_texts, cosines in zip(
-        texts, (found.by_query, found.by_document), strict=True
+    for shown_texts, cosines in zip(
+        texts, (found.query_cosines, found.document_cosines), strict=True
     ):
-        assert found_texts == [f"{cosine:.2f}" for cosine in cosines]
+        assert shown_texts == [f"{cosine:.2f}" for cosine in cosines]
+    assert [len(axis.lines) for axis in drawn] == [1, 1]
+
+
+def test_each_part_of_a_combined_vector_has_a_line(tmp_path, drawn) -> None:
+    encoder = small_encoder("combined")
+    growing = growth(TwoTower(encoder, encoder), SHORT, LONG)
+    read = [activations(encoder, text) for text in (SHORT, LONG)]
+    draw_aligned(tmp_path / "aligned.png", growing, read, cells=2)
+    for axis, cosines, parts in zip(
+        drawn,
+        (growing.query_cosines, growing.document_cosines),
+        (growing.query_parts, growing.document_parts),
+        strict=True,
+    ):
+        names = [line.get_label() for line in axis.lines]
+        assert names == ["cosine", *growing.parts]
+        # All lines have one scale: differences in height are proportional.
+        heights = np.array([line.get_ydata() for line in axis.lines])
+        values = np.vstack([cosines, parts.T])
+        slope = (heights[1, 0] - heights[0, 0]) / (values[1, 0] - values[0, 0])
+        assert slope < 0
+        np.testing.assert_allclose(
+            heights - heights[0, 0], slope * (values - values[0, 0]), atol=1e-4
+        )
 
 
 def test_words_are_not_read_as_formulas(tmp_path, drawn) -> None:
     words = ("$5_$", r"$\frac$", "a$b$")
     cosines = np.array([0.1, 0.2, 0.3])
     path = Path(tmp_path / "aligned.png")
-    draw_aligned(path, Growth(words, cosines, words[:1], cosines[2:]))
+    draw_aligned(
+        path,
+        Growth(
+            words, cosines, words[:1], cosines[2:],
+            ("whole vector",), cosines[:, None], cosines[2:, None],
+        ),
+    )  # fmt: skip
     assert labels(drawn[0]) == list(words)
     assert path.stat().st_size > 1000
 

@@ -10,7 +10,7 @@ from keras_lstm_dssm.analysis import (
     topics,
 )
 from keras_lstm_dssm.analysis.activations import each_activations
-from keras_lstm_dssm.analysis.keywords import assigned
+from keras_lstm_dssm.analysis.keywords import assigned, distinctive_words
 from tests.encoders.small import small_encoder
 
 WORDS = ("hotels", "in", "shanghai")
@@ -95,3 +95,16 @@ def test_topics_list_the_words_of_each_cell(name) -> None:
     }
     sizes = [len(words) for words in found.values()]
     assert sizes == sorted(sizes, reverse=True)
+
+
+def test_words_are_distinctive_if_frequent_here_and_rare_elsewhere() -> None:
+    groups = [
+        ["the"] * 4 + ["fft"] * 3 + ["once"],
+        ["the"] * 9 + ["csv", "csv"],
+    ]
+    # 16 / (13 + 5) and 9 / (3 + 5); 81 / 18 and 4 / 7.
+    assert distinctive_words(groups, 2) == [
+        [("fft", 3), ("the", 4)],
+        [("the", 9), ("csv", 2)],
+    ]
+    assert distinctive_words([["b", "a"], []], 1) == [[("a", 1)], []]

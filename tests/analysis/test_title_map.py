@@ -1,11 +1,19 @@
+"""The map of titles, and what TensorBoard's projector reads of them."""
+
+import json
+
 import numpy as np
 import pytest
+from tensorboard.plugins.base_plugin import TBContext
+from tensorboard.plugins.projector.projector_plugin import ProjectorPlugin
+from werkzeug.test import Client
 
 from keras_lstm_dssm.analysis.title_map import (
     METHODS,
     TitleMap,
     draw_title_map,
     title_map,
+    write_projector,
 )
 from keras_lstm_dssm.errors import InputError
 
@@ -24,13 +32,13 @@ def test_groups_are_found_named_and_kept_together(method) -> None:
     assert found.clusters.tolist() == [first] * 8 + [1 - first] * 8
     assert found.names[first] == "glue, oz"
     assert found.names[1 - first] == "bolt, in"
-    centres = found.places[:8].mean(axis=0), found.places[8:].mean(axis=0)
+    centres = found.positions[:8].mean(axis=0), found.positions[8:].mean(axis=0)
     apart = np.linalg.norm(centres[0] - centres[1])
-    spread = np.linalg.norm(found.places[:8] - centres[0], axis=1)
+    spread = np.linalg.norm(found.positions[:8] - centres[0], axis=1)
     assert spread.max() < apart
 
 
-def test_titles_beside_the_islands_belong_to_none() -> None:
+def test_titles_between_clusters_belong_to_none() -> None:
     lamp = np.array([[0, 3.0, 0]])
     found = title_map([*TITLES, "desk lamp"], np.vstack([VECTORS, lamp]), "pca")
     assert found.clusters[-1] == -1
@@ -40,17 +48,16 @@ def test_titles_beside_the_islands_belong_to_none() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_equal_vectors_and_few_titles(method, tmp_path) -> None:
     equal = np.repeat(VECTORS[:1], 16, axis=0)
-    assert title_map(TITLES, equal + 1e-9 * VECTORS, method).places.shape == (
-        16, 2,
-    )  # fmt: skip
+    layout = title_map(TITLES, equal + 1e-9 * VECTORS, method)
+    assert layout.positions.shape == (16, 2)
     found = title_map(TITLES[6:9], VECTORS[6:9], method)
-    assert found.names == []  # too few for an island
+    assert found.names == []  # too few for a cluster
     assert found.clusters.tolist() == [-1] * 3
     draw_title_map(tmp_path / "map.png", found)
     assert (tmp_path / "map.png").stat().st_size > 1000
 
 
-def test_the_smallest_island_can_be_set() -> None:
+def test_the_smallest_cluster_can_be_set() -> None:
     assert title_map(TITLES, VECTORS, "pca", least=9).names == []
 
 
@@ -63,5 +70,26 @@ def test_a_name_is_not_read_as_a_formula(tmp_path) -> None:
 def test_wrong_input() -> None:
     with pytest.raises(InputError, match="unknown map 'circle'"):
         title_map(TITLES, VECTORS, "circle")
-    with pytest.raises(InputError, match="3 titles or more, not 2"):
+    with pytest.raises(
+        InputError, match="found 2 titles, a map needs 3 or more"
+    ):
         title_map(TITLES[:2], VECTORS[:2])
+
+
+def test_the_projector_shows_titles_and_vectors(tmp_path) -> None:
+    titles = ["wood\tglue", "", "8 oz glue"]
+    vectors = np.array([[0.5, -1], [0, 1], [0.25, 3]], "float32")
+    write_projector(tmp_path, titles, vectors)
+    plugin = ProjectorPlugin(TBContext(logdir=str(tmp_path)))
+    apps = plugin.get_plugin_apps()
+    info = Client(apps["/info"]).get("/info?run=.")
+    embedding = json.loads(info.data)["embeddings"][0]
+    assert embedding["tensorShape"] == [3, 2]
+    query = "?run=.&name=titles"
+    tensor = Client(apps["/tensor"]).get(f"/tensor{query}").data
+    found = np.frombuffer(tensor, "float32").reshape(3, 2)
+    np.testing.assert_array_equal(found, vectors)
+    labels = Client(apps["/metadata"]).get(f"/metadata{query}").data
+    assert labels.decode().splitlines() == ["wood glue", '""', "8 oz glue"]
+    with pytest.raises(InputError, match="found 2 titles and 3 vectors"):
+        write_projector(tmp_path, titles[:2], vectors)

@@ -57,10 +57,13 @@ def test_topics_and_growth() -> None:
     assert list(frame({})) == ["cell", "word", "query"]
     growing = growth(TwoTower(encoder, encoder), TEXT, "shanghai hotels")
     rows = frame(growing)
-    assert rows.side.tolist() == ["query"] * 3 + ["title"] * 2
-    assert rows.word.tolist() == [*growing.query, *growing.document]
+    assert rows.side.tolist() == ["query"] * 3 + ["document"] * 2
+    assert rows.word.tolist() == [
+        *growing.query_words, *growing.document_words,
+    ]  # fmt: skip
     np.testing.assert_array_equal(
-        rows.cosine, np.hstack([growing.by_query, growing.by_document])
+        rows.cosine,
+        np.hstack([growing.query_cosines, growing.document_cosines]),
     )
 
 

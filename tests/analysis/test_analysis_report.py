@@ -1,0 +1,143 @@
+"""The report of the analysis: what it has for each kind of encoder."""
+
+import numpy as np
+import pytest
+
+from keras_lstm_dssm import TwoTower
+from keras_lstm_dssm.analysis import activations, keywords
+from keras_lstm_dssm.analysis.analysis_report import write_analysis_report
+from keras_lstm_dssm.analysis.claims import measure_claims
+from keras_lstm_dssm.analysis.report_input import ReportInput, ReportSettings
+from tests.conftest import TOPICS
+from tests.encoders.small import small_encoder
+from tests.html_report.html_page import HtmlPage, check_self_contained
+
+PNG = b"\x89PNG\r\n"
+TITLES = [title for _, title in TOPICS.values()]
+
+
+@pytest.mark.parametrize(
+    ("name", "pictures", "sections"),
+    [("rnn", 7, 8), ("dssm", 3, 5)],
+)
+def test_a_page_has_what_the_encoder_can_show(
+    tmp_path, name, pictures, sections
+) -> None:
+    encoder = small_encoder(name)
+    report_input = ReportInput(
+        TwoTower(encoder, encoder),
+        "wood <glue> & co",
+        "interior wood glue 8 oz",
+        [query for query, _ in TOPICS.values()],
+        TITLES,
+        [{"epoch": e, "loss": 1 / e, "val_loss": 2 / e} for e in (1, 2, 3)],
+    )
+    path = tmp_path / "report.html"
+    write_analysis_report(
+        path, report_input, ReportSettings(map="pca", cells=99)
+    )
+    text = path.read_text()
+    page = HtmlPage(text)
+    active = [h2 for h2 in page.of("h2") if "most active" in h2]
+    assert active == ["The 4 most active cells (Fig. 6)"] * (name == "rnn")
+    images = check_self_contained(page, text)
+    assert len(images) == pictures
+    assert all(image.startswith(PNG) for image in images)
+    assert len(page.of("h2")) == sections
+    assert "<glue>" in page.of("th") + page.of("strong")  # not a tag
+    assert ("reads all words at once" in text) == (name == "dssm")
+    assert "Cells, right to left" not in page.of("th")
+    assert "reads from right to left" not in text
+    assert "Parts of the vector" not in page.of("h2")
+    widths = [
+        int(names["width"] or 0) for tag, names in page.tags if tag == "img"
+    ]
+    assert 200 < min(widths) and max(widths) < 1500
+
+
+def test_towers_of_two_kinds_have_what_both_can_show(tmp_path) -> None:
+    model = TwoTower(
+        small_encoder("lstm_None_keep"), small_encoder("clsm_3")
+    )  # fmt: skip
+    path = tmp_path / "report.html"
+    report_input = ReportInput(model, "wood", "price $5_$", ["wood"], TITLES)
+    write_analysis_report(path, report_input, ReportSettings(map="pca"))
+    page = HtmlPage(path.read_text())
+    assert page.of("h1") == ["What LSTMEncoder and CLSMEncoder keep of a text"]
+    assert "reads all words at once" in path.read_text()
+    assert len(page.of("h2")) == 4
+    claims = measure_claims(model, list(TOPICS.values()), TITLES)
+    assert {one.claim for one in claims if one.side == "document"} == {
+        "stop_words_of_least_effect", "cosine_of_strong_half",
+    }  # fmt: skip
+
+
+def test_both_directions_are_counted_in_the_tables(tmp_path) -> None:
+    encoder = small_encoder("bilstm")
+    query, settings = (
+        "wood glue for wood",
+        ReportSettings(change=0.1, share=0.2),
+    )
+    write_analysis_report(
+        tmp_path / "report.html",
+        ReportInput(
+            TwoTower(encoder, encoder), query, TITLES[0], ["x"], TITLES
+        ),
+        settings,
+        tmp_path / "pictures",
+    )
+    page = HtmlPage((tmp_path / "report.html").read_text())
+    assert "Cells, right to left" in page.of("th")
+    notes = [text for text in page.of("p") if "Cells from 2 on" in text]
+    assert len(notes) == 2  # at the cells of the pair, and at the topics
+    words = keywords(activations(encoder, query), change=0.1, share=0.2)
+    both = [word.word for word in words if word.keyword]
+    assert page.of("strong")[: len(both)] == both
+    cells = [
+        "-" if n is None else str(n) for word in words for n in word.counts
+    ]
+    found = [text for tag, text in page.texts if tag == "td"]
+    assert [text for text in found if "." not in text][: len(cells)] == cells
+    names = {path.name for path in (tmp_path / "pictures").iterdir()}
+    assert {"aligned.png", "activations_query_back.png"} <= names
+    assert len(names) == 10  # no history, so no cost
+
+
+def test_a_combined_vector_is_shown_as_its_parts(tmp_path) -> None:
+    encoder = small_encoder("combined")
+    query, title = "wood glue for wood", TITLES[1]
+    write_analysis_report(
+        tmp_path / "report.html",
+        ReportInput(
+            TwoTower(encoder, encoder), query, title, ["wood glue"], TITLES
+        ),
+        ReportSettings(map="pca"),
+    )
+    page = HtmlPage((tmp_path / "report.html").read_text())
+    assert page.of("h2")[0] == "Parts of the vector"
+    start = page.texts.index(("th", "LSTM output"))
+    cells = [
+        (tag, text)
+        for tag, text in page.texts[start:]
+        if tag in ("th", "strong", "td")
+    ]
+    rows = [[text for _, text in cells[5 * n :][:5]] for n in range(5)]
+    assert [row[:2] for row in rows] == [
+        ["LSTM output", "0 to 2"],
+        ["trigram sum", "3 to 4"],
+        ["word sketch", "5 to 8"],
+        ["length norm", "9"],
+        ["whole vector", "0 to 9"],
+    ]
+    assert [row[2] for row in rows[:2]] == ["12.5%", "25.0%"]
+    assert rows[-1][2:4] == ["100.0%", "100.0%"]
+    added = [float(row[4]) for row in rows]
+    vectors = encoder.encode([query, title])
+    assert added[-1] == pytest.approx(vectors[0] @ vectors[1], abs=1e-3)
+    assert sum(added[:-1]) == pytest.approx(added[-1], abs=3e-3)
+    # Pictures and counts of cells say which numbers they are about.
+    note = "the first 3 of the vector's 10 numbers"
+    assert len([text for text in page.of("p") if note in text]) == 2
+    lstm = vectors[:, :3] / np.linalg.norm(vectors[:, :3], axis=1)[:, None]
+    read = activations(encoder, query).recurrent_vector
+    np.testing.assert_allclose(read / np.linalg.norm(read), lstm[0], rtol=1e-5)
