@@ -41,7 +41,7 @@ _OUTPUT = flags.DEFINE_string(
     "build/demo",
     "Folder; what an earlier demo left there is removed.",
     flag_values=FLAGS,
-)
+)  # fmt: skip
 _DATA = flags.DEFINE_string(
     "data", "api", "`api` or a BEIR folder.", flag_values=FLAGS
 )
