@@ -16,7 +16,7 @@ from keras_lstm_dssm.tables import (
     read_results,
     run_system,
 )
-from tests.tables.conftest import SYSTEMS
+from tests.tables.conftest import SMALL, SYSTEMS
 
 
 def read(path: Path) -> dict:
@@ -157,3 +157,26 @@ def test_towers_learn_from_judged_negatives(
         first_loss[k] = float(rows[0]["loss"])
     # There are more candidates, so that more is to be learnt.
     assert first_loss[2] > 1.2 * first_loss[0]
+
+
+def test_a_recipe_decides_the_epochs(
+    settings: TableSettings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recipe = SMALL.replace(
+        negatives="in_batch", epochs=2, gamma=7.0, hard_negatives=1,
+        title_pairs=1,
+    )  # fmt: skip
+    row = ROWS["best"]._replace(recipe=recipe)
+    monkeypatch.setitem(ROWS, "best", row)
+    # Fewer clicks have as many updates: the factor is the curve's.
+    for factor, epochs in ((1.0, 2), (2.5, 5)):
+        ours = dataclasses.replace(settings, epoch_factor=factor, misspelled=())
+        output = tmp_path / str(epochs)
+        run_system(output, "best", ours, seeds=1)
+        folder = output / "systems/best"
+        assert len(read_csv(folder / "seed_0/history.csv")) == epochs
+        assert not (folder / "choice.json").exists()
+        options = read(folder / "seed_0/result.json")["options"]
+        assert options == {"learning_rate": recipe.learning_rate, "gamma": 7.0}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from keras_lstm_dssm.files import read_csv, write_json
+from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.tables import (
     TableSettings,
     open_table_data,
@@ -27,9 +28,9 @@ def report(
     """The report, with the results of dssm as those of other systems."""
     output = tmp_path_factory.mktemp("report") / "out"
     shutil.copytree(table_folder, output)
-    for name in ("lstm_96", "clsm_win3"):
+    for name in ("lstm_96", "clsm_win3", "best"):
         shutil.copytree(output / "systems/dssm", output / "systems" / name)
-    names = ["random", "bm25", "dssm", "clsm_win3", "lstm_96"]
+    names = ["random", "bm25", "dssm", "clsm_win3", "lstm_96", "best"]
     data = open_table_data(settings, output)
     results = read_results(output, names, 2)
     costs, failed = train_with_one_gamma(output, results, settings, data.sizes)
@@ -81,6 +82,8 @@ def test_text_has_every_system(report: Path) -> None:
     assert f" {cell} |" in line
     assert "| 31.0 | 34.4 | 41.7 |" in text  # the paper's
     assert "- doc2vec failed: no such luck" in text
+    assert "- Best is trained by its own recipe; only the epoch" in text
+    assert f"hard_negatives {PRESETS['best'].hard_negatives}" in text
     widths = {
         len(re.findall(r"\|", x)) for x in text.split("##")[1].splitlines()
         if x.startswith("|")
@@ -123,8 +126,13 @@ def test_dev_by_epoch_is_the_mean_of_the_looks(
         for s in ("seed_0", "seed_1")
     ]
     rows = read_csv(report / "dev.csv")
-    assert {row["system"] for row in rows} == {"lstm_96"}
-    assert {int(row["epoch"]): float(row["mean"]) for row in rows} == {
+    assert {row["system"] for row in rows} == {"lstm_96", "best"}
+    means = {
+        int(row["epoch"]): float(row["mean"])
+        for row in rows
+        if row["system"] == "lstm_96"
+    }
+    assert means == {
         epoch: pytest.approx((looks[0][epoch] + looks[1][epoch]) / 2)
         for epoch in looks[0]
     }
