@@ -11,7 +11,6 @@ from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.model_versions import Write, publish
 from keras_lstm_dssm.export.warmup import WARMUP_SIZES, write_warmup
-from keras_lstm_dssm.layers import unit
 
 SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 """Name of the one signature that exported models have."""
@@ -24,7 +23,7 @@ class EncoderModule(tf.Module):
     float32 signature for its string input.
 
     Args:
-        encoder: The trained encoder, of any dtype policy.
+        encoder: The trained encoder, float32 or float64.
 
     Raises:
         InputError: A weight is NaN or infinite.
@@ -46,13 +45,9 @@ class EncoderModule(tf.Module):
     def encode(self, text: tf.Tensor) -> tf.Tensor:
         """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`.
 
-        Clients expect float32 from every model. A vector of lower precision
-        (bfloat16) has length 1 only roughly, so it is scaled again.
+        Clients expect float32 from every model, whatever its precision.
         """
-        vectors = self._unit_vectors(text)
-        if vectors.dtype == tf.float32:
-            return vectors
-        return unit(tf.cast(vectors, tf.float32))
+        return tf.cast(self._unit_vectors(text), tf.float32)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
     def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:

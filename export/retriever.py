@@ -88,7 +88,7 @@ class RetrieverModule(EncoderModule):
     """A query encoder with the vectors and ids of all documents.
 
     Args:
-        encoder: The trained query encoder, of any dtype policy.
+        encoder: The trained query encoder, float32 or float64.
         ids: String tensor `[n]`.
         vectors: Unit vectors of the documents, float32 `[n, d]`.
         kind: How the vectors are held, a key of `VECTORS`.

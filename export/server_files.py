@@ -57,6 +57,31 @@ def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
     return config
 
 
+def served_version(base: str | os.PathLike[str]) -> Path | None:
+    """Returns the newest version of a model that a server serves.
+
+    `models.config` beside the model may name versions; then newer ones, for
+    example that of an interrupted export, are not served.
+
+    Args:
+        base: The model's folder, for example `MODELS/query_encoder`.
+
+    Returns:
+        The version's folder; `None` if the model has no version.
+
+    Raises:
+        InputError: See `read_models_config`.
+    """
+    base = Path(base).resolve()
+    folders = version_folders(base)
+    config = read_models_config(base.parent / MODELS_CONFIG)
+    for model in config.model_config_list.config:
+        if model.name == base.name:
+            live = model.model_version_policy.specific.versions
+            folders = {n: folders[n] for n in live if n in folders} or folders
+    return folders[max(folders)] if folders else None
+
+
 def check_server_files(
     models_dir: str | os.PathLike[str], names: Collection[str] = ()
 ) -> None:

@@ -31,8 +31,8 @@ FLAGS = new_flags()
 _MODEL = flags.DEFINE_string(
     "saved_model",
     None,
-    "Folder of an exported encoder; its newest version is used. Or the folder "
-    "of one version.",
+    "Folder of an exported encoder; the newest version that models.config "
+    "serves is used. Or the folder of one version.",
     flag_values=FLAGS,
 )
 _INPUT = flags.DEFINE_string(

@@ -15,6 +15,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_encoder
 from keras_lstm_dssm.text import as_bytes
+from keras_lstm_dssm.text.word_hashing import MAX_BYTES_PER_WORD, MAX_LETTERS
 from tests.export.agreement import assert_cpp_agrees
 from tests.export.ops import serving_ops, stock_ops
 from tests.serving.wire import predict_request
@@ -123,22 +124,29 @@ def test_cpp_loader_gives_the_same_numbers(exported: Exported) -> None:
 def test_stock_servers_have_every_op(exported: Exported) -> None:
     _, folder = exported
     ops = serving_ops(folder)
-    assert "TFText>WhitespaceTokenizeWithOffsetsV2" in ops
+    assert "CaseFoldUTF8" in ops
     assert ops <= stock_ops()
 
 
-@pytest.mark.parametrize(
-    ("policy", "atol"), [("float64", 1e-7), ("mixed_bfloat16", 0.01)]
-)
-def test_any_precision_is_served_as_float32(
-    tmp_path: Path, policy: str, atol: float
+def test_long_texts_and_words_are_cut_in_the_graph(
+    exports: dict[str, Exported],
 ) -> None:
-    encoder = dssm.RNNEncoder(6, dtype=policy)
+    """A request cannot make the server hash megabytes."""
+    texts = [
+        *("a" * MAX_LETTERS, "a" * 1_000_000),
+        *("", " " * 128 * MAX_BYTES_PER_WORD + "bolt"),
+    ]
+    word, long_word, empty, late = serve(exports["rnn"].folder, texts)
+    np.testing.assert_array_equal(word, long_word)
+    np.testing.assert_array_equal(empty, late)
+
+
+def test_double_precision_is_served_as_float32(tmp_path: Path) -> None:
+    encoder = dssm.RNNEncoder(6, dtype="float64")
     vectors = serve(export_encoder(encoder, tmp_path), TEXTS)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
-    expected = encoder.encode(TEXTS).astype(np.float64)
-    np.testing.assert_allclose(vectors, expected, atol=atol)
+    np.testing.assert_allclose(vectors, encoder.encode(TEXTS), atol=1e-7)
 
 
 def test_a_failed_training_is_not_published(tmp_path: Path) -> None:

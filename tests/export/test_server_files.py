@@ -22,6 +22,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.server_files import (
     check_server_files,
     read_models_config,
+    served_version,
     update_models_config,
     warmup_sizes,
     write_server_files,
@@ -175,6 +176,20 @@ model_config_list {
     text = (tmp_path / "models.config").read_text()
     assert text.startswith(live.rstrip()[:-1])  # comments, too
     assert (tmp_path / "batching.config").read_text().count(":") == 1
+
+
+def test_the_version_that_is_served(tmp_path: Path) -> None:
+    """Not that of an interrupted export, which models.config does not name."""
+    base = tmp_path / "a"
+    assert served_version(base) is None
+    for version in "124":
+        (base / version).mkdir(parents=True)
+    assert served_version(base) == base / "4"
+    update_models_config(tmp_path / "models.config", "ab", {"a": 2}, "/m")
+    assert served_version(base) == base / "2"
+    (base / "2").rmdir()
+    assert served_version(base) == base / "4"
+    assert served_version(tmp_path / "b") is None
 
 
 @pytest.mark.parametrize(
