@@ -1,6 +1,7 @@
 """Recipe: what a model is made of and how it is trained, in one object."""
 
 import dataclasses
+import inspect
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -101,18 +102,24 @@ class Recipe:
                     f"{name} is {getattr(self, name)!r}: expected one of "
                     f"{', '.join(allowed)}"
                 )
+        for name in ("encoder_config", "document_encoder_config"):
+            _check_arguments(self.encoder, name, getattr(self, name))
         for name in ("gamma", "learning_rate", "threshold"):
             value = getattr(self, name)
-            if value is not None and not 0 < value < float("inf"):
+            if name == "threshold" and value is None:
+                continue
+            if not _is_number(value) or not 0 < value < float("inf"):
                 raise InputError(
-                    f"{name} is {value}: expected a finite number above 0"
+                    f"{name} is {value!r}: expected a finite number above 0"
                 )
         for name in ("momentum_ends", "momentum_middle", "momentum_fraction"):
-            if not 0 <= getattr(self, name) < 1:
+            value = getattr(self, name)
+            if not _is_number(value) or not 0 <= value < 1:
                 raise InputError(
-                    f"{name} is {getattr(self, name)}: expected 0 or more, "
-                    "and less than 1"
+                    f"{name} is {value!r}: expected 0 or more, and less than 1"
                 )
+        if type(self.logq) is not bool:
+            raise InputError(f"logq is {self.logq!r}: expected True or False")
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             least = 0 if field.default == 0 else 1
@@ -208,6 +215,24 @@ def find_recipe(recipe: str | Recipe) -> Recipe:
             f"unknown preset {recipe!r}: expected one of {', '.join(PRESETS)}"
         )
     return PRESETS[recipe]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _check_arguments(encoder: str, name: str, config: Any) -> None:
+    """Checks that an encoder's class has the arguments of a configuration."""
+    known = {"dtype", "trainable"}
+    for base in getattr(encoders, encoder).__mro__:
+        if issubclass(base, encoders.TextEncoder):
+            known.update(inspect.signature(base.__init__).parameters)
+    known -= {"self", "kwargs", "name"}
+    if not isinstance(config, Mapping) or not known.issuperset(config):
+        raise InputError(
+            f"{name} is {config!r}: expected arguments of {encoder}, which "
+            f"are {', '.join(sorted(known))}"
+        )
 
 
 @contextmanager

@@ -81,7 +81,7 @@ class RankingEvaluation(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Evaluates when it is time to."""
-        if (epoch + 1) % self.every and epoch + 1 != self.params["epochs"]:
+        if not self.is_due(epoch + 1, self.params["epochs"]):
             return
         figure = self.evaluate()
         if logs is not None:
@@ -91,6 +91,10 @@ class RankingEvaluation(keras.callbacks.Callback):
             self.keep()
         if self.should_stop:
             self.model.stop_training = True
+
+    def is_due(self, epoch: int, epochs: int) -> bool:
+        """Whether to evaluate after an epoch, counted from 1, of `epochs`."""
+        return epoch % self.every == 0 or epoch == epochs
 
     def evaluate(self) -> float:
         """Returns the figure of the model as it is now, from 0 to 1."""

@@ -166,6 +166,7 @@ def train(
         all_titles = list(dict.fromkeys([*titles, *titles_of(spec, log)]))
         if recipe.judged_negatives and judged is None:
             judged = judged_negatives(spec, min_relevant)
+        checked = _open_validation(data), _ranking(run, data, dev)
         plan = make_plan(
             recipe, seed, log, lambda: all_titles, run.path, judged
         )
@@ -184,9 +185,7 @@ def train(
                 },
                 model,
             )
-        training = _Training(
-            run, output is not None, data, plan, _ranking(run, data, dev)
-        )
+        training = _Training(run, output is not None, plan, *checked)
         return training.fit(model, callbacks, verbose, save_minutes, histograms)
 
 
@@ -261,7 +260,9 @@ def resume(
                 "another --output"
             )
         model = run.load_checkpoint()
-        training = _Training(run, True, data, plan, _ranking(run, data))
+        training = _Training(
+            run, True, plan, _open_validation(data), _ranking(run, data)
+        )
         training.restore(model)
         return training.fit(model, callbacks, verbose, save_minutes, histograms)
 
@@ -293,20 +294,35 @@ class _Training(NamedTuple):
 
     run: RunFolder
     saved: bool
-    data: Data
     plan: TrainingPlan
+    validation: ClickLog | None
     ranking: RankingEvaluation | None
 
     def restore(self, model: TwoTower) -> None:
         """Gives `ranking` the figures of the epochs before a resumption."""
-        if self.ranking is None:
+        ranking = self.ranking
+        if ranking is None:
             return
-        epochs = int(model.optimizer.iterations.numpy()) // self.plan.steps
-        for row in self.run.read_history():
-            if row["epoch"] <= epochs and self.ranking.name in row:
-                self.ranking.count(int(row["epoch"]), row[self.ranking.name])
-        if self.ranking.best is not None:
-            self.ranking.best_weights = self.run.load_model().get_weights()
+        steps = int(model.optimizer.iterations.numpy())
+        epochs, inside = divmod(steps, self.plan.steps)
+        rows = {int(row["epoch"]): row for row in self.run.read_history()}
+        for epoch in range(1, epochs + 1):
+            if ranking.name in rows.get(epoch, {}):
+                ranking.count(epoch, rows[epoch][ranking.name])
+        if ranking.best is not None:
+            ranking.best_weights = self.run.load_model().get_weights()
+        if (
+            epochs
+            and not inside
+            and epochs not in rows
+            and ranking.is_due(epochs, self.plan.recipe.epochs)
+        ):
+            # Stopped after the last step of an epoch, before its figures.
+            logs: dict[str, float] = {}
+            for callback in (ranking, HistoryFile(self.run, epochs - 1)):
+                callback.set_model(model)
+                callback.set_params({"epochs": self.plan.recipe.epochs})
+                callback.on_epoch_end(epochs - 1, logs)
 
     def fit(
         self,
@@ -318,6 +334,7 @@ class _Training(NamedTuple):
     ) -> TwoTower:
         """Trains to the end, and writes the model and its figures."""
         run, plan, ranking = self.run, self.plan, self.ranking
+        validation = self.validation
         if verbose == "auto":
             verbose = 1 if sys.stdout.isatty() else 2
         done = int(model.optimizer.iterations.numpy())
@@ -331,12 +348,6 @@ class _Training(NamedTuple):
         if histograms:
             gates = GateHistograms.from_log(run.logs / "gates", model, plan.log)
             files.append(gates)
-        validation = None
-        if self.data.validation:
-            validation = open_files(
-                self.data.validation, self.data.max_bad_lines
-            )
-            validation.files()
         if verbose:
             print(
                 f"{plan.log.count():,} pairs; {model.count_params():,} "
@@ -371,18 +382,17 @@ class _Training(NamedTuple):
         if ranking and ranking.best_weights is not None:
             model.set_weights(ranking.best_weights)
         if self.saved:
-            self._write_results(model, validation)
+            self._write_results(model)
         return model
 
-    def _write_results(
-        self, model: TwoTower, validation: ClickLog | None
-    ) -> None:
+    def _write_results(self, model: TwoTower) -> None:
         run = self.run
         run.save(without_optimizer(model), run.model)
         history = run.read_history()
         # Empty: stopped after the only epoch's last step, before its figures.
         run.add_metrics("train", history[-1] if history else {})
-        for name, log in (("data", self.plan.log), ("validation", validation)):
+        logs = ("data", self.plan.log), ("validation", self.validation)
+        for name, log in logs:
             if log and (bad := log.bad_lines()):
                 run.add_metrics(f"bad_lines/{name}", bad)
 
@@ -397,6 +407,14 @@ class _SavedRanking(RankingEvaluation):
     def keep(self) -> None:
         super().keep()
         self.run.save(without_optimizer(self.model), self.run.model)
+
+
+def _open_validation(data: Data) -> ClickLog | None:
+    if data.validation is None:
+        return None
+    validation = open_files(data.validation, data.max_bad_lines)
+    validation.files()  # a wrong file shows before the work
+    return validation
 
 
 def _ranking(
