@@ -1,6 +1,6 @@
-"""Systems that stand beside the encoders; all are `evaluation.System`s.
+"""Baselines that encoders are compared with; all are `evaluation.System`s.
 
-`baselines.skip_thought` is imported by itself, as it needs TensorFlow.
+`baselines.skip_thought` is not imported here, as it needs TensorFlow.
 """
 
 from keras_lstm_dssm.baselines.bm25 import BM25System
@@ -10,8 +10,8 @@ from keras_lstm_dssm.baselines.tokenizers import (
     TOKENIZERS,
     Tokenizer,
     alphanumeric,
+    space_separated,
     stemmed,
-    words,
 )
 from keras_lstm_dssm.baselines.unigram_lm import UnigramLMSystem
 
@@ -23,6 +23,6 @@ __all__ = [
     "Tokenizer",
     "UnigramLMSystem",
     "alphanumeric",
+    "space_separated",
     "stemmed",
-    "words",
 ]

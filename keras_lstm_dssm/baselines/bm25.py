@@ -7,22 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.baselines.counted_corpus import cached_corpus
 from keras_lstm_dssm.baselines.scoring_system import Scores, ScoringSystem
-from keras_lstm_dssm.baselines.tokenizers import Tokenizer, words
+from keras_lstm_dssm.baselines.tokenizers import (
+    Tokenizer,
+    cached_titles,
+    space_separated,
+)
 
 
 class BM25System(ScoringSystem):
     """Ranks by BM25 with Lucene's IDF, log(1 + (N - df + 0.5)/(df + 0.5)).
 
-    The IDF is that of the whole corpus in both modes. Retrieval returns only
-    documents that share a word with the query. Many systems on one corpus
-    (k1 and b chosen on held-out queries) split its titles once.
+    The IDF is computed over the whole corpus in both modes. Retrieval returns
+    only documents that share a word with the query. Several systems on one
+    corpus, with other k1 and b, split its titles only once.
 
     Args:
         k1: Saturation of the term frequency.
-        b: Weight of the title's length, from 0 to 1.
-        tokenizer: String -> words; one of `TOKENIZERS`, or your own.
+        b: Influence of the title's length, from 0 to 1.
+        tokenizer: String -> words; one of `TOKENIZERS`, or any hashable
+            function.
 
     Reference: Kamphuis et al. 2020, "Which BM25 do you mean?", for the
         variants; Lù 2024, "BM25S", for the library.
@@ -36,7 +40,7 @@ class BM25System(ScoringSystem):
         self,
         k1: float = 1.2,
         b: float = 0.75,
-        tokenizer: Tokenizer = words,
+        tokenizer: Tokenizer = space_separated,
     ) -> None:
         self.k1 = k1
         self.b = b
@@ -64,11 +68,11 @@ def _index(
 
     # It sets its own level to DEBUG when it is imported.
     logging.getLogger("bm25s").setLevel(logging.WARNING)
-    corpus = cached_corpus(titles, tokenizer)
+    tokenized = cached_titles(titles, tokenizer)
     index = bm25s.BM25(k1=k1, b=b, method="lucene")
     with np.errstate(invalid="ignore"):  # 0/0 without any words
         index.index(
-            (corpus.ids, corpus.vocabulary),
+            (tokenized.ids, tokenized.vocabulary),
             create_empty_token=False,
             show_progress=False,
         )

@@ -6,40 +6,45 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.baselines.counted_corpus import not_fitted, training_corpus
-from keras_lstm_dssm.baselines.tokenizers import Tokenizer, alphanumeric
+from keras_lstm_dssm.baselines.tokenizers import (
+    Tokenizer,
+    alphanumeric,
+    not_fitted,
+    training_titles,
+)
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.dense_system import DenseSystem
 from keras_lstm_dssm.evaluation.ranking import Run
 
 
 class Doc2VecSystem:
-    """Ranks by the cosine of paragraph vectors (PV-DM), inferred alike.
+    """Ranks by the cosine of paragraph vectors (PV-DM).
 
-    The defaults are the settings of Palangi et al. 2016, who trained on all
-    queries and titles, the test set's too; `fit` takes any texts. A text's
-    vector depends on the text, the seed and the training alone: not on the
-    texts before it, nor on the process. A text without a known word has the
-    vector 0, and cosine 0 with all others.
+    The vectors of queries and titles are inferred in the same way. The
+    defaults are the settings of Palangi et al. 2016, who trained on all
+    queries and titles, including those of the test set; `fit` takes any
+    texts. The vector of a text depends only on the text, the seed and the
+    training, and is the same in every process. A text without a known word
+    has a zero vector, and cosine 0 with all others.
 
-    Vectors are kept, so that the titles of a corpus are inferred once. Needs
-    the extra `[baselines]`.
+    Inferred vectors are cached, so that the titles of a corpus are inferred
+    once. Needs the extra `[baselines]`.
 
     Args:
         vector_size: Width of the vectors.
-        window: Words on each side that predict a word.
-        sample: Rate from which frequent words are skipped at random.
-        negative: Noise words for each word.
+        window: Number of words on each side that predict a word.
+        sample: Threshold above which frequent words are skipped at random.
+        negative: Number of noise words for each word.
         epochs: Passes over the titles in training, and over a text when its
             vector is inferred.
-        min_count: Occurrences from which a word is kept.
-        tokenizer: String -> words; one of `TOKENIZERS`, or your own.
-        seed: Of all random numbers.
+        min_count: Least number of occurrences of a word of the vocabulary.
+        tokenizer: String -> words; one of `TOKENIZERS`, or any function.
+        seed: Seed of all random numbers.
 
     Attributes:
-        model_: The `gensim.models.Doc2Vec`; after `fit`.
-        parameters: Numbers in the vectors of words, of the output layer and
-            of the training titles.
+        model_: The `gensim.models.Doc2Vec`; set by `fit`.
+        parameters: Number of values in the vectors of words, of the output
+            layer and of the training titles.
 
     Reference: Le and Mikolov 2014, "Distributed Representations of Sentences
         and Documents".
@@ -72,18 +77,24 @@ class Doc2VecSystem:
         self._system = DenseSystem(self.encode, self.encode)
 
     def fit(self, titles: Sequence[str]) -> "Doc2VecSystem":
-        """Trains the vectors of words, in one thread: two runs are equal.
+        """Trains the vectors in one thread, so that two trainings are equal.
+
+        Args:
+            titles: The texts to train on.
+
+        Returns:
+            This object.
 
         Raises:
-            InputError: Not a sequence of strings, or without a single word;
-                or gensim is not installed.
+            InputError: `titles` is not a sequence of strings, or has no
+                word; or gensim is not installed.
         """
-        corpus = training_corpus(titles, self.tokenizer)
-        words = list(corpus.vocabulary)
+        tokenized = training_titles(titles, self.tokenizer)
+        words = list(tokenized.vocabulary)
         gensim = import_optional("gensim.models.doc2vec", "baselines")
         tagged = [
             gensim.TaggedDocument([words[i] for i in ids], [number])
-            for number, ids in enumerate(corpus.ids)
+            for number, ids in enumerate(tokenized.ids)
         ]
         model = gensim.Doc2Vec(
             vector_size=self.vector_size,
@@ -148,9 +159,9 @@ class Doc2VecSystem:
         return self._system.retrieve(queries, documents, depth)
 
     def _infer(self, text: str) -> np.ndarray:
-        # `model.infer_vector`, but for its two sources of chance: it goes on
-        # with the model's random numbers, and it starts from a vector drawn
-        # by Python's hash of the text, which is another in each process.
+        # `model.infer_vector` without its two sources of randomness: it
+        # continues the model's random numbers, and it starts from a vector
+        # drawn by Python's hash of the text, which differs between processes.
         gensim = import_optional("gensim.models.doc2vec", "baselines")
         model = self.model_
         size = self.vector_size

@@ -5,14 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.baselines.counted_corpus import (
-    Corpus,
+from keras_lstm_dssm.baselines.scoring_system import Scores, ScoringSystem
+from keras_lstm_dssm.baselines.tokenizers import (
+    TokenizedTitles,
+    Tokenizer,
+    alphanumeric,
     count_matrix,
     not_fitted,
-    training_corpus,
+    training_titles,
 )
-from keras_lstm_dssm.baselines.scoring_system import Scores, ScoringSystem
-from keras_lstm_dssm.baselines.tokenizers import Tokenizer, alphanumeric
 from keras_lstm_dssm.errors import InputError
 
 # Words of titles held at once: their rows of `topics` stay in the cache.
@@ -212,9 +213,9 @@ class PLSASystem(ScoringSystem):
         Raises:
             InputError: Not a sequence of strings, or without a single word.
         """
-        corpus = training_corpus(titles, self.tokenizer)
-        counts = corpus.counts
-        shape = (len(corpus.vocabulary), self.topics)
+        tokenized = training_titles(titles, self.tokenizer)
+        counts = tokenized.counts
+        shape = (len(tokenized.vocabulary), self.topics)
         topics = np.random.default_rng(self.seed).random(shape, np.float32)
         topics /= topics.sum(axis=0)
         mixtures = uniform_mixtures(len(titles), self.topics)
@@ -224,7 +225,7 @@ class PLSASystem(ScoringSystem):
             )
         self.topics_ = topics
         self.parameters = topics.size
-        self._vocabulary = corpus.vocabulary
+        self._vocabulary = tokenized.vocabulary
         self._shares = (counts.sum(axis=0) / counts.sum())[:, None]
         self._folded: _Folded | None = None
         return self
@@ -236,7 +237,7 @@ class PLSASystem(ScoringSystem):
         if not self.parameters:
             raise not_fitted("PLSASystem")
         _, mixtures, row = self._fold_in(titles)
-        known = Corpus(queries, self.tokenizer, self._vocabulary).ids
+        known = TokenizedTitles(queries, self.tokenizer, self._vocabulary).ids
         for start in range(0, len(known), _BLOCK):
             block = known[start : start + _BLOCK]
             words = np.unique(np.array(sum(block, []), int))
@@ -255,7 +256,9 @@ class PLSASystem(ScoringSystem):
             rows: dict[tuple[int, ...], int] = {}
             row = [
                 rows.setdefault(tuple(sorted(ids)), len(rows))
-                for ids in Corpus(titles, self.tokenizer, self._vocabulary).ids
+                for ids in TokenizedTitles(
+                    titles, self.tokenizer, self._vocabulary
+                ).ids
             ]
             mixtures = fold_in(
                 count_matrix(list(rows), len(self._vocabulary)),

@@ -1,4 +1,4 @@
-"""ScoringSystem: what scores every title of the corpus for a query."""
+"""ScoringSystem: base of the systems that score every title of a corpus."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,18 +8,18 @@ import numpy as np
 from keras_lstm_dssm.evaluation.ranking import Ranker, Run
 
 Scores = tuple[np.ndarray, np.ndarray | None]
-"""Float `[n]`, a score for each title; and the positions of the titles that
-match at all, or `None` when all do."""
+"""Float `[titles]`, a score for each title; and the positions of the titles
+that match the query, or `None` if all do."""
 
 
 class ScoringSystem(ABC):
-    """Both modes of a `System`, over a score of each title of the corpus.
+    """A `System` whose two modes need only a score for each title.
 
-    The corpus gives the statistics of words in both modes. `rerank` orders
-    the candidates by the very scores that `retrieve` finds titles by.
+    The statistics of words are those of the whole corpus in both modes, and
+    `rerank` orders candidates by the same scores as `retrieve`.
 
     Attributes:
-        parameters: Numbers learnt in training.
+        parameters: Number of learnt parameters.
     """
 
     parameters = 0
@@ -28,7 +28,12 @@ class ScoringSystem(ABC):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Scores all titles, a query at a time."""
+        """Yields the scores of all titles for one query after the other.
+
+        Args:
+            queries: The queries' texts.
+            titles: The titles of the whole corpus.
+        """
 
     def rerank(
         self,
@@ -41,10 +46,10 @@ class ScoringSystem(ABC):
         texts = [queries[query_id] for query_id in candidates]
         scored = self.scores(texts, tuple(documents.values()))
         return {
-            query_id: Ranker(found).rank(
-                query_id, scores[[row[document_id] for document_id in found]]
+            query_id: Ranker(document_ids).rank(
+                query_id, scores[[row[d] for d in document_ids]]
             )
-            for (query_id, found), (scores, _) in zip(
+            for (query_id, document_ids), (scores, _) in zip(
                 candidates.items(), scored, strict=True
             )
         }

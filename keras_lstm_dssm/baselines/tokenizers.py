@@ -1,12 +1,14 @@
-"""What the baselines take for a word."""
+"""The words of texts: tokenizers, and titles as the ids of their words."""
 
 import functools
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from keras_lstm_dssm.errors import import_optional
+import numpy as np
+
+from keras_lstm_dssm.errors import InputError, import_optional
 
 Tokenizer = Callable[[str], list[str]]
 """String -> words; hashable, and the same for the same string."""
@@ -18,29 +20,31 @@ STOP_WORDS = frozenset(
 """The 33 English stop words of Lucene's `EnglishAnalyzer`."""
 
 
-def words(text: str) -> list[str]:
-    """Splits on white space after NFKC and case folding.
+def space_separated(text: str) -> list[str]:
+    """Splits at white space after NFKC and case folding.
 
-    These are the words that the encoders see (`text.split_words`), but for
-    invisible code points, which those drop.
+    An encoder with `split="space"` sees the same words, except that it drops
+    invisible code points.
 
-    >>> words("Angle-Bracket, 12 Gauge")
+    >>> space_separated("Angle-Bracket, 12 Gauge")
     ['angle-bracket,', '12', 'gauge']
     """
     return unicodedata.normalize("NFKC", text).casefold().split()
 
 
 def alphanumeric(text: str) -> list[str]:
-    """Finds runs of letters and digits, case folded.
+    """Finds runs of letters and digits after NFKC and case folding.
+
+    They are the words of an encoder with `split="alphanumeric"`.
 
     >>> alphanumeric("Angle-Bracket, 12 Gauge")
     ['angle', 'bracket', '12', 'gauge']
     """
-    return re.findall(r"[^\W_]+", " ".join(words(text)))
+    return re.findall(r"[^\W_]+", " ".join(space_separated(text)))
 
 
 def stemmed(text: str) -> list[str]:
-    """Stems English words (Porter2); `STOP_WORDS` are left out.
+    """Stems English words (Porter2) and leaves out `STOP_WORDS`.
 
     Raises:
         InputError: snowballstemmer is not installed.
@@ -65,7 +69,110 @@ def _stemmer() -> Any:
 
 
 TOKENIZERS: dict[str, Tokenizer] = {
-    "words": words,
+    "space": space_separated,
     "alphanumeric": alphanumeric,
     "stemmed": stemmed,
 }
+"""Name -> tokenizer; `"space"` and `"alphanumeric"` are also the names of the
+encoders' `split`."""
+
+
+class TokenizedTitles:
+    """Titles as the ids of their words, with the vocabulary.
+
+    Args:
+        titles: The titles.
+        tokenizer: String -> words.
+        vocabulary: Word -> id; other words are dropped. `None` numbers the
+            words of the titles in the order of their occurrence.
+
+    Attributes:
+        vocabulary: Word -> id.
+        ids: The word ids of each title.
+
+    Example:
+    >>> TokenizedTitles(["red hat", "blue hat"], alphanumeric).ids
+    [[0, 1], [2, 1]]
+    """
+
+    def __init__(
+        self,
+        titles: Sequence[str],
+        tokenizer: Tokenizer,
+        vocabulary: Mapping[str, int] | None = None,
+    ) -> None:
+        split = map(tokenizer, titles)
+        if vocabulary is None:
+            numbers: dict[str, int] = {}
+            self.ids = [
+                [numbers.setdefault(w, len(numbers)) for w in title]
+                for title in split
+            ]
+            vocabulary = numbers
+        else:
+            self.ids = [
+                [vocabulary[w] for w in title if w in vocabulary]
+                for title in split
+            ]
+        self.vocabulary = vocabulary
+
+    @functools.cached_property
+    def counts(self) -> Any:
+        """The `count_matrix` of the titles."""
+        return count_matrix(self.ids, len(self.vocabulary))
+
+
+def count_matrix(titles: Sequence[Sequence[int]], size: int) -> Any:
+    """Counts words: float32 `scipy.sparse.csr_array` `[titles, size]`.
+
+    Each row holds each of its words once, in ascending order.
+
+    Args:
+        titles: The word ids of each title, each below `size`.
+        size: Number of words in the vocabulary.
+    """
+    from scipy import sparse
+
+    rows = [row for row, ids in enumerate(titles) for _ in ids]
+    columns = [word for ids in titles for word in ids]
+    ones = np.ones(len(columns), np.float32)
+    return sparse.csr_array((ones, (rows, columns)), (len(titles), size))
+
+
+@functools.lru_cache(2)
+def cached_titles(
+    titles: tuple[str, ...], tokenizer: Tokenizer
+) -> TokenizedTitles:
+    """Returns the same object for the same titles, for the last two calls.
+
+    Comparing equal strings is far cheaper than splitting them, and a corpus
+    that was changed is not mistaken for the one before.
+    """
+    return TokenizedTitles(titles, tokenizer)
+
+
+def training_titles(
+    titles: Sequence[str], tokenizer: Tokenizer
+) -> TokenizedTitles:
+    """Splits the titles that a system learns from.
+
+    Raises:
+        InputError: `titles` is not a sequence of strings, or has no word.
+    """
+    expected = "expected a sequence of titles with at least one word"
+    if isinstance(titles, str) or not isinstance(titles, Sequence):
+        raise InputError(f"found {titles!r:.40}, {expected}")
+    for number, title in enumerate(titles, 1):
+        if not isinstance(title, str):
+            raise InputError(
+                f"title {number}: found {title!r:.40}, expected a str"
+            )
+    tokenized = TokenizedTitles(titles, tokenizer)
+    if not tokenized.vocabulary:
+        raise InputError(f"found no word in {len(titles)} titles, {expected}")
+    return tokenized
+
+
+def not_fitted(system: str) -> InputError:
+    """Returns the error of a system that is used before `fit`."""
+    return InputError(f"{system} is not trained: call fit(titles) first")

@@ -4,9 +4,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from keras_lstm_dssm.baselines.counted_corpus import cached_corpus
 from keras_lstm_dssm.baselines.scoring_system import Scores, ScoringSystem
-from keras_lstm_dssm.baselines.tokenizers import Tokenizer, alphanumeric
+from keras_lstm_dssm.baselines.tokenizers import (
+    Tokenizer,
+    alphanumeric,
+    cached_titles,
+)
 from keras_lstm_dssm.errors import InputError
 
 
@@ -15,19 +18,20 @@ class UnigramLMSystem(ScoringSystem):
 
     log p(q|d) = sum over w in q of log((tf(w, d) + mu p(w|C)) / (|d| + mu)),
     where p(w|C) is the share of word w among all words of the corpus. Words
-    that the corpus does not have are left out, for all titles alike.
+    that do not occur in the corpus are dropped from queries.
 
     Retrieval returns only documents that share a word with the query, as
-    engines with an inverted index do: among the others, the model prefers
-    nothing but the shortest. Needs the extra `[baselines]`.
+    engines with an inverted index do: the model would order the others by
+    their length alone.
 
     Args:
         mu: Weight of the corpus, in words. Zhai and Lafferty found about
-            2000 for articles; titles, which have ten words, want far less.
-        tokenizer: String -> words; one of `TOKENIZERS`, or your own.
+            2000 for articles; titles of about ten words need far less.
+        tokenizer: String -> words; one of `TOKENIZERS`, or any hashable
+            function.
 
     Raises:
-        InputError: `mu` is not positive, or scipy is not installed.
+        InputError: `mu` is not positive.
 
     Reference: Zhai and Lafferty 2004, "A Study of Smoothing Methods for
         Language Models Applied to Information Retrieval", (6) and table I.
@@ -51,8 +55,8 @@ class UnigramLMSystem(ScoringSystem):
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
         """Scores all titles; see `ScoringSystem.scores`."""
-        corpus = cached_corpus(titles, self.tokenizer)
-        counts = corpus.counts.tocsc()
+        tokenized = cached_titles(titles, self.tokenizer)
+        counts = tokenized.counts.tocsc()
         total = counts.sum(axis=0, dtype=np.float64)
         prior = self.mu * total / total.sum()  # mu p(w|C)
         lengths = counts.sum(axis=1, dtype=np.float64)
@@ -60,8 +64,11 @@ class UnigramLMSystem(ScoringSystem):
         # each; a word that it has adds log(1 + tf / (mu p(w|C))).
         norms = np.log(lengths + self.mu)
         for query in queries:
-            found = [w for w in self.tokenizer(query) if w in corpus.vocabulary]
-            ids = [corpus.vocabulary[word] for word in found]
+            ids = [
+                tokenized.vocabulary[word]
+                for word in self.tokenizer(query)
+                if word in tokenized.vocabulary
+            ]
             scores = np.log(prior[ids]).sum() - len(ids) * norms
             match = np.zeros(len(titles), bool)
             for word in ids:

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from keras_lstm_dssm.baselines import BM25System, alphanumeric, words
+from keras_lstm_dssm.baselines import BM25System, alphanumeric, space_separated
 
 DOCUMENTS = {
     "a": "Red angle-bracket",
@@ -27,7 +27,7 @@ def bm25(query: list[str], title: list[str], titles: list[list[str]]) -> float:
     return total
 
 
-@pytest.mark.parametrize("tokenizer", [words, alphanumeric])
+@pytest.mark.parametrize("tokenizer", [space_separated, alphanumeric])
 def test_scores(tokenizer) -> None:
     titles = {d: tokenizer(title) for d, title in DOCUMENTS.items()}
     expected = {
@@ -39,7 +39,7 @@ def test_scores(tokenizer) -> None:
     assert run["q1"] == pytest.approx(expected, rel=1e-6, abs=1e-30)
     found = system.retrieve(QUERIES, DOCUMENTS, 10)
     assert found["q1"] == {d: s for d, s in run["q1"].items() if expected[d]}
-    assert len(found["q1"]) == (1 if tokenizer is words else 2)
+    assert len(found["q1"]) == (1 if tokenizer is space_separated else 2)
 
 
 def test_what_matches_nothing_is_not_found() -> None:

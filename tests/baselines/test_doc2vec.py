@@ -108,5 +108,5 @@ def test_wrong_use() -> None:
         Doc2VecSystem().fit([""])
     with pytest.raises(InputError, match="no word occurs min_count=2 times"):
         Doc2VecSystem(min_count=2).fit(["red hat"])
-    with pytest.raises(InputError, match="Doc2VecSystem has learnt nothing"):
+    with pytest.raises(InputError, match="Doc2VecSystem is not trained"):
         Doc2VecSystem().encode(["hat"])

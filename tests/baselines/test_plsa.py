@@ -103,5 +103,5 @@ def test_wrong_settings(settings) -> None:
 def test_wrong_use() -> None:
     with pytest.raises(InputError, match="found no word in 1 titles"):
         PLSASystem().fit([""])
-    with pytest.raises(InputError, match="PLSASystem has learnt nothing yet"):
+    with pytest.raises(InputError, match="PLSASystem is not trained"):
         PLSASystem().retrieve({"q": "x"}, {"a": "x"}, 1)

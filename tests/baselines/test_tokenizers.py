@@ -1,20 +1,26 @@
 import unicodedata
 
+import numpy as np
 import pytest
 
 from keras_lstm_dssm.baselines.tokenizers import (
     STOP_WORDS,
+    TokenizedTitles,
     alphanumeric,
+    cached_titles,
+    count_matrix,
+    space_separated,
     stemmed,
-    words,
+    training_titles,
 )
+from keras_lstm_dssm.errors import InputError
 
 
 def test_tokenizers() -> None:
     text = (
         "  Cr\u00e8me-Br\u00fbl\u00e9e, \ufb01ve_2x4 STRASSE\u00df\u3000\u65b0 "
     )
-    assert words(text) == [
+    assert space_separated(text) == [
         "cr\u00e8me-br\u00fbl\u00e9e,",
         "five_2x4",
         "strassess",
@@ -28,7 +34,7 @@ def test_tokenizers() -> None:
         "strassess",
         "\u65b0",
     ]
-    assert unicodedata.is_normalized("NFKC", " ".join(words(text)))
+    assert unicodedata.is_normalized("NFKC", " ".join(space_separated(text)))
 
 
 def test_words_are_those_of_the_model() -> None:
@@ -41,7 +47,9 @@ def test_words_are_those_of_the_model() -> None:
         "\u65b0 \u3000\u5e74 \u0645\u0631\u062d\u0628\u0627 \U0001f600",
     ]
     seen = split_words(tf.constant(texts)).to_list()
-    assert [[w.encode() for w in words(text)] for text in texts] == seen
+    assert [
+        [w.encode() for w in space_separated(text)] for text in texts
+    ] == seen
 
 
 def test_stems() -> None:
@@ -68,3 +76,51 @@ def test_stop_words() -> None:
     assert len(STOP_WORDS) == 33
     lists = pytest.importorskip("sklearn.feature_extraction.text")
     assert STOP_WORDS - lists.ENGLISH_STOP_WORDS == set()
+
+
+def test_ids_and_counts() -> None:
+    tokenized = TokenizedTitles(
+        ["Red hat red", "", "blue hat"], space_separated
+    )
+    assert tokenized.vocabulary == {"red": 0, "hat": 1, "blue": 2}
+    assert tokenized.ids == [[0, 1, 0], [], [2, 1]]
+    counts = tokenized.counts
+    assert counts.toarray().tolist() == [[2, 1, 0], [0, 0, 0], [0, 1, 1]]
+    assert counts.dtype == np.float32
+    assert counts.indices.tolist() == [0, 1, 1, 2]
+
+
+def test_given_vocabulary() -> None:
+    tokenized = TokenizedTitles(
+        ["hat coat hat"], space_separated, {"red": 0, "hat": 1}
+    )
+    assert tokenized.ids == [[1, 1]]
+    assert tokenized.counts.toarray().tolist() == [[0, 2]]
+
+
+def test_no_titles() -> None:
+    assert count_matrix([], 3).shape == (0, 3)
+
+
+def test_cache_compares_the_titles() -> None:
+    first = cached_titles(("red hat", "hose"), space_separated)
+    assert cached_titles(("red hat", "hose"), space_separated) is first
+    assert cached_titles(("red hat", "hoses"), space_separated).ids == first.ids
+    assert "hoses" not in first.vocabulary
+
+
+@pytest.mark.parametrize(
+    ("titles", "message"),
+    [
+        ([], "found no word in 0 titles, expected a sequence of titles"),
+        (["", " \n"], "found no word in 2 titles"),
+        ("red hat", "found 'red hat', expected a sequence of titles"),
+        (iter(["red"]), "expected a sequence of titles with at least one"),
+        (None, "found None, expected a sequence"),
+        (["red", b"hat"], "title 2: found b'hat', expected a str"),
+    ],
+)
+def test_wrong_titles(titles, message) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        training_titles(titles, space_separated)
+    assert "\n" not in str(error.value)

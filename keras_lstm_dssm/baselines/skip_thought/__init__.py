@@ -1,8 +1,5 @@
-"""Skip-Thought (Kiros et al. 2015), trained on paragraphs of one's own."""
+"""Skip-Thought (Kiros et al. 2015), trained on paragraphs."""
 
-from keras_lstm_dssm.baselines.skip_thought.system import (
-    NOTE,
-    SkipThoughtSystem,
-)
+from keras_lstm_dssm.baselines.skip_thought.system import SkipThoughtSystem
 
-__all__ = ["NOTE", "SkipThoughtSystem"]
+__all__ = ["SkipThoughtSystem"]

@@ -23,14 +23,7 @@ from keras_lstm_dssm.evaluation.dense_system import DenseSystem
 from keras_lstm_dssm.files import read_json, replacing, write_json
 from keras_lstm_dssm.text import encode_in_batches
 
-MODES = {"uni": ("uni",), "bi": ("bi",), "combined": ("uni", "bi")}
-
-NOTE = (
-    "Skip-Thought is trained here, on the paragraphs named. The weights that"
-    " Kiros et al. 2015 published, and the word vectors by which they widen"
-    " the vocabulary, cannot be had offline."
-)
-
+_ENCODERS = {"uni": ("uni",), "bi": ("bi",), "combined": ("uni", "bi")}
 _ENCODER, _SETTINGS = "encoder.keras", "settings.json"
 _ENCODE_BATCH = 512
 _ARGUMENTS = (
@@ -89,9 +82,9 @@ class SkipThoughtSystem(DenseSystem):
         seed: int = 0,
     ) -> None:
         super().__init__(self.encode, self.encode)
-        if mode not in MODES:
+        if mode not in _ENCODERS:
             raise InputError(
-                f"unknown mode {mode!r}: choose one of {', '.join(MODES)}"
+                f"unknown mode {mode!r}: choose one of {', '.join(_ENCODERS)}"
             )
         if units < 2 or units % 2:
             raise InputError(
@@ -108,7 +101,7 @@ class SkipThoughtSystem(DenseSystem):
         self.sampled = sampled
         self.seed = seed
         self.history: dict[str, list[float]] = {}
-        self._learnt: (
+        self._encoder_and_graph: (
             tuple[keras.Model, Callable[[tf.Tensor], tf.Tensor]] | None
         ) = None
 
@@ -140,7 +133,7 @@ class SkipThoughtSystem(DenseSystem):
         ids = lookup(text)
         vectors = [
             self._train(name, marked, lookup, progress)(ids)
-            for name in MODES[self.mode]
+            for name in _ENCODERS[self.mode]
         ]
         vector = vectors[0]
         if len(vectors) > 1:
@@ -255,11 +248,11 @@ class SkipThoughtSystem(DenseSystem):
     def _use(self, encoder: keras.Model) -> None:
         text = tf.TensorSpec([None], tf.string)
         graph = tf.function(encoder).get_concrete_function(text)
-        self._learnt = encoder, graph
+        self._encoder_and_graph = encoder, graph
 
     def _trained(self) -> tuple[keras.Model, Callable[[tf.Tensor], tf.Tensor]]:
-        if self._learnt is None:
+        if self._encoder_and_graph is None:
             raise InputError(
                 "Skip-Thought has learnt nothing yet: call fit or load first"
             )
-        return self._learnt
+        return self._encoder_and_graph
