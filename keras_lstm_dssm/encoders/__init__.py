@@ -1,4 +1,4 @@
-"""Text encoders: strings -> vectors; one file each."""
+"""Text encoders: from strings to vectors."""
 
 from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
 from keras_lstm_dssm.encoders.feed_forward_encoders import (

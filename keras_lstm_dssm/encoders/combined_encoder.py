@@ -12,40 +12,42 @@ from keras_lstm_dssm.layers import WordSketch, gather_sum, unit
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text import WordBatch, as_strings
 
-_LONG = 95  # percent of the titles that are not `long`
+_LONG_PERCENTILE = 95
 
 
 @register
 class CombinedEncoder(LSTMEncoder):
-    """Three views of a text side by side, so that a cosine adds up three.
+    """Concatenates three vectors of a text, so that their cosines add up.
 
         y = [ sqrt(a) unit(LSTM),  sqrt(b) unit(sum of W l(t)),
               sqrt(c) m unit(sketch),  sqrt(c) sqrt(1 - m^2) ],
         m = min(1, |sketch| / long) ^ (1 - p),    a + b + c = 1
 
-    The cosine of two such vectors is a, b and c times the cosines of their
-    parts. The first is the paper's network, which knows order; the second a
-    trained sum of the words' trigrams, which learns fast from few clicks;
-    the third, not trained, is of the words themselves (`WordSketch`): it
-    finds the part number that no click has taught. The shares are fixed:
-    trained, they go where the training clicks are learnt by heart.
+    The cosine of two such vectors is the sum of the cosines of their parts,
+    weighted by a, b and c. The first part is the LSTM-RNN of the paper, which
+    depends on the order of the words. The second is a trained sum of the
+    words' trigrams, which learns from fewer clicks. The third is not trained:
+    a sketch of the words themselves (`WordSketch`), which matches words, such
+    as part numbers, that are in no training click. The weights a, b and c are
+    fixed, because trained ones overfit.
 
-    A cosine of bags of words has a long title's words count for less, in
-    proportion to its length. In documents, p below 1 takes some of that
-    back, as b does in BM25: the sketch of a title keeps a length below one,
-    unless it is among the longest twentieth (`long` and above), and the
-    number at the end, which is 0 in queries, fills it up.
+    In a cosine of bags of words, the words of a long document count for less,
+    in proportion to its length. With p below 1, in the document encoder, they
+    lose less, as with b below 1 in BM25: m is then below 1, except for the
+    longest twentieth of the documents (`long` and longer), and the last
+    number, which is 0 in queries, completes the vector to length 1.
 
-    Not of the paper; see docs/results/best.md for what each part gives.
+    This encoder is not in the paper; docs/results/best.md has the effect of
+    each part.
 
     Args:
-        cells: Width of the LSTM's part.
-        bag: Width of the sum's part.
-        sketch: Width of the sketch's part, without the number at its end.
-        shares: a, b and c, up to a common factor.
-        length_norm: p, from 0 (the sum of what the common words weigh) to 1
-            (a cosine). Below 1 it is for document encoders only.
-        split: See `LetterTrigrams`.
+        cells: Number of LSTM cells, the width of the first part.
+        bag: Width of the second part, the sum.
+        sketch: Width of the sketch, without the number after it.
+        shares: a, b and c, up to a common factor. Default: equal.
+        length_norm: p, from 0 (an inner product, up to `long`) to 1 (a
+            cosine), the default and the only value for query encoders.
+        split: See `LetterTrigrams`. Default `"alphanumeric"`.
         **kwargs: See `LSTMEncoder`.
 
     Example:
@@ -94,23 +96,21 @@ class CombinedEncoder(LSTMEncoder):
         """Whether `adapt` must be called before training.
 
         `True` until `adapt` was called, or weights of an adapted encoder
-        were loaded or set. Read from the weights themselves: those that
-        `adapt` replaces all start at 1, a value that it never gives them.
+        were loaded or set.
         """
-        if np.all(self.word_sketch.word_weight.numpy() == 1):
-            return True
-        return self.length_norm < 1 and float(self.long) == 1
+        without_long = self.length_norm < 1 and float(self.long) == 1
+        return self.word_sketch.needs_adapt or without_long
 
     def adapt(
         self, texts: Sequence[str | bytes], batch_size: int = 2048
     ) -> None:
-        """Learns from titles how rare words are, and what is long.
+        """Set the IDF of words, and `long`, from the titles of documents.
 
-        To be called before training.
+        Call it before training; `dssm.train` does so by itself.
 
         Args:
-            texts: The titles, each of them once.
-            batch_size: Titles hashed at once.
+            texts: The titles of all documents, each of them once.
+            batch_size: Number of titles to hash at once.
         """
         strings = as_strings(texts)
 
@@ -122,24 +122,26 @@ class CombinedEncoder(LSTMEncoder):
         if self.length_norm == 1:
             return
         lengths = [
-            tf.norm(self._sketch(words, *words.flat()), axis=-1)
+            tf.norm(self._sum_sketches(words, *words.flat()), axis=-1)
             for words in batches()
         ]
-        self.long.assign(np.percentile(np.concatenate(lengths), _LONG))
+        self.long.assign(
+            np.percentile(np.concatenate(lengths), _LONG_PERCENTILE)
+        )
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Reads the words in their order, and adds them up in two ways."""
-        place, text = words.flat()
+        """Compute and concatenate the three parts."""
+        word, text = words.flat()
         bag = self.bag_embedding(words, training=training)
-        sketch = self._sketch(words, place, text)
+        sketch = self._sum_sketches(words, word, text)
         length = tf.norm(sketch, axis=-1, keepdims=True)
         long = tf.cast(self.long.value, length.dtype)
-        kept = tf.minimum(tf.math.divide_no_nan(length, long), 1)
-        kept **= 1 - self.length_norm
+        m = tf.minimum(tf.math.divide_no_nan(length, long), 1)
+        m **= 1 - self.length_norm
         parts = (
             unit(super().compose(words, training)),
-            unit(gather_sum(bag, place, text, training=training)),
-            tf.concat([unit(sketch) * kept, tf.sqrt(1 - kept**2)], axis=-1),
+            unit(gather_sum(bag, word, text, training=training)),
+            tf.concat([unit(sketch) * m, tf.sqrt(1 - m**2)], axis=-1),
         )
         total = sum(self.shares)
         return tf.concat(
@@ -150,14 +152,14 @@ class CombinedEncoder(LSTMEncoder):
             axis=-1,
         )
 
-    def _sketch(
-        self, words: WordBatch, place: tf.Tensor, text: tf.Tensor
+    def _sum_sketches(
+        self, words: WordBatch, word: tf.Tensor, text: tf.Tensor
     ) -> tf.Tensor:
-        """The sum of the words' sketches, of each distinct text."""
-        return gather_sum(self.word_sketch(words), place, text, training=False)
+        """Sum the sketches of each distinct text's words."""
+        return gather_sum(self.word_sketch(words), word, text, training=False)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             **super().get_config(),
             "bag": self.bag,

@@ -15,15 +15,16 @@ from keras_lstm_dssm.text import WordBatch
 
 @register
 class DSSMEncoder(TextEncoder):
-    """Feed-forward layers over the trigram counts of the whole text.
+    """Applies dense layers to the trigram counts of the whole text.
 
         l1 = W1 x;  l_i = tanh(W_i l_{i-1} + b_i);  y = tanh(W_N l_{N-1} + b_N)
 
-    Order and distance of words are lost: the paper's baseline of 288/96
-    units (Table IV).
+    The vector does not depend on the order of the words. With the default
+    layers it is the baseline DSSM 288/96 of the paper's Table IV.
 
     Args:
-        units: Width of each layer, the last is the vector's.
+        units: Width of each layer; the last one is the vector's. Default
+            288 and 96.
         **kwargs: See `TextEncoder`.
     """
 
@@ -35,19 +36,19 @@ class DSSMEncoder(TextEncoder):
         self.dimension = self.units[-1]
         self.embedding = self._embedding(self.units[0], "embedding")
         self.dense = []
-        for place in range(1, len(self.units)):
+        for number in range(1, len(self.units)):
             layer = keras.layers.Dense(
-                self.units[place],
+                self.units[number],
                 "tanh",
                 dtype=self.dtype_policy,
-                name=f"dense_{place}",
+                name=f"dense_{number}",
             )
-            layer.build((None, self.units[place - 1]))
+            layer.build((None, self.units[number - 1]))
             self.dense.append(layer)
         self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Sums over the words; W1 x is the sum of their W1 l(t)."""
+        """Compute W1 x as the sum of W1 l(t) over the words, then y."""
         rows = self.embedding(words, training=training)
         y = gather_sum(rows, *words.flat(), training=training)
         for layer in self.dense:
@@ -55,24 +56,25 @@ class DSSMEncoder(TextEncoder):
         return y
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Return the constructor's arguments."""
         return {**super().get_config(), "units": self.units}
 
 
 @register
 class CLSMEncoder(TextEncoder):
-    """Convolution over word windows, max over the text, one dense layer.
+    """Applies a convolution over words, a maximum, and a dense layer.
 
         h_t = tanh(W_c [l_{t-w} .. l_{t+w}] + b_c)
         v = max over t of h_t;  y = tanh(W_s v + b_s)
 
-    The window stands centred on word t; beyond the text's ends the trigram
-    vectors are zero. The paper's baseline of 288/96 units (Table IV).
+    The window is centred on word t, and l(t) is zero outside the text. With
+    the default layers it is the baseline CLSM 288/96 of the paper's Table IV.
 
     Args:
-        window: Words in a window, odd: the paper has 1, 3 and 5.
-        filters: Width of h.
-        units: Width of the vector.
+        window: Number of words in a window, odd, default 3. The paper has
+            1, 3 and 5.
+        filters: Width of h, default 288.
+        units: Width of the vector, default 96.
         **kwargs: See `TextEncoder`.
     """
 
@@ -89,7 +91,7 @@ class CLSMEncoder(TextEncoder):
         self.window = window
         self.filters = filters
         self.units = self.dimension = units
-        # W_c l for every place in the window, side by side.
+        # The columns are W_c l for each position in the window.
         self.embedding = self._embedding(window * filters, "embedding")
         self.bias = self.add_weight(
             shape=(filters,), initializer="zeros", name="convolution_bias"
@@ -101,32 +103,32 @@ class CLSMEncoder(TextEncoder):
         self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Slides the window over the words."""
-        index, texts = words.flat()
-        # One row for each distinct word at each place in the window.
+        """Sum W_c l over each window, take the maximum, apply the layer."""
+        word, text = words.flat()
+        # One row for each distinct word at each position in the window.
         rows = self.embedding(words, training=training)
         rows = tf.reshape(rows, [-1, self.filters])
-        places = self._around(index) * self.window + tf.range(self.window)
-        inside = tf.equal(self._around(texts), texts[:, tf.newaxis])
+        row = self._windows(word) * self.window + tf.range(self.window)
+        same_text = tf.equal(self._windows(text), text[:, tf.newaxis])
         total = gather_sum(
             rows,
-            tf.boolean_mask(places, inside),
-            tf.cast(tf.where(inside)[:, 0], tf.int32),
+            tf.boolean_mask(row, same_text),
+            tf.cast(tf.where(same_text)[:, 0], tf.int32),
             training=training,
         )
-        best = tf.math.segment_max(tf.tanh(total + self.bias), texts)
-        return self.dense(best)
+        v = tf.math.segment_max(tf.tanh(total + self.bias), text)
+        return self.dense(v)
 
-    def _around(self, values: tf.Tensor) -> tf.Tensor:
-        """Values of the words around each word, `(words, window)`."""
+    def _windows(self, values: tf.Tensor) -> tf.Tensor:
+        """Take the values of the words around each word, `(words, window)`."""
         half, size = self.window // 2, tf.size(values)
         padded = tf.pad(values, [[half, half]], constant_values=-1)
         return tf.stack(
-            [padded[place : place + size] for place in range(self.window)], 1
+            [padded[shift : shift + size] for shift in range(self.window)], 1
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             **super().get_config(),
             "window": self.window,

@@ -1,4 +1,4 @@
-"""Encoders that read word by word: RNN, LSTM-RNN, bidirectional LSTM-RNN."""
+"""Recurrent encoders: RNN, LSTM-RNN and bidirectional LSTM-RNN."""
 
 from typing import Any
 
@@ -19,14 +19,15 @@ from keras_lstm_dssm.text import WordBatch
 
 @register
 class RNNEncoder(TextEncoder):
-    """RNN over letter trigrams; y at the last word is the vector.
+    """Runs an RNN over the words; y at the last word is the vector.
 
-    Palangi et al. 2016, section III-A, eq. (1); 288 units have as many
-    parameters as 96 LSTM cells.
+    Palangi et al. 2016, section III-A, eq. (1). With 288 units it has as many
+    parameters as an LSTM of 96 cells.
 
     Args:
-        units: Width of the state and of the vector.
-        truncate: Steps of truncated BPTT, the T of (7); `None` for all.
+        units: Width of the state and of the vector, default 288.
+        truncate: Number of words that the gradient goes back from the last
+            one, the T of (7). Default `None` for all.
         **kwargs: See `TextEncoder`.
     """
 
@@ -47,7 +48,7 @@ class RNNEncoder(TextEncoder):
         self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Reads the words from left to right."""
+        """Run the RNN over the words of each distinct text."""
         steps = pack(words.words, words.lengths)
         rows = self.embedding(words, training=training)
         projected = self.rnn.project(rows)
@@ -55,7 +56,7 @@ class RNNEncoder(TextEncoder):
         return self.rnn(steps._replace(values=values), training=training)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             **super().get_config(),
             "units": self.units,
@@ -65,16 +66,18 @@ class RNNEncoder(TextEncoder):
 
 @register
 class LSTMEncoder(TextEncoder):
-    """LSTM-RNN over letter trigrams; y at the last word is the vector.
+    """Runs an LSTM over the words; y at the last word is the vector.
 
-    Palangi et al. 2016, section III-B, eq. (2). The paper's experiments use
-    neither peepholes nor forget gate, the default here.
+    Palangi et al. 2016, section III-B, eq. (2). The defaults are those of the
+    paper's experiments: no peepholes and no forget gate.
 
     Args:
-        cells: Number of cells, the vector's width.
-        peephole: `None`, `"diagonal"` or `"full"`.
-        forget_gate: Whether cells can forget.
-        truncate: Steps of truncated BPTT, the T of (7); `None` for all.
+        cells: Number of cells, the width of the vector, default 96.
+        peephole: `None`, the default, `"diagonal"` or `"full"`; see
+            `PeepholeLSTMCell`.
+        forget_gate: Whether the cells have a forget gate, default `False`.
+        truncate: Number of words that the gradient goes back from the last
+            one, the T of (7). Default `None` for all.
         **kwargs: See `TextEncoder`.
 
     Example:
@@ -95,14 +98,14 @@ class LSTMEncoder(TextEncoder):
         self.peephole = peephole
         self.forget_gate = forget_gate
         self.truncate = truncate
-        self.embedding, self.lstm = self._direction("")
+        self.embedding, self.lstm = self._create_layers("")
         self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Reads the words from left to right."""
-        return self._read(self.embedding, self.lstm, words, training)
+        """Run the LSTM over the words of each distinct text."""
+        return self._run(self.embedding, self.lstm, words, training)
 
-    def _read(
+    def _run(
         self,
         embedding: TrigramEmbedding,
         lstm: PeepholeLSTM,
@@ -114,8 +117,8 @@ class LSTMEncoder(TextEncoder):
         values = gather_sum(projected, steps.values, training=training)
         return lstm(steps._replace(values=values), training=training)
 
-    def _direction(self, suffix: str) -> tuple[Any, PeepholeLSTM]:
-        """One direction's embedding (of all gates at once) and recurrence."""
+    def _create_layers(self, suffix: str) -> tuple[Any, PeepholeLSTM]:
+        """Create one direction's embedding, of all gates, and its LSTM."""
         lstm = PeepholeLSTM(
             self.cells,
             self.peephole,
@@ -130,7 +133,7 @@ class LSTMEncoder(TextEncoder):
         return self._embedding(width, f"embedding{suffix}"), lstm
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             **super().get_config(),
             "cells": self.cells,
@@ -142,28 +145,28 @@ class LSTMEncoder(TextEncoder):
 
 @register
 class BidirectionalLSTMEncoder(LSTMEncoder):
-    """A second network, with its own weights, reads right to left.
+    """Runs one LSTM from left to right, and a second one back.
 
-    Palangi et al. 2016, section V: the two final vectors are concatenated,
-    so the vector is twice `cells` wide.
+    Palangi et al. 2016, section V. The second LSTM has its own weights. The
+    vector is the two final outputs concatenated, twice `cells` wide.
 
     Args:
-        cells: Number of cells of each direction.
+        cells: Number of cells of each LSTM, default 96.
         **kwargs: See `LSTMEncoder`.
     """
 
     def __init__(self, cells: int = 96, **kwargs: Any) -> None:
         super().__init__(cells, **kwargs)
         self.dimension = 2 * cells
-        self.backward_embedding, self.backward_lstm = self._direction(
+        self.backward_embedding, self.backward_lstm = self._create_layers(
             "_backward"
         )
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Reads the words in both directions."""
+        """Run both LSTMs over the words of each distinct text."""
         forward = super().compose(words, training)
         reverse = tf.reverse_sequence(words.words, words.lengths, seq_axis=1)
-        backward = self._read(
+        backward = self._run(
             self.backward_embedding,
             self.backward_lstm,
             words._replace(words=reverse),

@@ -1,4 +1,4 @@
-"""TextEncoder: what all encoders share, from strings to hashed words."""
+"""TextEncoder: what all encoders share, from strings to vectors."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,29 +7,40 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import LetterTrigrams, TrigramEmbedding, unit
 from keras_lstm_dssm.private_api import accept_any_inputs
-from keras_lstm_dssm.text import WordBatch, encode_in_batches
+from keras_lstm_dssm.text import WordBatch, as_strings, encode_in_batches
+
+PRECISIONS = ("float32", "float64")
 
 
 class TextEncoder(keras.Model):
-    """Base of the encoders: hashes texts; a subclass composes their words.
+    """Base of the encoders: hashes texts into words, and composes the words.
 
-    A subclass makes its embeddings with `_embedding` and gives
-    `compose(words)`. Its weights exist as soon as it is constructed.
+    A subclass creates its embeddings with `_embedding` in its constructor
+    and implements `compose`. All weights exist after the constructor. An
+    encoder is also a Keras model: it can be called in a functional model on
+    `keras.Input((), dtype="string")`, saved and loaded.
 
     Args:
         alphabet: See `LetterTrigrams`.
         oov_buckets: See `LetterTrigrams`.
         max_words: See `LetterTrigrams`.
         split: See `LetterTrigrams`.
+        **kwargs: Arguments of `keras.Model`. `dtype` is `"float32"` or
+            `"float64"`; mixed precision is not supported.
 
     Call arguments:
         inputs: Strings `(batch,)`, or the `WordBatch` made of them.
+        training: Whether a gradient will be computed, default `False`.
 
     Returns:
-        `(batch, dimension)`, the sentence vectors y as the paper has them,
-        not scaled to unit length (`encode` scales).
+        `(batch, dimension)`, the sentence vectors y of the paper, which do
+        not have unit length. `encode` returns unit vectors.
+
+    Raises:
+        InputError: An argument or the dtype is not supported.
     """
 
     dimension: int
@@ -45,24 +56,71 @@ class TextEncoder(keras.Model):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if self.dtype_policy.name not in PRECISIONS:
+            # Half the digits are lost in sums over the rows of a table.
+            raise InputError(
+                "an encoder computes in float32 or float64, not in "
+                f"{self.dtype_policy.name}; pass dtype='float32'"
+            )
         self.trigrams = LetterTrigrams(
             alphabet, oov_buckets, max_words, split, name="trigrams"
         )
-        accept_any_inputs(self)
         self._graph: tf.types.experimental.ConcreteFunction | None = None
         self._before_read: Callable[[], None] | None = None
+        accept_any_inputs(self)
+
+    def build(self, input_shape: Any) -> None:
+        """Do nothing: the constructor has created all weights.
+
+        Keras records the shape, and shows it in the summary of a model that
+        contains the encoder.
+
+        Args:
+            input_shape: `(batch,)`.
+        """
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Composes each distinct text's words: `(texts, dimension)`."""
+        """Compute the vector of each distinct text from its words.
+
+        Args:
+            words: A hashed batch.
+            training: Whether a gradient will be computed.
+
+        Returns:
+            `(texts, dimension)`; `words.text_index` tells which rows of the
+            batch have which text.
+        """
         raise NotImplementedError(f"{type(self).__name__}.compose")
 
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
-        """Encodes strings, or words hashed before."""
+        """Encode strings, or a `WordBatch`."""
         if not training and tf.executing_eagerly():
             self.sync_weights()
         if not isinstance(inputs, WordBatch):
             inputs = self.trigrams.distinct(inputs)
         return tf.gather(self.compose(inputs, training), inputs.text_index)
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
+        """Return `(batch, dimension)`."""
+        return input_shape[0], self.dimension
+
+    def compute_output_spec(
+        self, inputs: Any, training: bool = False
+    ) -> keras.KerasTensor:
+        """Return shape and dtype of the output in a functional model.
+
+        Raises:
+            InputError: The input is not a batch of strings.
+        """
+        if inputs.dtype != "string" or len(inputs.shape) != 1:
+            raise InputError(
+                "an encoder reads strings (batch,), got "
+                f"{inputs.dtype} {tuple(inputs.shape)}; write "
+                "keras.Input((), dtype='string')"
+            )
+        return keras.KerasTensor(
+            self.compute_output_shape(inputs.shape), self.compute_dtype
+        )
 
     def encode(
         self,
@@ -70,17 +128,17 @@ class TextEncoder(keras.Model):
         batch_size: int = 2048,
         progress: bool = False,
     ) -> np.ndarray:
-        """Encodes any number of texts into unit vectors.
+        """Encode any number of texts into unit vectors.
 
         Args:
-            texts: List or array of strings; any bytes are allowed, and an
-                empty text has a defined vector too.
-            batch_size: Texts encoded at once.
-            progress: Whether to show a progress bar.
+            texts: List or array of strings. Any bytes are allowed, and an
+                empty text has a vector, too.
+            batch_size: Number of texts to encode at once.
+            progress: Whether to show a progress bar. Default `False`.
 
         Returns:
-            Array `[len(texts), dimension]` of the encoder's dtype, float32
-            unless said otherwise, rows of length 1, in the order of `texts`.
+            Array `[len(texts), dimension]` of the encoder's dtype, by default
+            float32, with rows of length 1 in the order of `texts`.
 
         Raises:
             InputError: An element of `texts` is not a string.
@@ -95,10 +153,10 @@ class TextEncoder(keras.Model):
         )
 
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
-        """Encodes a string tensor `(batch,)` into unit vectors, as a graph.
+        """Encode a string tensor `(batch,)` into unit vectors.
 
-        The graph is traced once, at the first call; it is what `encode` runs
-        and what is exported.
+        Runs as a TensorFlow graph, traced at the first call. `encode` runs
+        the same graph, and a served model contains it.
         """
         if tf.executing_eagerly():
             self.sync_weights()
@@ -111,6 +169,68 @@ class TextEncoder(keras.Model):
             ).get_concrete_function(tf.TensorSpec([None], tf.string, "text"))
         return self._graph(texts)
 
+    def predict(self, x: Any, *args: Any, **kwargs: Any) -> np.ndarray:
+        """Encode texts like a call, see `keras.Model.predict`.
+
+        Args:
+            x: Dataset of string batches, or any sequence of strings.
+            *args: See `keras.Model.predict`.
+            **kwargs: See `keras.Model.predict`.
+
+        Returns:
+            Array `[texts, dimension]`, not scaled to unit length.
+        """
+        self.sync_weights()
+        if not isinstance(x, tf.data.Dataset):
+            x = as_strings(x)
+        return super().predict(x, *args, **kwargs)
+
+    def predict_on_batch(self, x: Any) -> np.ndarray:
+        """Encode one batch of texts like a call; x as for `predict`."""
+        self.sync_weights()
+        return super().predict_on_batch(as_strings(x))
+
+    def export(
+        self,
+        filepath: Any,
+        format: str = "tf_saved_model",
+        verbose: bool | None = None,
+        input_signature: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Write a SavedModel of the call, see `keras.Model.export`.
+
+        Its vectors do not have unit length. For TF Serving, write models with
+        `keras_lstm_dssm.export.export_models` instead. To load the SavedModel
+        in Python, import `tensorflow_text` first.
+
+        Args:
+            filepath: Folder to write.
+            format: `"tf_saved_model"`; other formats have no string
+                operations.
+            verbose: Whether to print a message.
+            input_signature: Default `None`, strings `(batch,)`.
+            **kwargs: See `keras.Model.export`.
+
+        Raises:
+            InputError: The format is another one.
+        """
+        if format != "tf_saved_model":
+            raise InputError(
+                f"an encoder cannot be exported as {format!r}, which has no "
+                "string operations; use format='tf_saved_model'"
+            )
+        self.sync_weights()
+        if input_signature is None:
+            input_signature = [tf.TensorSpec([None], tf.string, "text")]
+        super().export(
+            filepath,
+            format=format,
+            verbose=verbose,
+            input_signature=input_signature,
+            **kwargs,
+        )
+
     @property
     def needs_adapt(self) -> bool:
         """Whether `adapt` must be called before training; here `False`."""
@@ -121,13 +241,13 @@ class TextEncoder(keras.Model):
         """The layers whose tables an optimizer may update lazily."""
         return [
             layer
-            for layer in self._flatten_layers(recursive=False)
+            for layer in self.layers
             if isinstance(layer, TrigramEmbedding)
         ]
 
     @property
     def tables(self) -> list[keras.Variable]:
-        """The trainable tables, each read once for a batch's trigrams."""
+        """The trainable tables; a batch reads the rows of its trigrams."""
         return [layer.table for layer in self.embeddings if layer.trainable]
 
     @property
@@ -147,22 +267,23 @@ class TextEncoder(keras.Model):
             layer.before_read = function
 
     def sync_weights(self) -> None:
-        """Brings lazily updated rows of the tables up to date.
+        """Bring lazily updated rows of the tables up to date.
 
         Called before weights are read for inference (`encode`,
-        `unit_vectors`, a call in eager mode with `training=False`), by
-        `get_weights`, `set_weights`, saving and loading.
+        `unit_vectors`, `predict`, a call in eager mode with
+        `training=False`), by `get_weights`, `set_weights`, saving and
+        loading.
         """
         if self._before_read is not None:
             self._before_read()
 
     def get_weights(self) -> list[np.ndarray]:
-        """Returns all weights, up to date, see `keras.Model.get_weights`."""
+        """Return all weights, up to date, see `keras.Model.get_weights`."""
         self.sync_weights()
         return super().get_weights()
 
     def set_weights(self, weights: list[np.ndarray]) -> None:
-        """Replaces all weights, see `keras.Model.set_weights`."""
+        """Replace all weights, see `keras.Model.set_weights`."""
         self.sync_weights()  # a pending update would change the new rows
         super().set_weights(weights)
 
@@ -172,7 +293,7 @@ class TextEncoder(keras.Model):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Return the constructor's arguments."""
         hashing = self.trigrams
         return {
             "name": self.name,

@@ -1,4 +1,4 @@
-"""LetterTrigrams: the word-hashing layer, strings in, trigram ids out."""
+"""LetterTrigrams: word hashing, from strings to ids of letter trigrams."""
 
 from typing import Any
 
@@ -23,20 +23,25 @@ from keras_lstm_dssm.text import (
 class LetterTrigrams(keras.layers.Layer):
     """Hashes each word of each text into its letter trigrams.
 
-    Implements `l(t) = W_h x(t)` of Palangi et al. 2016, eq. (1): the
-    operator is fixed, has no parameters and needs no vocabulary. The ids
-    are the same when the layer is called directly, in `Dataset.map` before
-    or after batching, in a `tf.function` and in a saved model.
+    Computes `l(t) = W_h x(t)` of Palangi et al. 2016, eq. (1). W_h is fixed:
+    the layer has no weights and needs no vocabulary. The ids are the same if
+    the layer is called directly, in `Dataset.map` before or after batching,
+    in a `tf.function` and in a saved model.
 
     Args:
-        alphabet: `"ascii"`, the paper's: `#`, a to z, 0 to 9.
-        oov_buckets: Rows beyond the 50,653 exact ones, for trigrams with a
-            letter outside the alphabet. 0, as in the paper, folds such
-            letters onto `#`; a few thousand let other scripts work too.
-        max_words: Words read of each text, the first ones; `None` for all.
-            The bound keeps one very long text from slowing its whole batch.
-        split: Where words end, see `split_words`: `"space"`, the paper's, or
-            `"alphanumeric"`.
+        alphabet: `"ascii"`, the paper's alphabet of `#`, a to z and 0 to 9;
+            the only one.
+        oov_buckets: Number of ids for trigrams with a letter outside the
+            alphabet, beyond the 50,653 of the alphabet. With 0, the default
+            and the paper's choice, such a letter is read as `#`, so that
+            words of other scripts differ in their lengths only. A few
+            thousand buckets distinguish them.
+        max_words: Number of words to read of each text, default 128; `None`
+            for all. The bound keeps one very long text from slowing down its
+            whole batch.
+        split: Where words end: `"space"`, the default and the paper's choice,
+            or `"alphanumeric"`; see `split_words`.
+        **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
         texts: Strings `(batch,)`: a tensor, an array or a list.
@@ -80,15 +85,22 @@ class LetterTrigrams(keras.layers.Layer):
         # Strings must reach `call` untouched, and XLA has no string ops.
         accept_any_inputs(self)
         self.supports_jit = False
-        self.built = True
+        self.build((None,))
 
     @property
     def size(self) -> int:
-        """Number of different ids, the rows of an embedding table."""
+        """Number of different ids, and of rows that an embedding needs."""
         return TRIGRAMS + self.oov_buckets
 
+    def build(self, input_shape: Any) -> None:
+        """Do nothing: there are no weights.
+
+        Args:
+            input_shape: `(batch,)`, recorded by Keras for summaries.
+        """
+
     def call(self, texts: Any) -> tf.RaggedTensor:
-        """Lists trigram ids by text and word."""
+        """List the trigram ids of each word of each text."""
         words = split_words(as_strings(texts), self.max_words, self.split)
         ids, word = trigram_ids(words.flat_values, self.oov_buckets)
         count = tf.cast(tf.size(words.flat_values), tf.int64)
@@ -99,13 +111,26 @@ class LetterTrigrams(keras.layers.Layer):
         )
 
     def distinct(self, texts: Any) -> WordBatch:
-        """Hashes texts into a `WordBatch`, each distinct word once."""
+        """Hash texts into a `WordBatch`, each distinct word once.
+
+        Args:
+            texts: As for a call.
+        """
         return distinct_words(
             as_strings(texts), self.oov_buckets, self.max_words, self.split
         )
 
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
+        """Return `(batch, words, trigrams)`, of which the last two vary."""
+        return input_shape[0], None, None
+
+    def compute_output_spec(self, texts: Any) -> keras.KerasTensor:
+        """Return shape and dtype of the output in a functional model."""
+        shape = self.compute_output_shape(texts.shape)
+        return keras.KerasTensor(shape, "int32", ragged=True)
+
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             **super().get_config(),
             "alphabet": self.alphabet,

@@ -88,7 +88,7 @@ class Recurrent(keras.layers.Layer):
         self.supports_masking = True
         if return_sequences or return_state:
             self._check_not_truncated("return_sequences or return_state")
-        accept_any_arguments(self)  # a list of lengths
+        accept_any_arguments(self)  # such as a list of lengths
 
     def build(self, input_shape: Any) -> None:
         """Build the cell.

@@ -1,4 +1,4 @@
-"""TrigramEmbedding: W l(t), without ever making the 50 k wide l(t)."""
+"""TrigramEmbedding: W l(t), computed without the 50,653-wide vector l(t)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,29 +18,31 @@ def gather_sum(
     segments: tf.Tensor | None = None,
     training: bool = True,
 ) -> tf.Tensor:
-    """Adds up rows of `values`: `y[s] = sum of values[index[j]]`.
+    """Sum rows of `values` by segment, with a fast gradient.
 
-    The sum runs over the places j whose `segment[j]` is s. The whole work
-    with trigrams and words is made of it: a word's vector is the sum of its
-    trigrams' rows, and a step of a sentence is the row of its word.
+        y[s] = sum over j with segment[j] = s of values[index[j]]
 
-    TensorFlow's own gradients of a gather and of a sparse segment sum add
-    rows one by one, in the order in which they come. Sorted by `index`, the
-    gradient is a segment sum itself: three to four times faster.
+    The encoders use it for words (the sum of the rows of a word's trigrams),
+    for time steps (the row of the word at the step) and for bags of words.
+
+    TensorFlow's gradients of a gather and of a sparse segment sum add rows
+    one by one, in the order of `index`. After a sort by `index` the gradient
+    is a segment sum, too, and three to four times faster.
 
     Args:
         values: Float tensor `(rows, width)`.
-        index: int `(places,)`, rows of `values`.
-        segment: int `(places,)`, ascending; `None` for a plain gather,
-            where each place is a segment of its own.
-        segments: Number of segments, for those at the end that have no
-            place; `None` when there are none.
-        training: Whether a gradient will be wanted. Without, it is still
-            right, but TensorFlow's own; and a graph to export has no
-            gradient of ours in it, which its readers would warn of.
+        index: int `(n,)`, rows of `values`.
+        segment: int `(n,)`, ascending. Default `None` for a plain gather, in
+            which each index is its own segment.
+        segments: Number of segments. Default `None`: the last one in
+            `segment` plus 1.
+        training: Whether a gradient will be computed, default `True`. With
+            `False` the gradient is still right, but TensorFlow's; a graph to
+            be exported then has no custom gradient, about which loaders
+            would warn.
 
     Returns:
-        `(segments, width)`.
+        Float tensor `(segments, width)`.
 
     Example:
     >>> gather_sum(tf.constant([[1.0], [10.0]]), [0, 1, 1], [0, 0, 1])
@@ -50,7 +52,7 @@ def gather_sum(
     """
     index = tf.convert_to_tensor(index)
 
-    def total(values: tf.Tensor) -> tf.Tensor:
+    def sum_rows(values: tf.Tensor) -> tf.Tensor:
         if segment is None:
             return tf.gather(values, index)
         return tf.sparse.segment_sum(
@@ -58,13 +60,13 @@ def gather_sum(
         )
 
     if not training:
-        return total(values)
+        return sum_rows(values)
 
     def gradient(error: tf.Tensor) -> tf.Tensor:
         order = tf.argsort(index)
         source = order if segment is None else tf.gather(segment, order)
         return tf.sparse.segment_sum(
-            tf.convert_to_tensor(error),  # it may be that of a gather, sparse
+            tf.convert_to_tensor(error),  # behind a gather it is sparse
             source,
             tf.gather(index, order),
             num_segments=tf.shape(values)[0],
@@ -72,7 +74,7 @@ def gather_sum(
 
     @tf.custom_gradient
     def forward(values: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        return total(values), gradient
+        return sum_rows(values), gradient
 
     return forward(values)
 
@@ -81,19 +83,21 @@ def gather_sum(
 class TrigramEmbedding(keras.layers.Layer):
     """Multiplies each distinct word's trigram counts by the input weights.
 
-    `W l(t)` is the sum of the rows of W for the word's trigrams, so the
-    layer gathers each distinct row once and adds rows by word. The columns
+    `W l(t)` is the sum of the rows of W for the word's trigrams. The layer
+    gathers each distinct row once and sums the rows of each word. The columns
     of the table are the units of all gates side by side.
 
     Args:
-        size: Rows of the table, see `LetterTrigrams.size`.
-        units: Columns of the table.
-        initializer: Of the table, by default uniform in [-0.05, 0.05]: "small
-            random numbers" (Algorithm 1).
+        size: Number of rows of the table, see `LetterTrigrams.size`.
+        units: Number of columns of the table.
+        initializer: Of the table. Default `None`: uniform in [-0.05, 0.05],
+            the "small random numbers" of Algorithm 1.
+        **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
         words: `WordBatch` with `n` distinct words.
-        training: See `gather_sum`.
+        training: Whether a gradient will be computed, default `False`; see
+            `gather_sum`.
 
     Returns:
         Float tensor `(n, units)`.
@@ -122,43 +126,55 @@ class TrigramEmbedding(keras.layers.Layer):
         self.table = self.add_weight(
             shape=(size, units), initializer=self.initializer, name="table"
         )
-        self.built = True
+        self.build((None,))
+
+    def build(self, input_shape: Any) -> None:
+        """Do nothing: the constructor has created the table.
+
+        Args:
+            input_shape: `(words,)`, recorded by Keras for summaries.
+        """
 
     def call(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Sums the table's rows by word."""
-        # From the variable itself: a gather of its value would copy it.
+        """Sum the table's rows by word."""
+        # `.value` is TensorFlow's variable, whose rows are gathered without
+        # a copy of the table.
         rows = tf.gather(self.table.value, words.trigrams)
         return gather_sum(
             rows, words.trigram_index, words.word_index, training=training
         )
 
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
+        """Return `(words, units)`."""
+        return input_shape[0], self.units
+
     def sync_weights(self) -> None:
-        """Brings lazily updated rows of the table up to date."""
+        """Bring lazily updated rows of the table up to date."""
         if self.before_read is not None:
             self.before_read()
 
     def get_weights(self) -> list[np.ndarray]:
-        """Returns the table, up to date, see `keras.layers.Layer`."""
+        """Return the table, up to date, see `keras.layers.Layer`."""
         self.sync_weights()
         return super().get_weights()
 
     def set_weights(self, weights: list[np.ndarray]) -> None:
-        """Replaces the table, see `keras.layers.Layer`."""
+        """Replace the table, see `keras.layers.Layer`."""
         self.sync_weights()  # a pending update would change the new rows
         super().set_weights(weights)
 
     def save_own_variables(self, store: Any) -> None:
-        """Saves the table, up to date, see `keras.layers.Layer`."""
+        """Save the table, up to date, see `keras.layers.Layer`."""
         self.sync_weights()
         super().save_own_variables(store)
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads the table, see `keras.layers.Layer`."""
+        """Load the table, see `keras.layers.Layer`."""
         self.sync_weights()
         super().load_own_variables(store)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Return the constructor's arguments."""
         return {
             **super().get_config(),
             "size": self.size,

@@ -1,4 +1,4 @@
-"""WordSketch: the very words of a text, in a few hundred numbers."""
+"""WordSketch: a random projection of the words of a text, weighted by IDF."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,53 +10,56 @@ import tensorflow as tf
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text import WordBatch
 
-_LIST, _TABLE = (tf.TensorSpec([None] * rank, tf.int32) for rank in (1, 2))
-_WORDS = WordBatch(_LIST, _LIST, _LIST, _TABLE, _LIST, _LIST)
+_VECTOR, _MATRIX = (tf.TensorSpec([None] * rank, tf.int32) for rank in (1, 2))
+_WORDS = WordBatch(_VECTOR, _VECTOR, _VECTOR, _MATRIX, _VECTOR, _VECTOR)
 
-_TABLES, _SIGNS = 2, 2048  # tables of signs, and rows of each
+_TABLES, _TABLE_ROWS = 2, 2048  # tables of signs
 
-# Products of two numbers below the prime stay below 2**63.
-_PRIME = 2**31 - 1
+_PRIME = 2**31 - 1  # products of two numbers below it fit in int64
 _FACTORS = (
     1_557_985_959, 2_028_178_513, 48_271, 742_938_285, 950_706_376,
 )  # fmt: skip
-_OF_START = 1_343_714_438  # `cat` is not the start of `cats`
+# Added to hashes of starts, so that the word `cat` and the start of `cats`
+# have different hashes.
+_START_OFFSET = 1_343_714_438
 
 
 @register
 class WordSketch(keras.layers.Layer):
-    """A fixed row of random signs for each word, as heavy as it is rare.
+    """Gives each word a fixed row of random signs, weighted by sqrt(IDF).
 
-    Each distinct word gets `w(word) r(word) + w(start) r(start)`, where r is
-    a row of signs drawn by a hash, w the square root of the idf, and the
-    start is that of the word (`bracket` and `brackets` share one). The sum
-    over a text's words is a random projection of its weighted bag of words:
-    inner products of sums are those of the sparse vectors, but for an error
-    of about 1 / sqrt(units) of their lengths. So one dense vector finds equal
-    words, rare or never trained on, beside what it has learnt.
+    The row of a word is `w(word) r(word) + w(start) r(start)`: r is a row of
+    signs chosen by a hash, w the square root of the IDF, and the start the
+    first letters of the word, which `bracket` and `brackets` share. The sum
+    of the rows over a text is a random projection of its bag of words,
+    weighted by w. Inner products of such sums approximate those of the sparse
+    vectors, with an error of about 1 / sqrt(units) of the product of their
+    lengths. So texts that share words are near each other, including words
+    that are rare or not in the training data. Of a word in both texts, the
+    product contains w twice: it counts its IDF once, as in BM25.
 
-    The root, because a product has the weight of both texts: a word that they
-    share then counts its idf, once, as in BM25.
-
-    A word's hash is made of its trigrams, so no vocabulary is kept: document
-    frequencies are counted in buckets (`adapt`). Nothing here is trained.
+    The hash of a word is computed from its trigrams, so no vocabulary is
+    stored. Document frequencies are counted in buckets (`adapt`). No weight
+    is trained.
 
     Args:
         units: Width of a row.
-        buckets: Counters of document frequencies; words that share one count as
-            one.
-        start: Trigrams at a word's start that make its start; 3 are its
-            first four letters.
-        seed: Of the signs; towers whose sketches are compared need one seed.
+        buckets: Number of counters of document frequencies. Words that share
+            a counter count as one word.
+        start: Number of trigrams that a start consists of. The default 3
+            makes it the first four letters.
+        seed: Random seed of the signs. Encoders whose vectors are compared
+            need the same one.
+        **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
         words: `WordBatch` with `n` distinct words.
 
     Returns:
-        Float tensor `(n, units)`, sums of two weights with random signs.
+        Float tensor `(n, units)`.
 
-    References: Charikar et al. 2002 (a sketch of sums by random signs);
-    Robertson and Zaragoza 2009 (idf).
+    References: Charikar et al. 2002 (sketches of sums by random signs);
+    Robertson and Zaragoza 2009 (IDF).
     """
 
     def __init__(
@@ -73,18 +76,19 @@ class WordSketch(keras.layers.Layer):
         self.start = start
         self.seed = seed
         random = np.random.default_rng(seed)
-        # Products of a row of each table: 4 million rows of signs. A third
-        # table would give more, and cost a fifth of the encoder's speed.
+        # A row of signs is a product of one row of each table: 4 million
+        # different rows. A third table would give more, but take a fifth of
+        # the encoder's speed.
         self._signs = [
             self.add_weight(
-                shape=(_SIGNS, units),
-                initializer=_constant(signs),
+                shape=(_TABLE_ROWS, units),
+                initializer=_constant(
+                    random.integers(0, 2, (_TABLE_ROWS, units)) * 2 - 1
+                ),
                 trainable=False,
-                name=f"signs_{place}",
+                name=f"signs_{table}",
             )
-            for place, signs in enumerate(
-                random.integers(0, 2, (_TABLES, _SIGNS, units)) * 2 - 1
-            )
+            for table in range(_TABLES)
         ]
         self.word_weight = self.add_weight(
             shape=(buckets,),
@@ -92,66 +96,93 @@ class WordSketch(keras.layers.Layer):
             trainable=False,
             name="word_weight",
         )
-        self.built = True
+        self.build((None,))
 
-    def call(self, words: WordBatch) -> tf.Tensor:
-        """Adds the rows of each word and of its start."""
-        return tf.add_n([self._row(key) for key in self._keys(words)])
-
-    def adapt(self, batches: Iterable[WordBatch]) -> None:
-        """Counts in how many of N texts each word is, and sets the weights.
-
-            w = sqrt(idf),  idf = log(1 + (N - df + 1/2) / (df + 1/2))
+    def build(self, input_shape: Any) -> None:
+        """Do nothing: the constructor has created all weights.
 
         Args:
-            batches: The texts, each of them once, batch by batch.
+            input_shape: `(words,)`, recorded by Keras for summaries.
         """
-        count, texts = np.zeros(self.buckets), 0
+
+    def call(self, words: WordBatch) -> tf.Tensor:
+        """Add the rows of each word and of its start."""
+        return tf.add_n([self._rows(keys) for keys in self._keys(words)])
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
+        """Return `(words, units)`."""
+        return input_shape[0], self.units
+
+    @property
+    def needs_adapt(self) -> bool:
+        """Whether all words still have the weight 1, as before `adapt`.
+
+        `adapt` gives no word the weight 1: the IDF is the logarithm of a
+        rational number.
+        """
+        return bool(np.all(self.word_weight.numpy() == 1))
+
+    def adapt(self, batches: Iterable[WordBatch]) -> None:
+        """Count how many of N texts contain each word, and set the weights.
+
+            w = sqrt(IDF),  IDF = log(1 + (N - df + 1/2) / (df + 1/2))
+
+        Args:
+            batches: Hashed batches that contain each text once.
+        """
+        frequencies, texts = np.zeros(self.buckets), 0
         for words in batches:
-            count += self._frequencies(words).numpy()
+            frequencies += self._document_frequencies(words).numpy()
             texts += len(words.lengths)
-        idf = np.log1p((texts - count + 0.5) / (count + 0.5))
+        idf = np.log1p((texts - frequencies + 0.5) / (frequencies + 0.5))
         self.word_weight.assign(np.sqrt(idf))
 
     @tf.function(input_signature=[_WORDS])
-    def _frequencies(self, words: WordBatch) -> tf.Tensor:
-        """In how many distinct texts each bucket is, `(buckets,)`."""
+    def _document_frequencies(self, words: WordBatch) -> tf.Tensor:
+        """Count the distinct texts of each bucket, `(buckets,)`."""
         word, text = words.flat()
         first = tf.cast(text, tf.int64) * self.buckets
-        found = [
-            first + tf.gather(_hash(key, 0, self.buckets), word)
-            for key in self._keys(words)
+        bucket_of_text = [
+            first + tf.gather(_hash(keys, 0, self.buckets), word)
+            for keys in self._keys(words)
         ]
-        once, _ = tf.unique(tf.concat(found, axis=0))
+        once, _ = tf.unique(tf.concat(bucket_of_text, axis=0))
         return tf.math.bincount(
             tf.cast(once % self.buckets, tf.int32),
             minlength=self.buckets,
             maxlength=self.buckets,
         )
 
-    def _row(self, key: tf.Tensor) -> tf.Tensor:
-        weight = tf.gather(self.word_weight.value, _hash(key, 0, self.buckets))
-        row = weight[:, tf.newaxis]
-        for place, table in enumerate(self._signs):
-            row *= tf.gather(table.value, _hash(key, 1 + place, _SIGNS))
-        return row
+    def _rows(self, keys: tf.Tensor) -> tf.Tensor:
+        """Compute `w r` of each key, `(keys, units)`."""
+        bucket = _hash(keys, 0, self.buckets)
+        rows = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
+        for number, table in enumerate(self._signs):
+            rows *= tf.gather(table.value, _hash(keys, 1 + number, _TABLE_ROWS))
+        return rows
 
     def _keys(self, words: WordBatch) -> list[tf.Tensor]:
-        """Two numbers below the prime for each word: of all, of its start."""
-        # A sum leaves the trigrams' order out, which hardly any two words
-        # differ in alone.
+        """Compute two keys of each word, of the whole word and of its start.
+
+        Returns:
+            Two int64 tensors `(words,)`, of numbers below the prime.
+        """
+        # The order of the trigrams has no effect on a sum; hardly any two
+        # words differ in it alone.
         mixed = tf.gather(
             _mix(tf.cast(words.trigrams, tf.int64)), words.trigram_index
         )
-        place = tf.range(tf.size(words.word_index))
-        first = tf.math.segment_min(place, words.word_index)
-        early = place - tf.gather(first, words.word_index) < self.start
+        position = tf.range(tf.size(words.word_index))
+        first = tf.math.segment_min(position, words.word_index)
+        in_start = position - tf.gather(first, words.word_index) < self.start
         whole = tf.math.segment_sum(mixed, words.word_index)
-        start = tf.math.segment_sum(tf.where(early, mixed, 0), words.word_index)
-        return [whole % _PRIME, (start + _OF_START) % _PRIME]
+        start = tf.math.segment_sum(
+            tf.where(in_start, mixed, 0), words.word_index
+        )
+        return [whole % _PRIME, (start + _START_OFFSET) % _PRIME]
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Return the constructor's arguments."""
         names = ("units", "buckets", "start", "seed")
         return {
             **super().get_config(),
@@ -160,7 +191,7 @@ class WordSketch(keras.layers.Layer):
 
 
 def _mix(numbers: tf.Tensor) -> tf.Tensor:
-    """Scatters numbers below the prime, so that their sums differ, too."""
+    """Hash numbers to numbers below the prime, so that sums differ, too."""
     numbers = (numbers + 1) * _FACTORS[0] % _PRIME
     numbers = tf.bitwise.bitwise_xor(
         numbers, tf.bitwise.right_shift(numbers, 15)
@@ -169,7 +200,7 @@ def _mix(numbers: tf.Tensor) -> tf.Tensor:
 
 
 def _hash(keys: tf.Tensor, which: int, values: int) -> tf.Tensor:
-    """One of three hashes of each key, below `values`."""
+    """Compute hash number `which`, 0 to 2, of each key, below `values`."""
     return _mix(keys * _FACTORS[2 + which] % _PRIME) % values
 
 

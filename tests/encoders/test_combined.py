@@ -27,7 +27,7 @@ def test_the_sketch_keeps_its_length_to_the_power(power: float) -> None:
     ours = encoder(power)
     raw = np.concatenate(
         [
-            np.linalg.norm(ours._sketch(words, *words.flat()), axis=1)
+            np.linalg.norm(ours._sum_sketches(words, *words.flat()), axis=1)
             for words in map(ours.trigrams.distinct, [[t] for t in TITLES])
         ]
     )
