@@ -56,15 +56,15 @@ class Retriever(tf.Module):
         )
         ids = tf.pad(tf.constant(TITLES), [[0, surplus]], constant_values="")
         scores, columns = tf.math.top_k(scores, width)
-        asked = tf.range(width) < k[:, tf.newaxis]
+        within_k = tf.range(width) < k[:, tf.newaxis]
         return {
-            "ids": tf.where(asked, tf.gather(ids, columns), ""),
-            "scores": tf.where(asked, scores, -2.0),
+            "ids": tf.where(within_k, tf.gather(ids, columns), ""),
+            "scores": tf.where(within_k, scores, -2.0),
         }
 
 
 class Numbers(tf.Module):
-    """Gives one output of each dtype that has a typed field, and int8."""
+    """Returns its input in several dtypes; fails above 100."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, "x")])
     def numbers(self, x: tf.Tensor) -> dict[str, tf.Tensor]:

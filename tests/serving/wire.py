@@ -1,4 +1,4 @@
-"""Requests written by hand, as a client of others might send them."""
+"""Requests as messages, without the clients of this package."""
 
 from pathlib import Path
 
@@ -21,15 +21,15 @@ def predict_request(
 
 
 def status_request(name: str, version: int | None) -> GetModelStatusRequest:
-    asked = GetModelStatusRequest()
-    asked.model_spec.name = name
+    request = GetModelStatusRequest()
+    request.model_spec.name = name
     if version is not None:
-        asked.model_spec.version.value = version
-    return asked
+        request.model_spec.version.value = version
+    return request
 
 
 def warmup_requests(version: Path) -> list[PredictRequest]:
-    """Reads what a server replays, at the place where it looks for it."""
+    """Reads the warm-up requests of a version's folder."""
     path = version / "assets.extra" / "tf_serving_warmup_requests"
     return [
         PredictionLog.FromString(record.numpy()).predict_log.request

@@ -30,8 +30,8 @@ class Countdown(tf.Module):
 
 
 def count(client: Client, steps: float) -> list[float]:
-    found = client.predict("countdown", {"x": np.float32([steps])})
-    return found.outputs["y"].tolist()
+    prediction = client.predict("countdown", {"x": np.float32([steps])})
+    return prediction.outputs["y"].tolist()
 
 
 def test_serve_swap_and_stop(

@@ -112,8 +112,8 @@ class ModelCalls:
         # Another version may take other inputs: what does not fit the
         # signature of before is compared with that of now.
         if known is None or _misfit(arrays, known.signatures.get(key)):
-            found = yield from self.signatures(model, version)
-            misfit = _misfit(arrays, found.get(key))
+            current = yield from self.signatures(model, version)
+            misfit = _misfit(arrays, current.get(key))
             if misfit:
                 raise InputError(f"model {model}: {misfit}")
         reply: PredictResponse = yield Call("Predict", request)
@@ -189,11 +189,11 @@ class ModelCalls:
         )
         packed = SignatureDefMap()
         reply.metadata["signature_def"].Unpack(packed)
-        found = signatures(packed.signature_def)
+        by_name = signatures(packed.signature_def)
         self._known[model, version] = _KnownSignatures(
-            reply.model_spec.version.value, found
+            reply.model_spec.version.value, by_name
         )
-        return found
+        return by_name
 
     def status(self, model: str) -> Calls[dict[int, VersionStatus]]:
         """Reads the states of a model's versions; see `Client.status`."""
@@ -212,9 +212,9 @@ class ModelCalls:
 
     def _width(self, model: str, version: Version) -> Calls[int]:
         """Returns the width of an encoder's vectors, from its signature."""
-        found = yield from self.signatures(model, version)
+        by_name = yield from self.signatures(model, version)
         key = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
-        outputs = found[key].outputs if key in found else {}
+        outputs = by_name[key].outputs if key in by_name else {}
         shape = outputs["embedding"].shape if "embedding" in outputs else None
         if shape is None or shape.rank != 2 or shape[1] is None:
             raise InputError(

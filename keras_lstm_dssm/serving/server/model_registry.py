@@ -61,7 +61,7 @@ class ModelRegistry:
         self._models: dict[str, ServedModel] = {}
         self._lock = threading.Lock()
         self._unloaded = False
-        model_folders(self._models_dir)  # there is a model at all
+        model_folders(self._models_dir)  # raises if there is no model
         self._configs = read_configs(self._models_dir / "models.config")
         if self._configs is not None and not self._configs:
             raise InputError(
@@ -111,10 +111,10 @@ class ModelRegistry:
                 raise InputError("; ".join(problems))
 
     def _read_configs(self) -> list[str]:
-        """Reads `models.config` anew; returns what is wrong with it.
+        """Reads `models.config` again; returns what is wrong with it.
 
-        As under TF Serving, labels can only be given to versions that an
-        earlier change of the file has loaded.
+        As under TF Serving, only a version that an earlier change of the file
+        has loaded can get a label.
         """
         try:
             configs = read_configs(self._models_dir / "models.config")

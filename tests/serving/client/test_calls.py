@@ -50,7 +50,7 @@ def answered(calls: Calls[Any], *versions: int) -> Any:
         except StopIteration as end:
             assert version == versions[-1]
             return end.value
-    raise AssertionError("it asks for more")
+    raise AssertionError("another request follows")
 
 
 TEXTS = ["a" * size for size in range(1, 1026)]  # three requests
@@ -98,8 +98,8 @@ def test_a_signature_is_read_once_for_each_version() -> None:
     assert sent(calls.predict("m", text), metadata(2), reply_of(2)) == both
     # By number and in another model it is another signature.
     for model, version in (("m", 1), ("n", None)):
-        asked = calls.predict(model, text, (), version)
-        assert sent(asked, metadata(1), reply_of(1)) == both
+        request = calls.predict(model, text, (), version)
+        assert sent(request, metadata(1), reply_of(1)) == both
 
 
 def test_what_does_not_fit_is_compared_with_the_signature_of_now() -> None:

@@ -56,9 +56,9 @@ def test_encode_with_a_version(client: Client) -> None:
 def test_no_texts(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request without rows can end a TF Serving that batches."""
     monkeypatch.setitem(client._methods, "Predict", None)
-    for found in (client.encode([]), run(client, lambda c: c.encode([]))):
-        assert found.dtype == np.float32
-        assert found.shape == (0, 2)
+    for vectors in (client.encode([]), run(client, lambda c: c.encode([]))):
+        assert vectors.dtype == np.float32
+        assert vectors.shape == (0, 2)
     assert client.search([]) == run(client, lambda c: c.search([])) == []
     with pytest.raises(InputError, match="numbers: its signature .* has no"):
         client.encode([], model="numbers")
@@ -94,8 +94,8 @@ def test_a_reply_above_grpcs_own_limit(client: Client) -> None:
         "text": np.array([b"bolt"] * 512, object),
         "k": np.full(512, 1000, np.int32),
     }
-    found = client.predict("retriever", inputs)
-    assert found.outputs["scores"].shape == (512, 1000)
+    prediction = client.predict("retriever", inputs)
+    assert prediction.outputs["scores"].shape == (512, 1000)
 
 
 def test_texts_of_more_bytes_than_one_message_holds(client: Client) -> None:
@@ -122,9 +122,9 @@ def test_search(client: Client) -> None:
 
 
 def test_search_beyond_the_corpus_drops_the_surplus(client: Client) -> None:
-    found = client.search(["bolt", "angle bracket"], k=7)
-    assert [len(hits) for hits in found] == [3, 3]
-    assert found[0][0] == Hit("bolt", pytest.approx(1.0))
+    hits_of_queries = client.search(["bolt", "angle bracket"], k=7)
+    assert [len(hits) for hits in hits_of_queries] == [3, 3]
+    assert hits_of_queries[0][0] == Hit("bolt", pytest.approx(1.0))
 
 
 def test_signatures(client: Client) -> None:
@@ -173,13 +173,15 @@ def test_a_refusal_passes_between_processes(client: Client) -> None:
 
 def test_predict(client: Client) -> None:
     x = np.float32([1.5, 2])
-    found = client.predict("numbers", {"x": x}, signature="double")
-    assert found[:3] == ("numbers", 1, "double")
-    assert {name: y.tolist() for name, y in found.outputs.items()} == {
+    prediction = client.predict("numbers", {"x": x}, signature="double")
+    assert prediction[:3] == ("numbers", 1, "double")
+    assert {name: y.tolist() for name, y in prediction.outputs.items()} == {
         "y": [3.0, 4.0]
     }
-    found = client.predict("numbers", {"x": x}, ["bool", "string"], version=1)
-    assert {name: y.tolist() for name, y in found.outputs.items()} == {
+    prediction = client.predict(
+        "numbers", {"x": x}, ["bool", "string"], version=1
+    )
+    assert {name: y.tolist() for name, y in prediction.outputs.items()} == {
         "bool": [True, True],
         "string": [b"1", b"2"],
     }
@@ -306,9 +308,11 @@ def test_async_methods(client: Client, work: Callable[[Any], Any]) -> None:
 
 def test_async_predict(client: Client) -> None:
     x = np.float32([1, 2])
-    found = run(client, lambda c: c.predict("numbers", {"x": x}, ["int32"]))
-    assert found[:3] == ("numbers", 1, "serving_default")
-    assert {n: v.tolist() for n, v in found.outputs.items()} == {
+    prediction = run(
+        client, lambda c: c.predict("numbers", {"x": x}, ["int32"])
+    )
+    assert prediction[:3] == ("numbers", 1, "serving_default")
+    assert {n: v.tolist() for n, v in prediction.outputs.items()} == {
         "int32": [1, 2]
     }
 

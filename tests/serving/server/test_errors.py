@@ -56,7 +56,7 @@ def initialise(**inputs: object) -> PredictRequest:
 
 
 @pytest.mark.parametrize(
-    ("asked", "code", "message"),
+    ("faulty", "code", "message"),
     [
         (PredictRequest(), Code.INVALID_ARGUMENT, "Missing ModelSpec"),
         (
@@ -184,12 +184,12 @@ def initialise(**inputs: object) -> PredictRequest:
 )
 def test_predict_errors(
     predictions: PredictionServiceStub,
-    asked: PredictRequest,
+    faulty: PredictRequest,
     code: grpc.StatusCode,
     message: str,
 ) -> None:
     with pytest.raises(grpc.RpcError) as caught:
-        predictions.Predict(asked, timeout=20)
+        predictions.Predict(faulty, timeout=20)
     assert caught.value.code() is code
     assert caught.value.details() == message
 
@@ -224,17 +224,17 @@ def test_metadata_errors(
     code: grpc.StatusCode,
     message: str,
 ) -> None:
-    asked = GetModelMetadataRequest(metadata_field=fields)
+    faulty = GetModelMetadataRequest(metadata_field=fields)
     if name:
-        asked.model_spec.name = name
+        faulty.model_spec.name = name
     with pytest.raises(grpc.RpcError, match="terminated") as caught:
-        predictions.GetModelMetadata(asked, timeout=20)
+        predictions.GetModelMetadata(faulty, timeout=20)
     assert caught.value.code() is code
     assert message in caught.value.details()
 
 
 @pytest.mark.parametrize(
-    ("asked", "code", "message"),
+    ("faulty", "code", "message"),
     [
         (GetModelStatusRequest(), Code.INVALID_ARGUMENT, "Missing ModelSpec"),
         (
@@ -251,11 +251,11 @@ def test_metadata_errors(
 )
 def test_status_errors(
     model_service: ModelServiceStub,
-    asked: GetModelStatusRequest,
+    faulty: GetModelStatusRequest,
     code: grpc.StatusCode,
     message: str,
 ) -> None:
     with pytest.raises(grpc.RpcError, match="terminated") as caught:
-        model_service.GetModelStatus(asked, timeout=20)
+        model_service.GetModelStatus(faulty, timeout=20)
     assert caught.value.code() is code
     assert caught.value.details() == message

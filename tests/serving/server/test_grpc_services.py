@@ -43,15 +43,15 @@ def test_the_newest_version_answers(predictions: PredictionServiceStub) -> None:
 
 
 def test_a_request_without_rows(predictions: PredictionServiceStub) -> None:
-    asked = predict_request("query_encoder", text=np.array([], object))
-    reply = predictions.Predict(asked, timeout=20)
+    request = predict_request("query_encoder", text=np.array([], object))
+    reply = predictions.Predict(request, timeout=20)
     assert tf.make_ndarray(reply.outputs["embedding"]).shape == (0, 2)
 
 
 def test_a_version_by_number(predictions: PredictionServiceStub) -> None:
-    asked = embed()
-    asked.model_spec.version.value = 1
-    reply = predictions.Predict(asked, timeout=20)
+    request = embed()
+    request.model_spec.version.value = 1
+    reply = predictions.Predict(request, timeout=20)
     assert reply.model_spec.version.value == 1
     np.testing.assert_allclose(
         reply.outputs["embedding"].float_val,
@@ -61,9 +61,9 @@ def test_a_version_by_number(predictions: PredictionServiceStub) -> None:
 
 
 def test_a_signature_by_name(predictions: PredictionServiceStub) -> None:
-    asked = predict_request("numbers", x=np.float32([1.5]))
-    asked.model_spec.signature_name = "double"
-    reply = predictions.Predict(asked, timeout=20)
+    request = predict_request("numbers", x=np.float32([1.5]))
+    request.model_spec.signature_name = "double"
+    reply = predictions.Predict(request, timeout=20)
     assert reply.model_spec.signature_name == "double"
     assert list(reply.outputs["y"].float_val) == [3.0]
 
@@ -95,8 +95,8 @@ def test_both_forms_of_input_are_read(
     typed.inputs["x"].ClearField("float_val")
     typed.inputs["x"].tensor_shape.dim[0].size = 2
     typed.inputs["x"].float_val.extend([1, 2])
-    for asked in (packed, typed):
-        reply = predictions.Predict(asked, timeout=20)
+    for request in (packed, typed):
+        reply = predictions.Predict(request, timeout=20)
         assert list(reply.outputs["float32"].float_val) == [1, 2]
 
 
@@ -115,9 +115,9 @@ def test_the_output_filter(predictions: PredictionServiceStub) -> None:
 
 
 def test_metadata(predictions: PredictionServiceStub) -> None:
-    asked = GetModelMetadataRequest(metadata_field=["signature_def"])
-    asked.model_spec.name = "numbers"
-    reply = predictions.GetModelMetadata(asked, timeout=20)
+    request = GetModelMetadataRequest(metadata_field=["signature_def"])
+    request.model_spec.name = "numbers"
+    reply = predictions.GetModelMetadata(request, timeout=20)
     assert reply.model_spec.version.value == 1
     packed = SignatureDefMap()
     assert reply.metadata["signature_def"].Unpack(packed)

@@ -26,8 +26,8 @@ Status = HealthCheckResponse.ServingStatus.Name
 
 
 def health(channel: grpc.Channel, service: str) -> str:
-    asked = HealthCheckRequest(service=service)
-    return Status(HealthStub(channel).Check(asked, timeout=20).status)
+    request = HealthCheckRequest(service=service)
+    return Status(HealthStub(channel).Check(request, timeout=20).status)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_health_of_a_model_that_came_with_a_mistake(
 def held_up(
     tiny_models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[PredictionServer, threading.Event, list[int]]]:
-    """A server of one thread that computes when told, and what it computed."""
+    """A server of one thread, an event it waits for, the rows it computed."""
     release = threading.Event()
     rows: list[int] = []
     predict = Servable.predict

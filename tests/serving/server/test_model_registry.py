@@ -134,7 +134,7 @@ def test_a_label_waits_for_its_version(
 
 
 def test_a_label_whose_version_was_replaced(models: Path) -> None:
-    """Without a policy the newest version alone is kept."""
+    """Without a policy only the newest version is served."""
     shutil.move(models / "query_encoder" / "2", models / "2")
     write_config(models, label("stable", 1))
     registry = ModelRegistry(models)
@@ -196,8 +196,8 @@ def test_no_version_left_is_told(
     for _ in range(2):
         registry.refresh()
     assert registry.versions("query_encoder") == []
-    told = [r.getMessage() for r in caplog.records if r.levelno >= 30]
-    assert told == [
+    warnings = [r.getMessage() for r in caplog.records if r.levelno >= 30]
+    assert warnings == [
         "query_encoder: no version is left to serve",
         "retriever: no version is left to serve",
     ]

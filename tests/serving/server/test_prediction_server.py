@@ -32,11 +32,11 @@ def test_refresh_takes_what_is_new(tmp_path: Path) -> None:
     with PredictionServer(tmp_path, port=0) as server:
         with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
             stub = PredictionServiceStub(channel)
-            asked = predict_request("encoder", text=["ab"])
-            assert stub.Predict(asked).model_spec.version.value == 1
+            request = predict_request("encoder", text=["ab"])
+            assert stub.Predict(request).model_spec.version.value == 1
             save_encoder(tmp_path / "encoder", offset=2.0)
             server.models.refresh()
-            assert stub.Predict(asked).model_spec.version.value == 2
+            assert stub.Predict(request).model_spec.version.value == 2
 
 
 def test_a_port_in_use(tiny_models: Path, server: PredictionServer) -> None:

@@ -25,7 +25,7 @@ def models(tiny_models: Path, tmp_path: Path) -> Path:
 def test_swaps_under_a_stream_of_requests(
     tiny_models: Path, models: Path
 ) -> None:
-    # Odd versions add 1, even ones 2: a reply tells whose work it is.
+    # Odd versions add 1, even ones 2: a vector shows which version computed it.
     even, odd = (tiny_models / "query_encoder" / n for n in ("2", "1"))
     want = {0: np.array([4.0, 5.0]), 1: np.array([3.0, 5.0])}
     stop = threading.Event()
@@ -36,15 +36,15 @@ def test_swaps_under_a_stream_of_requests(
         text = np.array([b"ab cd"], object)
         while not stop.is_set():
             try:
-                found = client.predict("query_encoder", {"text": text})
+                prediction = client.predict("query_encoder", {"text": text})
             except Exception as error:
                 faults.append(error)
                 return
-            (vector,) = found.outputs["embedding"]
-            expected = want[found.version % 2]
+            (vector,) = prediction.outputs["embedding"]
+            expected = want[prediction.version % 2]
             if not np.allclose(vector, expected / np.linalg.norm(expected)):
-                faults.append((found.version, vector))
-            seen[caller].append(found.version)
+                faults.append((prediction.version, vector))
+            seen[caller].append(prediction.version)
 
     with (
         PredictionServer(models, port=0, poll_seconds=0.02) as server,
@@ -96,8 +96,10 @@ def test_a_broken_version_is_told_while_the_old_one_serves(
         assert "query_encoder/2/saved_model.pb" in status[2].message
         assert client.encode(["ab cd"]).shape == (1, 2)
         time.sleep(0.1)  # some polls
-    told = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
-    assert told == [f"{status[2].message}; other versions serve on"]
+    warnings = [
+        r.getMessage() for r in caplog.records if r.levelname == "WARNING"
+    ]
+    assert warnings == [f"{status[2].message}; other versions serve on"]
 
 
 def test_polling_goes_on_after_a_defect(
@@ -109,7 +111,7 @@ def test_polling_goes_on_after_a_defect(
         with monkeypatch.context() as patch:
 
             def fail() -> None:
-                raise RuntimeError("nobody foresaw it")
+                raise RuntimeError("an unexpected error")
 
             patch.setattr(server.models, "refresh", fail)
             wait_until(lambda: bool(caplog.records))
@@ -118,10 +120,10 @@ def test_polling_goes_on_after_a_defect(
             models / "query_encoder" / "1", models / "query_encoder" / "2"
         )
         wait_until(lambda: server.models.versions("query_encoder") == [2])
-    told, *_ = caplog.records
-    assert told.getMessage() == "nobody foresaw it; serving as before"
-    assert told.exc_info  # where it happened
-    assert caplog.text.count("nobody foresaw it; serving as before") == 1
+    warning, *_ = caplog.records
+    assert warning.getMessage() == "an unexpected error; serving as before"
+    assert warning.exc_info  # with its trace-back
+    assert caplog.text.count("an unexpected error; serving as before") == 1
 
 
 def test_a_config_that_breaks_is_told_once(
@@ -132,6 +134,6 @@ def test_a_config_that_breaks_is_told_once(
         wait_until(lambda: bool(caplog.records))
         time.sleep(0.1)
         assert server.models.versions("query_encoder") == [1]
-    (told,) = [record.getMessage() for record in caplog.records]
-    assert "models.config:1:" in told
-    assert told.endswith("; serving as before")
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert "models.config:1:" in warning
+    assert warning.endswith("; serving as before")
