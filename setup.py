@@ -85,6 +85,7 @@ setup(
             *FAISS,
             "hypothesis",
             "mypy",
+            "pydot>=3",
             "pytest>=9",
             "pytest-xdist>=3",
             "ruff",

@@ -84,6 +84,8 @@ class TwoTower(PairModel):
         self.negatives = negatives
         self.n = n
         self.seed = seed
+        for tower in self.towers:
+            tower.build((None,))  # summaries show the recorded shape
 
     @classmethod
     def from_preset(
