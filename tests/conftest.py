@@ -9,6 +9,7 @@ import pytest
 
 from keras_lstm_dssm.data import Pair, write_collection
 from keras_lstm_dssm.tools import train
+from tests.memory import release_graphs
 from tests.precision import precision
 
 SHARED_DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
@@ -24,6 +25,13 @@ def pytest_configure() -> None:
 def seeded() -> None:
     """Each test starts from one seed, whatever ran before it."""
     keras.utils.set_random_seed(0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def graphs_released() -> Iterator[None]:
+    """Keeps a process that runs all tests small."""
+    yield
+    release_graphs()
 
 
 @pytest.fixture
