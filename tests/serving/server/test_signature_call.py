@@ -103,7 +103,7 @@ def test_an_error_of_the_graph_is_that_of_a_session(tmp_path: Path) -> None:
     with pytest.raises(StatusError) as caught:
         saved(tmp_path, prefixes, spec).predict(request)
     with pytest.raises(CppError) as expected:
-        run_in_cpp(tmp_path, request)
+        run_in_cpp({tmp_path: [request]})
     code, details = caught.value.code.value[0], caught.value.details
     assert details.startswith("assertion failed: ")
     message = without_location(f"TF_SessionRun: code {code}: {details}")
