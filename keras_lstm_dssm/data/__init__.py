@@ -1,5 +1,6 @@
-"""Data: click logs, BEIR folders and the API-search corpus."""
+"""Click logs, BEIR folders and API search, as batches to train on."""
 
+from keras_lstm_dssm.data.alphabet import alphabet_warning
 from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.augmentation import title_pairs
 from keras_lstm_dssm.data.batches import evaluation_batches, training_batches
@@ -8,6 +9,7 @@ from keras_lstm_dssm.data.click_frequencies import ClickFrequencies
 from keras_lstm_dssm.data.click_lines import Pair, describe_bad
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.given_negatives import GivenNegatives
+from keras_lstm_dssm.data.grades import click_grades
 from keras_lstm_dssm.data.open_data import (
     absolute_spec,
     judged_negatives,
@@ -17,7 +19,7 @@ from keras_lstm_dssm.data.open_data import (
     titles_of,
     write_pairs,
 )
-from keras_lstm_dssm.data.split import split_log, split_of
+from keras_lstm_dssm.data.split import split_log, splits_of
 
 __all__ = [
     "ClickFrequencies",
@@ -26,7 +28,9 @@ __all__ = [
     "GivenNegatives",
     "Pair",
     "absolute_spec",
+    "alphabet_warning",
     "build_api_search",
+    "click_grades",
     "describe",
     "describe_bad",
     "evaluation_batches",
@@ -35,7 +39,7 @@ __all__ = [
     "open_files",
     "open_log",
     "split_log",
-    "split_of",
+    "splits_of",
     "title_pairs",
     "titles_of",
     "training_batches",

@@ -18,10 +18,10 @@ from keras_lstm_dssm.data.api_sentences import first_sentence
 from keras_lstm_dssm.data.api_sources import distributions, read_modules
 from keras_lstm_dssm.data.beir import SPLITS, Collection, write_collection
 from keras_lstm_dssm.data.click_lines import Pair
-from keras_lstm_dssm.data.split import split_of
+from keras_lstm_dssm.data.split import splits_of
 from keras_lstm_dssm.files import cache_folder
 
-FORMAT = 2  # raise when the same packages give another corpus
+FORMAT = 3  # raise when the same packages give another corpus
 MAX_TITLES = 5  # a sentence that stands under more names says nothing
 TEST_PERCENT, DEV_PERCENT = 9, 3
 
@@ -85,8 +85,9 @@ def _write(
     queries: dict[str, str] = {}
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
     clicks: list[Pair] = []
+    splits = splits_of(list(titles_by_query), DEV_PERCENT, TEST_PERCENT)
     for number, (query, titles) in enumerate(titles_by_query.items(), 1):
-        split = split_of(query, DEV_PERCENT, TEST_PERCENT)
+        split = splits[number - 1]
         queries[f"q{number}"] = query
         qrels[split][f"q{number}"] = {ids[title]: 1 for title in titles}
         if split == "train":

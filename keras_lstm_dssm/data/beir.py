@@ -4,10 +4,10 @@ import functools
 import gzip
 import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from keras_lstm_dssm.data.click_lines import Pair, click_line
 from keras_lstm_dssm.data.click_log import ClickLog
@@ -25,17 +25,21 @@ class Collection:
     It holds `corpus.jsonl` (`_id`, `title`, `text`), `queries.jsonl` (`_id`,
     `text`), `qrels/<split>.tsv` (a header, then query-id, corpus-id, score)
     and, where there is a click log, `clicks.train.tsv`; all but the qrels may
-    be compressed and end in `.gz`. Files are read when first asked for.
+    be compressed and end in `.gz`. A file is read and checked when it is
+    first needed. An id must not hold white space, and each occurs once.
 
     Args:
         folder: The folder.
 
     Attributes:
         folder: Its path, a str.
-        splits: Those of "train", "dev" and "test" that are there.
+        splits: Those of "train", "dev" and "test" that have a qrels file.
 
     Raises:
-        InputError: a file is missing or a line is wrong.
+        InputError: A file is missing, or a line is wrong: no JSON, no `_id`,
+            an `_id` that has been there before, two scores for one pair, an
+            empty title and text, a score that is no whole number, or an
+            unknown id.
 
     Source: Thakur et al. 2021, "BEIR: A Heterogeneous Benchmark for
     Zero-shot Evaluation of Information Retrieval Models".
@@ -62,27 +66,29 @@ class Collection:
     @functools.cached_property
     def documents(self) -> dict[str, str]:
         """Document id -> title, or text where the title is empty."""
-        return {
-            key: row.get("title") or row.get("text", "")
-            for key, row in self._rows("corpus.jsonl")
-        }
+        return self._texts("corpus.jsonl", ("title", "text"))
 
     @functools.cached_property
     def queries(self) -> dict[str, str]:
         """Query id -> text."""
-        return {
-            key: row.get("text", "") for key, row in self._rows("queries.jsonl")
-        }
+        return self._texts("queries.jsonl", ("text",))
 
     @functools.cached_property
     def clicks(self) -> ClickLog | None:
         """The folder's click file, where there is one."""
         path = os.path.join(self.folder, _CLICKS)
-        found = [p for p in (path, f"{path}.gz") if os.path.isfile(p)]
-        return ClickLog(found[0]) if found else None
+        paths = [p for p in (path, f"{path}.gz") if os.path.isfile(p)]
+        return ClickLog(paths[0]) if paths else None
 
     def qrels(self, split: str) -> dict[str, dict[str, int]]:
-        """Returns query id -> document id -> score, in the file's order."""
+        """Returns query id -> document id -> score, in the file's order.
+
+        Args:
+            split: One of `splits`.
+
+        Raises:
+            InputError: See the class.
+        """
         path = self._qrels_path(split)
         if split not in self.splits:
             raise InputError(
@@ -94,22 +100,30 @@ class Collection:
             fields = line.split("\t")
             if number == 1 and fields[-1] == "score":
                 continue
-            if len(fields) != 3 or not fields[2].lstrip("-").isdigit():
+            # `int` would also take other scripts' digits, and "1_0".
+            if len(fields) != 3 or not re.fullmatch("-?[0-9]+", fields[2]):
                 raise InputError(
                     f"{path}:{number}: found {line[:60]!r}, expected query-id"
                     " TAB corpus-id TAB whole number: correct the line"
                 )
-            query, document, score = fields
-            for kind, key, known in (
-                ("query", query, self.queries),
-                ("document", document, self.documents),
+            query_id, document_id, score = fields
+            for kind, key, texts in (
+                ("query", query_id, self.queries),
+                ("document", document_id, self.documents),
             ):
-                if key not in known:
+                if key not in texts:
                     raise InputError(
                         f"{path}:{number}: found {kind} {key!r}, expected one"
                         " of the collection's: add it or remove the line"
                     )
-            qrels.setdefault(query, {})[document] = int(score)
+            scores = qrels.setdefault(query_id, {})
+            if scores.setdefault(document_id, int(score)) != int(score):
+                raise InputError(
+                    f"{path}:{number}: found score {score} for query"
+                    f" {query_id!r} and document {document_id!r}, expected"
+                    f" {scores[document_id]} as in an earlier line: remove one"
+                    " of the lines"
+                )
         return qrels
 
     def training_log(
@@ -120,14 +134,14 @@ class Collection:
         """Returns the clicks to train on.
 
         Args:
-            min_relevant: Where there is no click file, the least score in
-                qrels/train that counts as a click.
-            write_to: The file to write these clicks to (the folder itself
-                is left alone); not needed where there is a click file.
+            min_relevant: Where there is no click file, the lowest score in
+                qrels/train.tsv that counts as a click.
+            write_to: The file to write these clicks to, outside of the
+                folder; not needed where there is a click file.
 
         Raises:
-            InputError: there is no click file and no `write_to`, or no title
-                of such a score.
+            InputError: There is neither a click file nor `write_to`, or no
+                document has such a score.
         """
         if self.clicks:
             return self.clicks
@@ -158,23 +172,24 @@ class Collection:
         return ClickLog(write_to)
 
     def judged_negatives(self, min_relevant: int = 1) -> dict[str, list[str]]:
-        """Returns query -> titles that qrels/train says do not answer it.
+        """Returns query -> titles that are judged not relevant to it.
 
         Args:
-            min_relevant: The score from which a title does answer.
+            min_relevant: The lowest score in qrels/train.tsv of a relevant
+                document.
         """
-        found: dict[str, list[str]] = {}
+        titles: dict[str, list[str]] = {}
         if "train" not in self.splits:
-            return found
-        for query, scores in self.qrels("train").items():
-            # As the lines of a click file are read.
-            text = " ".join(self.queries[query].split())
-            found.setdefault(text, []).extend(
-                " ".join(self.documents[document].split())
-                for document, score in scores.items()
+            return titles
+        for query_id, scores in self.qrels("train").items():
+            # White space as in a line of a click file.
+            query = " ".join(self.queries[query_id].split())
+            titles.setdefault(query, []).extend(
+                " ".join(self.documents[document_id].split())
+                for document_id, score in scores.items()
                 if score < min_relevant
             )
-        return found
+        return titles
 
     def _qrels_path(self, split: str) -> str:
         return os.path.join(self.folder, "qrels", f"{split}.tsv")
@@ -189,21 +204,51 @@ class Collection:
             " corpus.jsonl, queries.jsonl and qrels/: check the path"
         )
 
-    def _rows(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _texts(self, name: str, fields: Sequence[str]) -> dict[str, str]:
+        """Reads id -> the first of the fields that is not empty."""
         path = self._file(name)
+        texts: dict[str, str] = {}
         for number, line in enumerate(text_lines(path), 1):
             try:
-                row = json.loads(line)
-                yield str(row["_id"]), row
-            except (json.JSONDecodeError, KeyError, TypeError):
+                key, text = _parse_row(line, fields)
+                if key in texts:
+                    raise _WrongRow(f"_id {key!r} again", "each id once")
+            except _WrongRow as error:
+                found, expected = error.args
                 raise InputError(
-                    f'{path}:{number}: found {line[:60]!r}, expected {{"_id":'
-                    " ...} on one line: correct the line"
+                    f"{path}:{number}: found {found}, expected {expected}:"
+                    " correct or remove the line"
                 ) from None
+            texts[key] = text
+        return texts
+
+
+class _WrongRow(ValueError):
+    """A line of a JSON file is wrong: what was found, what was expected."""
+
+
+def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, str]:
+    """Returns the id of a row and the first field that is not empty."""
+    try:
+        row = json.loads(line)
+        key = row["_id"]
+    except (ValueError, KeyError, TypeError):
+        raise _WrongRow(f"{line[:60]!r}", '{"_id": ...} on one line') from None
+    if isinstance(key, int):
+        key = str(key)
+    if not isinstance(key, str) or key.split() != [key]:
+        raise _WrongRow(f"_id {key!r:.60}", "an id without white space")
+    for field in fields:
+        text = row.get(field)
+        if text is not None and not isinstance(text, str):
+            raise _WrongRow(f"{field} {text!r:.60}", "a string")
+        if text and text.strip():
+            return key, text
+    raise _WrongRow(f"an empty {' and '.join(fields)}", "a text for each _id")
 
 
 def describe(collection: Collection) -> str:
-    """Says in one line a split what a collection holds."""
+    """Describes the sizes of a collection, one line for each split."""
     lines = [
         f"{len(collection.documents):,} titles,"
         f" {len(collection.queries):,} queries"
@@ -227,20 +272,20 @@ def write_collection(
     qrels_by_split: Mapping[str, Mapping[str, Mapping[str, int]]],
     clicks: Iterable[Pair],
 ) -> Collection:
-    """Writes a BEIR folder, beside its place, and renames it.
+    """Writes a BEIR folder under a temporary name, and renames it.
 
-    The bytes are a function of the arguments: no time, no name in the
-    gzip headers. A folder that is already there is kept.
+    The bytes depend on the arguments only: the gzip headers hold no time and
+    no name. A folder that is already there is not replaced.
 
     Args:
-        folder: Where to.
+        folder: The folder to make.
         documents: Document id -> title.
         queries: Query id -> text.
         qrels_by_split: Split -> query id -> document id -> score.
-        clicks: The training pairs, with repetitions.
+        clicks: The training pairs, each as often as it was clicked.
 
     Raises:
-        OSError: It cannot be written; nothing is left of it.
+        OSError: It cannot be written; what was written is removed.
     """
     folder = os.path.abspath(folder)
     os.makedirs(os.path.dirname(folder), exist_ok=True)

@@ -1,4 +1,4 @@
-"""GivenNegatives: titles that a query is to be told from, beside the clicks."""
+"""GivenNegatives: adds judged or mined negatives to batches of clicks."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,60 +6,74 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.text import as_strings
+from keras_lstm_dssm.text import as_strings, normalize, normalize_texts
 
 
 class GivenNegatives:
-    """Adds negatives of each query's own to batches of clicks.
+    """Adds negatives that are listed for each query to batches of clicks.
 
     They may be judged (a person said that the title does not answer the
-    query) or mined (`mine_negatives`: near, but not clicked). `TwoTower` sets
-    them beside those that it takes by itself.
+    query) or mined (`mine_negatives`: near, but not clicked). `TwoTower` uses
+    them beside the negatives that it takes from the batch.
 
-    Each time a query comes by, k of its titles are drawn, with repetition; a
-    query without any gets its clicked title k times, which no loss counts.
-    The draw is a function of the seed and of the batch's number, so a resumed
-    run draws as the whole one.
+    For each click, k of the titles of its query are drawn, with repetition. A
+    query without titles gets its clicked title k times, which the loss does
+    not count as a negative. The draw is a function of the seed and of the
+    number of the batch, so that a resumed run draws as an uninterrupted one.
 
     Args:
-        titles: Query -> the titles that it may get. Held in memory: each
-            distinct text once, and 4 bytes a pair.
-        k: Negatives a click.
-        seed: Any int.
+        titles: Query -> the titles to draw from. Queries with the same
+            normalised words are one query. Held in memory: each distinct
+            text once, and 4 bytes a pair.
+        k: The number of negatives for each click.
+        seed: Any int; another seed gives another draw.
+        split: How the encoder separates words, `"space"` or
+            `"alphanumeric"`; see `normalize_texts`.
 
     Raises:
         InputError: k is less than 1, or no query has a title.
 
     Example:
-    >>> given = GivenNegatives({"hex bolt": ["wood glue", "bolt cutter"]}, 1)
-    >>> model.fit(given.attach(training_batches(log, 256, epochs=1, seed=0)))
+    >>> titles = {"hex bolt": ["wood glue", "bolt cutter"]}
+    >>> negatives = GivenNegatives(titles, k=1)
+    >>> batches = training_batches(log, 256, epochs=1, seed=0)
+    >>> model.fit(negatives.attach(batches))
     """
 
     def __init__(
-        self, titles: Mapping[str, Sequence[str]], k: int, seed: int = 0
+        self,
+        titles: Mapping[str, Sequence[str]],
+        k: int,
+        seed: int = 0,
+        split: str = "space",
     ) -> None:
         if k < 1:
             raise InputError(f"negatives a click must be 1 or more, not {k}")
-        named = {query: found for query, found in titles.items() if found}
-        if not named:
+        by_words: dict[str, list[str]] = {}
+        words_of_each = normalize(list(titles), split)
+        for words, some in zip(words_of_each, titles.values(), strict=True):
+            if some:
+                by_words.setdefault(words, []).extend(some)
+        if not by_words:
             raise InputError("no query has a negative: there is none to give")
         self.k = k
         self.seed = seed
-        counts = [len(found) for found in named.values()]
-        place: dict[str, int] = {}
-        self._places = tf.constant(
+        self.split = split
+        counts = [len(some) for some in by_words.values()]
+        index: dict[str, int] = {}
+        self._indices = tf.constant(
             [
-                place.setdefault(title, len(place))
-                for found in named.values()
-                for title in found
+                index.setdefault(title, len(index))
+                for some in by_words.values()
+                for title in some
             ],
             tf.int32,
         )
-        self._titles = as_strings(list(place))
-        # A last row, empty, for queries that are not there.
+        self._titles = as_strings(list(index))
+        # The last row, without titles, is that of unknown queries.
         self._counts = tf.constant([*counts, 0], tf.int32)
         self._starts = tf.constant(np.cumsum([0, *counts]), tf.int32)
-        keys = as_strings(list(named))
+        keys = as_strings(list(by_words))
         self._rows = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(keys, tf.range(len(keys))),
             len(keys),
@@ -88,15 +102,15 @@ class GivenNegatives:
     def _draw(
         self, update: tf.Tensor, query: tf.Tensor, document: tf.Tensor
     ) -> tf.Tensor:
-        row = self._rows.lookup(query)
+        row = self._rows.lookup(normalize_texts(query, None, self.split))
         count = tf.gather(self._counts, row)[:, tf.newaxis]
         share = tf.random.stateless_uniform(
             [tf.size(row), self.k], [self.seed, update]
         )
         drawn = tf.cast(share * tf.cast(count, tf.float32), tf.int32)
-        # Rounded up, a share just below 1 would be the next query's first.
+        # A share just below 1 may be rounded up to the next query's first.
         drawn = tf.minimum(drawn, tf.maximum(count - 1, 0))
-        place = tf.gather(self._starts, row)[:, tf.newaxis] + drawn
-        place = tf.minimum(place, tf.size(self._places) - 1)
-        titles = tf.gather(self._titles, tf.gather(self._places, place))
+        position = tf.gather(self._starts, row)[:, tf.newaxis] + drawn
+        position = tf.minimum(position, tf.size(self._indices) - 1)
+        titles = tf.gather(self._titles, tf.gather(self._indices, position))
         return tf.where(count > 0, titles, document[:, tf.newaxis])

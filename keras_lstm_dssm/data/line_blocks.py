@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, NamedTuple
@@ -64,7 +65,7 @@ class LineBlocks:
         self.files = tuple(files)
         total = sum(file.lines for file in files)
         self.block_lines = max(_LEAST_LINES, -(-total // _MOST_BLOCKS))
-        self._decompressed: IO[bytes] | None = None
+        self._decompressed: IO[bytes] | None = None  # of all .gz files
         # Per file: where each block begins, and where the last one ends.
         self._starts = [self._find_starts(file) for file in self.files]
         self._first_block = np.cumsum(
@@ -134,9 +135,7 @@ class LineBlocks:
         offset = lines = 0
         copy = None
         if file.path.endswith(".gz"):
-            copy = self._decompressed = (
-                self._decompressed or tempfile.TemporaryFile()
-            )
+            copy = self._decompressed_file()
             offset = copy.seek(0, os.SEEK_END)
         elif file.lines:
             with reading(file.path) as source:
@@ -159,6 +158,12 @@ class LineBlocks:
             )
         return np.concatenate([*found, [offset]]).astype(np.int64)
 
+    def _decompressed_file(self) -> IO[bytes]:
+        if self._decompressed is None:
+            self._decompressed = tempfile.TemporaryFile(buffering=0)
+            weakref.finalize(self, self._decompressed.close)
+        return self._decompressed
+
     def _count(self, file: LogFile) -> np.ndarray:
         blocks = -(-file.lines // self.block_lines)
         edges = np.arange(blocks + 1) * self.block_lines
@@ -170,8 +175,7 @@ class LineBlocks:
     @contextmanager
     def _opened(self, file: LogFile) -> Iterator[int]:
         if file.path.endswith(".gz"):
-            assert self._decompressed
-            yield self._decompressed.fileno()
+            yield self._decompressed_file().fileno()
         else:
             with reading(file.path) as source:
                 yield source.fileno()
@@ -190,9 +194,10 @@ def _read(descriptor: int, start: int, end: int) -> bytes:
 
 
 def _write(copy: IO[bytes], chunk: bytes, path: str) -> None:
+    rest = memoryview(chunk)
     try:
-        copy.write(chunk)
-        copy.flush()
+        while rest:
+            rest = rest[copy.write(rest) :]
     except OSError as error:
         raise InputError(
             f"{path}: found no room to decompress it in"

@@ -1,32 +1,53 @@
-"""Training, dev and test by query: for click logs and for API search."""
+"""Splits by query into training, dev and test: click logs and API search."""
 
 import hashlib
+import itertools
 import os
-import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from keras_lstm_dssm.data.beir import Collection, write_collection
 from keras_lstm_dssm.data.click_lines import Pair
 from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.grades import click_grades
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.text import normalize
+
+_CLICKS_AT_ONCE = 8192
 
 
-def split_of(query: str, dev_percent: int, test_percent: int) -> str:
-    """Returns "train", "dev" or "test".
+def splits_of(
+    queries: Sequence[str], dev_percent: int, test_percent: int
+) -> list[str]:
+    """Returns "train", "dev" or "test" for each query.
 
-    It depends on the query's words alone, not on the process or the other
-    queries, so no query changes its split when a log grows.
+    The split depends on the words of the query alone, not on the process or
+    on other queries, so that no query changes its split when a log grows.
+    Words are runs of letters and digits, normalised: queries that differ in
+    letter case, white space or punctuation only, to which an encoder may be
+    blind, are in the same split.
 
-    >>> split_of("Sort a list", 3, 9), split_of("a b c  D", 3, 9)
-    ('train', 'test')
+    Args:
+        queries: The queries.
+        dev_percent: How many of 100 queries go to dev.
+        test_percent: How many of 100 queries go to test.
+
+    Example:
+    >>> splits_of(["Sort a list", "a b c  D", "a, b: c-d!"], 3, 9)
+    ['train', 'test', 'test']
     """
-    digest = hashlib.sha256(_words(query).encode()).digest()
-    percent = int.from_bytes(digest[:8], "big") % 100
-    if percent < test_percent:
-        return "test"
-    return "dev" if percent < test_percent + dev_percent else "train"
+    splits = []
+    for words in normalize(queries, "alphanumeric"):
+        digest = hashlib.sha256(words.encode()).digest()
+        percent = int.from_bytes(digest[:8], "big") % 100
+        if percent < test_percent:
+            splits.append("test")
+        elif percent < test_percent + dev_percent:
+            splits.append("dev")
+        else:
+            splits.append("train")
+    return splits
 
 
 def split_log(
@@ -38,22 +59,22 @@ def split_log(
     """Splits a click log of any size by query, into a new BEIR folder.
 
     The corpus holds each clicked title once. The dev and test queries are
-    judged: a title's grade is its number of clicks. The clicks of all other
-    queries are streamed to `clicks.train.tsv.gz`; only titles and held-out
-    queries are held in memory. Queries that differ only in letter case, white
-    space or Unicode's compatible forms (NFKC), to which the model is blind,
-    are one query. White space becomes single spaces; a click with nothing
-    else on one side is left out.
+    judged: the grade of a title is 4 to 1 by its share of the query's clicks
+    (see `click_grades`). The clicks of all other queries are streamed to
+    `clicks.train.tsv.gz`; only titles and held-out queries are held in
+    memory. Held-out queries that differ in letter case, white space or
+    Unicode's compatible forms (NFKC) only are one query. White space becomes
+    single spaces; a click with nothing else on one side is left out.
 
     Args:
         log: The clicks; they are read twice.
-        folder: Where to; nothing may be there.
-        dev_percent: How many of 100 queries go to dev.
+        folder: The folder to make.
+        dev_percent: How many of 100 queries go to dev; see `splits_of`.
         test_percent: How many of 100 queries go to test.
 
     Raises:
-        InputError: `folder` exists, percentages that leave no training, a
-            wrong line in the log, or a split that gets no query.
+        InputError: `folder` exists, the percentages leave nothing to train
+            on, a line of the log is wrong, or a split gets no query.
 
     Example:
         >>> collection = split_log(
@@ -73,45 +94,50 @@ def split_log(
             f"{os.fspath(folder)}: is already there, expected a new folder:"
             " name another, or remove it"
         )
-    ids: dict[str, str] = {}
-    queries: dict[str, _Judged] = {}  # by their words
-    trained = False
-    for query, title, split in _clicks(log, percents):
-        key = ids.setdefault(title, f"d{len(ids) + 1}")
-        if split == "train":
-            trained = True
+    document_ids: dict[str, str] = {}
+    queries: dict[str, _JudgedQuery] = {}  # by their normalised words
+    has_training = False
+    for click in _split_clicks(log, percents):
+        document_id = document_ids.setdefault(
+            click.title, f"d{len(document_ids) + 1}"
+        )
+        if click.split == "train":
+            has_training = True
         else:
-            judged = _Judged(f"q{len(queries) + 1}", query, split, Counter())
-            queries.setdefault(_words(query), judged).clicks[key] += 1
+            judged = _JudgedQuery(
+                f"q{len(queries) + 1}", click.query, click.split, Counter()
+            )
+            judged = queries.setdefault(click.words, judged)
+            judged.clicks[document_id] += 1
     qrels = {
         split: {
-            judged.id: judged.clicks
+            judged.id: click_grades(judged.clicks)
             for judged in queries.values()
             if judged.split == split
         }
         for split in percents
         if percents[split]
     }
-    for split, found in {"train": trained, **qrels}.items():
-        if not found:
+    for split, has_queries in {"train": has_training, **qrels}.items():
+        if not has_queries:
             raise InputError(
                 f"{log.paths[0]}: found too few queries, none of them fell to"
                 f" {split}: give more clicks or other percentages"
             )
     return write_collection(
         folder,
-        {key: title for title, key in ids.items()},
+        {document_id: title for title, document_id in document_ids.items()},
         {judged.id: judged.text for judged in queries.values()},
         qrels,
         (
-            Pair(query, title)
-            for query, title, split in _clicks(log, percents)
-            if split == "train"
+            Pair(click.query, click.title)
+            for click in _split_clicks(log, percents)
+            if click.split == "train"
         ),
     )
 
 
-class _Judged(NamedTuple):
+class _JudgedQuery(NamedTuple):
     """A held-out query, as it was first written, and its clicks by title."""
 
     id: str
@@ -120,16 +146,25 @@ class _Judged(NamedTuple):
     clicks: Counter[str]
 
 
-def _words(query: str) -> str:
-    """Equal where the model sees the same words (see `text.words`)."""
-    return " ".join(unicodedata.normalize("NFKC", query).casefold().split())
+class _SplitClick(NamedTuple):
+    """A click, the split of its query, and the query's normalised words."""
+
+    query: str
+    title: str
+    split: str
+    words: str
 
 
-def _clicks(
+def _split_clicks(
     log: ClickLog, percents: dict[str, int]
-) -> Iterator[tuple[str, str, str]]:
-    """Yields (query, title, split)."""
-    for pair in log:
-        query, title = (" ".join(text.split()) for text in pair)
-        if query and title:
-            yield query, title, split_of(query, *percents.values())
+) -> Iterator[_SplitClick]:
+    pairs = iter(log)
+    while some := list(itertools.islice(pairs, _CLICKS_AT_ONCE)):
+        cleaned = [[" ".join(text.split()) for text in pair] for pair in some]
+        cleaned = [pair for pair in cleaned if all(pair)]
+        queries = [query for query, _ in cleaned]
+        splits = splits_of(queries, *percents.values())
+        for (query, title), split, words in zip(
+            cleaned, splits, normalize(queries), strict=True
+        ):
+            yield _SplitClick(query, title, split, words)

@@ -1,4 +1,6 @@
 import gzip
+import pathlib
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -8,8 +10,12 @@ from keras_lstm_dssm.data import (
     ClickLog,
     Pair,
     evaluation_batches,
+    line_blocks,
     training_batches,
 )
+from keras_lstm_dssm.data.line_blocks import LineBlocks
+from keras_lstm_dssm.errors import InputError
+from tests.limits import largest_file
 
 
 @pytest.fixture
@@ -25,6 +31,11 @@ def log(tmp_path) -> ClickLog:
         )
     )
     return ClickLog([tmp_path / "a.tsv", tmp_path / "b.tsv.gz"])
+
+
+def write(path: pathlib.Path, lines: Iterator[str]) -> None:
+    data = "".join(lines).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
 
 
 def read(dataset: tf.data.Dataset) -> list[list[tuple[bytes, bytes]]]:
@@ -106,3 +117,90 @@ def test_blank_lines_at_the_end_of_a_file(log, tmp_path):
     longer = ClickLog(log.paths)
     assert longer.counts() == (50, 33) and len(list(longer)) == 83
     assert (batches(longer), read(evaluation_batches(longer, 40))) == whole
+
+
+@pytest.mark.parametrize("name", ["clicks.tsv", "clicks.tsv.gz"])
+def test_clicks_and_synthetic_pairs_are_mixed_in_all_of_an_epoch(
+    tmp_path, name
+):
+    """400 k clicks and 100 k synthetic pairs in small: a buffer of 1,000."""
+    write(tmp_path / name, (f"q{i}\tclick {i}\n" for i in range(4000)))
+    write(tmp_path / "pairs.tsv", (f"s{i}\tpair {i}\n" for i in range(1000)))
+    log = ClickLog([tmp_path / name, tmp_path / "pairs.tsv"])
+    dataset = training_batches(log, 50, epochs=1, seed=0, shuffle_buffer=1000)
+    queries = [q for queries, _ in dataset.as_numpy_iterator() for q in queries]
+    assert len(set(queries)) == len(queries) == 5000
+    tenths = np.reshape([q.startswith(b"s") for q in queries], [10, 500])
+    shares = tenths.mean(axis=1)
+    assert 0.1 < shares.min() and shares.max() < 0.3, shares
+
+
+@pytest.mark.parametrize("name", ["clicks.tsv", "clicks.tsv.gz"])
+def test_a_sorted_log_gives_batches_from_across_the_file(tmp_path, name):
+    """A tenth of the log in the buffer; with the last batch as the first."""
+    write(tmp_path / name, (f"{i}\ttitle\n" for i in range(10_000)))
+    dataset = training_batches(
+        ClickLog(tmp_path / name), 100, epochs=1, seed=0, shuffle_buffer=1000
+    )
+    for queries, _ in dataset.as_numpy_iterator():
+        lines = np.sort(queries.astype(int))
+        # 100 draws of 10,000: no gap of more than a seventh of the log.
+        assert np.diff([0, *lines, 10_000]).max() < 1500
+        # Of the 8 lines of a block, few are in one batch of the buffer's 10.
+        assert (np.diff(lines) == 1).mean() < 0.2
+
+
+def test_a_resumed_run_reads_only_what_is_left(log, monkeypatch):
+    whole = batches(log)
+    read_blocks = []
+    read_lines = LineBlocks.read
+
+    def read(self, blocks):
+        read_blocks.append(len(blocks))
+        return read_lines(self, blocks)
+
+    monkeypatch.setattr(LineBlocks, "read", read)
+    assert batches(log, epochs=1, first_update=8) == whole[8:9]
+    assert sum(read_blocks) < len(log.blocks()) / 2
+
+
+def test_blocks_in_any_order_are_the_lines_of_the_file(log, monkeypatch):
+    monkeypatch.setattr(line_blocks, "_MOST_BLOCKS", 5)  # larger blocks
+    blocks = ClickLog(log.paths).blocks()
+    assert blocks.block_lines == 17 and len(blocks) == 3 + 2
+    lines = blocks.read(np.arange(5))
+    assert [line.split(b"\t")[0].strip() for line in lines] == [
+        query.encode() for query, _ in log
+    ]
+    for numbers in ([0], [2], [3], [0, 2, 4], [1, 2, 3]):
+        starts = [0, 17, 34, 50, 67, 83]
+        expected = [
+            line for n in numbers for line in lines[starts[n] : starts[n + 1]]
+        ]
+        assert blocks.read(np.array(numbers)) == expected
+        assert blocks.clicks[numbers].sum() == len(expected)
+
+
+@pytest.mark.parametrize("buffer", [1, 7, 10**9])
+def test_any_buffer(log, buffer):
+    epoch = batches(log, epochs=1, shuffle_buffer=buffer)
+    assert set(sum(epoch, [])) == EXPECTED
+    with pytest.raises(InputError, match="must be 1 or more, not 0"):
+        batches(log, shuffle_buffer=0)
+
+
+def test_a_file_that_was_cut_meanwhile(log, tmp_path):
+    dataset = training_batches(log, 10, epochs=1, seed=0)
+    (tmp_path / "a.tsv").write_text("q\ttitle\n")
+    with pytest.raises(tf.errors.OpError, match="a.tsv: found 1 lines from"):
+        list(dataset)
+
+
+def test_no_room_to_decompress(log, tmp_path):
+    (tmp_path / "c.tsv.gz").write_bytes(gzip.compress(b"a\tb\n" * 9000))
+    zipped = ClickLog(tmp_path / "c.tsv.gz")
+    with (
+        largest_file(1000),
+        pytest.raises(InputError, match="found no room to decompress it in"),
+    ):
+        zipped.blocks()

@@ -37,6 +37,19 @@ def test_reads_a_folder(folder):
     assert list(qrels) == ["q2", "q1"]
 
 
+def test_ids_may_be_numbers_and_titles_null(folder):
+    with open(folder / "corpus.jsonl", "a") as file:
+        file.write('{"_id": 3, "title": null, "text": "Text"}\n')
+    assert Collection(folder).documents["3"] == "Text"
+
+
+def test_a_repeated_line_of_qrels_changes_nothing(folder):
+    before = Collection(folder).qrels("train")
+    with open(folder / "qrels" / "train.tsv", "a") as file:
+        file.write("q1\td1\t1\n")
+    assert Collection(folder).qrels("train") == before
+
+
 def test_training_log_from_qrels(folder, tmp_path):
     target = tmp_path / "clicks.tsv"
     log = Collection(folder).training_log(write_to=target)
@@ -77,6 +90,26 @@ def test_training_log_from_clicks(folder):
         ("corpus.jsonl", '{"_id": "d3"', r"corpus.jsonl:3: found '{"),
         ("corpus.jsonl", '{"title": "x"}', "corpus.jsonl:3: found"),
         ("corpus.jsonl", "[]", "corpus.jsonl:3: found"),
+        ("corpus.jsonl", '{"_id": "d1", "title": "x"}', "3: found _id 'd1' ag"),
+        ("corpus.jsonl", '{"_id": "d 3", "title": "x"}', "without white space"),
+        ("corpus.jsonl", '{"_id": null, "title": "x"}', "3: found _id None"),
+        ("corpus.jsonl", '{"_id": "d3", "title": 7}', "3: found title 7, exp"),
+        ("corpus.jsonl", '{"_id": "d3", "title": null}', "an empty title and"),
+        ("corpus.jsonl", '{"_id": "d3", "title": " "}', "an empty title and t"),
+        ("queries.jsonl.gz", '{"_id": "q1", "text": "x"}', "3: found _id 'q1'"),
+        (
+            "queries.jsonl.gz",
+            '{"_id": "q3", "text": ""}',
+            "found an empty text",
+        ),
+        (
+            "queries.jsonl.gz",
+            '{"_id": "q3", "text": ["x"]}',
+            "text \\['x'\\], ex",
+        ),
+        ("qrels/train.tsv", "q1\td1\t2", "5: found score 2 .*expected 1 as"),
+        ("qrels/train.tsv", "q1\td2\t\u00b2", "5: found .*whole number"),
+        ("qrels/train.tsv", "q1\td2\t--1", "5: found .*whole number"),
         ("qrels/train.tsv", "q1\td1", "train.tsv:5: found 'q1.*TAB"),
         ("qrels/train.tsv", "q1\td1\tx", "train.tsv:5: found"),
         ("qrels/train.tsv", "q9\td1\t1", "train.tsv:5: found query 'q9'"),
@@ -84,10 +117,12 @@ def test_training_log_from_clicks(folder):
     ],
 )
 def test_a_wrong_line_is_named(folder, name, line, message):
-    with open(folder / name, "a") as file:
+    opened = gzip.open if name.endswith(".gz") else open
+    with opened(folder / name, "at", encoding="utf-8") as file:
         file.write(f"{line}\n")
     with pytest.raises(InputError, match=message) as caught:
         Collection(folder).qrels("train")
+    assert str(caught.value).startswith(f"{folder / name}:")
     assert "\n" not in str(caught.value)
 
 

@@ -19,6 +19,14 @@ def test_the_log_of_each_titles_share() -> None:
     np.testing.assert_allclose(found, [[np.log(3 / 5), np.log(1 / 5)]], 1e-6)
 
 
+def test_titles_of_the_same_words_are_one() -> None:
+    titles = ["Hex bolt", "HEX  BOLT", "hex-bolt", "glue"]
+    asked = tf.constant(["hex bolt"])
+    for split, share in (("space", 1 / 2), ("alphanumeric", 3 / 4)):
+        found = ClickFrequencies(titles, split=split)(asked)
+        np.testing.assert_allclose(found, [np.log(share)], 1e-6)
+
+
 def test_a_title_without_a_click_counts_as_half_a_one() -> None:
     found = ClickFrequencies(TITLES)(tf.constant(["never clicked"]))
     np.testing.assert_allclose(found, [np.log(0.1)], 1e-6)
@@ -35,7 +43,7 @@ def test_counting_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_batches_of_a_log_with_negatives(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "clicks.tsv"
     path.write_text("".join(f"q\t{title}\n" for title in TITLES))
-    frequencies = ClickFrequencies.of(ClickLog(path))
+    frequencies = ClickFrequencies.from_log(ClickLog(path))
     pairs = tf.data.Dataset.from_tensors((["q", "q"], ["lamp", "rope"]))
     (plain,) = frequencies.attach(pairs)
     np.testing.assert_allclose(plain[2]["log_q"], np.log([[0.6], [0.2]]), 1e-6)

@@ -30,6 +30,15 @@ def test_a_query_without_any_gets_its_clicked_title() -> None:
     assert found.tolist() == [["hose clicked"] * 2, ["never seen clicked"] * 2]
 
 
+def test_queries_of_the_same_words_are_one() -> None:
+    titles = {"Hex bolt": ["glue"], "HEX  BOLT": ["lamp"]}
+    found = drawn(GivenNegatives(titles, 40), "hex bolt", "hex-bolt")
+    assert set(found[0]) == {"glue", "lamp"}
+    assert set(found[1]) == {"hex-bolt clicked"}
+    given = GivenNegatives(titles, 40, split="alphanumeric")
+    assert set(drawn(given, "hex-bolt")[0]) == {"glue", "lamp"}
+
+
 def test_all_titles_are_drawn_alike() -> None:
     found = drawn(GivenNegatives(TITLES, 9000), "bolt")
     names, counts = np.unique(found, return_counts=True)
