@@ -84,7 +84,7 @@ def main(argv: list[str]) -> dict[str, Any]:
 
 def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
     """Returns `{split: {system: {measure: value}}}`, as the flags say."""
-    task = Task.of(
+    task = Task.from_collection(
         collection, FLAGS.split, FLAGS.mode, FLAGS.min_relevant, FLAGS.depth
     )
     print(

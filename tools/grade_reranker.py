@@ -176,7 +176,7 @@ def main(_: list[str]) -> dict[str, float]:
         for document, grade in grades.items()
     )
     system = GradeReranker(overlap, pairs, FLAGS.seed)
-    task = Task.of(collection, FLAGS.split, "rerank")
+    task = Task.from_collection(collection, FLAGS.split, "rerank")
     measures = task.evaluate(task.run(system))
     print(", ".join(f"{k} {100 * v:.1f}" for k, v in measures.items()))
     return measures

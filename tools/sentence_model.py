@@ -84,7 +84,9 @@ def main(_: list[str]) -> dict[str, Any]:
     collection = open_collection(FLAGS.data)
     results: dict[str, Any] = {}
     for mode in FLAGS.mode:
-        task = Task.of(collection, FLAGS.split, mode, FLAGS.min_relevant)
+        task = Task.from_collection(
+            collection, FLAGS.split, mode, FLAGS.min_relevant
+        )
         results[mode] = task.evaluate(task.run(system))
         figures = ", ".join(
             f"{name} {100 * value:.1f}" for name, value in results[mode].items()

@@ -22,9 +22,9 @@ MEASURES = (
 QueryMeasures = dict[str, dict[str, float]]
 """Query id -> measure -> value from 0 to 1."""
 
-LARGEST_GRADE = 10
-"""Grades above it are refused: the gain 2^grade - 1 of the best document
-alone would decide NDCG, as it does when click counts are taken for grades."""
+LARGEST_GRADE = 5
+"""Larger grades are refused. They are numbers of clicks in all likelihood, and
+with the gain 2^grade - 1 the best document alone would decide NDCG."""
 
 
 def evaluate(run: Run, qrels: Qrels, min_relevant: int = 1) -> dict[str, float]:
@@ -137,9 +137,8 @@ def with_relevant(qrels: Qrels, min_relevant: int) -> Qrels:
                 raise InputError(
                     f"query {query_id}, document {document_id}: found grade"
                     f" {grade}, expected {LARGEST_GRADE} at most, as the gain"
-                    " is 2^grade - 1; where it is a number of clicks, give"
-                    " the grades that keras_lstm_dssm.data.click_grades makes"
-                    " of them"
+                    " is 2^grade - 1; turn numbers of clicks into grades by"
+                    " keras_lstm_dssm.data.click_grades"
                 )
     return {
         query_id: judged

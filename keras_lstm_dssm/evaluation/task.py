@@ -1,4 +1,4 @@
-"""Several systems on one split of a collection, side by side."""
+"""Task: what all systems are asked and measured on, and their comparison."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import (
+    LARGEST_GRADE,
     MEASURES,
     QueryMeasures,
     evaluate,
@@ -22,13 +23,19 @@ if TYPE_CHECKING:  # the data package imports TensorFlow
     from keras_lstm_dssm.data import Collection
 
 MODES = ("rerank", "retrieve")
-RANDOM = "random"
+RANDOM_ORDER = "random"
 
 
 class Task(NamedTuple):
-    """What every system is asked: the queries, and what to order for them.
+    """Queries, and documents to rank for each of them.
 
-    `depth` is None when the judged titles are reranked.
+    Attributes:
+        queries: Query id -> text.
+        documents: Document id -> title, the whole corpus.
+        qrels: Query id -> document id -> grade.
+        min_relevant: Grade from which a document is relevant.
+        depth: Number of documents to retrieve from the corpus for each query;
+            `None` to rerank the judged documents of each query.
     """
 
     queries: dict[str, str]
@@ -38,7 +45,7 @@ class Task(NamedTuple):
     depth: int | None = None
 
     @classmethod
-    def of(
+    def from_collection(
         cls,
         collection: Collection,
         split: str = "test",
@@ -46,22 +53,27 @@ class Task(NamedTuple):
         min_relevant: int = 1,
         depth: int = 1000,
     ) -> Task:
-        """Selects the queries of a split that can tell systems apart.
+        """Selects the queries of a split that can distinguish systems.
 
-        Left out are queries without a relevant title and, in rerank mode,
-        queries with one judged title, which any order ranks perfectly.
+        Queries without a relevant document are left out; in rerank mode, also
+        queries with one judged document, which any order ranks perfectly.
 
         Args:
-            collection: The data.
+            collection: The collection. If a grade in it is above
+                `LARGEST_GRADE`, its grades are numbers of clicks; see
+                `graded_qrels`.
             split: Name of one of its splits.
-            mode: `rerank` orders the judged titles of each query;
-                `retrieve` finds titles in the whole corpus.
-            min_relevant: Grade from which a title counts as relevant.
-            depth: Titles found for each query in retrieve mode.
+            mode: `"rerank"` orders the judged documents of each query;
+                `"retrieve"` ranks the whole corpus.
+            min_relevant: Grade from which a document is relevant.
+            depth: Number of documents to retrieve in retrieve mode.
 
         Raises:
-            InputError: An unknown split or mode, `depth` or `min_relevant`
-                below 1, or no query is left.
+            InputError: The split or the mode is unknown, `depth` or
+                `min_relevant` is below 1, or no query is left.
+
+        Example:
+        >>> task = Task.from_collection(collection, "test", "retrieve")
         """
         if mode not in MODES:
             raise InputError(
@@ -69,7 +81,7 @@ class Task(NamedTuple):
             )
         if depth < 1:
             raise InputError(f"depth is {depth}: expected 1 or more")
-        qrels = with_relevant(collection.qrels(split), min_relevant)
+        qrels = with_relevant(graded_qrels(collection, split), min_relevant)
         if mode == "rerank":
             qrels = {
                 q: judged for q, judged in qrels.items() if len(judged) > 1
@@ -86,7 +98,7 @@ class Task(NamedTuple):
         return cls(queries, collection.documents, qrels, min_relevant, limit)
 
     def run(self, system: System) -> Run:
-        """Lets a system order the titles."""
+        """Returns the run of a system."""
         if self.depth is None:
             candidates = {q: list(judged) for q, judged in self.qrels.items()}
             return system.rerank(self.queries, candidates, self.documents)
@@ -97,11 +109,11 @@ class Task(NamedTuple):
         return evaluate(run, self.qrels, self.min_relevant)
 
     def random(self) -> dict[str, float]:
-        """Returns what a random order is expected to reach, exactly."""
+        """Returns the exact expectation of each measure for random order."""
         return mean(self.random_queries())
 
     def random_queries(self) -> QueryMeasures:
-        """Returns the same query by query."""
+        """Returns the expectations of `random` query by query."""
         sizes = {
             query_id: len(judged if self.depth is None else self.documents)
             for query_id, judged in self.qrels.items()
@@ -109,15 +121,44 @@ class Task(NamedTuple):
         return random_order(self.qrels, sizes, self.min_relevant, self.depth)
 
 
+def holds_click_counts(collection: Collection) -> bool:
+    """Whether the grades of a collection are numbers of clicks.
+
+    They are if one of them, in any split, is above `LARGEST_GRADE`.
+    """
+    return any(
+        grade > LARGEST_GRADE
+        for split in collection.splits
+        for judged in collection.qrels(split).values()
+        for grade in judged.values()
+    )
+
+
+def graded_qrels(collection: Collection, split: str) -> Qrels:
+    """Returns the grades of a split, computed from click counts if need be.
+
+    Numbers of clicks become grades 0 to 4 by `data.click_grades`, query by
+    query.
+    """
+    qrels = collection.qrels(split)
+    if not holds_click_counts(collection):
+        return qrels
+    from keras_lstm_dssm.data import click_grades
+
+    return {
+        query_id: click_grades(clicks) for query_id, clicks in qrels.items()
+    }
+
+
 def evaluate_systems(
     task: Task,
     systems: Mapping[str, System],
     run_files: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> dict[str, dict[str, float]]:
-    """Measures systems on one task, and random order beside them.
+    """Measures systems, and random order, on one task.
 
     Args:
-        task: From `Task.of`.
+        task: The task.
         systems: Name -> system.
         run_files: Name -> file for the system's TREC run.
 
@@ -125,7 +166,7 @@ def evaluate_systems(
         Name -> measure -> value from 0 to 1, with `random` as the last.
 
     Example:
-    >>> task = Task.of(collection, "test", "retrieve")
+    >>> task = Task.from_collection(collection, "test", "retrieve")
     >>> results = evaluate_systems(task, {"bm25": BM25System()})
     >>> print(format_table(results))
     """
@@ -135,7 +176,7 @@ def evaluate_systems(
         if run_files and name in run_files:
             write_run(run_files[name], run, name)
         results[name] = task.evaluate(run)
-    results[RANDOM] = task.random()
+    results[RANDOM_ORDER] = task.random()
     return results
 
 

@@ -18,6 +18,7 @@ from keras_lstm_dssm.data import (
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import System, Task
+from keras_lstm_dssm.evaluation.task import graded_qrels
 from keras_lstm_dssm.tables.table_settings import TableSettings
 
 DEV_MEASURES = {"rerank": "ndcg@10", "retrieve": "mrr@10"}
@@ -95,14 +96,16 @@ def open_table_data(settings: TableSettings, folder: Path) -> TableData:
             )
     min_relevant = settings.min_relevant
     if _rerankable(collection, "dev") >= 0.5:
-        mode, dev = "rerank", Task.of(collection, "dev", "rerank")
+        mode, dev = "rerank", Task.from_collection(collection, "dev", "rerank")
     else:
         mode = "retrieve"
-        dev = Task.of(collection, "dev", mode, min_relevant, _DEV_DEPTH)
+        dev = Task.from_collection(
+            collection, "dev", mode, min_relevant, _DEV_DEPTH
+        )
     tests = {}
     if _rerankable(collection, "test"):
-        tests["rerank"] = Task.of(collection, "test", "rerank")
-    tests["retrieve"] = Task.of(
+        tests["rerank"] = Task.from_collection(collection, "test", "rerank")
+    tests["retrieve"] = Task.from_collection(
         collection, "test", "retrieve", min_relevant, settings.depth
     )
     log = collection.training_log(min_relevant, folder / "clicks.train.tsv")
@@ -144,7 +147,7 @@ def _some_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
 
 def _rerankable(collection: Collection, split: str) -> float:
     """Returns the share of queries with documents of different grades."""
-    judged = collection.qrels(split).values()
+    judged = graded_qrels(collection, split).values()
     different = [len(set(grades.values())) > 1 for grades in judged]
     return sum(different) / max(len(different), 1)
 

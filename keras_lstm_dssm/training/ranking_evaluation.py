@@ -64,7 +64,9 @@ class RankingEvaluation(keras.callbacks.Callback):
         if isinstance(collection, Task):
             self.task = collection
         else:
-            self.task = Task.of(collection, "dev", "retrieve", depth=100)
+            self.task = Task.from_collection(
+                collection, "dev", "retrieve", depth=100
+            )
         self.measure = measure
         self.every = every
         self.keep_best = keep_best

@@ -27,14 +27,14 @@ assert not heavy, heavy
 
 def test_every_system_beats_chance(shared_data) -> None:
     collection = Collection(shared_data / "bestbuy")
-    rerank = Task.of(collection, "dev", "rerank")
-    retrieve = Task.of(collection, "dev", "retrieve")
+    rerank = Task.from_collection(collection, "dev", "rerank")
+    retrieve = Task.from_collection(collection, "dev", "retrieve")
     titles = list(collection.documents.values())
     ndcg, mrr = rerank.random()["ndcg@1"], retrieve.random()["mrr@10"]
     for system, better in (
-        (BM25System(tokenizer=stemmed), 0.15),
-        (UnigramLMSystem(tokenizer=stemmed), 0.15),
-        (PLSASystem(100, tokenizer=stemmed).fit(titles), 0.15),
+        (BM25System(tokenizer=stemmed), 0.1),
+        (UnigramLMSystem(tokenizer=stemmed), 0.1),
+        (PLSASystem(100, tokenizer=stemmed).fit(titles), 0.1),
         # With the paper's `sample`, 437 titles are next to nothing.
         (Doc2VecSystem(tokenizer=stemmed).fit(titles), -0.02),
     ):

@@ -2,7 +2,8 @@
 
 They average over ties, where `Ranker` breaks them by a hash: the tests put
 equal scores together again and get the figures to the last digit; `evaluate`
-comes as near as one throw of the hash does.
+comes as near as one throw of the hash does. Those of bestbuy are of grades made
+of its click counts, and were computed from the files by themselves.
 """
 
 from itertools import pairwise
@@ -50,12 +51,14 @@ def averaged_ndcg(task: Task, run: Run, k: int) -> float:
     [
         ("homedepot", "test", (62.44, 70.57, 85.11)),
         ("homedepot", "dev", (62.29, 70.56, 85.13)),
-        ("bestbuy", "test", (64.82, 80.09, 83.20)),
+        ("bestbuy", "test", (71.11, 84.52, 87.87)),
         ("wikiqa", "test", (18.35, 33.74, 49.61)),
     ],
 )
 def test_random_order(shared_data: Path, name, split, figures) -> None:
-    expected = Task.of(Collection(shared_data / name), split).random()
+    expected = Task.from_collection(
+        Collection(shared_data / name), split
+    ).random()
     found = [100 * expected[f"ndcg@{k}"] for k in CUTOFFS]
     assert found == pytest.approx(figures, abs=0.0051)
 
@@ -64,12 +67,14 @@ def test_random_order(shared_data: Path, name, split, figures) -> None:
     ("name", "figures", "hash_moves"),
     [
         ("homedepot", (67.79, 74.22, 87.11), 0.15),
-        ("bestbuy", (79.95, 89.27, 90.46), 0.8),
+        ("bestbuy", (85.70, 92.74, 94.05), 0.8),
         ("wikiqa", (39.70, 56.12, 67.11), 0.15),
     ],
 )
 def test_bm25_rerank(shared_data: Path, name, figures, hash_moves) -> None:
-    task = Task.of(Collection(shared_data / name), "test", "rerank")
+    task = Task.from_collection(
+        Collection(shared_data / name), "test", "rerank"
+    )
     run = task.run(BM25System())
     found = [averaged_ndcg(task, run, k) for k in CUTOFFS]
     assert found == pytest.approx(figures, abs=0.0051)
@@ -86,7 +91,7 @@ def test_bm25_rerank(shared_data: Path, name, figures, hash_moves) -> None:
     ],
 )
 def test_bm25_retrieve(shared_data: Path, name, min_relevant, figures) -> None:
-    task = Task.of(
+    task = Task.from_collection(
         Collection(shared_data / name), "test", "retrieve", min_relevant, 300
     )
     run = task.run(BM25System())

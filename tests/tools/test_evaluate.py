@@ -55,7 +55,7 @@ def test_results(run, folder, tmp_path, capsys, mode) -> None:
     assert list(results) == ["test"]
     assert list(results["test"]) == ["model", "bm25", "random"]
     assert all(list(v) == list(MEASURES) for v in results["test"].values())
-    task = Task.of(Collection(folder), "test", mode, depth=3)
+    task = Task.from_collection(Collection(folder), "test", mode, depth=3)
     assert results["test"]["random"] == task.random()
     model = read_run(files[1])
     assert results["test"]["model"] == task.evaluate(model)

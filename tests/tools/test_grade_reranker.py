@@ -64,7 +64,7 @@ def test_on_a_collection(
     flags = ["grade_reranker", f"--data={folder}", f"--json={out}"]
     assert grade_reranker.run(flags) == 0
     collection = open_collection(str(folder))
-    task = Task.of(collection, "dev", "rerank")
+    task = Task.from_collection(collection, "dev", "rerank")
     system = GradeReranker(
         WordOverlap(list(collection.documents.values())),
         [

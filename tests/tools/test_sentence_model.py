@@ -51,7 +51,9 @@ def test_a_model_on_a_collection(
         "--mode=retrieve", "--min_relevant=2",
     ]  # fmt: skip
     assert sentence_model.run(["sentence_model", *flags]) == 0
-    task = Task.of(open_collection(str(collection_folder)), "test", "retrieve")
+    task = Task.from_collection(
+        open_collection(str(collection_folder)), "test", "retrieve"
+    )
     task = task._replace(min_relevant=2)
     system = DenseSystem(encoder.encode, encoder.encode)
     found = json.loads(out.read_text())

@@ -16,6 +16,7 @@ from keras_lstm_dssm.evaluation import (
     format_table,
     read_run,
 )
+from keras_lstm_dssm.evaluation.task import graded_qrels, holds_click_counts
 
 DOCUMENTS = {"a": "red hat", "b": "blue hat", "c": "red shoe", "d": "sock"}
 QUERIES = {"q1": "red hat", "q2": "shoe", "q3": "sock", "q4": "tie"}
@@ -42,7 +43,7 @@ def collection(tmp_path: Path) -> Collection:
 
 
 def test_rerank(collection: Collection) -> None:
-    task = Task.of(collection, "dev", "rerank")
+    task = Task.from_collection(collection, "dev", "rerank")
     assert task.queries == {"q1": "red hat", "q2": "shoe"}
     assert task.depth is None
     run = task.run(SYSTEMS["bm25"])
@@ -52,13 +53,13 @@ def test_rerank(collection: Collection) -> None:
     }
     assert task.evaluate(run) == evaluate(run, task.qrels)
     assert task.random()["p@1"] == pytest.approx((1 + 2 / 3) / 2)
-    high = Task.of(collection, "dev", "rerank", min_relevant=3)
+    high = Task.from_collection(collection, "dev", "rerank", min_relevant=3)
     assert list(high.queries) == ["q1"]
     assert high.random()["mrr@10"] == pytest.approx((1 + 1 / 2) / 2)
 
 
 def test_retrieve(collection: Collection) -> None:
-    task = Task.of(collection, "dev", "retrieve", depth=2)
+    task = Task.from_collection(collection, "dev", "retrieve", depth=2)
     assert list(task.queries) == ["q1", "q2", "q3"]
     run = task.run(SYSTEMS["length"])
     assert [len(ranked) for ranked in run.values()] == [2, 2, 2]
@@ -67,8 +68,32 @@ def test_retrieve(collection: Collection) -> None:
     assert bm25["mrr@10"] == bm25["ndcg@1"] == 1
 
 
+def test_click_counts_become_grades(tmp_path: Path) -> None:
+    """As gains of 2^clicks, one title would decide NDCG alone."""
+    clicks = {"q1": {"a": 30, "b": 20, "c": 10, "d": 10}}
+    few = {"q2": {"a": 3, "b": 1}}  # clicks too, as the other split shows
+    splits = {"dev": clicks, "test": few}
+    collection = write_collection(
+        tmp_path / "d", DOCUMENTS, QUERIES, splits, []
+    )
+    assert holds_click_counts(collection)
+    dev = Task.from_collection(collection, "dev", "rerank")
+    assert dev.qrels == {"q1": {"a": 4, "b": 3, "c": 3, "d": 3}}
+    for first, ndcg in (("a", 1.0), ("b", 0.886)):
+        others = [d for d in DOCUMENTS if d != first]
+        run = {"q1": {d: -float(i) for i, d in enumerate([first, *others])}}
+        assert dev.evaluate(run)["ndcg@10"] == pytest.approx(ndcg, abs=5e-4)
+    test = Task.from_collection(collection, "test", "rerank")
+    assert test.qrels == {"q2": {"a": 4, "b": 3}}
+
+
+def test_grades_stay_as_they_are(collection: Collection) -> None:
+    assert not holds_click_counts(collection)
+    assert graded_qrels(collection, "dev") == QRELS
+
+
 def test_systems_side_by_side(collection, tmp_path) -> None:
-    task = Task.of(collection, "dev", "retrieve")
+    task = Task.from_collection(collection, "dev", "retrieve")
     path = tmp_path / "bm25.trec"
     results = evaluate_systems(task, SYSTEMS, {"bm25": path})
     assert list(results) == ["bm25", "length", "random"]
@@ -105,4 +130,6 @@ def test_table() -> None:
 )
 def test_wrong_input(collection, options, message) -> None:
     with pytest.raises(InputError, match=message):
-        Task.of(collection, **{"split": "dev", "mode": "rerank"} | options)
+        Task.from_collection(
+            collection, **{"split": "dev", "mode": "rerank"} | options
+        )
