@@ -191,10 +191,10 @@ def _print_claims(claims: list[ClaimFigure]) -> None:
         if of_claim:
             print(label)
         for claim in of_claim:
-            value, chance, p, count = claim.comparison
+            value, chance, p, number = claim.comparison
             print(
                 f"  {claim.side:8} {claim.model:10} value {value:6.3f}"
-                f"  chance {chance:6.3f}  p {p:.4f}  of {count:,}"
+                f"  chance {chance:6.3f}  p {p:.4f}  of {number:,}"
             )
 
 

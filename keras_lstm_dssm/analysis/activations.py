@@ -137,20 +137,16 @@ def each_activations(
             for index, network in enumerate(networks)
         ]
         for row, words in enumerate(words_of(encoder, batch)):
-            forward, *backward = [
-                Activations(
-                    words,
-                    **{
-                        name: arrays[name][row, : len(words)]
-                        if name in arrays
-                        else None
-                        for name in ACTIVATION_NAMES
-                    },
-                    reverse=bool(index),
+            backward = None
+            for index in reversed(range(len(networks))):
+                rows: dict[str, Any] = dict.fromkeys(ACTIVATION_NAMES)
+                for name, array in arrays_by_network[index].items():
+                    rows[name] = array[row, : len(words)]
+                read = Activations(
+                    words, **rows, backward=backward, reverse=index == 1
                 )
-                for index, arrays in enumerate(arrays_by_network)
-            ]
-            yield forward._replace(backward=backward[0] if backward else None)
+                backward = read
+            yield read
 
 
 def words_of(

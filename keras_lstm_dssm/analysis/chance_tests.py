@@ -19,14 +19,14 @@ class ChanceComparison(NamedTuple):
         chance: Its mean over random choices.
         p: The two-sided p-value: how often a random choice is as far from
             the mean as `value` is.
-        count: The number of texts or words that the figure is computed from;
+        number: The number of texts or words that the figure is computed from;
             0 where there was nothing to compare.
     """
 
     value: float
     chance: float
     p: float
-    count: int
+    number: int
 
 
 NO_COMPARISON = ChanceComparison(0.0, 0.0, 1.0, 0)
@@ -34,23 +34,23 @@ NO_COMPARISON = ChanceComparison(0.0, 0.0, 1.0, 0)
 
 
 def compare_with_draws(
-    draws: np.ndarray, value: float, count: int
+    draws: np.ndarray, value: float, number: int
 ) -> ChanceComparison:
     """Compare a figure with random draws of it (a Monte Carlo test).
 
     Args:
         draws: `[draws]`, the figure of each random choice.
         value: The figure.
-        count: See `ChanceComparison`.
+        number: See `ChanceComparison`.
 
     Example:
     >>> compare_with_draws(np.array([1.0, 2.0, 1.0]), 3.0, 10)
-    ChanceComparison(value=3.0, chance=1.3333333333333333, p=0.5, count=10)
+    ChanceComparison(value=3.0, chance=1.3333333333333333, p=0.5, number=10)
     """
     above = (1 + np.sum(draws >= value)) / (1 + len(draws))
     below = (1 + np.sum(draws <= value)) / (1 + len(draws))
     p = min(1.0, 2 * float(min(above, below)))
-    return ChanceComparison(value, float(draws.mean()), p, count)
+    return ChanceComparison(value, float(draws.mean()), p, number)
 
 
 _STOP_WORDS = frozenset(STOPWORDS_EN_PLUS)
@@ -90,7 +90,7 @@ def stop_word_share(
         seed: The seed of the random choices.
 
     Returns:
-        Shares from 0 to 1; `count` is the number of chosen words.
+        Shares from 0 to 1; `number` is that of the chosen words.
 
     Example:
     >>> mask = np.array([True, False])
@@ -147,7 +147,7 @@ def remaining_cosine(
     Returns:
         Mean cosines of the chosen words as shares of the mean cosine of the
         whole texts; `p` is of the randomisation test of the differences by
-        text, and `count` the number of texts.
+        text, and `number` is that of the texts.
     """
     rows = [
         row

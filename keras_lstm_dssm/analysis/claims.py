@@ -138,7 +138,7 @@ def measure_claims(
             figures += [
                 ClaimFigure(claim, SIDES[index], name, comparison)
                 for claim, comparison in comparisons.items()
-                if comparison.count
+                if comparison.number
             ]
     return figures
 

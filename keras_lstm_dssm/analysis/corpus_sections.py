@@ -127,7 +127,7 @@ def claims_section(claims: Sequence[ClaimFigure]) -> HtmlSection:
                 f"{one.comparison.value:.3f}",
                 f"{one.comparison.chance:.3f}",
                 f"{one.comparison.p:.4f}",
-                f"{one.comparison.count:,}",
+                f"{one.comparison.number:,}",
             ]
             for one in claims
             if one.claim == name

@@ -27,6 +27,7 @@ from keras_lstm_dssm.analysis.word_effects import SIDES, attenuation, growth
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.html_report import (
     Bar,
+    Cell,
     HtmlPicture,
     HtmlSection,
     HtmlTable,
@@ -214,7 +215,7 @@ def _words_section(
             words = keywords(
                 read[index], settings.cells, settings.change, settings.share
             )
-        rows = [
+        rows: list[list[Cell]] = [
             [
                 Strong(word.word) if word.keyword else word.word,
                 *("-" if n is None else str(n) for n in word.counts),

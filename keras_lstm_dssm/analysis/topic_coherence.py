@@ -140,7 +140,7 @@ def coherence(
         seed: The seed of the random choices.
 
     Returns:
-        Mean cosines; `count` is the number of different words.
+        Mean cosines; `number` is that of the different words.
     """
     names, name_of, counts = np.unique(
         assignments.word.astype(str), return_inverse=True, return_counts=True

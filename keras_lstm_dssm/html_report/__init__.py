@@ -2,6 +2,7 @@
 
 from keras_lstm_dssm.html_report.html_blocks import (
     Bar,
+    Cell,
     HtmlList,
     HtmlPicture,
     HtmlSection,
@@ -15,6 +16,7 @@ from keras_lstm_dssm.html_report.rendering import (
 
 __all__ = [
     "Bar",
+    "Cell",
     "HtmlList",
     "HtmlPicture",
     "HtmlSection",

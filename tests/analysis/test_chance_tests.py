@@ -35,7 +35,7 @@ def test_stop_words() -> None:
     stop = [np.array([ON, OFF, OFF, OFF])] * 40
     every = [np.array([ON] * 4)] * 40
     found = stop_word_share(stop, stop, every)
-    assert (found.value, found.count) == (1, 40)
+    assert (found.value, found.number) == (1, 40)
     assert found.chance == pytest.approx(0.25, abs=0.01)
     assert found.p == pytest.approx(2 / 2001)
     # The word at another place each time: chance.
@@ -47,7 +47,7 @@ def test_stop_words() -> None:
         0.5, abs=0.01
     )
     none = [np.zeros(4, bool)]
-    assert stop_word_share(stop[:1], none, every[:1]).count == 0
+    assert stop_word_share(stop[:1], none, every[:1]).number == 0
 
 
 def test_remaining_cosine() -> None:
@@ -59,7 +59,7 @@ def test_remaining_cosine() -> None:
     # The whole has a cosine of 1 / sqrt(3); chance keeps "a" in a third.
     assert found.value == pytest.approx(3**0.5)
     assert found.chance == pytest.approx(3**0.5 / 3, abs=0.3)
-    assert (found.p < 0.01, found.count) == (True, 12)
+    assert (found.p < 0.01, found.number) == (True, 12)
     judged = [mask if len(mask) == 1 else ~mask for mask in first]
     second = [np.array([OFF, ON, OFF][: len(words)]) for words in texts]
     found = remaining_cosine(Letters(), texts, others, second, judged)

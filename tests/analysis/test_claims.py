@@ -36,7 +36,7 @@ def test_all_claims(name, monkeypatch) -> None:
     }
     by_key = {(c.claim, c.side, c.model): c.comparison for c in claims}
     least = by_key["stop_words_of_least_effect", "query", "trained"]
-    assert least.count == 6  # one of each text
+    assert least.number == 6  # one of each text
     assert least.chance == pytest.approx(3 / 5, abs=0.02)
     if name == "dssm":  # nothing is left to chance
         assert measure_claims(model, pairs, contexts) == claims

@@ -50,7 +50,7 @@ def test_texts_of_one_word_assign_nothing() -> None:
     assignments = assign_words(encoder, ["pizza", "glue"], 2, 0.2)
     assert (assignments.active.shape, len(assignments.word)) == ((2, 2), 0)
     word_vectors = WordVectors({"glue": 0}, np.ones((1, 1), "float32"))
-    assert coherence(encoder, assignments, word_vectors).count == 0
+    assert coherence(encoder, assignments, word_vectors).number == 0
 
 
 def test_pairs_that_share_a_trigram_can_be_left_out() -> None:
