@@ -1,5 +1,6 @@
-"""C++ and Python give the same numbers, signature by signature."""
+"""C++ and Python compute the same numbers, signature by signature."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,30 +14,42 @@ from tests.serving.wire import warmup_requests
 
 
 def assert_cpp_agrees(
-    version: Path, *requests: PredictRequest
+    requests: Mapping[Path, PredictRequest],
 ) -> list[dict[str, np.ndarray]]:
-    """Runs requests and all warm-up records in both, to 1e-6.
+    """Runs a request and the warm-up of each version in both, to 1e-6.
 
     Returns:
-        The outputs of `requests` in C++.
+        The outputs of each request in C++.
     """
-    warm = warmup_requests(version)
-    known = set(signatures(signature_defs(version)))
-    assert known == {one.model_spec.signature_name for one in warm}
-    model = tf.saved_model.load(str(version))
-    everything = [*requests, *warm]
-    found = run_in_cpp(version, *everything)
-    for request, outputs in zip(everything, found, strict=True):
-        key = request.model_spec.signature_name or "serving_default"
-        inputs = {
-            alias: tf.constant(tf.make_ndarray(proto))
-            for alias, proto in request.inputs.items()
+    everything = {
+        version: [request, *warmup_requests(version)]
+        for version, request in requests.items()
+    }
+    outputs = run_in_cpp(everything)
+    for (version, each), results in zip(
+        everything.items(), outputs, strict=True
+    ):
+        assert set(signatures(signature_defs(version))) == {
+            request.model_spec.signature_name for request in each[1:]
         }
-        wanted = model.signatures[key](**inputs)
-        assert outputs.keys() == wanted.keys()
-        for alias, value in wanted.items():
-            if value.dtype == tf.string:
-                assert outputs[alias].tolist() == value.numpy().tolist()
-            else:
-                np.testing.assert_allclose(outputs[alias], value, atol=1e-6)
-    return found[: len(requests)]
+        model = tf.saved_model.load(str(version))
+        for request, result in zip(each, results, strict=True):
+            assert_outputs_equal(model, request, result)
+    return [results[0] for results in outputs]
+
+
+def assert_outputs_equal(
+    model: tf.Module, request: PredictRequest, result: dict[str, np.ndarray]
+) -> None:
+    key = request.model_spec.signature_name or "serving_default"
+    inputs = {
+        alias: tf.constant(tf.make_ndarray(proto))
+        for alias, proto in request.inputs.items()
+    }
+    expected = model.signatures[key](**inputs)
+    assert result.keys() == expected.keys()
+    for alias, value in expected.items():
+        if value.dtype == tf.string:
+            assert result[alias].tolist() == value.numpy().tolist()
+        else:
+            np.testing.assert_allclose(result[alias], value, atol=1e-6)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +18,25 @@ SCRIPT = Path(__file__).with_name("cpp_session.py")
 
 
 class CppError(RuntimeError):
-    """What the C++ library answered, its function, code and message."""
+    """A function of the C++ library, its error code and message."""
 
 
 def run_in_cpp(
-    saved_model: Path, *requests: PredictRequest, text_ops: bool = True
-) -> list[dict[str, np.ndarray]]:
-    """Loads a version in a fresh process and runs requests, one by one.
+    requests: Mapping[Path, Sequence[PredictRequest]], text_ops: bool = True
+) -> list[list[dict[str, np.ndarray]]]:
+    """Loads versions in a fresh process and runs requests, one by one.
 
     Args:
-        saved_model: A version's folder.
-        requests: Their inputs and signatures count; `serving_default` where
-            none is named.
+        requests: Version folder to requests. Their inputs and signatures
+            count; `serving_default` where none is named.
         text_ops: Whether to load the ops of TF.Text, as TF Serving has them.
 
     Returns:
-        All outputs of each request by alias; strings as arrays of bytes.
+        For each version and request all outputs by alias; strings as arrays
+        of bytes.
 
     Raises:
-        CppError: The library refused to load or to run it.
+        CppError: The library refused to load or to run a version.
     """
     ops = Path(tensorflow_text.__file__).parent / "python" / "ops"
     job = {
@@ -43,8 +44,13 @@ def run_in_cpp(
         "op_libraries": [str(path) for path in sorted(ops.glob("*.so"))]
         if text_ops
         else [],
-        "saved_model": str(saved_model),
-        "runs": [_run(saved_model, request) for request in requests],
+        "models": [
+            {
+                "saved_model": str(version),
+                "runs": [_run(version, request) for request in each],
+            }
+            for version, each in requests.items()
+        ],
     }
     done = subprocess.run(
         [sys.executable, SCRIPT],
@@ -54,8 +60,11 @@ def run_in_cpp(
     if done.returncode:
         raise CppError(done.stderr.decode().strip().splitlines()[-1])
     return [
-        {alias: _array(**output) for alias, output in outputs.items()}
-        for outputs in json.loads(done.stdout)
+        [
+            {alias: _array(**output) for alias, output in outputs.items()}
+            for outputs in model
+        ]
+        for model in json.loads(done.stdout)
     ]
 
 

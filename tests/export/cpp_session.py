@@ -1,7 +1,8 @@
 """Runs a SavedModel through TensorFlow's C API, without its Python.
 
 A script, started by `cpp_loader.run_in_cpp`. It reads the job as JSON from
-standard input and writes the outputs of each run as JSON to standard output.
+standard input and writes the outputs of each run, model by model, as JSON to
+standard output.
 The C API's loader is the one that TF Serving uses.
 
 Source: tensorflow/c/c_api.h, tf_tensor.h, tf_tstring.h
@@ -148,27 +149,32 @@ def run(
     }
 
 
-def main() -> None:
-    """Loads, feeds and runs."""
-    job = json.load(sys.stdin)
-    library = Library(job["tensorflow"])
-    for path in job["op_libraries"]:
-        library.checked("TF_LoadLibrary", path.encode())
+def run_model(
+    library: Library, saved_model: str, runs: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Loads a SavedModel and runs it with each of some inputs."""
     graph = library.pointer("TF_NewGraph")
     session = library.checked(
         "TF_LoadSessionFromSavedModel",
         library.pointer("TF_NewSessionOptions"),
         None,
-        job["saved_model"].encode(),
+        saved_model.encode(),
         (c_char_p * 1)(b"serve"),
         1,
         graph,
         None,
     )
-    json.dump(
-        [run(library, session, graph, **one) for one in job["runs"]],
-        sys.stdout,
-    )
+    return [run(library, session, graph, **tensors) for tensors in runs]
+
+
+def main() -> None:
+    """Reads the job, runs it, writes the outputs."""
+    job = json.load(sys.stdin)
+    library = Library(job["tensorflow"])
+    for path in job["op_libraries"]:
+        library.checked("TF_LoadLibrary", path.encode())
+    models = [run_model(library, **model) for model in job["models"]]
+    json.dump(models, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,12 @@ def encoder(tiny_models: Path) -> Path:
 def test_the_same_numbers_as_in_python(encoder: Path) -> None:
     # Longer and shorter than a small string holds (22 bytes), NUL, no UTF-8.
     texts = [b"ab cd", b"", b"a\0b", b"\xff\xfe", b"long " * 50]
-    request = predict_request("query_encoder", text=texts)
-    (outputs,) = run_in_cpp(encoder, request)
+    requests = [
+        predict_request("query_encoder", text=np.array(batch, object))
+        for batch in (texts, [])
+    ]
+    ((outputs, nothing),) = run_in_cpp({encoder: requests})
+    assert nothing["embedding"].shape == (0, 2)
     got = outputs["embedding"]
     assert got.dtype == np.float32
     want = tf.saved_model.load(str(encoder)).signatures["serving_default"](
@@ -33,16 +37,11 @@ def test_strings_come_out_and_numbers_go_in(tiny_models: Path) -> None:
         predict_request("retriever", text=["bolt"], k=np.int32([k]))
         for k in (1, 3)
     ]
-    one, three = run_in_cpp(tiny_models / "retriever" / "1", *requests)
+    retriever = tiny_models / "retriever" / "1"
+    ((one, three),) = run_in_cpp({retriever: requests})
     assert one["ids"].tolist() == [[b"bolt"]]
     assert set(three["ids"][0]) == {b"bolt", b"steel angle", b"shelf bracket"}
     assert three["scores"].shape == (1, 3)
-
-
-def test_no_texts(encoder: Path) -> None:
-    request = predict_request("query_encoder", text=np.array([], object))
-    (outputs,) = run_in_cpp(encoder, request)
-    assert outputs["embedding"].shape == (0, 2)
 
 
 def test_ops_of_tf_text_are_not_found_without_its_libraries(
@@ -52,4 +51,4 @@ def test_ops_of_tf_text_are_not_found_without_its_libraries(
         CppError,
         match="TF_LoadSessionFromSavedModel: code 5: .*Op type not registered",
     ):
-        run_in_cpp(encoder, text_ops=False)
+        run_in_cpp({encoder: []}, text_ops=False)

@@ -113,12 +113,17 @@ def test_fresh_process_gives_the_same_numbers(
         np.testing.assert_allclose(json.loads(line), export.expected, atol=1e-6)
 
 
-def test_cpp_loader_gives_the_same_numbers(exported: Exported) -> None:
-    expected, folder = exported
-    (outputs,) = assert_cpp_agrees(
-        folder, predict_request("x", text=as_bytes(TEXTS))
+def test_cpp_loader_gives_the_same_numbers(
+    exports: dict[str, Exported],
+) -> None:
+    request = predict_request("x", text=as_bytes(TEXTS))
+    outputs = assert_cpp_agrees(
+        {export.folder: request for export in exports.values()}
     )
-    np.testing.assert_allclose(outputs["embedding"], expected, atol=1e-6)
+    for output, export in zip(outputs, exports.values(), strict=True):
+        np.testing.assert_allclose(
+            output["embedding"], export.expected, atol=1e-6
+        )
 
 
 def test_stock_servers_have_every_op(exported: Exported) -> None:

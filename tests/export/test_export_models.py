@@ -1,6 +1,7 @@
 """The models of one training: published, and served, all or none."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -27,6 +28,22 @@ def model() -> dssm.TwoTower:
     return dssm.TwoTower(dssm.RNNEncoder(3), dssm.RNNEncoder(3))
 
 
+@pytest.fixture(scope="module")
+def first_export(
+    model: dssm.TwoTower, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Version 1 of all models; tests take a copy."""
+    folder = tmp_path_factory.mktemp("first_export")
+    export_models(model, folder, DOCUMENTS)
+    return folder
+
+
+@pytest.fixture
+def models(first_export: Path, tmp_path: Path) -> Path:
+    """A copy of version 1 of all models."""
+    return shutil.copytree(first_export, tmp_path / "models")
+
+
 def versions(models_dir: Path) -> dict[str, list[int]]:
     return {p.parent.name: [*version_folders(p.parent)]
             for p in sorted(models_dir.glob("*/1"))}  # fmt: skip
@@ -42,24 +59,28 @@ def live(models_dir: Path) -> dict[str, list[int]]:
 
 
 def test_one_number_above_every_version(
-    model: dssm.TwoTower, tmp_path: Path
+    model: dssm.TwoTower, models: Path
 ) -> None:
     """A retriever that is not exported again keeps its version."""
-    folders = export_models(model, tmp_path, DOCUMENTS)
-    assert [str(folder.relative_to(tmp_path)) for folder in folders] == [
-        "query_encoder/1", "document_encoder/1", "retriever/1",
+    assert versions(models) == live(models) == {
+        "document_encoder": [1], "query_encoder": [1], "retriever": [1],
+    }  # fmt: skip
+    for name in versions(models):
+        assert warmup_rows(models / name / "1") == [1, 8, 64]
+    publish(models / "query_encoder", Path.mkdir, version=4)
+    (models / "batching.config").write_text("max_batch_size { value: 32 }")
+    folders = export_models(model, models)
+    assert folders == [
+        models / "query_encoder" / "5", models / "document_encoder" / "5",
     ]  # fmt: skip
-    assert [max(warmup_rows(folder)) for folder in folders] == [64, 64, 64]
-    publish(tmp_path / "query_encoder", Path.mkdir, version=4)
-    (tmp_path / "batching.config").write_text("max_batch_size { value: 32 }")
-    folders = export_models(model, tmp_path)
-    assert [max(warmup_rows(folder)) for folder in folders] == [8, 8]
-    assert versions(tmp_path) == {
+    for folder in folders:
+        assert warmup_rows(folder) == [1, 8]
+    assert versions(models) == {
         "document_encoder": [1, 5],
         "query_encoder": [1, 4, 5],
         "retriever": [1],
     }
-    assert live(tmp_path) == {
+    assert live(models) == {
         "document_encoder": [5], "query_encoder": [5], "retriever": [1],
     }  # fmt: skip
 
@@ -75,7 +96,7 @@ KILLED = """\
 import os, sys
 from pathlib import Path
 from keras_lstm_dssm import RNNEncoder, TwoTower
-from keras_lstm_dssm.export import Documents, export_models
+from keras_lstm_dssm.export import export_models
 
 replace = os.replace
 
@@ -85,44 +106,38 @@ def die(*arguments, **options):
     return replace(*arguments, **options)
 
 os.rename = os.replace = die
-export_models(
-    TwoTower(RNNEncoder(3), RNNEncoder(3)), sys.argv[1], Documents(["x"], ["x"])
-)
+export_models(TwoTower(RNNEncoder(3), RNNEncoder(3)), sys.argv[1])
 """
 
 
 def test_an_export_that_is_killed_leaves_the_old_models_live(
-    model: dssm.TwoTower, tmp_path: Path
+    model: dssm.TwoTower, models: Path
 ) -> None:
-    """A running server, and one that is started then, serve one training."""
-    export_models(model, tmp_path, DOCUMENTS)
-    before = live(tmp_path)
-    with PredictionServer(tmp_path, port=0, poll_seconds=0) as server:
+    """A server goes on with the old ones; the next export is live as a whole."""
+    before = live(models)
+    with PredictionServer(models, port=0, poll_seconds=0) as server:
         killed = subprocess.run(
-            [sys.executable, "-c", KILLED, tmp_path],
+            [sys.executable, "-c", KILLED, models],
             env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
         )
         assert killed.returncode == 9
         server.models.refresh()
         # The query encoder's version has its number, and is not served.
-        assert versions(tmp_path) == {
-            "document_encoder": [1], "query_encoder": [1, 2], "retriever": [1],
-        }  # fmt: skip
-        assert live(tmp_path) == before
+        assert versions(models) == before | {"query_encoder": [1, 2]}
+        assert live(models) == before
         assert {n: server.models.versions(n) for n in before} == before
         # The next export is above what was left, and live as a whole.
-        export_models(model, tmp_path, DOCUMENTS)
+        export_models(model, models)
         server.models.refresh()
-        after = {name: [3] for name in before}
-        assert live(tmp_path) == after
+        after = before | {"query_encoder": [3], "document_encoder": [3]}
+        assert live(models) == after
         assert {n: server.models.versions(n) for n in after} == after
 
 
 def test_an_export_that_cannot_write_the_configuration_changes_nothing_live(
-    model: dssm.TwoTower, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: dssm.TwoTower, models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    export_models(model, tmp_path)
-    before = live(tmp_path)
+    before = live(models)
     replace = os.replace
 
     def full_disk(source: Path, target: Path) -> None:
@@ -132,11 +147,11 @@ def test_an_export_that_cannot_write_the_configuration_changes_nothing_live(
 
     monkeypatch.setattr(os, "replace", full_disk)
     with pytest.raises(OSError, match="No space left"):
-        export_models(model, tmp_path)
-    assert versions(tmp_path) == {
+        export_models(model, models)
+    assert versions(models) == before | {
         "document_encoder": [1, 2], "query_encoder": [1, 2],
     }  # fmt: skip
-    assert live(tmp_path) == before
+    assert live(models) == before
 
 
 def empty_version(models_dir: Path) -> None:

@@ -128,7 +128,7 @@ def test_each_row_has_its_own_k(exported: Exported) -> None:
 def test_cpp_loader_gives_the_same(exported: Exported) -> None:
     k = np.int32([1, MAX_K, 0, 2**31 - 1])
     request = predict_request("retriever", text=as_bytes(QUERIES), k=k)
-    (outputs,) = assert_cpp_agrees(exported.folder, request)
+    (outputs,) = assert_cpp_agrees({exported.folder: request})
     assert outputs["ids"].shape == (4, MAX_K)
     (hits,) = exported.index.search(QUERIES[1:2], MAX_K)
     np.testing.assert_allclose(
