@@ -113,7 +113,7 @@ export_models(TwoTower(RNNEncoder(3), RNNEncoder(3)), sys.argv[1])
 def test_an_export_that_is_killed_leaves_the_old_models_live(
     model: dssm.TwoTower, models: Path
 ) -> None:
-    """A server goes on with the old ones; the next export is live as a whole."""
+    """Until the next export, which becomes live as a whole."""
     before = live(models)
     with PredictionServer(models, port=0, poll_seconds=0) as server:
         killed = subprocess.run(
