@@ -4,6 +4,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -123,21 +124,26 @@ def running_server(command: Sequence[str]) -> Iterator[str]:
             when it is ready.
 
     Raises:
-        InputError: The server ended before it was ready.
+        InputError: The server ended before it was ready; the message ends
+            with its last line.
     """
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
         try:
             for line in process.stdout or ():
                 if line.startswith("serving on "):
                     yield line.split()[-1]
                     break
             else:
-                raise InputError(f"{command} ended before it served")
+                errors.seek(0)
+                last_line = errors.read().strip().rpartition("\n")[2]
+                raise InputError(
+                    f"{' '.join(command)} ended before it served: {last_line}"
+                )
         finally:
             process.terminate()
 
@@ -159,7 +165,6 @@ def figures_of_process(module: str, *arguments: str) -> Any:
         text=True,
     )
     if done.returncode:
-        raise InputError(
-            f"{arguments[0]}: {done.stderr.strip().splitlines()[-1]}"
-        )
+        last_line = done.stderr.strip().rpartition("\n")[2]
+        raise InputError(f"{arguments[0]}: {last_line}")
     return json.loads(done.stdout)

@@ -11,18 +11,18 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_lstm_dssm.benchmarks import towers
 from keras_lstm_dssm.benchmarks.click_data import whole_batches
 from keras_lstm_dssm.benchmarks.measurement import (
     WARM_STEPS,
     fit_seconds,
     interleaved_medians,
 )
-from keras_lstm_dssm.benchmarks.towers import new_model
 from keras_lstm_dssm.data import ClickLog
 
-CELLS = (48, 96, 192, 384)
-WORDS = (3, 6, 12, 24)
-BATCHES = (0.25, 0.5, 1, 2, 4)
+CELL_COUNTS = (48, 96, 192, 384)
+TITLE_WORDS = (3, 6, 12, 24)
+BATCH_FACTORS = (0.25, 0.5, 1, 2, 4)
 
 # Kinds of operations, by the ends of the names of their types.
 _KINDS = {
@@ -66,15 +66,17 @@ def measure_profile(
         step, summed over threads; and the milliseconds of a step by the
         number of `cells`, of `words` in a title, and by `batch_size`.
     """
+    cells = towers.CELLS
     batches = whole_batches(log, batch_size, steps)
-    sizes = [int(share * batch_size) for share in BATCHES]
+    sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]
     growth = {
-        "cells": {n: (n, batches) for n in CELLS},
+        "cells": {n: (n, batches) for n in CELL_COUNTS},
         "words": {
-            n: (96, _titles_of_length(n, log, batch_size, steps)) for n in WORDS
+            n: (towers.CELLS, _titles_of_length(n, log, batch_size, steps))
+            for n in TITLE_WORDS
         },
         "batch_size": {
-            n: (96, whole_batches(log, n, steps))
+            n: (cells, whole_batches(log, n, steps))
             for n in sizes
             if n <= log.count()
         },
@@ -82,7 +84,7 @@ def measure_profile(
     step_seconds = interleaved_medians(
         {
             f"{axis} {value}": partial(
-                fit_seconds, new_model(cells), data, steps
+                fit_seconds, towers.new_model(cells), data, steps
             )
             for axis, points in growth.items()
             for value, (cells, data) in points.items()
@@ -117,7 +119,7 @@ def _titles_of_length(
 
 def _parts(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
     """Profile the milliseconds of each kind of operation in a step."""
-    model = new_model()
+    model = towers.new_model(towers.CELLS)
     fit_seconds(model, batches, 1)
     parts: dict[str, float] = collections.defaultdict(float)
     with tempfile.TemporaryDirectory() as folder:

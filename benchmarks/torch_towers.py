@@ -11,11 +11,8 @@ import tensorflow as tf
 import torch
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
+from keras_lstm_dssm.benchmarks.keras_towers import CELLS, HASHING, WIDTH
 from keras_lstm_dssm.benchmarks.measurement import WARM_STEPS, seconds
-from keras_lstm_dssm.layers import LetterTrigrams
-
-CELLS, WIDTH = 96, 288
-HASHING = LetterTrigrams()
 
 
 class Hashed(NamedTuple):

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.benchmarks.keras_towers import (
+    CELLS,
     KerasTowers,
     PaddedTower,
     SegmentTower,
@@ -24,7 +25,7 @@ KERAS_FORMS = ("keras_segments", "keras_padded")
 """The two ways to sum an `Embedding` by word; `keras` is the faster one."""
 
 
-def new_model(cells: int = 96) -> dssm.TwoTower:
+def new_model(cells: int) -> dssm.TwoTower:
     """Return a compiled LSTM-DSSM with in-batch negatives and Nesterov."""
     model = dssm.TwoTower.from_preset(
         PRESET, negatives="in_batch", encoder_config={"cells": cells}
@@ -37,14 +38,14 @@ class OwnTowers:
     """Runs `TwoTower` as its users do."""
 
     def __init__(self) -> None:
-        self.model = new_model()
+        self.model = new_model(CELLS)
 
     def train(self, batches: tf.data.Dataset, steps: int) -> float:
         """Return seconds a step, from batches of strings to new weights."""
         return fit_seconds(self.model, batches, steps)
 
     def encode(self, titles: list[str], batch_size: int) -> Any:
-        """Encode titles into `[len(titles), 96]`."""
+        """Encode titles into `[len(titles), cells]`."""
         return self.model.document_encoder.encode(titles, batch_size)
 
     def work(self, query: tf.Tensor, document: tf.Tensor) -> StepWork:

@@ -13,6 +13,7 @@ from keras_lstm_dssm.benchmarks.load_suite import (
 from tests.serving.wire import predict_request
 
 
+@pytest.mark.usefixtures("small_towers")
 def test_measure_load() -> None:
     found = measure_load(["hex bolt", "lamp"], [3], 10.0, 0.5, rounds=1)
     one, three = found["one_client"], found["3_clients"]

@@ -3,6 +3,7 @@ import pytest
 from keras_lstm_dssm.benchmarks import request_suites
 
 
+@pytest.mark.usefixtures("small_towers")
 def test_figures_of_each_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_suites, "_CALLS", 1)
     figures = request_suites.measure_batches(

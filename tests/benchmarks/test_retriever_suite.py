@@ -8,6 +8,7 @@ from keras_lstm_dssm.data import open_log
 from keras_lstm_dssm.errors import InputError
 
 
+@pytest.mark.usefixtures("small_towers")
 def test_figures(
     collection_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -28,11 +29,11 @@ def test_figures(
     ratio = figures["numpy"]["batch_1"]["p50_ms"]
     ratio /= figures["int8"]["batch_1"]["p50_ms"]
     assert figures["int8"]["ratio_numpy"]["batch_1"] == ratio
-    # 120 vectors of 96 numbers, less the scales.
+    # 120 vectors of 16 numbers, less the scales.
     less = (
         figures["float32"]["disk_megabytes"] - figures["int8"]["disk_megabytes"]
     )
-    assert less == pytest.approx(120 * (96 * 3 - 4) / 1e6, rel=0.05)
+    assert less == pytest.approx(120 * (16 * 3 - 4) / 1e6, rel=0.05)
 
 
 def test_titles_are_filled_up_with_the_words_of_the_log() -> None:

@@ -6,6 +6,7 @@ from keras_lstm_dssm.benchmarks.click_data import write_log
 from keras_lstm_dssm.benchmarks.scale_suite import log_figures, summary
 
 
+@pytest.mark.usefixtures("small_towers")
 def test_figures_of_one_log(tmp_path: Path) -> None:
     path = tmp_path / "clicks.tsv"
     write_log(path, 100)

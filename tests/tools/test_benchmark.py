@@ -1,4 +1,4 @@
-"""lstm-dssm-benchmark as a user runs it, with the smallest of sizes."""
+"""lstm-dssm-benchmark as a user runs it, with small sizes and models."""
 
 import json
 from pathlib import Path
@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from keras_lstm_dssm.tools import benchmark
+from tests.benchmarks.conftest import small_towers  # noqa: F401  (fixture)
 
 
 def run(*arguments: str) -> int:
     return benchmark.run(["lstm-dssm-benchmark", *arguments])
 
 
+@pytest.mark.usefixtures("small_towers")
 def test_suites(collection_folder: Path, tmp_path: Path) -> None:
     assert not run(
         "--suite=train,encode,serve,scale",
