@@ -1,9 +1,10 @@
 """Measures a trained model, with BM25 and random order beside it.
 
-Orders the judged titles of each query (`--mode=rerank`), or finds titles in
-the whole corpus (`--mode=retrieve`), and prints NDCG, MRR, MAP, precision
-and recall in percent. The run's `metrics.json` keeps them too: of each mode
-as "test/rerank", of the latest as "test".
+Reranks the judged titles of each query (`--mode=rerank`), or retrieves titles
+from the whole corpus (`--mode=retrieve`), and prints NDCG, MRR, MAP, precision
+and recall in percent. By default BM25 reads words as the model does. The
+figures are also stored in the run's `metrics.json`: of each mode as
+"test/rerank", of the latest evaluation as "test".
 
 Example:
     lstm-dssm-evaluate --run=RUN --data=api --split=test --mode=retrieve
@@ -24,7 +25,7 @@ from keras_lstm_dssm.evaluation import (
     evaluate_systems,
     format_table,
 )
-from keras_lstm_dssm.evaluation.task import MODES
+from keras_lstm_dssm.evaluation.task import MODES, holds_click_counts
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.tools.program import new_flags, program
 from keras_lstm_dssm.training import RunFolder
@@ -32,39 +33,46 @@ from keras_lstm_dssm.training import RunFolder
 FLAGS = new_flags()
 
 flags.DEFINE_string(
-    "run", None, "Folder that training wrote.", flag_values=FLAGS
+    "run", None, "Folder of the training run.", flag_values=FLAGS
 )
+flags.DEFINE_string("data", None, "`api`, or a BEIR folder.", flag_values=FLAGS)
 flags.DEFINE_string(
-    "data", None, "api, or a folder in BEIR's form.", flag_values=FLAGS
-)
-flags.DEFINE_string("split", "test", "Which queries.", flag_values=FLAGS)
-flags.DEFINE_enum(
-    "mode", "rerank", MODES,
-    "Order the judged titles, or search the whole corpus.",
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_integer(
-    "min_relevant", 1, "Grade from which a title counts as relevant.",
-    lower_bound=1, flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_integer(
-    "depth", 1000, "Titles found for each query in retrieve mode.",
-    lower_bound=1, flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_string(
-    "run_file", None, "Also write the model's ranking, as a TREC run.",
+    "split", "test", "Split of the data whose queries are used.",
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_enum(
-    "bm25_words", "words", list(TOKENIZERS),
-    "What BM25 matches: the model's words, runs of letters and digits, or the"
-    " stems of English ones.",
+    "mode", "rerank", MODES,
+    "Rerank the judged titles, or retrieve from the whole corpus.",
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(
-    "batch_size", 2048, "Texts encoded at once.",
+    "min_relevant", 1, "Grade from which a title is relevant.",
     lower_bound=1, flag_values=FLAGS,
 )  # fmt: skip
+flags.DEFINE_integer(
+    "depth", 1000, "Number of titles retrieved for each query.",
+    lower_bound=1, flag_values=FLAGS,
+)  # fmt: skip
+flags.DEFINE_string(
+    "run_file", None, "Also write the model's rankings to this TREC run file.",
+    flag_values=FLAGS,
+)  # fmt: skip
+flags.DEFINE_enum(
+    "bm25_words", "model", ["model", *TOKENIZERS],
+    "The words of BM25: as the model reads them; separated by white space; "
+    "runs of letters and digits; or stems of such runs, without stop words.",
+    flag_values=FLAGS,
+)  # fmt: skip
+flags.DEFINE_integer(
+    "batch_size", 2048, "Number of texts encoded at once.",
+    lower_bound=1, flag_values=FLAGS,
+)  # fmt: skip
+
+_WORDS = {
+    "space": "separated by white space",
+    "alphanumeric": "runs of letters and digits",
+    "stemmed": "English stems, without stop words",
+}
 
 
 def main(argv: list[str]) -> dict[str, Any]:
@@ -72,24 +80,41 @@ def main(argv: list[str]) -> dict[str, Any]:
     if FLAGS.run_file:
         check_writable(FLAGS.run_file)
     folder = RunFolder(FLAGS.run)
-    folder.read_metrics()  # a damaged file shows before the work
+    folder.read_metrics()  # a damaged file is reported before the work
     model = folder.load_model()
     results = evaluate_model(model, open_collection(FLAGS.data))
     figures = {"mode": FLAGS.mode, **results[FLAGS.split]}
-    if FLAGS.split != "train":  # there stand the figures of training
+    if FLAGS.split != "train":  # "train" holds the figures of the training
         folder.add_metrics(FLAGS.split, figures)
     folder.add_metrics(f"{FLAGS.split}/{FLAGS.mode}", figures)
     return {FLAGS.split: figures}
 
 
 def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
-    """Returns `{split: {system: {measure: value}}}`, as the flags say."""
+    """Measures as the flags say, and prints the figures.
+
+    Args:
+        model: The `TwoTower`.
+        collection: The data.
+
+    Returns:
+        Split -> system -> measure -> value from 0 to 1; beside the systems,
+        `bm25_words` is the name of BM25's tokenizer.
+    """
     task = Task.from_collection(
         collection, FLAGS.split, FLAGS.mode, FLAGS.min_relevant, FLAGS.depth
     )
+    split = model.document_encoder.trigrams.split
+    words = split if FLAGS.bm25_words == "model" else FLAGS.bm25_words
     print(
         f"{FLAGS.split}, {FLAGS.mode}: {len(task.queries)} queries,"
         f" {len(task.documents)} titles in the corpus"
+    )
+    if holds_click_counts(collection):
+        print("grades: 0 to 4, computed from the numbers of clicks")
+    print(
+        f"words of bm25: {_WORDS[words]}"
+        f" ({'as' if words == split else 'not as'} the model reads them)"
     )
     options: dict[str, Any] = {
         "batch_size": FLAGS.batch_size,
@@ -102,12 +127,12 @@ def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
                 partial(model.query_encoder.encode, **options),
                 partial(model.document_encoder.encode, **options),
             ),
-            "bm25": BM25System(tokenizer=TOKENIZERS[FLAGS.bm25_words]),
+            "bm25": BM25System(tokenizer=TOKENIZERS[words]),
         },
         {"model": FLAGS.run_file} if FLAGS.run_file else None,
     )
     print(format_table(results))
-    return {FLAGS.split: results}
+    return {FLAGS.split: {"bm25_words": words, **results}}
 
 
 run = program(main, FLAGS, __doc__, required=["run", "data"])

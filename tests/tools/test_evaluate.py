@@ -1,5 +1,6 @@
 import json
 import shutil
+import types
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,9 @@ QRELS = {"q1": {"a": 1, "c": 2, "d": 0}, "q2": {"b": 2, "d": 0}}
 
 
 class LetterEncoder:
-    """Counts letters: a small encoder of the real one's shape."""
+    """Counts letters: a small encoder with the methods of the real one."""
+
+    trigrams = types.SimpleNamespace(split="alphanumeric")
 
     def encode(self, texts, batch_size, progress) -> np.ndarray:
         letters = "abcdehlorstuk"
@@ -53,6 +56,7 @@ def test_results(run, folder, tmp_path, capsys, mode) -> None:
     assert run(f"--mode={mode}", *flags) == 0
     results = json.loads(files[0].read_text())
     assert list(results) == ["test"]
+    assert results["test"].pop("bm25_words") == "alphanumeric"
     assert list(results["test"]) == ["model", "bm25", "random"]
     assert all(list(v) == list(MEASURES) for v in results["test"].values())
     task = Task.from_collection(Collection(folder), "test", mode, depth=3)
@@ -67,14 +71,27 @@ def test_results(run, folder, tmp_path, capsys, mode) -> None:
     assert f"{100 * results['test']['model']['map']:.2f}" in out
 
 
-def test_words_of_bm25(run, tmp_path) -> None:
+def test_words_of_bm25(run, tmp_path, capsys) -> None:
     path = tmp_path / "out.json"
-    found = []
-    for words in ("words", "alphanumeric"):
+    recall = {}
+    for words in ("space", "alphanumeric", "model"):
         flags = ["--mode=retrieve", f"--json={path}", f"--bm25_words={words}"]
         assert run(*flags, "--min_relevant=2") == 0
-        found.append(json.loads(path.read_text())["test"]["bm25"]["recall@10"])
-    assert found == [0.5, 1.0]
+        figures = json.loads(path.read_text())["test"]
+        recall[words] = figures["bm25"]["recall@10"]
+    assert recall == {"space": 0.5, "alphanumeric": 1.0, "model": 1.0}
+    assert figures["bm25_words"] == "alphanumeric"  # as the model's are
+    out = capsys.readouterr().out
+    assert "bm25: separated by white space (not as the model reads" in out
+    assert out.count("runs of letters and digits (as the model reads") == 2
+
+
+def test_numbers_of_clicks_are_named(run, folder, capsys) -> None:
+    (folder / "qrels/test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\nq1\ta\t9\nq1\tc\t40\n"
+    )
+    assert run() == 0
+    assert "grades: 0 to 4, computed from" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -82,7 +99,10 @@ def test_words_of_bm25(run, tmp_path) -> None:
     [
         ("--split=tset", "tset.tsv: no such split, expected one of test"),
         ("--mode=rank", "--mode=rank: value should be one of <rerank|retr"),
-        ("--bm25_words=stems", "should be one of <words|alphanumeric|stemmed>"),
+        (
+            "--bm25_words=stems",
+            "should be one of <model|space|alphanumeric|stemmed>",
+        ),
         ("--min_relevant=3", "split 'test' has no query to rerank"),
         ("--batch_size=0", "--batch_size=0"),
         ("--run_file=/nowhere/out.trec", "No such file or directory"),
@@ -107,8 +127,10 @@ def test_metrics_of_both_modes_are_kept(
         data = f"--data={collection_folder}"
         assert evaluate.run([*command, data, f"--json={out}"]) == 0
         answers[mode] = json.loads(out.read_text())["test"]
-        assert list(answers[mode]) == ["mode", "model", "bm25", "random"]
+        systems = ["model", "bm25", "random"]
+        assert list(answers[mode]) == ["mode", "bm25_words", *systems]
         assert answers[mode]["mode"] == mode
+        assert answers[mode]["bm25_words"] == "space"  # the encoder's split
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert metrics.pop("train")["epoch"] == 3
     assert metrics == {
