@@ -33,7 +33,7 @@ ANALYSIS = [
     "scikit-learn>=1.7",
 ]
 FAISS = ["faiss-cpu>=1.10"]
-BASELINES = ["gensim>=4.4", "scipy>=1.13", "snowballstemmer>=3"]
+BASELINES = ["gensim>=4.4", "snowballstemmer>=3"]
 
 setup(
     name="keras-lstm-dssm",
@@ -64,6 +64,7 @@ setup(
         "keras>=3.12,<3.16",
         "numpy>=1.26",
         "packaging>=23",
+        "scipy>=1.15",
         "tensorboard>=2.20",
         "tensorflow>=2.21,<2.22",
         "tensorflow-serving-api>=2.21,<2.22",
