@@ -31,7 +31,7 @@ from keras_lstm_dssm.analysis.report_input import (
     ReportTexts,
     read_report_texts,
 )
-from keras_lstm_dssm.analysis.title_map import METHODS, write_projector
+from keras_lstm_dssm.analysis.title_map import MAP_METHODS, write_projector
 from keras_lstm_dssm.analysis.word_effects import attenuation
 from keras_lstm_dssm.data import describe_bad
 from keras_lstm_dssm.data.line_reader import text_lines
@@ -98,8 +98,8 @@ flags.DEFINE_float(
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_enum(
-    "map", _DEFAULTS.map, METHODS, "Method that lays out the map of titles.",
-    flag_values=FLAGS,
+    "map", _DEFAULTS.map, MAP_METHODS,
+    "Method that lays out the map of titles.", flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(
     "map_titles", _DEFAULTS.map_titles, "Number of titles on the map.", 3,

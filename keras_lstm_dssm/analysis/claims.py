@@ -18,9 +18,9 @@ from keras_lstm_dssm.analysis.chance_tests import (
     stop_word_share,
 )
 from keras_lstm_dssm.analysis.keywords import (
-    CELLS,
-    CHANGE,
-    SHARE,
+    ACTIVE_CELLS,
+    KEYWORD_SHARE,
+    LEAST_CHANGE,
     TOPIC_CELLS,
     keywords,
 )
@@ -78,9 +78,9 @@ def measure_claims(
     model: Any,
     pairs: Sequence[tuple[str, str]],
     contexts: Sequence[str],
-    cells: int = CELLS,
-    change: float = CHANGE,
-    share: float = SHARE,
+    cells: int = ACTIVE_CELLS,
+    change: float = LEAST_CHANGE,
+    share: float = KEYWORD_SHARE,
     seed: int = 0,
 ) -> list[ClaimFigure]:
     """Measure "attenuates unimportant words" and "cells have topics".

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm.analysis.activations import Activations
-from keras_lstm_dssm.analysis.keywords import CELLS, active_cells
+from keras_lstm_dssm.analysis.keywords import ACTIVE_CELLS, active_cells
 from keras_lstm_dssm.analysis.word_effects import SIDES, Growth
 from keras_lstm_dssm.drawing import COLOURS, MARKERS, add_legend, drawing, short
 from keras_lstm_dssm.errors import import_optional
@@ -66,7 +66,9 @@ def draw_activations(
         axis.figure.colorbar(image, ax=axes, shrink=0.6)
 
 
-def draw_active(path: Path, read: Activations, cells: int = CELLS) -> None:
+def draw_active(
+    path: Path, read: Activations, cells: int = ACTIVE_CELLS
+) -> None:
     """Draw y(t) of the most active cells at each word, Fig. 6.
 
     Args:
@@ -92,7 +94,7 @@ def draw_aligned(
     path: Path,
     growing: Growth,
     read: Sequence[Activations] = (),
-    cells: int = CELLS,
+    cells: int = ACTIVE_CELLS,
 ) -> None:
     """Draw the cells of a query and a title side by side, and their cosine.
 

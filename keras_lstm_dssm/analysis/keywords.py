@@ -9,13 +9,13 @@ import numpy as np
 from keras_lstm_dssm.analysis.activations import Activations, each_activations
 from keras_lstm_dssm.encoders import TextEncoder
 
-CELLS = 10
+ACTIVE_CELLS = 10
 """Number of most active cells of a text for its keywords, as in the paper."""
 
-CHANGE = 0.25
+LEAST_CHANGE = 0.25
 """Least change of a cell that assigns a word to it, see `assigned`."""
 
-SHARE = 0.4
+KEYWORD_SHARE = 0.4
 """A keyword is assigned to more than this share of the active cells."""
 
 
@@ -43,7 +43,9 @@ class Keyword(NamedTuple):
     keyword: bool
 
 
-def active_cells(read: Activations, cells: int = CELLS) -> list[ActiveCell]:
+def active_cells(
+    read: Activations, cells: int = ACTIVE_CELLS
+) -> list[ActiveCell]:
     """Return the most active cells of one network at the end of a text.
 
     Cells are ranked by the absolute value of y, because a strongly negative
@@ -67,7 +69,7 @@ def active_cells(read: Activations, cells: int = CELLS) -> list[ActiveCell]:
 
 
 def assigned(
-    read: Activations, cells: int = CELLS, change: float = CHANGE
+    read: Activations, cells: int = ACTIVE_CELLS, change: float = LEAST_CHANGE
 ) -> np.ndarray:
     """Return which words are assigned to which active cells.
 
@@ -97,9 +99,9 @@ def assigned(
 
 def keywords(
     read: Activations,
-    cells: int = CELLS,
-    change: float = CHANGE,
-    share: float = SHARE,
+    cells: int = ACTIVE_CELLS,
+    change: float = LEAST_CHANGE,
+    share: float = KEYWORD_SHARE,
 ) -> list[Keyword]:
     """Count for each word the active cells that it is assigned to.
 
@@ -159,7 +161,7 @@ def topics(
     encoder: TextEncoder,
     queries: Sequence[str],
     cells: int = TOPIC_CELLS,
-    change: float = CHANGE,
+    change: float = LEAST_CHANGE,
 ) -> dict[int, list[TopicWord]]:
     """Collect the words that are assigned to the active cells of queries.
 

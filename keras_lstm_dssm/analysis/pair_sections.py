@@ -19,6 +19,8 @@ from keras_lstm_dssm.analysis.heat_maps import (
 from keras_lstm_dssm.analysis.keywords import Keyword, keywords
 from keras_lstm_dssm.analysis.report_input import ReportSettings
 from keras_lstm_dssm.analysis.vector_parts import (
+    WHOLE_VECTOR,
+    VectorPart,
     cell_note,
     common_parts,
     part_products,
@@ -71,34 +73,25 @@ def pair_sections(
 
 
 def _parts_section(model: Any, vectors: list[np.ndarray]) -> HtmlSection:
-    parts = common_parts(model)
     query, document = vectors
-    shares = [
-        part_products(parts, vector[np.newaxis], vector)[0]
-        for vector in vectors
-    ]
-    added = part_products(parts, query[np.newaxis], document)[0]
+    whole = VectorPart(WHOLE_VECTOR, 0, len(query))
+    parts = [*common_parts(model), whole]
+    query_shares, document_shares, cosines = (
+        part_products(parts, one[np.newaxis], other)[0]
+        for one, other in (
+            (query, query), (document, document), (query, document),
+        )
+    )  # fmt: skip
     rows = [
         [
-            part.name,
-            f"{part.start} to {part.stop - 1}"
-            if part.stop - part.start > 1
-            else f"{part.start}",
-            f"{shares[0][index]:.1%}",
-            f"{shares[1][index]:.1%}",
-            f"{added[index]:+.3f}",
+            Strong(part.name) if part is whole else part.name,
+            " to ".join(map(str, sorted({part.start, part.stop - 1}))),
+            f"{query_shares[index]:.1%}",
+            f"{document_shares[index]:.1%}",
+            f"{cosines[index]:+.3f}",
         ]
         for index, part in enumerate(parts)
     ]
-    whole = parts[-1].stop
-    rows.append(
-        [
-            Strong("whole vector"),
-            f"0 to {whole - 1}",
-            *(f"{share.sum():.1%}" for share in shares),
-            f"{added.sum():+.3f}",
-        ]
-    )
     header = [
         "Part", "Numbers", "Share of the query", "Share of the document",
         "Adds to the cosine",
@@ -106,13 +99,13 @@ def _parts_section(model: Any, vectors: list[np.ndarray]) -> HtmlSection:
     return HtmlSection(
         "Parts of the vector",
         [HtmlTable(header, rows)],
-        f"A text's vector of {whole} numbers consists of the final output of "
-        "an LSTM, a sum of trained rows for its letter trigrams, a sketch of "
-        "its words that is not trained, and one number that is 0 for queries "
-        "and larger the shorter the title. A share is a part's share of the "
-        "squared length; the cosine is the sum of what the parts add. Only "
-        "the LSTM has cells: activations, active cells, keywords and topics "
-        "describe its part alone, everything else the whole vector.",
+        f"A text's vector of {whole.stop} numbers consists of the final output "
+        "of an LSTM, a sum of trained rows for its letter trigrams, a sketch "
+        "of its words that is not trained, and one number that completes the "
+        "sketch of a short title to the length of a long one's. A share is "
+        "that of the squared length; the cosine is the sum of what the parts "
+        "add. Only the LSTM has cells: activations, active cells, keywords "
+        "and topics describe the LSTM, everything else the whole vector.",
     )
 
 

@@ -8,7 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_lstm_dssm.analysis.claims import ClaimFigure
-from keras_lstm_dssm.analysis.keywords import CELLS, CHANGE, SHARE, TOPIC_CELLS
+from keras_lstm_dssm.analysis.keywords import (
+    ACTIVE_CELLS,
+    KEYWORD_SHARE,
+    LEAST_CHANGE,
+    TOPIC_CELLS,
+)
 from keras_lstm_dssm.data import ClickLog, Pair, open_collection, open_log
 from keras_lstm_dssm.data.open_data import API
 
@@ -96,9 +101,9 @@ class ReportSettings(NamedTuple):
         map_titles: The number of titles on the map.
     """
 
-    cells: int = CELLS
-    change: float = CHANGE
-    share: float = SHARE
+    cells: int = ACTIVE_CELLS
+    change: float = LEAST_CHANGE
+    share: float = KEYWORD_SHARE
     topic_cells: int = TOPIC_CELLS
     map: str = "tsne"
     map_titles: int = 2000

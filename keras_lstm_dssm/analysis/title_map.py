@@ -12,7 +12,7 @@ from keras_lstm_dssm.drawing import COLOURS, MARKERS, drawing, short
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.files import replacing
 
-METHODS = ("tsne", "pca")
+MAP_METHODS = ("tsne", "pca")
 
 
 class TitleMap(NamedTuple):
@@ -59,9 +59,9 @@ def title_map(
     Campello et al. 2013, "Density-Based Clustering Based on Hierarchical
     Density Estimates".
     """
-    if method not in METHODS:
+    if method not in MAP_METHODS:
         raise InputError(
-            f"unknown map {method!r}: expected one of {', '.join(METHODS)}"
+            f"unknown map {method!r}: expected one of {', '.join(MAP_METHODS)}"
         )
     if len(titles) < 3:
         raise InputError(

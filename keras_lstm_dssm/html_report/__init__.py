@@ -9,10 +9,7 @@ from keras_lstm_dssm.html_report.html_blocks import (
     HtmlTable,
     Strong,
 )
-from keras_lstm_dssm.html_report.rendering import (
-    render_html_report,
-    write_html_report,
-)
+from keras_lstm_dssm.html_report.rendering import write_html_report
 
 __all__ = [
     "Bar",
@@ -22,6 +19,5 @@ __all__ = [
     "HtmlSection",
     "HtmlTable",
     "Strong",
-    "render_html_report",
     "write_html_report",
 ]

@@ -1,4 +1,4 @@
-"""Render the sections of a report as one HTML page, with Jinja."""
+"""Write the sections of a report as one HTML page, with Jinja."""
 
 import os
 from collections.abc import Sequence
@@ -8,46 +8,16 @@ from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.html_report.html_blocks import Bar, HtmlSection, Strong
 
 
-def render_html_report(
-    title: str, sections: Sequence[HtmlSection], lead: str = ""
-) -> str:
-    """Render a page that loads no other file, script or font.
-
-    It fits a wide screen, a phone and paper: what is wider than the screen
-    scrolls by itself, and is shown whole in print.
-
-    Args:
-        title: The heading of the page.
-        sections: Its sections, in order.
-        lead: A paragraph below the heading; by default none.
-
-    Returns:
-        The HTML document, in which every text is escaped.
-
-    Raises:
-        InputError: jinja2 is not installed.
-    """
-    jinja2 = import_optional("jinja2", "analysis")
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(__package__),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.tests["bar"] = lambda cell: isinstance(cell, Bar)
-    environment.tests["strong"] = lambda cell: isinstance(cell, Strong)
-    template = environment.get_template("report.html")
-    return template.render(title=title, sections=sections, lead=lead)
-
-
 def write_html_report(
     path: str | os.PathLike[str],
     title: str,
     sections: Sequence[HtmlSection],
     lead: str = "",
 ) -> None:
-    """Render a page and write it to a file; see `render_html_report`.
+    """Write a report as one HTML page that loads nothing else.
+
+    It fits a wide screen, a phone and paper: what is wider than the screen
+    scrolls by itself, and is shown whole in print. Every text is escaped.
 
     Args:
         path: The HTML file. An existing file is replaced only when the new
@@ -64,6 +34,17 @@ def write_html_report(
     >>> table = HtmlTable(["Preset", "NDCG@10"], [["lstm_96", "33.1"]])
     >>> write_html_report("r.html", "Results", [HtmlSection("Test", [table])])
     """
-    text = render_html_report(title, sections, lead)
+    jinja2 = import_optional("jinja2", "analysis")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(__package__),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.tests["bar"] = lambda cell: isinstance(cell, Bar)
+    environment.tests["strong"] = lambda cell: isinstance(cell, Strong)
+    template = environment.get_template("report.html")
+    html = template.render(title=title, sections=sections, lead=lead)
     with replacing(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_text(html, encoding="utf-8")

@@ -9,7 +9,7 @@ from tensorboard.plugins.projector.projector_plugin import ProjectorPlugin
 from werkzeug.test import Client
 
 from keras_lstm_dssm.analysis.title_map import (
-    METHODS,
+    MAP_METHODS,
     TitleMap,
     draw_title_map,
     title_map,
@@ -25,7 +25,7 @@ VECTORS = np.repeat([[1.0, 0, 0], [0, 0, 1.0]], 8, axis=0) + (
 )
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", MAP_METHODS)
 def test_groups_are_found_named_and_kept_together(method) -> None:
     found = title_map(TITLES, VECTORS, method)
     first = found.clusters[0]
@@ -45,7 +45,7 @@ def test_titles_between_clusters_belong_to_none() -> None:
     assert sorted(found.names) == ["bolt, in", "glue, oz"]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", MAP_METHODS)
 def test_equal_vectors_and_few_titles(method, tmp_path) -> None:
     equal = np.repeat(VECTORS[:1], 16, axis=0)
     layout = title_map(TITLES, equal + 1e-9 * VECTORS, method)

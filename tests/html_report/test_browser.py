@@ -16,7 +16,7 @@ from keras_lstm_dssm.html_report import (
     HtmlSection,
     HtmlTable,
     Strong,
-    render_html_report,
+    write_html_report,
 )
 
 BROWSER = next(
@@ -51,10 +51,10 @@ def test_it_opens_without_errors_and_fits_a_phone(tmp_path) -> None:
         text_columns=[2],
     )
     blocks = [wide, words, HtmlPicture(LONG, path, LONG), HtmlList([LONG])]
-    report = render_html_report(
-        f"{HOSTILE} {LONG}", [HtmlSection(LONG, blocks, LONG)], LONG
-    )
-    page = html.escape(report)
+    report = tmp_path / "report.html"
+    sections = [HtmlSection(LONG, blocks, LONG)]
+    write_html_report(report, f"{HOSTILE} {LONG}", sections, LONG)
+    page = html.escape(report.read_text())
     frames = [FRAME.format(width=width, page=page) for width in WIDTHS]
     both = tmp_path / "both.html"
     both.write_text(f'<meta charset="utf-8"><body>{"".join(frames)}')

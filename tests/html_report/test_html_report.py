@@ -16,7 +16,6 @@ from keras_lstm_dssm.html_report import (
     HtmlSection,
     HtmlTable,
     Strong,
-    render_html_report,
     write_html_report,
 )
 from tests.html_report.html_page import HtmlPage, check_self_contained
@@ -42,20 +41,31 @@ def png(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def everywhere(text: str, png: Path) -> str:
+@pytest.fixture
+def render(tmp_path):
+    """Writes a report, and returns its HTML."""
+
+    def write(*arguments) -> str:
+        write_html_report(tmp_path / "report.html", *arguments)
+        return (tmp_path / "report.html").read_text()
+
+    return write
+
+
+def everywhere(text: str, png: Path, render) -> str:
     """A page that has the text in every place that a text can have."""
     table = HtmlTable(
         [text, text], [[text, Strong(text)], [Strong(text), text]], text, [1]
     )
     blocks = [table, HtmlPicture(text, png, text), HtmlList([text], text)]
-    return render_html_report(text, [HtmlSection(text, blocks, text)], text)
+    return render(text, [HtmlSection(text, blocks, text)], text)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_texts_are_shown_as_they_are(text, png) -> None:
-    html = everywhere(text, png)
+def test_hostile_texts_are_shown_as_they_are(text, png, render) -> None:
+    html = everywhere(text, png, render)
     page = HtmlPage(html)
-    plain = HtmlPage(everywhere("plain", png))
+    plain = HtmlPage(everywhere("plain", png, render))
     # The same elements with the same names of attributes, and the text is
     # what a reader sees in each place.
     assert [(tag, set(names)) for tag, names in page.tags] == [
@@ -71,7 +81,7 @@ def test_hostile_texts_are_shown_as_they_are(text, png) -> None:
     ]
 
 
-def test_blocks_and_cells() -> None:
+def test_blocks_and_cells(render) -> None:
     table = HtmlTable(
         ["Word", "Effect", "Topic"],
         [["glue", Bar(0.5, 2), "wood, oz"], [Strong("oz"), Bar(-1, 2), "-"]],
@@ -79,7 +89,7 @@ def test_blocks_and_cells() -> None:
         [2],
     )
     section = HtmlSection("Words", [table, HtmlList(["one", "two"], "Notes")])
-    page = HtmlPage(render_html_report("Report", [section]))
+    page = HtmlPage(render("Report", [section]))
     assert page.of("h1") == ["Report"] == page.of("title")
     assert (page.of("h2"), page.of("h3")) == (["Words"], ["Effects", "Notes"])
     assert page.of("th") == ["Word", "Effect", "Topic", "glue"]
@@ -98,9 +108,9 @@ def test_blocks_and_cells() -> None:
     assert Bar(3, 2).share == 1 and Bar(1, 0).share == 0
 
 
-def test_a_picture_has_its_size_and_shrinks_to_half_of_it(png) -> None:
+def test_a_picture_has_its_size_and_shrinks_to_half_of_it(png, render) -> None:
     picture = HtmlPicture("A line", png, "Line")
-    page = HtmlPage(render_html_report("R", [HtmlSection("S", [picture])]))
+    page = HtmlPage(render("R", [HtmlSection("S", [picture])]))
     (image,) = [names for tag, names in page.tags if tag == "img"]
     # 4 inches of 150 dots are 384 CSS pixels.
     assert (image["width"], image["style"]) == ("384", "min-width: 192px")
@@ -118,7 +128,7 @@ def test_a_failure_leaves_the_old_page(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_without_jinja_there_is_one_line(monkeypatch) -> None:
+def test_without_jinja_there_is_one_line(monkeypatch, render) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(InputError, match="jinja2 is not installed: pip"):
-        render_html_report("Report", [])
+        render("Report", [])
