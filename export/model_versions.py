@@ -71,31 +71,47 @@ def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
     return dict(sorted(folders.items()))
 
 
-def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
+def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
     """Returns every folder below `models_dir` that has a version.
+
+    Args:
+        models_dir: A folder of models, which may be missing.
+
+    Returns:
+        Model name to folder, ascending by name. Hidden folders do not count.
+
+    Raises:
+        InputError: A model's name could not stand in a path or URL.
+    """
+    models_dir = Path(models_dir)
+    if not models_dir.is_dir():
+        return {}
+    return {
+        path.name: model_folder(models_dir, path.name)
+        for path in sorted(models_dir.iterdir())
+        if path.name[0] != "." and version_folders(path)
+    }
+
+
+def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
+    """Returns the models of a folder that is to be served, at least one.
 
     Args:
         models_dir: A folder as `lstm-dssm-export` writes it.
 
     Returns:
-        Model name to folder, ascending by name; at least one. Hidden
-        folders do not count.
+        See `find_models`.
 
     Raises:
-        InputError: The folder is missing, it holds no model, or a model's
-            name could not stand in a path or URL.
+        InputError: See `find_models`; or the folder is missing, or holds no
+            model.
     """
-    models_dir = Path(models_dir)
-    if not models_dir.is_dir():
+    if not Path(models_dir).is_dir():
         raise InputError(
             f"{models_dir}: no such folder; expected one that "
             "lstm-dssm-export --output wrote"
         )
-    folders = {
-        path.name: model_folder(models_dir, path.name)
-        for path in sorted(models_dir.iterdir())
-        if path.name[0] != "." and version_folders(path)
-    }
+    folders = find_models(models_dir)
     if not folders:
         raise InputError(
             f"{models_dir}: no model in this folder; expected "

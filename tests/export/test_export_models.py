@@ -15,7 +15,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, export_models
 from keras_lstm_dssm.export.model_versions import publish, version_folders
-from keras_lstm_dssm.export.server_files import read_models_config
+from keras_lstm_dssm.export.models_config import read_models_config
 from keras_lstm_dssm.serving import PredictionServer
 from tests.serving.wire import warmup_requests
 
@@ -205,6 +205,7 @@ def test_a_damaged_version_of_an_exported_model_is_no_hindrance(
     model: dssm.TwoTower, tmp_path: Path
 ) -> None:
     (tmp_path / "query_encoder" / "1").mkdir(parents=True)
+    (tmp_path / ".trash" / "1").mkdir(parents=True)
     export_models(model, tmp_path)
     assert live(tmp_path) == {"document_encoder": [2], "query_encoder": [2]}
 

@@ -19,11 +19,9 @@ from google.protobuf.message_factory import GetMessageClass
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.models_config import read_models_config
 from keras_lstm_dssm.export.server_files import (
     check_server_files,
-    read_models_config,
-    served_version,
-    update_models_config,
     warmup_sizes,
     write_server_files,
 )
@@ -59,29 +57,6 @@ def test_models_config_is_what_the_server_reads(models: Path) -> None:
         ("query_encoder", "/models/query_encoder", "tensorflow", [2], True),
         ("retriever", "/models/retriever", "tensorflow", [], False),
     ]
-
-
-def test_an_export_moves_its_own_versions_and_nothing_else(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "models.config"
-    update_models_config(path, "ab", {"a": 1, "b": 1}, "/models")
-    written = path.read_text()
-    line = "    model_version_policy {{ specific {{ versions: {} }} }}{}\n"
-    assert written.count(line.format(1, "  # newest export of a")) == 1
-    # One is pinned by its operator: without the remark.
-    pinned = "# mine\n" + written.replace("  # newest export of b", "")
-    path.write_text(pinned)
-    update_models_config(path, "abc", {"a": 23, "b": 23, "c": 23}, "/models")
-    moved = pinned.replace("1 } }  # newest", "23 } }  # newest")
-    assert path.read_text().startswith(moved.rstrip()[:-1])
-    assert [
-        [*model.model_version_policy.specific.versions]
-        for model in read_models_config(path).model_config_list.config
-    ] == [[23], [1], [23]]
-    inode = path.stat().st_ino
-    update_models_config(path, "abc", {"a": 23, "b": 23, "c": 23}, "/models")
-    assert path.stat().st_ino == inode  # nothing to write
 
 
 def test_another_root(tiny_models: Path, tmp_path: Path) -> None:
@@ -178,20 +153,6 @@ model_config_list {
     assert (tmp_path / "batching.config").read_text().count(":") == 1
 
 
-def test_the_version_that_is_served(tmp_path: Path) -> None:
-    """Not that of an interrupted export, which models.config does not name."""
-    base = tmp_path / "a"
-    assert served_version(base) is None
-    for version in "124":
-        (base / version).mkdir(parents=True)
-    assert served_version(base) == base / "4"
-    update_models_config(tmp_path / "models.config", "ab", {"a": 2}, "/m")
-    assert served_version(base) == base / "2"
-    (base / "2").rmdir()
-    assert served_version(base) == base / "4"
-    assert served_version(tmp_path / "b") is None
-
-
 @pytest.mark.parametrize(
     ("batching", "sizes"),
     [
@@ -213,27 +174,6 @@ def test_warm_up_fits_the_batches_of_the_server(
     if batching:
         (tmp_path / "batching.config").write_text(batching)
     assert warmup_sizes(tmp_path) == sizes
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        "",
-        "model_config_list: <config: <name: 'other' base_path: '/o'>>",
-        "model_config_list { config { name: 'other' base_path: '/o' } } # }",
-    ],
-)
-def test_another_way_to_write_the_list(tmp_path: Path, written: str) -> None:
-    path = tmp_path / "models.config"
-    path.write_text(written)
-    update_models_config(path, ["b", "a"], {"b": 3}, "/models")
-    listed = read_models_config(path).model_config_list.config
-    old = ["other"] if written else []
-    assert [model.name for model in listed] == [*old, "a", "b"]
-    assert listed[-1].base_path == "/models/b"
-    update_models_config(path, ["b", "a"], {"b": 4}, "/models")
-    listed = read_models_config(path).model_config_list.config
-    assert listed[-1].model_version_policy.specific.versions == [4]
 
 
 def test_a_damaged_models_config_is_named(tmp_path: Path) -> None:

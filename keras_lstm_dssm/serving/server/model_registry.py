@@ -17,7 +17,7 @@ from keras_lstm_dssm.export.model_versions import (
     model_folders,
     version_folders,
 )
-from keras_lstm_dssm.export.server_files import read_models_config
+from keras_lstm_dssm.export.models_config import read_models_config
 from keras_lstm_dssm.serving.server.servable import Servable
 from keras_lstm_dssm.serving.server.served_model import (
     Available,
