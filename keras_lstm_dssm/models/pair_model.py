@@ -174,7 +174,8 @@ class PairModel(BuiltModel):
         if validation_data is not None:
             if isinstance(validation_data, tf.data.Dataset):
                 validation_data = (validation_data, None)
-            queries, documents = validation_data
+            queries, documents, *weights = validation_data
+            _refuse_weights(None, weights[0] if weights else None)
             size = kwargs.pop("validation_batch_size", None) or batch_size
             validation_data = self._hashed(
                 pair_batches(queries, documents, size, shuffle_seed=self.seed)

@@ -162,7 +162,8 @@ class HardNegatives:
             titles = self._read(mined_at)
         if not any(titles.values()):  # each query has clicked all titles
             return None
-        return GivenNegatives(titles, self.k, self.seed)
+        split = model.query_encoder.trigrams.split
+        return GivenNegatives(titles, self.k, self.seed, split)
 
     def _write(self, epoch: int, titles: dict[str, list[str]]) -> None:
         with (

@@ -167,10 +167,16 @@ def train(
         if recipe.judged_negatives and judged is None:
             judged = judged_negatives(spec, min_relevant)
         checked = _open_validation(data), _ranking(run, data, dev)
-        plan = make_plan(
-            recipe, seed, log, lambda: all_titles, run.path, judged
-        )
         model = new_model(recipe, seed, lambda: all_titles)
+        plan = make_plan(
+            recipe,
+            seed,
+            log,
+            lambda: all_titles,
+            run.path,
+            judged,
+            model.query_encoder.trigrams.split,
+        )
         if histograms:  # an encoder without gates is refused before the run
             GateHistograms.from_log(run.logs / "gates", model, plan.log)
         if output is not None:
@@ -242,6 +248,7 @@ def resume(
         judged = None
         if recipe.judged_negatives:
             judged = judged_negatives(data.data, data.min_relevant)
+        model = run.load_checkpoint()
         plan = make_plan(
             recipe,
             seed,
@@ -249,6 +256,7 @@ def resume(
             lambda: titles_of(data.data, log),
             run.path,
             judged,
+            model.query_encoder.trigrams.split,
             resumed=True,
         )
         found = plan.log.count(), sum(log.bad_lines().values())
@@ -259,7 +267,6 @@ def resume(
                 "the run was started with; restore them, or train anew in "
                 "another --output"
             )
-        model = run.load_checkpoint()
         training = _Training(
             run, True, plan, _open_validation(data), _ranking(run, data)
         )

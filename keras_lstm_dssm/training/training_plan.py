@@ -74,6 +74,7 @@ def make_plan(
     titles: Callable[[], Sequence[str]],
     folder: Path,
     judged: Mapping[str, Sequence[str]] | None = None,
+    split: str = "space",
     resumed: bool = False,
 ) -> TrainingPlan:
     """Makes the plan that a recipe describes.
@@ -88,6 +89,7 @@ def make_plan(
             `hard_negatives.json.gz`.
         judged: Query -> titles judged not relevant, for
             `recipe.judged_negatives`.
+        split: How the query encoder separates words, see `GivenNegatives`.
         resumed: Whether `title_pairs.tsv` is there from before.
     """
     log = clicks
@@ -98,7 +100,7 @@ def make_plan(
         log = ClickLog([*clicks.paths, path], clicks.max_bad_lines)
     negatives: GivenNegatives | HardNegatives | None = None
     if recipe.judged_negatives and judged is not None:
-        negatives = GivenNegatives(judged, recipe.judged_negatives, seed)
+        negatives = GivenNegatives(judged, recipe.judged_negatives, seed, split)
     elif recipe.hard_negatives:
         negatives = HardNegatives(
             folder / "hard_negatives.json.gz",
@@ -113,7 +115,7 @@ def make_plan(
         recipe,
         seed,
         negatives,
-        ClickFrequencies.of(log) if recipe.logq else None,
+        ClickFrequencies.from_log(log) if recipe.logq else None,
     )
 
 
