@@ -36,8 +36,10 @@ _HOST = flags.DEFINE_string(
     flag_values=FLAGS,
 )  # fmt: skip
 _VERSIONS = flags.DEFINE_integer(
-    "versions", 1, "How many of each model's newest versions to load.", 1,
-    flag_values=FLAGS,
+    "versions", 1,
+    "How many of a model's newest versions to load, where models.config does "
+    "not say which.",
+    1, flag_values=FLAGS,
 )  # fmt: skip
 _MAX_MESSAGE_MB = flags.DEFINE_integer(
     "max_message_mb", 64, "Largest request and largest reply, in MiB.",
