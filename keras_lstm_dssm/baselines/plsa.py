@@ -16,7 +16,7 @@ from keras_lstm_dssm.baselines.tokenizers import (
 )
 from keras_lstm_dssm.errors import InputError
 
-# Words of titles held at once: their rows of `topics` stay in the cache.
+# Words of titles in a block: their rows of `topics` fit the cache.
 _EM_BLOCK = 512
 
 # Far below any probability that matters; without a prior, probabilities that
@@ -33,9 +33,9 @@ def em_step(
 ) -> np.ndarray:
     """Takes one EM step for the mixtures, then one for the topics.
 
-    Each part maximises the expected log posterior under
-    P(z|w, d) = P(w|z) P(z|d) / P(w|d), taken afresh, so that no step lowers
-    the posterior (ECM, Meng and Rubin 1993):
+    Each of the two maximises the expected log posterior under
+    P(z|w, d) = P(w|z) P(z|d) / P(w|d), which is computed again in between, so
+    that no step lowers the posterior (ECM, Meng and Rubin 1993):
 
         P(z|d) ~ topic_prior + sum over w of n(d, w) P(z|w, d)
         P(w|z) ~ word_prior + sum over d of n(d, w) P(z|w, d)
@@ -44,12 +44,12 @@ def em_step(
     NMF, normalised (Gaussier and Goutte 2005).
 
     Args:
-        counts: n(d, w).
-        topics: P(w|z), as it was.
-        mixtures: P(z|d), changed in place.
+        counts: n(d, w), sparse `[titles, words]`.
+        topics: P(w|z) before the step, float32 `[words, topics]`.
+        mixtures: P(z|d), float32 `[titles, topics]`, changed in place.
         word_prior: Pseudo-count of each word in each topic: the parameter
-            of a symmetric Dirichlet prior, less one.
-        topic_prior: The same of each topic in each title.
+            of a symmetric Dirichlet prior, minus one.
+        topic_prior: Pseudo-count of each topic in each title.
 
     Returns:
         The new P(w|z).
@@ -69,16 +69,16 @@ def em_step(
 def fold_in(
     counts: Any, topics: np.ndarray, topic_prior: float, steps: int
 ) -> np.ndarray:
-    """Finds P(z|d) of titles, with P(w|z) fixed, from the uniform mixture.
+    """Estimates P(z|d) of titles by EM with fixed P(w|z).
 
     Args:
-        counts: n(d, w) of any titles.
-        topics: P(w|z).
-        topic_prior: As in training.
-        steps: EM steps.
+        counts: n(d, w) of any titles, sparse `[titles, words]`.
+        topics: P(w|z), float32 `[words, topics]`.
+        topic_prior: Pseudo-count of each topic in each title.
+        steps: Number of EM steps, from the uniform mixture.
 
     Returns:
-        P(z|d); uniform where a title has no word.
+        P(z|d), float32 `[titles, topics]`; uniform for a title without words.
     """
     mixtures = uniform_mixtures(counts.shape[0], topics.shape[1])
     for titles, cells in _blocks(counts):
@@ -93,7 +93,7 @@ def fold_in(
 
 
 def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
-    """Returns P(z|d) where nothing is known."""
+    """Returns P(z|d) with equal shares of all topics."""
     return np.full((titles, topics), 1 / topics, np.float32)
 
 
@@ -144,24 +144,24 @@ class PLSASystem(ScoringSystem):
     log P(q|d) = sum over w in q of
         log((1 - background) sum over z of P(w|z) P(z|d) + background P(w))
 
-    P(w|z) is learnt from titles alone, as the MAP estimate under symmetric
-    Dirichlet priors (`plsa_em`); P(z|d) of any title is found with P(w|z)
-    fixed, and is uniform for one without a known word. Words that training
-    has not seen are left out of queries and titles. Retrieval ranks all
-    titles, as topics match without a common word. The title's own words have
-    no weight beside its topics, unlike in Hofmann's PLSI-U, which is half a
-    `UnigramLMSystem`. Needs the extra `[baselines]`.
+    P(w|z) is the MAP estimate from titles under symmetric Dirichlet priors
+    (`em_step`). P(z|d) of any title is estimated with P(w|z) fixed, and is
+    uniform for a title without a known word. Words that are not in the
+    training titles are dropped from queries and titles. Retrieval ranks all
+    titles, as topics match without a common word. Unlike in Hofmann's PLSI-U,
+    half of which is a unigram model, the title's words count only through its
+    topics.
 
     Args:
         topics: T, the number of topics.
-        tokenizer: String -> words; one of `TOKENIZERS`, or your own.
-        seed: Of the random P(w|z) at the start.
-        iterations: EM steps in training.
+        tokenizer: String -> words; one of `TOKENIZERS`, or any function.
+        seed: Seed of the random P(w|z) that training starts from.
+        iterations: Number of EM steps in training.
         word_prior: Pseudo-count of each word in each topic.
         topic_prior: Pseudo-count of each topic in each title.
         background: Weight, from 0 to 1, of P(w), the share of w among all
             words of training.
-        fold_in_steps: EM steps that find P(z|d) of a title.
+        fold_in_steps: Number of EM steps that estimate P(z|d) of a title.
 
     Raises:
         InputError: A number is out of its range.
@@ -208,10 +208,16 @@ class PLSASystem(ScoringSystem):
         self.parameters = 0
 
     def fit(self, titles: Sequence[str]) -> "PLSASystem":
-        """Learns P(w|z) from titles; one given twice counts twice.
+        """Estimates P(w|z) from titles.
+
+        Args:
+            titles: The titles; one that occurs twice counts twice.
+
+        Returns:
+            This object.
 
         Raises:
-            InputError: Not a sequence of strings, or without a single word.
+            InputError: `titles` is not a sequence of strings, or has no word.
         """
         tokenized = training_titles(titles, self.tokenizer)
         counts = tokenized.counts

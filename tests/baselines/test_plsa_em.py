@@ -2,11 +2,10 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from keras_lstm_dssm.baselines import plsa
 from keras_lstm_dssm.baselines.plsa import em_step, fold_in
-
-sparse = pytest.importorskip("scipy.sparse")
 
 TITLES, WORDS, TOPICS = 30, 12, 4
 

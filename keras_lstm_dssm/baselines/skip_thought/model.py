@@ -14,25 +14,25 @@ def sentence_encoder(
 ) -> keras.Model:
     """Makes the encoder: the last state of a GRU over word vectors.
 
-    Padding (id 0) after a sentence changes nothing.
+    Padding (id 0) after a sentence has no influence.
 
     Args:
         vocabulary: Number of word ids.
         embedding: Width of the word vectors.
-        units: Width of the sentence vector; one half for each direction if
+        units: Width of the sentence vector; half of it for each direction if
             `bidirectional`.
         bidirectional: Whether a second GRU reads right to left.
 
     Returns:
         A functional model of stock layers, word ids `(batch, words)` ->
-        `(batch, units)`; its layer `words` holds the word vectors.
+        `(batch, units)`; its layer `words` has the word vectors.
     """
     ids = keras.Input((None,), dtype="int64")
     words = keras.layers.Embedding(
         vocabulary,
         embedding,
-        # The paper's (-0.1, 0.1) leaves the states of a small encoder so near
-        # zero that all sentences look alike to the decoders at first.
+        # With the paper's (-0.1, 0.1), the states of a small encoder are so
+        # near zero that the decoders cannot distinguish sentences at first.
         keras.initializers.RandomNormal(stddev=1.0),
         mask_zero=True,
         name="words",
@@ -47,23 +47,23 @@ def sentence_encoder(
 class SkipThought(keras.Model):
     """An encoder with the two decoders that train it.
 
-    Each decoder is a language model of a neighbouring sentence, a GRU that
-    sees the sentence's vector h_i beside the last word at every step: with
-    input [x; h_i] the matrices [W, C] of a stock GRU are those of equations
-    (5)-(7). The word vectors are the encoder's, the output layer is shared.
+    Each decoder is a language model of a neighbouring sentence, a GRU whose
+    input at every time step is the last word's vector x and the sentence's
+    vector h_i: with the input [x; h_i], the matrices [W, C] of a stock GRU are
+    those of equations (5)-(7). The decoders use the encoder's word vectors,
+    and share the output layer.
 
     Args:
-        encoder: From `sentence_encoder`.
-        sampled: Words drawn for each batch, log-uniformly by rank, against
-            which the softmax is trained; 0 for the whole vocabulary.
+        encoder: The encoder from `sentence_encoder`.
+        sampled: Number of negative words of the sampled softmax, drawn
+            log-uniformly by rank for each batch; 0 for the full softmax.
 
     Call arguments:
         inputs: Word ids by name, int64 `(batch, words)`, 0 after the end:
-            `sentence`, `previous`, `next`. A neighbour that is not there is
-            all 0.
+            `sentence`, `previous`, `next`. A missing neighbour is all 0.
 
     Returns:
-        float32 `(n,)`, -log P of each word of the neighbours.
+        float32 `(n,)`, -log P of each of the n words of the neighbours.
 
     Reference: Kiros et al. 2015, "Skip-Thought Vectors", section 2.1.
     """
@@ -91,7 +91,7 @@ class SkipThought(keras.Model):
     def call(
         self, inputs: Mapping[str, tf.Tensor], training: bool = False
     ) -> tf.Tensor:
-        """Scores the words of both neighbours."""
+        """Returns -log P of the words of both neighbours."""
         vector = self.encoder(inputs["sentence"])
         return tf.concat(
             [
@@ -109,7 +109,7 @@ class SkipThought(keras.Model):
         sample_weight: Any = None,
         training: bool = True,
     ) -> tf.Tensor:
-        """Sums -log P over a sentence's neighbours; the batch's mean."""
+        """Returns the sum of -log P for a sentence, averaged over the batch."""
         self.per_word.update_state(y_pred)
         batch = tf.shape(x["sentence"])[0]
         return tf.reduce_sum(y_pred) / tf.cast(batch, y_pred.dtype)
@@ -121,7 +121,7 @@ class SkipThought(keras.Model):
         words: tf.Tensor,
         training: bool,
     ) -> tf.Tensor:
-        # The word before the first is the end of the sentence before.
+        # The first word follows the end mark of the sentence before.
         last = tf.pad(words[:, :-1], [[0, 0], [1, 0]], constant_values=END)
         steps = tf.shape(words)[1]
         condition = tf.repeat(vector[:, None], steps, axis=1)

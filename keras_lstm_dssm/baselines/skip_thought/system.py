@@ -1,4 +1,4 @@
-"""SkipThoughtSystem: sentence vectors that foretell the neighbours."""
+"""SkipThoughtSystem: sentence vectors that predict neighbouring sentences."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -35,31 +35,31 @@ _ARGUMENTS = (
 class SkipThoughtSystem(DenseSystem):
     """Ranks by the cosine of Skip-Thought vectors of query and title.
 
-    An encoder is trained so that two decoders can tell the sentences before
-    and after a sentence from its vector (`SkipThought`). It sees paragraphs
-    and no clicks. Words are runs of letters and digits, case folded, the
-    first 30 of a text; a word that is not among the most frequent of the
-    paragraphs is the unknown word, as there are no published vectors to
-    widen the vocabulary with. The defaults fit some 44,000 sentences and a
-    laptop; the paper has 74 million, 2,400 units and 20,000 words.
+    An encoder is trained so that two decoders predict the sentences before
+    and after a sentence from its vector (`SkipThought`). It learns from
+    paragraphs, not from clicks. Words are runs of letters and digits, case
+    folded, the first 30 of a text. Words that are not among the most frequent
+    of the paragraphs share one id, as the paper's expansion of the vocabulary
+    needs published word vectors. The defaults suit about 44,000 sentences
+    and a laptop; the paper has 74 million, 2,400 units and 20,000 words.
 
     Args:
-        mode: "uni", a GRU that reads left to right; "bi", two of half the
-            width in both directions; "combined", a uni and a bi encoder
-            trained one after the other, their vectors put together.
-        units: Width of a uni or bi vector; "combined" has twice as many.
+        mode: `"uni"`, a GRU that reads left to right; `"bi"`, two GRUs of half
+            the width in both directions; `"combined"`, a uni and a bi encoder
+            trained one after the other, their vectors concatenated.
+        units: Width of a uni or bi vector; `"combined"` has twice as many.
         embedding: Width of the word vectors.
-        vocabulary: Word ids at most, those of padding, of the unknown word
-            and of the end of a sentence counted.
-        epochs: Times that the paragraphs are read.
-        batch_size: Sentences in a training batch.
-        learning_rate: Adam's.
-        sampled: See `SkipThought`; the paper has 0, the whole softmax.
-        seed: Of the weights, the order of the sentences and the samples.
+        vocabulary: Largest number of word ids, including those of padding, of
+            unknown words and of the end of a sentence.
+        epochs: Passes over the paragraphs.
+        batch_size: Number of sentences in a training batch.
+        learning_rate: Learning rate of Adam.
+        sampled: See `SkipThought`; the paper has 0, the full softmax.
+        seed: Seed of the weights, the order of sentences and the samples.
 
     Attributes:
-        history: Encoder -> -log P a word, by epoch; sampled words make it
-            less than the whole vocabulary would.
+        history: Encoder -> mean -log P of a word, by epoch; lower with a
+            sampled softmax than with the full one.
 
     Reference: Kiros et al. 2015, "Skip-Thought Vectors".
 
@@ -110,7 +110,7 @@ class SkipThoughtSystem(DenseSystem):
     ) -> "SkipThoughtSystem":
         """Trains on contiguous sentences.
 
-        Keras's global seed is set, so that two runs are equal.
+        It sets Keras's global seed, so that two trainings are equal.
 
         Args:
             paragraphs: The sentences of each paragraph, in their order; see
@@ -121,7 +121,8 @@ class SkipThoughtSystem(DenseSystem):
             This object.
 
         Raises:
-            InputError: Not lists of strings, or no two sentences in a row.
+            InputError: The paragraphs are not lists of strings, or none has
+                two sentences.
         """
         check_paragraphs(paragraphs)
         marked = [[mark(s) for s in paragraph] for paragraph in paragraphs]
@@ -145,12 +146,12 @@ class SkipThoughtSystem(DenseSystem):
     def combine(
         cls, uni: "SkipThoughtSystem", bi: "SkipThoughtSystem"
     ) -> "SkipThoughtSystem":
-        """Puts together what a "combined" system would train once more.
+        """Makes a "combined" system of two that are trained already.
 
         Args:
-            uni: Trained with mode "uni".
-            bi: Trained with mode "bi", the other arguments and the text the
-                same.
+            uni: A system trained in mode "uni".
+            bi: A system trained in mode "bi", with the same other arguments
+                and on the same paragraphs.
         """
         same = {name: getattr(uni, name) for name in _ARGUMENTS}
         system = cls(**{**same, "mode": "combined"})
@@ -161,13 +162,16 @@ class SkipThoughtSystem(DenseSystem):
         return system
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Encodes texts; an empty one has a defined vector too.
+        """Encodes texts; an empty text has a defined vector, too.
+
+        Args:
+            texts: The texts.
 
         Returns:
             float32 `[texts, units]`, twice as wide if "combined".
 
         Raises:
-            InputError: Nothing was trained or loaded.
+            InputError: The system was neither trained nor loaded.
         """
         encoder, graph = self._trained()
         if not len(texts):  # no steps for the recurrence to run
@@ -177,15 +181,14 @@ class SkipThoughtSystem(DenseSystem):
 
     @property
     def parameters(self) -> int:
-        """Numbers in the encoder; the decoders are thrown away."""
+        """Number of parameters of the encoder; decoders are not kept."""
         return self._trained()[0].count_params()
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the encoder with its words, arguments and history.
 
         Args:
-            folder: Made where it is not there; `settings.json` is written
-                last.
+            folder: The folder; made when it does not exist.
         """
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
@@ -198,10 +201,10 @@ class SkipThoughtSystem(DenseSystem):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> "SkipThoughtSystem":
-        """Reads what `save` wrote; its vectors are the same.
+        """Loads a system from a folder that `save` wrote.
 
         Raises:
-            InputError: The folder holds something else.
+            InputError: The folder has no such system.
         """
         path = Path(folder)
         try:

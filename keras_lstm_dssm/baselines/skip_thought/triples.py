@@ -23,7 +23,8 @@ def check_paragraphs(paragraphs: Sequence[Sequence[str]]) -> None:
     """Checks that there are sentences with neighbours.
 
     Raises:
-        InputError: Not lists of strings, or no two sentences in a row.
+        InputError: They are not lists of strings, or no paragraph has two
+            sentences.
     """
     for number, paragraph in enumerate(paragraphs, 1):
         if isinstance(paragraph, str) or not all(
@@ -41,7 +42,7 @@ def check_paragraphs(paragraphs: Sequence[Sequence[str]]) -> None:
 
 
 def mark(text: str) -> str:
-    """Returns the first words of a text and the end, between spaces.
+    """Returns the first words of a text and the end mark, joined by spaces.
 
     >>> mark("Angle-Bracket, 12 Gauge")
     'angle bracket 12 gauge </s>'
@@ -52,15 +53,17 @@ def mark(text: str) -> str:
 def word_ids(
     sentences: Iterable[str], size: int
 ) -> keras.layers.TextVectorization:
-    """Makes the layer that looks words up, with the most frequent ones.
+    """Makes the layer that maps the most frequent words to ids.
 
     Args:
-        sentences: What `mark` returns.
-        size: Ids at most, padding, unknown words and the end counted.
+        sentences: Sentences from `mark`.
+        size: Largest number of ids, including those of padding, of unknown
+            words and of the end mark.
 
     Returns:
-        A stock layer, strings `(batch,)` -> ids int64 `(batch, words)`. The
-        ids ascend as frequency falls; equals are in alphabetical order.
+        A stock layer, strings `(batch,)` -> ids int64 `(batch, words)`. More
+        frequent words have smaller ids; words of the same frequency are in
+        alphabetical order.
     """
     counts = Counter(chain.from_iterable(map(str.split, sentences)))
     del counts[END_WORD]
@@ -76,26 +79,27 @@ def triples(
     batch_size: int,
     seed: int,
 ) -> tf.data.Dataset:
-    """Batches every sentence with the ones before and after it.
+    """Batches every sentence with the sentences before and after it.
 
     Args:
-        paragraphs: Marked sentences. One at the start or end of its
-            paragraph has one neighbour; one that stands alone is left out.
-        lookup: From `word_ids`.
-        batch_size: Sentences in a batch.
-        seed: Of the order, which is another one in every epoch.
+        paragraphs: The sentences of each paragraph, from `mark`. The first
+            and the last one have only one neighbour; a paragraph of one
+            sentence is left out.
+        lookup: The layer from `word_ids`.
+        batch_size: Number of sentences in a batch.
+        seed: Seed of the order, which differs between epochs.
 
     Returns:
-        Batches of `SkipThought`'s inputs, texts of like length together.
+        Batches of inputs of `SkipThought`, of texts of similar length.
     """
-    kept = [paragraph for paragraph in paragraphs if len(paragraph) > 1]
+    contiguous = [paragraph for paragraph in paragraphs if len(paragraph) > 1]
     texts = {
-        "sentence": chain.from_iterable(kept),
-        "previous": chain.from_iterable(["", *p[:-1]] for p in kept),
-        "next": chain.from_iterable([*p[1:], ""] for p in kept),
+        "sentence": chain.from_iterable(contiguous),
+        "previous": chain.from_iterable(["", *p[:-1]] for p in contiguous),
+        "next": chain.from_iterable([*p[1:], ""] for p in contiguous),
     }
     ids = {name: lookup(list(t)).numpy() for name, t in texts.items()}
-    lengths = {name: np.count_nonzero(found, 1) for name, found in ids.items()}
+    lengths = {name: np.count_nonzero(rows, 1) for name, rows in ids.items()}
     longest = np.max(list(lengths.values()), axis=0)
     random = np.random.default_rng(seed)
 
@@ -105,10 +109,10 @@ def triples(
         starts = np.arange(0, len(order), batch_size)
         for start in random.permutation(starts):
             rows = order[start : start + batch_size]
-            # One step stays where no neighbour is there, for the decoder.
+            # The decoder needs one time step even without a neighbour.
             yield {
-                name: found[rows, : max(1, lengths[name][rows].max())]
-                for name, found in ids.items()
+                name: word_ids[rows, : max(1, lengths[name][rows].max())]
+                for name, word_ids in ids.items()
             }
 
     spec = tf.TensorSpec([None, None], tf.int64)
