@@ -1,9 +1,8 @@
-"""The name by which a user knows a function: its shortest public path.
+"""Public names: the shortest public path of each function and class.
 
-`asarray_chkfinite` is written in `numpy.lib._function_base_impl`; who looks
-for it wants `numpy.asarray_chkfinite`. Re-exports are followed from every
-public module, so that a definition gets one name however often it is
-imported.
+`asarray_chkfinite` is defined in `numpy.lib._function_base_impl`, but users
+import it as `numpy.asarray_chkfinite`. Re-exports are followed from every
+public module, so that a definition gets one name however often it is imported.
 """
 
 import heapq
@@ -12,9 +11,9 @@ from collections.abc import Iterator, Mapping
 
 from keras_lstm_dssm.data.api_sources import Definition, Module
 
-# Folders of implementation: what is public in them is exported elsewhere.
+# Folders of implementation; their public parts are exported elsewhere.
 _INTERNAL = {"src", "python", "core", "compiler", "tools", "codegen", "dtensor"}
-# Known under the name of the module that takes them over.
+# Modules whose contents are known under the name of another module.
 _RENAMED = {
     "builtins": "",
     "posix": "os",
@@ -49,7 +48,7 @@ def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
         for key, (source, item) in _bindings(modules, name):
             public = f"{path}.{key}".lstrip(".")
             if item is None:
-                # Elsewhere a module is imported for use, not to be found.
+                # A plain module imports others to use, not to export them.
                 if modules[name].is_package:
                     heapq.heappush(queue, _entry(public, source))
                 continue
@@ -68,15 +67,15 @@ def title(name: str) -> str:
     """
     spaced = re.sub(r"([a-z])([A-Z])|([A-Z])([A-Z][a-z])", r"\1\3 \2\4", name)
     words = re.split(r"[._\s]+", spaced.lower().strip("._"))
-    kept: list[str] = []
+    distinct: list[str] = []
     for word in words:
-        if kept[-1:] != [word]:
-            kept.append(word)
+        if distinct[-1:] != [word]:
+            distinct.append(word)
     for size in (2, 3):  # http server http server -> http server
-        for at in range(len(kept) - 2 * size, -1, -1):
-            if kept[at : at + size] == kept[at + size : at + 2 * size]:
-                del kept[at : at + size]
-    return " ".join(kept)
+        for at in range(len(distinct) - 2 * size, -1, -1):
+            if distinct[at : at + size] == distinct[at + size : at + 2 * size]:
+                del distinct[at : at + size]
+    return " ".join(distinct)
 
 
 def _entry(path: str, name: str) -> tuple[int, bool, str, str]:
@@ -100,9 +99,9 @@ def _bindings(
             yield key, (name, key)
     for key, (source, item) in module.imports.items():
         if not key.startswith("_"):
-            found = _resolve(modules, source, item)
-            if found and _belongs(found[0], name):
-                yield key, found
+            origin = _resolve(modules, source, item)
+            if origin and _belongs(origin[0], name):
+                yield key, origin
     for source in module.stars:
         if source in modules and source != name and _belongs(source, name):
             yield from _bindings(modules, source)
@@ -111,7 +110,7 @@ def _bindings(
 def _resolve(
     modules: Mapping[str, Module], source: str, item: str | None, depth: int = 0
 ) -> tuple[str, str | None] | None:
-    """Follows an import to where the thing is written."""
+    """Follows an import to the module that has the definition."""
     if item is None:
         return (source, None) if source in modules else None
     if f"{source}.{item}" in modules and (
@@ -126,13 +125,13 @@ def _resolve(
     if item in module.imports:
         return _resolve(modules, *module.imports[item], depth + 1)
     for star in module.stars:
-        found = _resolve(modules, star, item, depth + 1)
-        if found:
-            return found
+        origin = _resolve(modules, star, item, depth + 1)
+        if origin:
+            return origin
     return None
 
 
 def _belongs(source: str, name: str) -> bool:
-    """Whether what `source` defines may be known as part of `name`."""
+    """Whether a definition in `source` may be a public name in `name`."""
     top = source.split(".")[0]
     return top == name.split(".")[0] or top.startswith("_") or top == "posix"

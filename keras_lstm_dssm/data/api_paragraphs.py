@@ -1,17 +1,15 @@
-"""Paragraphs of plain sentences: docstrings of this machine, or a file."""
+"""Paragraphs of plain sentences, from docstrings or from a text file."""
 
 import ast
 import gzip
-import inspect
 import itertools
 import os
-import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
 
 from keras_lstm_dssm.data.api_search import build_api_search
-from keras_lstm_dssm.data.api_sentences import first_sentence
+from keras_lstm_dssm.data.api_sentences import sentence_runs
 from keras_lstm_dssm.data.api_sources import (
     distributions,
     read_modules,
@@ -26,35 +24,26 @@ FORMAT = 1  # raise when the same packages give other paragraphs
 _DOCUMENTED = (
     ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
 )  # fmt: skip
-# Code, fields, rules, lists, "x : int" and "Args:"; what is indented
-# describes an argument or is code.
-_NOT_PROSE = re.compile(
-    r"\s+\S|>>>|\.\. |:\w[^:]*:(\s|$)|@\w|[-=~*#+|^]{2,}|[-*+] "
-    r"|\(?(\d+|[a-z])[.)] |[\w.*, ]+ : |[\w ]{1,20}:$|[\w.]+: "
-)
-_NEXT_SENTENCE = re.compile(
-    r"(?<![ (]e\.g\.)(?<![ (]i\.e\.)(?<=[.!?])\s+(?=[A-Z`'\"*:(])|\n\s*\n"
-)
 
 
 def api_paragraphs(progress: bool = False) -> list[list[str]]:
     """Reads the prose of the docstrings behind API search.
 
     A paragraph is a run of consecutive sentences of one docstring (of a
-    module, class or function, private ones too), its summary first. Code,
-    lists of parameters, tables and boilerplate end a run; runs of one
-    sentence, and those in which no sentence is new, are left out. It is
-    built once and kept in API search's folder.
+    module, class or function, private ones too), with the summary first.
+    Code, lists of parameters, tables and boilerplate end a run; runs of one
+    sentence, and runs in which every sentence occurred before, are left out.
+    The paragraphs are written once to a file in API search's folder.
 
-    What it shares with API search: the queries of the training split. No
-    sentence that is a query of dev or test is in it, and no title; other
-    sentences of the docstrings which those queries open are in it.
+    The paragraphs hold the training queries of API search, but no query of
+    dev or test and no title; the other sentences of the docstrings that
+    begin with a dev or test query are in them.
 
     Args:
-        progress: Whether to say on standard error that it is being built.
+        progress: Whether to print to standard error when they are built.
 
     Returns:
-        Paragraphs of two and more sentences, in a fixed order; plain words
+        Paragraphs of two or more sentences, in a fixed order; plain words
         without markup and without the closing full stop.
 
     Raises:
@@ -79,13 +68,13 @@ def api_paragraphs(progress: bool = False) -> list[list[str]]:
 
 
 def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
-    """Reads contiguous text: a sentence a line, blank lines between.
+    """Reads paragraphs: one sentence a line, blank lines between paragraphs.
 
     Args:
-        path: UTF-8 text, compressed where the name ends in `.gz`.
+        path: UTF-8 text, compressed if the name ends in `.gz`.
 
     Returns:
-        The paragraphs, of one and more sentences, as they stand.
+        The paragraphs, of one or more sentences, unchanged.
 
     Raises:
         InputError: The file is empty, damaged or not UTF-8, or has no two
@@ -110,30 +99,10 @@ def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
     return [paragraph for paragraph in paragraphs if paragraph]
 
 
-def sentence_runs(doc: str) -> Iterator[list[str]]:
-    r"""Yields the runs of consecutive plain sentences of a docstring.
-
-    >>> doc = "Sort `items` now. It is stable.\n>>> f()\n\nGo on from here."
-    >>> list(sentence_runs(doc))
-    [['Sort items now', 'It is stable'], ['Go on from here']]
-    """
-    lines = [
-        "" if _NOT_PROSE.match(line) else f"{line}\n"
-        for line in inspect.cleandoc(doc).splitlines()
-    ]
-    for prose, block in itertools.groupby(lines, bool):
-        if not prose:
-            continue
-        found = map(first_sentence, _NEXT_SENTENCE.split("".join(block)))
-        for whole, run in itertools.groupby(found, bool):
-            if whole:
-                yield [sentence for sentence in run if sentence]
-
-
 def _docs() -> Iterator[str]:
-    """Yields every doc string of the files that API search reads."""
-    found = distributions()
-    for path, _ in source_files(found):
+    """Yields every docstring of the files that API search reads."""
+    packages = distributions()
+    for path, _ in source_files(packages):
         try:
             with open(path, "rb") as file, warnings.catch_warnings():
                 # Invalid escapes in other people's strings.
@@ -144,23 +113,23 @@ def _docs() -> Iterator[str]:
         for node in ast.walk(tree):
             if isinstance(node, _DOCUMENTED):
                 yield ast.get_docstring(node) or ""
-    # C modules, and what NumPy adds from afar.
-    for module in read_modules(found).values():
+    # C modules, and docstrings that NumPy adds with `add_newdoc`.
+    for module in read_modules(packages).values():
         for definitions in module.definitions.values():
             yield from (definition.doc for definition in definitions)
 
 
 def _clean(docs: Iterable[str], held_out: set[str]) -> Iterator[list[str]]:
-    """Yields the paragraphs that say something new and give nothing away."""
+    """Yields paragraphs with a new sentence, without the held-out ones."""
     known: set[str] = set()
     for doc in dict.fromkeys(docs):
         for run in sentence_runs(doc):
-            for kept, group in itertools.groupby(
+            for may_be_used, group in itertools.groupby(
                 run, lambda sentence: sentence.casefold() not in held_out
             ):
                 paragraph = list(group)
                 if (
-                    kept
+                    may_be_used
                     and len(paragraph) > 1
                     and not known.issuperset(paragraph)
                 ):

@@ -1,9 +1,9 @@
-"""API search: the data that every machine with this package has.
+"""API search: a collection made from the docstrings of installed packages.
 
-The query is the first sentence of a public function's, class's or method's
-doc string; the clicked title is its name in words: "Convert the input to an
-array, checking for NaNs or Infs" -> "numpy asarray chkfinite". There are
-about 17,000 pairs; versions of Python and of the packages decide.
+The query is the first sentence of the docstring of a public function, class or
+method; the clicked title is its name in words: "Convert the input to an array,
+checking for NaNs or Infs" -> "numpy asarray chkfinite". There are about 17,000
+pairs; the number depends on the versions of Python and of the packages.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from keras_lstm_dssm.data.split import splits_of
 from keras_lstm_dssm.files import cache_folder
 
 FORMAT = 3  # raise when the same packages give another corpus
-MAX_TITLES = 5  # a sentence that stands under more names says nothing
+MAX_TITLES = 5  # a sentence with more names is boilerplate
 TEST_PERCENT, DEV_PERCENT = 9, 3
 
 
@@ -31,40 +31,41 @@ def build_api_search(
 ) -> Collection:
     """Builds the API-search collection, or opens it where it was built.
 
-    It is read from the Python standard library and from what this package
-    requires, and depends on their versions only.
+    The docstrings are those of the Python standard library and of the
+    packages that this one requires; the result depends on their versions
+    only.
 
     Args:
-        folder: Where to keep it. By default a folder named after these
-            versions in `$KERAS_LSTM_DSSM_CACHE`, or in
+        folder: The folder of the collection. By default a folder named after
+            these versions in `$KERAS_LSTM_DSSM_CACHE`, or in
             `~/.cache/keras_lstm_dssm`.
-        progress: Whether to say on standard error that it is being built.
+        progress: Whether to print to standard error when it is built.
 
     Returns:
-        The collection: splits by query (9 % test, 3 % dev), every title in
-        the corpus, grades 1.
+        The collection: split by query (9 % test, 3 % dev), with every title
+        in the corpus and grades of 1.
 
     Raises:
-        InputError: this package is not installed.
+        InputError: This package is not installed.
 
     Example:
         >>> build_api_search().splits  # doctest: +SKIP
         ('train', 'dev', 'test')
     """
-    found = distributions()
+    packages = distributions()
     if folder is None:
-        folder = os.path.join(cache_folder(), f"api-{_fingerprint(found)}")
+        folder = os.path.join(cache_folder(), f"api-{_fingerprint(packages)}")
     if os.path.isdir(folder):
         return Collection(folder)
     if progress:
-        print("Reading doc strings (once, ~15 seconds) ...", file=sys.stderr)
-    return _write(folder, _titles_by_query(found))
+        print("Reading docstrings (once, ~15 seconds) ...", file=sys.stderr)
+    return _write(folder, _titles_by_query(packages))
 
 
-def _titles_by_query(found: list[Distribution]) -> dict[str, list[str]]:
+def _titles_by_query(packages: list[Distribution]) -> dict[str, list[str]]:
     titles: dict[str, set[str]] = {}
     spelling: dict[str, str] = {}
-    for definition, name in public_names(read_modules(found)).items():
+    for definition, name in public_names(read_modules(packages)).items():
         sentence = first_sentence(definition.doc)
         if sentence:
             key = sentence.casefold()
@@ -96,7 +97,7 @@ def _write(
     return write_collection(folder, documents, queries, qrels, clicks)
 
 
-def _fingerprint(found: list[Distribution]) -> str:
-    versions = [f"{d.metadata['Name']} {d.version}" for d in found]
+def _fingerprint(packages: list[Distribution]) -> str:
+    versions = [f"{d.metadata['Name']} {d.version}" for d in packages]
     key = json.dumps([FORMAT, platform.python_version(), *versions])
     return hashlib.sha256(key.encode()).hexdigest()[:16]

@@ -1,6 +1,9 @@
-"""The first sentence of a doc string, as somebody would ask for it."""
+"""Sentences of docstrings, in plain words."""
 
+import inspect
+import itertools
 import re
+from collections.abc import Iterator
 
 _ROLE = re.compile(r":[\w:]+:`~?(?:[^`<]*<)?([^`>]*)>?`")
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)|`([^`<]+?)\s*<[^`]*>`_*")
@@ -36,16 +39,26 @@ _BOILERPLATE = re.compile(
     r"|initialize[sd]? self|version of|for docs|visit a)\b",
     re.IGNORECASE,
 )
+# Code, fields, rules, lists, "x : int" and "Args:"; what is indented
+# describes an argument or is code.
+_NOT_PROSE = re.compile(
+    r"\s+\S|>>>|\.\. |:\w[^:]*:(\s|$)|@\w|[-=~*#+|^]{2,}|[-*+] "
+    r"|\(?(\d+|[a-z])[.)] |[\w.*, ]+ : |[\w ]{1,20}:$|[\w.]+: "
+)
+_NEXT_SENTENCE = re.compile(
+    r"(?<![ (]e\.g\.)(?<![ (]i\.e\.)(?<=[.!?])\s+(?=[A-Z`'\"*:(])|\n\s*\n"
+)
 _JOINTS = str.maketrans("", "", "-/'")
 MIN_WORDS = 3
 MAX_WORDS = 32
 
 
 def first_sentence(doc: str) -> str | None:
-    """Returns the first sentence in plain words, None where it says nothing.
+    """Returns the first sentence of a docstring in plain words.
 
-    Markup, signatures and the closing full stop are dropped; what is too
-    short, too long, boilerplate or not prose gives None.
+    Markup, signatures and the closing full stop are removed. `None` is
+    returned for a sentence of fewer than 3 or more than 32 words, for
+    boilerplate, and for what is not prose.
 
     >>> first_sentence("Return ``True`` if *x* is :class:`~a.Finite`. Or not.")
     'Return True if x is Finite'
@@ -58,6 +71,27 @@ def first_sentence(doc: str) -> str | None:
     if _BOILERPLATE.search(sentence) or not _is_prose(words):
         return None
     return sentence
+
+
+def sentence_runs(doc: str) -> Iterator[list[str]]:
+    r"""Yields the runs of consecutive plain sentences of a docstring.
+
+    >>> doc = "Sort `items` now. It is stable.\n>>> f()\n\nGo on from here."
+    >>> list(sentence_runs(doc))
+    [['Sort items now', 'It is stable'], ['Go on from here']]
+    """
+    lines = [
+        "" if _NOT_PROSE.match(line) else f"{line}\n"
+        for line in inspect.cleandoc(doc).splitlines()
+    ]
+    for prose, block in itertools.groupby(lines, bool):
+        if not prose:
+            continue
+        parts = _NEXT_SENTENCE.split("".join(block))
+        sentences = map(first_sentence, parts)
+        for whole, run in itertools.groupby(sentences, bool):
+            if whole:
+                yield [sentence for sentence in run if sentence]
 
 
 def _first_paragraph(doc: str) -> str:
@@ -73,10 +107,10 @@ def _first_paragraph(doc: str) -> str:
 
 def _without_signature(doc: str) -> str:
     """`D.pop(k) -> v, remove the key` -> `remove the key`."""
-    found = _SIGNATURE.match(doc)
-    if not found:
+    signature = _SIGNATURE.match(doc)
+    if not signature:
         return doc
-    line, _, rest = doc[found.end() :].partition("\n")
+    line, _, rest = doc[signature.end() :].partition("\n")
     text, results = _RESULT.subn("", line)
     is_prose = len(text.split()) >= MIN_WORDS and (results or not rest.strip())
     if is_prose:

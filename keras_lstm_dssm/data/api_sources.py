@@ -1,9 +1,9 @@
-"""The source files that API search reads: what they define and re-export.
+"""Reads the definitions and imports of the source files behind API search.
 
-Only the Python standard library and what this package requires are read, so
-that the corpus is the same whatever else is installed. Python source is read
-with `ast` and never run; the docstrings of C modules are taken from the loaded
-objects.
+Only the Python standard library and the packages that this one requires are
+read, so that the corpus does not depend on what else is installed. Python
+source is parsed with `ast` and never run; the docstrings of C modules are
+taken from the loaded objects.
 """
 
 import ast
@@ -37,22 +37,21 @@ _PUBLIC_TEST_FOLDERS = "tensorflow/_api/v2/test/"
 
 
 def distributions() -> list[importlib.metadata.Distribution]:
-    """Returns what this package requires, directly or not, without extras.
+    """Returns the packages that this one requires, directly or indirectly.
 
-    Only these are read, so that the corpus is the same whatever else is
-    installed.
+    Extras are left out, and so are other installed packages.
 
     Raises:
-        InputError: this package is not installed.
+        InputError: This package is not installed.
     """
-    found: dict[str, importlib.metadata.Distribution] = {}
+    packages: dict[str, importlib.metadata.Distribution] = {}
     wanted = [DISTRIBUTION]
     while wanted:
         name = re.sub(r"[-_.]+", "-", wanted.pop()).lower()
-        if name in found:
+        if name in packages:
             continue
         try:
-            found[name] = importlib.metadata.distribution(name)
+            packages[name] = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
             if name == DISTRIBUTION:
                 raise InputError(
@@ -60,19 +59,19 @@ def distributions() -> list[importlib.metadata.Distribution]:
                     " requirements are not known: run pip install -e ."
                 ) from None
             continue
-        for line in found[name].requires or ():
+        for line in packages[name].requires or ():
             requirement = Requirement(line)
             marker = requirement.marker
             if marker is None or marker.evaluate({"extra": ""}):
                 wanted.append(requirement.name)
-    del found[DISTRIBUTION]
-    return [found[name] for name in sorted(found)]
+    del packages[DISTRIBUTION]
+    return [packages[name] for name in sorted(packages)]
 
 
 def source_files(
-    found: list[importlib.metadata.Distribution],
+    packages: list[importlib.metadata.Distribution],
 ) -> Iterator[tuple[str, str]]:
-    """Yields (path, path below its import root), in a fixed order."""
+    """Yields (path, path relative to its import root), in a fixed order."""
     root = sysconfig.get_path("stdlib")
     for folder, folders, names in os.walk(root):
         below = os.path.relpath(folder, root).removeprefix(".")
@@ -83,7 +82,7 @@ def source_files(
             place = os.path.join(below, name)
             if name.endswith(".py") and not _NOT_API.search(place):
                 yield os.path.join(folder, name), place
-    for distribution in found:
+    for distribution in packages:
         for place in sorted(map(str, distribution.files or ())):
             if place.endswith(".py") and (
                 not _NOT_API.search(place)
@@ -104,7 +103,7 @@ C_MODULES = (
 
 
 class Definition(NamedTuple):
-    """A function, class or method as written: where, name, doc string."""
+    """A function, class or method: its module, name and docstring."""
 
     module: str
     name: str
@@ -112,14 +111,14 @@ class Definition(NamedTuple):
 
 
 class Module:
-    """One module: its definitions and the names it takes from others.
+    """A module: its definitions, and the names it imports from others.
 
     Attributes:
-        definitions: Name -> its doc string and those of its methods.
+        definitions: Name -> its docstring and those of its methods.
         imports: Name -> (module, name there, None for the module itself).
         stars: The modules imported with `*`.
-        added: Doc strings that NumPy attaches from afar (`add_newdoc`):
-            (module, class or "", name, doc string).
+        added: Docstrings that NumPy adds with `add_newdoc`: (module, class
+            or "", name, docstring).
     """
 
     def __init__(self, name: str, is_package: bool = False) -> None:
@@ -203,7 +202,7 @@ class Module:
         ):
             try:
                 module, name, doc = map(ast.literal_eval, call.args[:3])
-            except ValueError:  # put together when NumPy is imported
+            except ValueError:  # computed when NumPy is imported
                 return
             if isinstance(doc, str):
                 self.added.append((module, "", name, doc))
@@ -212,14 +211,14 @@ class Module:
 
 
 def read_modules(
-    found: list[importlib.metadata.Distribution],
+    packages: list[importlib.metadata.Distribution],
 ) -> dict[str, Module]:
-    """Reads every module of `found` and of the standard library, by name."""
+    """Reads every module of the packages and of the standard library."""
     modules = {name: _read_loaded(name) for name in C_MODULES}
     collecting = gc.isenabled()
     gc.disable()  # trees hold no cycles; collecting takes half of the time
     try:
-        for path, place in source_files(found):
+        for path, place in source_files(packages):
             module = _read_source(path, place)
             modules[module.name] = module
     finally:

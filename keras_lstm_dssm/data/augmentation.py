@@ -6,27 +6,28 @@ from collections.abc import Iterable, Iterator, Mapping
 from keras_lstm_dssm.data.click_lines import Pair
 
 LEAST_LETTERS = 3
-"""Shorter words stay: one edit would leave nothing of them."""
+"""Shorter words are not misspelled: one edit would leave too little."""
 
 _KEYS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 
 
 def misspell(text: str, rate: float, seed: int = 0) -> str:
-    """Mistypes words of a text.
+    """Misspells words of a text at random.
 
-    Each word of three and more letters is hit with probability `rate`, and
-    then gets one edit, each kind as likely: a letter left out, a neighbouring
-    key hit as well, a neighbouring key (US QWERTY) hit instead, or two
-    letters exchanged. Where a word has no place for an edit (no letter with
-    neighbours, or equal letters only), a letter is left out.
+    Each word of three or more letters gets one edit with probability `rate`.
+    Four kinds of edit are equally likely: a letter is deleted, a neighbouring
+    key (US QWERTY) is inserted, a letter is replaced by a neighbouring key,
+    or two adjacent letters are exchanged. Where the kind is not possible (no
+    letter has neighbours, or all letters are equal), a letter is deleted.
 
-    The errors are a function of seed and text alone, not of other queries or
-    their order, and those of a lower rate are among those of a higher one.
+    The errors depend on seed and text alone, not on other queries or their
+    order; the words misspelled at a lower rate are also misspelled at a
+    higher one, in the same way.
 
     Args:
         text: The query.
-        rate: Probability for each word, from 0 to 1.
-        seed: Another seed gives other errors.
+        rate: Probability of an edit for each word, from 0 to 1.
+        seed: Any int; another seed gives other errors.
 
     Returns:
         The text, its words separated by single spaces.
@@ -36,27 +37,29 @@ def misspell(text: str, rate: float, seed: int = 0) -> str:
     'inte5ior wo0od gflue'
     """
     words = []
-    for place, word in enumerate(text.split()):
-        draw = random.Random(f"{seed}\t{place}\t{text}")
+    for index, word in enumerate(text.split()):
+        draw = random.Random(f"{seed}\t{index}\t{text}")
         hit = draw.random() < rate and len(word) >= LEAST_LETTERS
         words.append(_edit(word, draw) if hit else word)
     return " ".join(words)
 
 
 def _edit(word: str, draw: random.Random) -> str:
-    near = [i for i, letter in enumerate(word) if letter.lower() in NEIGHBOURS]
-    places = {
+    with_neighbours = [
+        i for i, letter in enumerate(word) if letter.lower() in NEIGHBOURS
+    ]
+    positions = {
         "delete": list(range(len(word))),
-        "insert": near,
-        "substitute": near,
+        "insert": with_neighbours,
+        "substitute": with_neighbours,
         "transpose": [
             i for i in range(len(word) - 1) if word[i] != word[i + 1]
         ],
     }
-    kind = draw.choice(list(places))
-    if not places[kind]:
+    kind = draw.choice(list(positions))
+    if not positions[kind]:
         kind = "delete"
-    at = draw.choice(places[kind])
+    at = draw.choice(positions[kind])
     before, letter, after = word[:at], word[at], word[at + 1 :]
     if kind == "delete":
         return before + after
@@ -67,20 +70,20 @@ def _edit(word: str, draw: random.Random) -> str:
 
 
 def _neighbours() -> Mapping[str, str]:
-    """Key -> the keys that touch it; each row stands half a key further."""
-    place = {
+    """Maps each key to the keys around it; each row is shifted half a key."""
+    positions = {
         key: (row, column)
         for row, keys in enumerate(_KEYS)
         for column, key in enumerate(keys)
     }
-    steps = {(0, -1), (0, 1), (-1, 0), (-1, 1), (1, -1), (1, 0)}
+    offsets = {(0, -1), (0, 1), (-1, 0), (-1, 1), (1, -1), (1, 0)}
     return {
         key: "".join(
             other
-            for other, (r, c) in place.items()
-            if (r - row, c - column) in steps
+            for other, (r, c) in positions.items()
+            if (r - row, c - column) in offsets
         )
-        for key, (row, column) in place.items()
+        for key, (row, column) in positions.items()
     }
 
 
@@ -88,7 +91,7 @@ NEIGHBOURS = _neighbours()
 """Letter or digit -> the keys around it, on a US QWERTY keyboard."""
 
 
-_LONGEST = 4  # words, as queries have
+_MOST_WORDS = 4  # of a query
 
 
 def title_pairs(
@@ -97,21 +100,21 @@ def title_pairs(
     seed: int = 0,
     misspelled: float = 0.2,
 ) -> Iterator[Pair]:
-    """Yields some words of a title as a query, and the title as its click.
+    """Yields synthetic pairs: some words of a title as a query for the title.
 
-    Trained on beside the clicks, they teach the words of titles that nobody
-    has clicked yet: which titles hold them, and which of a title's words stand
-    for the others.
+    In training beside the clicks they cover the words of titles that nobody
+    has clicked, and misspelled words.
 
-    One to four of the words are drawn, never all, and keep their order; some
-    are then misspelled, as people do. Titles of a single word are left out.
-    What is drawn is a function of the seed and the titles in their order.
+    One to four words of the title are drawn, never all, and keep their
+    order; some are then misspelled. Titles of a single word are left out.
+    The pairs depend on the seed and on the titles in their order.
 
     Args:
         titles: The titles.
-        each: Pairs for each title.
-        seed: Any int.
-        misspelled: Probability for each word; see `misspell`.
+        each: The number of pairs for each title.
+        seed: Any int; another seed gives other pairs.
+        misspelled: Probability of a misspelling for each word; see
+            `misspell`.
 
     Example:
     >>> list(title_pairs(["rubber garden hose"], misspelled=0.0))
@@ -123,9 +126,9 @@ def title_pairs(
         if len(words) < 2:
             continue
         for _ in range(each):
-            count = draw.randint(1, min(_LONGEST, len(words) - 1))
-            places = sorted(draw.sample(range(len(words)), count))
-            query = " ".join(words[i] for i in places)
-            # A seed of its own each time: the same words, other errors.
-            errors = draw.getrandbits(32)
-            yield Pair(misspell(query, misspelled, errors), title)
+            count = draw.randint(1, min(_MOST_WORDS, len(words) - 1))
+            drawn = sorted(draw.sample(range(len(words)), count))
+            query = " ".join(words[i] for i in drawn)
+            # A new seed each time, so that equal queries get other errors.
+            error_seed = draw.getrandbits(32)
+            yield Pair(misspell(query, misspelled, error_seed), title)

@@ -1,4 +1,4 @@
-"""How text files of any size are read: in pieces of whole lines."""
+"""Reads text files of any size in pieces of whole lines, gzip or not."""
 
 import gzip
 import os
@@ -16,16 +16,16 @@ _DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 class EmptyFile(InputError):
-    """A file without a line; of many files of a log, one may be."""
+    """A file without a line, which one of many files of a log may be."""
 
 
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Opens a file for its bytes; a name that ends in `.gz`, decompressed.
+    """Opens a file to read its bytes, decompressed if it ends in `.gz`.
 
     Raises:
-        InputError: there is no such file, or none that can be read; a gzip
-            file that is damaged, with the line where it ends.
+        InputError: The file is missing or cannot be read; or a gzip file is
+            damaged (with the line number at which the damage begins).
 
     Example:
     >>> with reading("titles.txt.gz") as file:
@@ -50,29 +50,29 @@ def reading(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 def line_chunks(
     path: str | os.PathLike[str], blank_end: bool = False
 ) -> Iterator[bytes]:
-    """Yields a file in pieces of whole lines, each ended by a newline.
+    """Yields a file in pieces of whole lines, each ended by a line feed.
 
     A byte order mark and blank lines at the very end, which editors and
-    spreadsheets leave, are left out; blank lines elsewhere are not.
+    spreadsheets write, are left out; blank lines elsewhere are kept.
 
     Args:
         path: The file.
-        blank_end: Whether blank lines at the very end count as well; a file
-            may then be empty.
+        blank_end: Whether to keep blank lines at the very end as well; a
+            file may then be empty.
 
     Raises:
-        EmptyFile: nothing but blank lines.
-        InputError: as `reading`; 64 MB without the end of a line, which is
-            no text and would fill the memory.
+        EmptyFile: The file has nothing but blank lines.
+        InputError: See `reading`; or 64 MB have no end of a line, which is
+            not text and would fill the memory.
     """
-    rest, start, found = b"", True, False
+    rest, start, empty = b"", True, True
     with reading(path) as file:
         while chunk := file.read(_CHUNK):
             data = rest + (chunk.removeprefix(BOM) if start else chunk)
             start = False
             cut = data.rfind(b"\n") + 1 if blank_end else _last_line_end(data)
             if cut:
-                found = True
+                empty = False
                 yield data[:cut]
             rest = data[cut:]
             if len(rest) > _LONGEST:
@@ -83,7 +83,7 @@ def line_chunks(
                 )
     if rest if blank_end else rest.strip():
         yield rest + b"\n"
-    elif not found and not blank_end:
+    elif empty and not blank_end:
         raise EmptyFile(
             f"{os.fspath(path)}: found an empty file, expected lines of text:"
             " check how it was written"
@@ -100,7 +100,7 @@ def text_lines(
         blank_end: See `line_chunks`.
 
     Raises:
-        InputError: as `line_chunks`, and where a line is not UTF-8.
+        InputError: See `line_chunks`; or a line is not UTF-8.
     """
     number = 0
     for chunk in line_chunks(path, blank_end):
@@ -135,7 +135,7 @@ def _readable_lines(path: str) -> int:
 
 
 def _last_line_end(data: bytes) -> int:
-    """Where the last whole line ends, trailing blank lines not counted."""
+    """Finds the end of the last whole line that is not blank."""
     end = len(data.rstrip())
     if not end:
         return 0

@@ -1,4 +1,4 @@
-"""One word for data: "api", a BEIR folder, or click files."""
+"""Opens the data that `--data` names: "api", BEIR folders, click files."""
 
 import os
 from collections.abc import Iterable
@@ -15,21 +15,21 @@ API = "api"
 
 
 def open_collection(spec: str) -> Collection:
-    """Opens what can be evaluated on.
+    """Opens a collection to evaluate on.
 
     Args:
         spec: "api" (built when it is not there yet) or a BEIR folder.
 
     Raises:
-        InputError: it is something else.
+        InputError: `spec` is neither.
     """
     if spec == API:
         return build_api_search(progress=True)
     if os.path.isdir(spec):
         return Collection(spec)
-    found = "a file" if os.path.exists(spec) else "nothing there"
+    problem = "a file" if os.path.exists(spec) else "nothing there"
     raise InputError(
-        f"{spec}: found {found}, expected {API!r} or a BEIR folder"
+        f"{spec}: found {problem}, expected {API!r} or a BEIR folder"
         " (corpus.jsonl, queries.jsonl, qrels/): check the path"
     )
 
@@ -40,26 +40,26 @@ def open_log(
     write_to: str | os.PathLike[str] | None = None,
     max_bad_lines: int = 0,
 ) -> ClickLog:
-    """Opens what can be trained on.
+    """Opens the clicks to train on.
 
     Args:
         spec: "api", a BEIR folder, or click files: paths or globs; or
             several of these, separated by commas.
         min_relevant: See `Collection.training_log`.
         write_to: See `Collection.training_log`; of several folders, the
-            second's clicks go to `write_to` with a 2 before its ending.
+            clicks of the second go to `write_to` with a 2 before its ending.
         max_bad_lines: See `ClickLog`.
 
     Raises:
-        InputError: it is something else.
+        InputError: A part of `spec` is none of these.
     """
     paths: list[str] = []
-    for place, part in enumerate(_parts(spec)):
+    for number, part in enumerate(_parts(spec), 1):
         if _is_collection(part):
             target = write_to
-            if write_to is not None and place:
+            if write_to is not None and number > 1:
                 path = Path(write_to)
-                target = path.with_name(f"{path.stem}{place + 1}{path.suffix}")
+                target = path.with_name(f"{path.stem}{number}{path.suffix}")
             paths += (
                 open_collection(part).training_log(min_relevant, target).paths
             )
@@ -69,36 +69,38 @@ def open_log(
 
 
 def judged_negatives(spec: str, min_relevant: int = 1) -> dict[str, list[str]]:
-    """Returns query -> titles judged not to answer it, of the BEIR folders.
+    """Returns query -> titles judged not relevant, from the BEIR folders.
 
     Args:
         spec: See `open_log`.
-        min_relevant: The score from which a title does answer.
+        min_relevant: The lowest score of a relevant document.
 
     Raises:
-        InputError: There are none.
+        InputError: There are no such titles.
     """
-    found: dict[str, list[str]] = {}
+    titles: dict[str, list[str]] = {}
     for part in filter(_is_collection, _parts(spec)):
-        found.update(open_collection(part).judged_negatives(min_relevant))
-    if not any(found.values()):
+        of_part = open_collection(part).judged_negatives(min_relevant)
+        for query, some in of_part.items():
+            titles.setdefault(query, []).extend(some)
+    if not any(titles.values()):
         raise InputError(
             f"{spec}: found no title with a score below {min_relevant}, "
             "expected a BEIR folder whose qrels/train.tsv has such: train "
             "without --judged_negatives"
         )
-    return found
+    return titles
 
 
 def titles_of(spec: str, log: ClickLog) -> list[str]:
-    """Returns all titles that are known when a model is trained, each once.
+    """Returns all document titles known to the training, each once.
 
     Args:
         spec: See `open_log`.
-        log: What `open_log` made of it.
+        log: The clicks that `open_log` returned for it.
 
     Returns:
-        The titles of its collections, and all clicked titles.
+        The titles of its collections, clicked or not, then of all clicks.
     """
     titles: dict[str, None] = {}
     for part in _parts(spec):
@@ -146,7 +148,7 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
         max_bad_lines: See `ClickLog`.
 
     Raises:
-        InputError: there is no path, or nothing where it leads.
+        InputError: There is no path, or no file matches one.
     """
     return ClickLog(_parts(spec), max_bad_lines)
 

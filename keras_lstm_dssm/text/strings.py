@@ -1,4 +1,4 @@
-"""Texts as users hand them over, and their way through a graph in batches."""
+"""Converts texts to string tensors, and encodes them in batches."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ def as_strings(texts: Any) -> tf.Tensor:
         String tensor `(batch,)`.
 
     Raises:
-        InputError: It is something else, or an element is.
+        InputError: It is neither, or an element is no text.
     """
     if tf.is_tensor(texts):
         if texts.dtype != tf.string or texts.shape.rank not in (1, None):
@@ -37,11 +37,12 @@ def as_strings(texts: Any) -> tf.Tensor:
 def as_bytes(texts: Any) -> list[bytes]:
     """Converts any iterable of strings or bytes to a list of UTF-8.
 
-    What Python read from bytes that are not UTF-8, such as a command line,
-    becomes those bytes again; any other lone surrogate becomes "?".
+    Bytes that are not UTF-8 and that Python has decoded with surrogates, as
+    from a command line, become the same bytes again; any other lone surrogate
+    becomes "?".
 
     Raises:
-        InputError: It is no such iterable.
+        InputError: It is no iterable, or an element is no text.
     """
     if isinstance(texts, str | bytes):
         raise InputError(
@@ -53,15 +54,15 @@ def as_bytes(texts: Any) -> list[bytes]:
             f"expected a list of texts, got {texts!r:.60} "
             f"({type(texts).__name__})"
         )
-    return [_encoded(place, text) for place, text in enumerate(texts)]
+    return [_encoded(index, text) for index, text in enumerate(texts)]
 
 
-def _encoded(place: int, text: Any) -> bytes:
+def _encoded(index: int, text: Any) -> bytes:
     if isinstance(text, bytes):
         return text
     if not isinstance(text, str):
         raise InputError(
-            f"text {place} is {text!r:.60} ({type(text).__name__}), "
+            f"text {index} is {text!r:.60} ({type(text).__name__}), "
             "expected str or bytes"
         )
     try:
@@ -79,13 +80,13 @@ def encode_in_batches(
     batch_size: int,
     progress: bool,
 ) -> np.ndarray:
-    """Encodes texts, those of like length together, two batches at a time.
+    """Encodes texts in batches of similar length, two at a time.
 
     Args:
-        encode: Strings `(batch,)` to vectors `(batch, d)`; any number of
-            threads may call it, and none of them twice for a trace.
+        encode: Maps strings `(batch,)` to vectors `(batch, d)`; several
+            threads may call it at once.
         texts: Any iterable of strings.
-        batch_size: Texts at once.
+        batch_size: The number of texts in a batch.
         progress: Whether to show a progress bar.
 
     Returns:
@@ -97,7 +98,7 @@ def encode_in_batches(
     strings = as_bytes(texts)
     if len(strings) <= batch_size:
         return encode(tf.constant(strings, tf.string, [len(strings)])).numpy()
-    # Little of a batch is padding when its texts are of like length.
+    # A batch of texts of similar length needs little padding.
     order = np.argsort([len(text) for text in strings], kind="stable")
     batches = [
         order[start : start + batch_size]
@@ -111,9 +112,9 @@ def encode_in_batches(
     result = np.empty((len(strings), first.shape[1]), first.dtype)
     result[batches[0]] = first
     with ThreadPoolExecutor(WORKERS) as pool:
-        found = pool.map(vectors, batches[1:])
+        encoded = pool.map(vectors, batches[1:])
         bar = tqdm(
-            found, "encode", len(batches), initial=1, disable=not progress
+            encoded, "encode", len(batches), initial=1, disable=not progress
         )
         for rows, rest in zip(batches[1:], bar, strict=True):
             result[rows] = rest

@@ -8,7 +8,6 @@ from keras_lstm_dssm.data import Collection, write_collection
 from keras_lstm_dssm.data.api_paragraphs import (
     api_paragraphs,
     read_paragraphs,
-    sentence_runs,
 )
 
 SOURCE = '''"""Tools for sorted lists. They are slow to build."""
@@ -90,43 +89,6 @@ def test_api_paragraphs(read: list[str]) -> None:
     assert sorted(api_paragraphs()) == sorted(expected)
     assert sorted(api_paragraphs()) == sorted(expected)
     assert read == ["read"]  # the second time it was kept
-
-
-@pytest.mark.parametrize(
-    ("doc", "runs"),
-    [
-        ("", []),
-        ("Sort all items. Do it now.", [["Sort all items", "Do it now"]]),
-        (
-            "Sort ``all`` items.\n\nIt is e.g. stable.",
-            [["Sort all items", "It is e.g. stable"]],
-        ),
-        (
-            "Sort all items.\n\n>>> sort(items)\n[1]\n\nIt is stable.",
-            [["Sort all items"], ["It is stable"]],
-        ),
-        (
-            "Sort all items.\nArgs:\n  items: What to sort.\nIt is stable.",
-            [["Sort all items"], ["It is stable"]],
-        ),
-        (
-            "Sort all items.\n\nParameters\n----------\nx : array_like\n"
-            "    The one to sort.\n\nNotes\n-----\nIt is stable.",
-            [["Sort all items"], ["It is stable"]],
-        ),
-        (
-            "Sort all items.\n- first the small ones\n:param x: the items\n"
-            "It is stable.",
-            [["Sort all items"], ["It is stable"]],
-        ),
-        (
-            "Sort all items. See base class. It is stable.",
-            [["Sort all items"], ["It is stable"]],
-        ),
-    ],
-)
-def test_sentence_runs(doc: str, runs: list[list[str]]) -> None:
-    assert list(sentence_runs(doc)) == runs
 
 
 @pytest.mark.parametrize("name", ["text.txt", "text.txt.gz"])

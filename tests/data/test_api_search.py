@@ -4,7 +4,6 @@ import pytest
 
 from keras_lstm_dssm.data import api_search, build_api_search, describe
 from keras_lstm_dssm.data.api_names import title
-from keras_lstm_dssm.data.api_sentences import first_sentence
 from keras_lstm_dssm.data.api_sources import distributions, source_files
 
 
@@ -130,26 +129,3 @@ def test_which_files_are_read():
 )
 def test_title(name, words):
     assert title(name) == words
-
-
-@pytest.mark.parametrize(
-    ("doc", "sentence"),
-    [
-        ("Read a\n  file. Then close it.", "Read a file"),
-        ("Say ``x``, `y` and :func:`~a.b.c`.", "Say x, y and c"),
-        ("Use e.g. this one. Not that.", "Use e.g. this one"),
-        ("D.pop(k[,d]) -> v, remove the key.", "remove the key"),
-        ("f(a, (b))\n--\n\nDo the work.", "Do the work"),
-        ("Write the 'rows' now:\n\n>>> f()", "Write the rows now"),
-        ("Open the [file](x.html) there\nArgs:\n  a: b", "Open the file there"),
-        ("TODO: write this down", None),
-        ("See base class.", None),
-        ("Too short.", None),
-        ("Deprecated, use other things.", None),
-        ("a = b + c * d / (e - f)", None),
-        ("\u00dcber die Br\u00fccke gehen", None),
-        ("", None),
-    ],
-)
-def test_first_sentence(doc, sentence):
-    assert first_sentence(doc) == sentence
