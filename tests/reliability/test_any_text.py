@@ -1,4 +1,4 @@
-"""Any text has a unit vector of its own, in a batch and through a server."""
+"""Any text has a unit vector, the same in any batch and through a server."""
 
 import pathlib
 import random
@@ -62,7 +62,7 @@ def test_a_vector_does_not_depend_on_its_neighbours(
     )
     order = data.draw(st.permutations(range(len(texts))))
     np.testing.assert_allclose(
-        encoder.encode([texts[place] for place in order], batch_size=7),
+        encoder.encode([texts[i] for i in order], batch_size=7),
         vectors[order],
         **CLOSE,
     )
@@ -73,7 +73,7 @@ def test_a_vector_does_not_depend_on_its_neighbours(
 def test_padding_changes_nothing(
     encoder: TextEncoder, words: list[str], blanks: list[str]
 ) -> None:
-    """White space at the ends and between, steps of a longer neighbour."""
+    """White space around words, and the padding beside a longer text."""
     first, middle, last = blanks
     padded = first + f" {middle}".join(words) + last
     longer = "a " * 100
@@ -85,7 +85,7 @@ def test_padding_changes_nothing(
 
 
 def random_texts(count: int) -> list[bytes]:
-    """Words, any Unicode and any bytes, behind a word that is each one's."""
+    """Words, any Unicode and any bytes, each after a distinct word."""
     draw = random.Random(7)
 
     def text() -> bytes:
@@ -125,5 +125,5 @@ def test_no_text_is_lost_or_reordered_on_the_way(
     expected = model.query_encoder.encode(texts)
     assert vectors.shape == (count, 16)
     np.testing.assert_allclose(vectors, expected, **CLOSE)
-    # Two texts of one vector could be exchanged unseen: hardly any.
+    # Texts with equal vectors could change places unseen: there are few.
     assert len(np.unique(vectors.round(4), axis=0)) > 0.99 * count

@@ -1,4 +1,4 @@
-"""A full disk and a closed folder: one line, and the last checkpoint whole."""
+"""A full disk or a read-only folder: one line, and a complete checkpoint."""
 
 import pathlib
 import resource
@@ -10,12 +10,12 @@ import pytest
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools import train as program
 from keras_lstm_dssm.training import RunFolder
-from keras_lstm_dssm.training.run_folder import locked
+from tests.bare_package import BARE_PACKAGE
 from tests.reliability.program import SETTINGS, train, write_log
 
 
 def mounted(options: str, command: list[str]) -> list[str]:
-    """A command in a mount space of its own, with a file system at `$0`."""
+    """A command in its own mount namespace, with a file system at `$0`."""
     script = f'mount -t tmpfs -o {options} none "$0" && exec "$@"'
     return ["unshare", "--mount", "--map-root-user", "sh", "-c", script,
             *command]  # fmt: skip
@@ -33,7 +33,7 @@ def small_disk(tmp_path: pathlib.Path) -> pathlib.Path:
             capture_output=True,
         )
     except (OSError, subprocess.CalledProcessError):
-        pytest.skip("no mount spaces on this machine")
+        pytest.skip("no mount namespaces on this machine")
     return folder
 
 
@@ -59,7 +59,7 @@ def check_whole(run: RunFolder) -> None:
 def test_no_room_after_the_first_epoch(
     limit: int, name: str, tmp_path: pathlib.Path
 ) -> None:
-    """Room for files of `limit` bytes only."""
+    """Files of more than `limit` bytes cannot be written."""
     run = RunFolder(tmp_path / "run")
     log = write_log(tmp_path / "clicks.tsv")
     process = train(f"--data={log}", *SETTINGS, f"--output={run.path}")
@@ -77,12 +77,12 @@ def test_no_room_after_the_first_epoch(
 def test_a_full_disk_and_more_room(small_disk: pathlib.Path) -> None:
     """120 MB hold the first checkpoint, of 78 MB, but not a second one."""
     log = write_log(small_disk.with_name("clicks.tsv"))
-    kept = small_disk.with_name("kept")
+    copy = small_disk.with_name("copy")
     run = small_disk / "run"
     flags = [f"--data={log}", *SETTINGS, f"--output={run}"]
     script = (
-        f"{sys.executable} -m keras_lstm_dssm.tools.train {' '.join(flags)};"
-        f" code=$?; cp -r {run} {kept}; exit $code"
+        f"{sys.executable} -m lstm_dssm_programs train {' '.join(flags)};"
+        f" code=$?; cp -r {run} {copy}; exit $code"
     )
     process = subprocess.run(
         mounted("size=120m", [str(small_disk), "sh", "-c", script]),
@@ -93,9 +93,9 @@ def test_a_full_disk_and_more_room(small_disk: pathlib.Path) -> None:
     assert f"error: {run}/checkpoints/last.keras: No space left on device" in (
         process.stderr
     )
-    check_whole(RunFolder(kept))
-    assert program.run(["train", "--resume", f"--output={kept}"]) == 0
-    history = RunFolder(kept).read_history()
+    check_whole(RunFolder(copy))
+    assert program.run(["train", "--resume", f"--output={copy}"]) == 0
+    history = RunFolder(copy).read_history()
     assert [row["updates"] for row in history] == [15, 30, 45, 60]
 
 
@@ -110,7 +110,7 @@ def test_a_read_only_folder_shows_before_the_work(
     process = subprocess.run(
         mounted(
             "ro",
-            [str(small_disk), sys.executable, "-c", code,
+            [str(small_disk), sys.executable, "-c", BARE_PACKAGE + code,
              str(small_disk / "new" / "run")],
         ),
         capture_output=True,
@@ -134,21 +134,25 @@ def test_a_file_in_the_way(
 
 
 def test_two_processes_on_one_run(tmp_path: pathlib.Path) -> None:
-    """And what a killed one has left half-written is removed."""
+    """The second is refused; files that a killed one was writing go away."""
     run = RunFolder(tmp_path / "run")
     run.checkpoint.parent.mkdir(parents=True)
     halves = [
         run.checkpoint.with_name(".partial-7-last.keras"),
         run.path / ".partial-7-history.csv",
     ]
-    evaluation = run.path / ".partial-8-metrics.json"  # which may still run
-    for half in (*halves, evaluation):
+    # Other programs may still be writing these.
+    others = [
+        run.path / ".partial-8-metrics.json",
+        run.path / ".partial-8-report.html",
+    ]
+    for half in (*halves, *others):
         half.write_bytes(b"half")
-    with locked(run.path):
+    with run.locked():
         assert not any(half.exists() for half in halves)
-        assert evaluation.exists()
+        assert all(half.exists() for half in others)
         with pytest.raises(InputError, match="another process is training"):
-            with locked(run.path):
+            with run.locked():
                 pass
-    with locked(run.path):
+    with run.locked():
         pass

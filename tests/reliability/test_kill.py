@@ -1,7 +1,8 @@
-"""A run that is killed at any moment and resumed ends like an unbroken one.
+"""A run that is killed at any moment and resumed ends like one that was not.
 
 SIGKILL leaves a process no time to do anything. The checkpoint is replaced
-about every second update here, so that many kills hit a file being written.
+after about every second update here, so that many kills interrupt the writing
+of a file.
 """
 
 import pathlib
@@ -25,9 +26,9 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.fixture(scope="module")
-def unbroken(log: pathlib.Path) -> RunFolder:
+def uninterrupted(log: pathlib.Path) -> RunFolder:
     """The run that was not killed, and saved at the end of epochs only."""
-    output = log.with_name("unbroken")
+    output = log.with_name("uninterrupted")
     flags = [f"--data={log}", *SETTINGS, f"--output={output}"]
     assert program.run(["train", *flags]) == 0
     return RunFolder(output)
@@ -52,7 +53,7 @@ def killed(
 
 
 def state(run: RunFolder) -> list[np.ndarray]:
-    """All numbers of a run: weights, velocities, rows that are behind."""
+    """All numbers of a run: weights, velocities, last updates of the rows."""
     model = run.load_checkpoint()
     return [
         np.asarray(variable)
@@ -61,16 +62,30 @@ def state(run: RunFolder) -> list[np.ndarray]:
 
 
 def kill_and_resume(
-    log: pathlib.Path, output: pathlib.Path, seed: int, kills: int
+    log: pathlib.Path,
+    output: pathlib.Path,
+    seed: int,
+    kills: int,
+    while_starting: bool,
 ) -> int:
-    """Kills a run some times, lets it end, and returns how often it died."""
+    """Kills a run a number of times, then resumes it to its end.
+
+    Args:
+        seed: Seed of the random moments.
+        while_starting: Whether the first kill may come before training, while
+            the program imports, counts the log or makes the run.
+
+    Returns:
+        How often the run was killed before it ended.
+    """
     moments = random.Random(seed)
-    run, deaths = RunFolder(output), 0
+    run = RunFolder(output)
+    deaths = 0
     new = (f"--data={log}", *SETTINGS)
     for number in range(kills):
         flags = ("--resume",) if run.config.exists() else new
         process = train(*flags, OFTEN, f"--output={output}")
-        if number == 0:  # also while it imports, counts or makes the run
+        if number == 0 and while_starting:
             deaths += killed(process, moments.uniform(0, 10), None)
         else:
             deaths += killed(process, moments.uniform(0, 4), "parameters")
@@ -79,10 +94,10 @@ def kill_and_resume(
     return deaths
 
 
-def check_equal(run: RunFolder, unbroken: RunFolder) -> None:
-    for one, other in zip(state(run), state(unbroken), strict=True):
+def check_equal(run: RunFolder, uninterrupted: RunFolder) -> None:
+    for one, other in zip(state(run), state(uninterrupted), strict=True):
         np.testing.assert_array_equal(one, other)
-    models = run.load_model(), unbroken.load_model()
+    models = run.load_model(), uninterrupted.load_model()
     for one, other in zip(*(m.weights for m in models), strict=True):
         np.testing.assert_array_equal(one, other)
     assert [row["updates"] for row in run.read_history()] == [15, 30, 45, 60]
@@ -90,17 +105,22 @@ def check_equal(run: RunFolder, unbroken: RunFolder) -> None:
 
 
 def test_killed_twice(
-    log: pathlib.Path, unbroken: RunFolder, tmp_path: pathlib.Path
+    log: pathlib.Path, uninterrupted: RunFolder, tmp_path: pathlib.Path
 ) -> None:
-    assert kill_and_resume(log, tmp_path / "run", seed=0, kills=2) >= 1
-    check_equal(RunFolder(tmp_path / "run"), unbroken)
+    run = tmp_path / "run"
+    assert kill_and_resume(log, run, 4, kills=2, while_starting=False) >= 1
+    check_equal(RunFolder(run), uninterrupted)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_killed_at_24_random_moments(
-    seed: int, log: pathlib.Path, unbroken: RunFolder, tmp_path: pathlib.Path
+    seed: int,
+    log: pathlib.Path,
+    uninterrupted: RunFolder,
+    tmp_path: pathlib.Path,
 ) -> None:
     """Three times in each of eight runs."""
-    assert kill_and_resume(log, tmp_path / "run", seed, kills=3) == 3
-    check_equal(RunFolder(tmp_path / "run"), unbroken)
+    run = tmp_path / "run"
+    assert kill_and_resume(log, run, seed, kills=3, while_starting=True) == 3
+    check_equal(RunFolder(run), uninterrupted)
