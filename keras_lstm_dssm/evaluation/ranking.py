@@ -1,4 +1,4 @@
-"""Rankings: scores into a strict order, and the systems that give scores."""
+"""Ranker: scores to a strict order; System: what makes rankings."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -7,23 +7,24 @@ from typing import Protocol
 import numpy as np
 
 Run = dict[str, dict[str, float]]
-"""Query id -> document id -> score, best first, strictly descending; each
-score is a float32 number, so that 32-bit readers see the same order."""
+"""Query id -> document id -> score, best first, strictly descending. Scores
+are float32 numbers, so that programs that read 32 bits see the same order."""
 
 Qrels = dict[str, dict[str, int]]
 """Query id -> document id -> grade (0: judged and not relevant)."""
 
-# Below the smallest normal float32 some readers flush numbers to zero.
+# Some programs read numbers below the smallest normal float32 as zero.
 _SUBNORMAL = 0x007FFFFF
 
 
 class Ranker:
-    """Orders documents by score, strictly.
+    """Orders documents by score, without ties.
 
-    Ties are broken by a fixed hash of the query id and the document id: the
-    same in every process, and blind to the order of the input. Tied scores
-    are then lowered by single float32 steps, because trec_eval reads 32-bit
-    scores, forgets the order of the file and breaks ties by document id.
+    Ties are broken by a fixed hash of the query id and the document id, which
+    is the same in every process and independent of the order of the input.
+    Tied scores are then lowered by single float32 steps, because trec_eval
+    reads 32-bit scores, ignores the order of lines and breaks ties by
+    document id.
 
     Args:
         document_ids: Distinct ids of the documents that scores refer to.
@@ -48,10 +49,11 @@ class Ranker:
 
         Args:
             query_id: The query's id, for the hash that breaks ties.
-            scores: `[n]`, one score for each document, higher is better.
-            depth: Documents kept; `None` for all.
-            positions: `[n]` integers: which documents the scores are of;
-                `None` for all, in their order.
+            scores: `[n]`, a score for each document; higher is better.
+            depth: Largest number of documents to return; `None` for all.
+            positions: `[n]` integers, the positions in `document_ids` of the
+                documents that the scores belong to; `None` for all documents
+                in their order.
 
         Returns:
             Document id -> score, one query of a `Run`.
@@ -76,7 +78,7 @@ class Ranker:
         depth: int | None,
         positions: np.ndarray,
     ) -> np.ndarray:
-        """Returns the order of `rank`, without names and strict scores.
+        """Returns the order of `rank` as positions.
 
         Args:
             query_id: See `rank`.
@@ -100,7 +102,7 @@ def kth_largest(scores: np.ndarray, k: int | None) -> float:
 
 
 def strictly_descending(scores: np.ndarray) -> np.ndarray:
-    """Lowers scores that do not fall by as few float32 steps as it takes.
+    """Lowers tied scores by the fewest float32 steps that break the ties.
 
     Args:
         scores: float32 `[n]`, descending, with ties.
@@ -133,10 +135,10 @@ def _mix(values: np.ndarray) -> np.ndarray:
 
 
 class System(Protocol):
-    """What is evaluated: a trained model, BM25, a language model...
+    """What can be evaluated: a trained model, BM25, a language model...
 
-    A system holds what it learnt in training and no corpus: both modes get
-    the documents, so that one object serves any number of collections.
+    A system has its learnt parameters and no corpus: both methods get the
+    documents, so that one system can be evaluated on several collections.
     """
 
     def rerank(
@@ -145,14 +147,14 @@ class System(Protocol):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> Run:
-        """Orders given candidates.
+        """Orders the candidates of each query.
 
         Args:
             queries: Query id -> text.
             candidates: Query id -> ids of the documents to order; its keys
                 are the queries of the run.
-            documents: Document id -> title, the whole corpus: what counts
-                words in it (IDF) sees all of it.
+            documents: Document id -> title, the whole corpus, from which a
+                system may compute statistics such as the IDF.
 
         Returns:
             All candidates of each query, best first.
@@ -165,13 +167,13 @@ class System(Protocol):
         documents: Mapping[str, str],
         depth: int,
     ) -> Run:
-        """Finds the best documents of the whole corpus.
+        """Retrieves the best documents of the whole corpus.
 
         Args:
             queries: Query id -> text.
             documents: Document id -> title.
-            depth: Documents returned for each query at most; a system may
-                return fewer when the others do not match at all.
+            depth: Largest number of documents for each query; a system may
+                return fewer if the others do not match the query at all.
 
         Returns:
             The best documents of each query, best first.
