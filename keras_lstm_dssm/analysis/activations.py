@@ -92,7 +92,7 @@ class Activations(NamedTuple):
         It is the text's vector before scaling to unit length; with a
         `CombinedEncoder` it is the LSTM's part of that vector.
         """
-        return np.concatenate([one.final_y for one in self.directions])
+        return np.concatenate([network.final_y for network in self.directions])
 
 
 def activations(encoder: TextEncoder, text: str) -> Activations:

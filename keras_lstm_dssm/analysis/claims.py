@@ -119,11 +119,14 @@ def measure_claims(
         context_words = words_of(model.query_encoder, contexts)
         word_vectors = context_vectors(context_words, seed=seed)
     figures = []
-    for name, one in models.items():
-        towers = (one.query_encoder, queries), (one.document_encoder, titles)
+    for name, measured in models.items():
+        towers = (
+            (measured.query_encoder, queries),
+            (measured.document_encoder, titles),
+        )
         vectors = [encoder.encode(texts) for encoder, texts in towers]
         for index, (encoder, texts) in enumerate(towers):
-            others = vectors[1 - index] if one is model else None
+            others = vectors[1 - index] if measured is model else None
             comparisons = dict(
                 _compare_words(encoder, texts, others, cells, change, share)
             )
@@ -192,10 +195,10 @@ def _compare_words(
     counted, unassigned, keyword = [], [], []
     for read in each_activations(encoder, texts):
         words = keywords(read, cells, change, share)
-        counts = [[n for n in one.counts if n is not None] for one in words]
+        counts = [[n for n in w.counts if n is not None] for w in words]
         counted.append(np.array([c != [] for c in counts]))
         unassigned.append(np.array([c != [] and not any(c) for c in counts]))
-        keyword.append(np.array([one.keyword for one in words]))
+        keyword.append(np.array([word.keyword for word in words]))
     yield "stop_words_unassigned", stop_word_share(stop, unassigned, counted)
     yield "stop_words_keywords", stop_word_share(stop, keyword, counted)
     if others is not None:

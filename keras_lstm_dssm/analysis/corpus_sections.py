@@ -32,7 +32,7 @@ def topics_section(
     words_by_cell = topics(
         model.query_encoder, queries, settings.topic_cells, settings.change
     )
-    groups = [[one.word for one in words] for words in words_by_cell.values()]
+    groups = [[word for word, _ in words] for words in words_by_cell.values()]
     rows = [
         [
             str(cell),
@@ -123,14 +123,14 @@ def claims_section(claims: Sequence[ClaimFigure]) -> HtmlSection:
     for name, label in CLAIM_LABELS.items():
         rows = [
             [
-                f"{one.side}, {one.model}",
-                f"{one.comparison.value:.3f}",
-                f"{one.comparison.chance:.3f}",
-                f"{one.comparison.p:.4f}",
-                f"{one.comparison.number:,}",
+                f"{figure.side}, {figure.model}",
+                f"{figure.comparison.value:.3f}",
+                f"{figure.comparison.chance:.3f}",
+                f"{figure.comparison.p:.4f}",
+                f"{figure.comparison.number:,}",
             ]
-            for one in claims
-            if one.claim == name
+            for figure in claims
+            if figure.claim == name
         ]
         if rows:
             header = ["Encoder", "Value", "Chance", "p", "Of"]

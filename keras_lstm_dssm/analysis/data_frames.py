@@ -35,7 +35,10 @@ def frame(result: Any) -> Any:
     pandas = import_optional("pandas", "analysis")
     if isinstance(result, Activations):
         return pandas.concat(
-            [pandas.DataFrame(_columns(one)) for one in result.directions],
+            [
+                pandas.DataFrame(_columns(network))
+                for network in result.directions
+            ],
             ignore_index=True,
         )
     if isinstance(result, Growth):

@@ -39,19 +39,17 @@ def draw_activations(
             it has the range of colours and the number of columns that all of
             them need.
     """
-    arrays, all_shown = read.arrays, [read, *beside]
+    arrays, texts = read.arrays, [read, *beside]
     limit = max(
-        np.abs(array).max()
-        for one in all_shown
-        for array in one.arrays.values()
+        np.abs(array).max() for text in texts for array in text.arrays.values()
     )
-    columns = max(len(one.words) for one in all_shown)
+    columns = max(len(text.words) for text in texts)
     colors = import_optional("matplotlib.colors", "analysis")
     # c(t) may be ten times as large as y(t). Colours proportional to the
     # square root show both.
     norm = colors.FuncNorm((_signed_root, _signed_square), -limit, limit)
     width = 1.4 + len(arrays) * max(1.6, 0.32 * columns)
-    size = (width, 4.5 + _label_height(*(one.words for one in all_shown)))
+    size = (width, 4.5 + _label_height(*(text.words for text in texts)))
     with drawing(path, len(arrays), figsize=size) as axes:
         for axis, (name, array) in zip(axes, arrays.items(), strict=True):
             padded = np.zeros((columns, array.shape[1]))
@@ -76,7 +74,7 @@ def draw_active(
         read: From `activations`.
         cells: The number of cells; the most active one is on top.
     """
-    most_active = [one.cell for one in active_cells(read, cells)]
+    most_active = [cell for cell, _ in active_cells(read, cells)]
     height = 0.6 + 0.24 * len(most_active) + _label_height(read.words)
     size = (2.4 + 0.5 * len(read.words), height)
     with drawing(path, figsize=size) as (axis,):
@@ -111,10 +109,10 @@ def draw_aligned(
         cells: The number of cells.
     """
     sides = (growing.query_words, growing.document_words)
-    scaled = [_divide_by_length(one) for one in read]
+    scaled = [_divide_by_length(text) for text in read]
     best: list[int] = []
     if scaled:
-        products = np.prod([one.recurrent_vector for one in read], axis=0)
+        products = np.prod([text.recurrent_vector for text in read], axis=0)
         best = np.argsort(-products, kind="stable")[:cells].tolist()
         limit = max(np.abs(rows[:, best]).max() for rows in scaled)
     lines = _lines(growing)
@@ -174,7 +172,7 @@ def _lines(growing: Growth) -> dict[str, tuple[np.ndarray, np.ndarray]]:
                 growing.query_parts[:, index],
                 growing.document_parts[:, index],
             )
-            if any(np.any(one) for one in values):
+            if any(np.any(side) for side in values):
                 lines[name] = values
     return lines
 
@@ -190,7 +188,9 @@ def _draw_lines(
 
     They share the axis of the cells, so that each figure is below its word.
     """
-    every = np.concatenate([one for both in lines.values() for one in both])
+    every = np.concatenate(
+        [one_side for both in lines.values() for one_side in both]
+    )
     span = max(every.max() - every.min(), 1e-6)
     for number, (name, both) in enumerate(lines.items()):
         values = both[side]
@@ -214,5 +214,5 @@ def _draw_lines(
 
 def _divide_by_length(read: Activations) -> np.ndarray:
     """Return y(t) of both directions, `[words, cells]`, over |y(T)|."""
-    y = np.hstack([one.y for one in read.directions])
+    y = np.hstack([network.y for network in read.directions])
     return y / max(float(np.linalg.norm(read.recurrent_vector)), 1e-12)

@@ -89,7 +89,7 @@ def assigned(
         most active, and for the first word read, which changes every cell
         from zero.
     """
-    active = [one.cell for one in active_cells(read, cells)]
+    active = [cell for cell, _ in active_cells(read, cells)]
     result = np.zeros(read.y.shape, bool)
     changes = np.abs(read.change[:, active])
     result[:, active] = changes >= change * np.abs(read.final_y[active])
@@ -188,7 +188,7 @@ def topics(
     """
     topic_words: dict[int, list[TopicWord]] = {}
     for query, read in enumerate(each_activations(encoder, queries)):
-        both = [assigned(one, cells, change) for one in read.directions]
+        both = [assigned(network, cells, change) for network in read.directions]
         for position, cell in np.argwhere(np.hstack(both)):
             word = TopicWord(read.words[position], query)
             topic_words.setdefault(int(cell), []).append(word)

@@ -77,8 +77,8 @@ def _parts_section(model: Any, vectors: list[np.ndarray]) -> HtmlSection:
     whole = VectorPart(WHOLE_VECTOR, 0, len(query))
     parts = [*common_parts(model), whole]
     query_shares, document_shares, cosines = (
-        part_products(parts, one[np.newaxis], other)[0]
-        for one, other in (
+        part_products(parts, left[np.newaxis], right)[0]
+        for left, right in (
             (query, query), (document, document), (query, document),
         )
     )  # fmt: skip
@@ -142,10 +142,10 @@ def _aligned_section(
 
 
 def _activations_section(read: list[Activations], folder: Path) -> HtmlSection:
-    every = [one for both in read for one in both.directions]
+    every = [network for text in read for network in text.directions]
 
-    def draw(path: Path, one: Activations) -> None:
-        draw_activations(path, one, every)
+    def draw(path: Path, network: Activations) -> None:
+        draw_activations(path, network, every)
 
     return HtmlSection(
         "Activations (Figs. 4 and 5 of the paper)",
@@ -162,8 +162,8 @@ def _activations_section(read: list[Activations], folder: Path) -> HtmlSection:
 def _active_cells_section(
     read: list[Activations], settings: ReportSettings, folder: Path
 ) -> HtmlSection:
-    def draw(path: Path, one: Activations) -> None:
-        draw_active(path, one, settings.cells)
+    def draw(path: Path, network: Activations) -> None:
+        draw_active(path, network, settings.cells)
 
     return HtmlSection(
         f"The {settings.cells} most active cells (Fig. 6)",
@@ -183,11 +183,11 @@ def _pictures(
 ) -> list[HtmlPicture]:
     """Draw a picture for each side, and for each direction of reading."""
     pictures = []
-    for side, both in zip(SIDES, read, strict=True):
-        for one in both.directions:
-            path = folder / f"{name}_{side}{'_back' * one.reverse}.png"
-            draw(path, one)
-            heading = f"The {side}" + ", from right to left" * one.reverse
+    for side, text in zip(SIDES, read, strict=True):
+        for network in text.directions:
+            path = folder / f"{name}_{side}{'_back' * network.reverse}.png"
+            draw(path, network)
+            heading = f"The {side}" + ", from right to left" * network.reverse
             pictures.append(HtmlPicture(f"{heading}: {name}", path, heading))
     return pictures
 
