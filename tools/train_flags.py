@@ -197,22 +197,21 @@ def check_unchanged(values: flags.FlagValues, config: dict[str, Any]) -> None:
     Raises:
         InputError: A flag differs.
     """
-    recipe = config.get("recipe", {})
-    preset = dssm.PRESETS[values.preset].to_dict()
-    model = {name: recipe.get(name) for name in ("encoder", "encoder_config")}
-    if values["preset"].present and any(
-        preset[name] != value for name, value in model.items()
+    recipe = {**dssm.Recipe().to_dict(), **config.get("recipe", {})}
+    encoder_config = {"oov_buckets": 0, **recipe["encoder_config"]}
+    preset = dssm.PRESETS[values.preset]
+    if values["preset"].present and (
+        preset.encoder != recipe["encoder"]
+        # Of these, a flag can change the first.
+        or {"oov_buckets": 0, **preset.encoder_config}
+        != {**encoder_config, "oov_buckets": 0}
     ):
         raise InputError(
             f"--preset={values.preset}: the run in {values.output} was "
-            f"started with {model['encoder']}({model['encoder_config']}); "
+            f"started with {recipe['encoder']}({recipe['encoder_config']}); "
             "leave the flag out, or train anew in another --output"
         )
-    known = {
-        **recipe,
-        **recipe.get("encoder_config", {}),
-        **config,
-    }
+    known = {**recipe, **encoder_config, **config}
     for name in (*DATA_FLAGS, *RECIPE_FLAGS, "oov_buckets"):
         flag = values[name]
         if not flag.present or name not in known:

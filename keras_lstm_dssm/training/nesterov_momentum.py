@@ -237,7 +237,6 @@ class NesterovMomentum(DistributedOptimizer):
         super().load_own_variables(store)
         self._synced_at = None
 
-    @tf.function
     def _sync_rows(self) -> None:
         for table in self._tables.values():
             table.sync(self._pace.value, self.iterations.value)
