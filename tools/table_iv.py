@@ -28,6 +28,8 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.folder_lock import lock_folder
 from keras_lstm_dssm.tables import (
+    TABLE_IV_ROWS,
+    Row,
     TableSettings,
     check_pairs,
     choose_rows,
@@ -119,7 +121,7 @@ flags.DEFINE_integer(
 
 def main(_: list[str]) -> dict[str, Any]:
     """Runs what is missing, writes the report and returns its figures."""
-    names = choose_rows(FLAGS.systems)
+    rows = choose_rows(TABLE_IV_ROWS, FLAGS.systems)
     output = Path(FLAGS.output)
     pairs = [int(n) for n in _numbers("pairs", 1, float("inf"))]
     settings = TableSettings(
@@ -141,17 +143,20 @@ def main(_: list[str]) -> dict[str, Any]:
         for name in ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"):
             os.environ[name] = str(FLAGS.threads)
     with lock_folder(output, "making a table"):
-        return _make_table(output, names, settings, pairs)
+        return _make_table(output, rows, settings, pairs)
 
 
 def _make_table(
-    output: Path, names: list[str], settings: TableSettings, pairs: list[int]
+    output: Path,
+    rows: dict[str, Row],
+    settings: TableSettings,
+    pairs: list[int],
 ) -> dict[str, Any]:
     data = open_table_data(settings, output)
     check_pairs(pairs, data)
     settings.record(output, data.sizes)
-    failed = run_systems(output, names, settings, FLAGS.seeds)
-    results = read_results(output, names, FLAGS.seeds)
+    failed = run_systems(output, rows, settings, FLAGS.seeds)
+    results = read_results(output, rows, FLAGS.seeds)
     if not results:
         raise InputError(f"{output}: no system could be measured: {failed}")
     curves: dict[str, Path] = {}

@@ -11,14 +11,18 @@ from keras_lstm_dssm.tables.baseline_rows import (
     baseline_grid,
     train_baseline,
 )
-from keras_lstm_dssm.tables.rows import ROWS
+from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.table_data import TableData
 from keras_lstm_dssm.tables.table_settings import TableSettings
 from keras_lstm_dssm.tables.tower_rows import next_tower_options, train_towers
 
 
 def choose_on_dev(
-    name: str, data: TableData, settings: TableSettings, path: Path
+    name: str,
+    row: Row,
+    data: TableData,
+    settings: TableSettings,
+    path: Path,
 ) -> Hyperparameters:
     """Returns the hyperparameters that are best on dev, the first of equals.
 
@@ -27,7 +31,8 @@ def choose_on_dev(
     next trial.
 
     Args:
-        name: The system's name in `ROWS`.
+        name: The system's name.
+        row: Its row.
         data: What to train on, and the dev task.
         settings: The learning rates and gammas to try.
         path: JSON file of the search: `options`, the best hyperparameters;
@@ -36,14 +41,14 @@ def choose_on_dev(
     """
     epochs = max(1, round(settings.search * settings.epochs))
     trials = read_json(path)["tried"] if path.exists() else []
-    options = _next_trial(name, settings, trials)
+    options = _next_trial(name, row, settings, trials)
     if options is not None and not trials:
         after_one = [{**options, "dev": 0.0}]
-        if _next_trial(name, settings, after_one) is None:
+        if _next_trial(name, row, settings, after_one) is None:
             return options
     while options is not None:
         start = time.perf_counter()
-        trained = train_system(name, options, 0, data, settings, epochs)
+        trained = train_system(name, row, options, 0, data, settings, epochs)
         seconds = time.perf_counter() - start
         trials.append({**options, "dev": trained.dev, "seconds": seconds})
         best = max(trials, key=lambda trial: trial["dev"])
@@ -55,14 +60,16 @@ def choose_on_dev(
                 "tried": trials,
             },
         )
-        options = _next_trial(name, settings, trials)
+        options = _next_trial(name, row, settings, trials)
     return read_json(path)["options"]
 
 
 def _next_trial(
-    name: str, settings: TableSettings, trials: list[dict[str, Any]]
+    name: str,
+    row: Row,
+    settings: TableSettings,
+    trials: list[dict[str, Any]],
 ) -> Hyperparameters | None:
-    row = ROWS[name]
     if row.recipe is None:
         grid = baseline_grid(name)
         return grid[len(trials)] if len(trials) < len(grid) else None
@@ -78,6 +85,7 @@ def _next_trial(
 
 def train_system(
     name: str,
+    row: Row,
     options: Hyperparameters,
     seed: int,
     data: TableData,
@@ -87,14 +95,14 @@ def train_system(
     """Trains a baseline or two towers.
 
     Args:
-        name: The system's name in `ROWS`.
+        name: The system's name.
+        row: Its row.
         options: Its hyperparameters.
         seed: Seed of the training.
         data: What to train on, and the dev task.
         settings: The table's settings.
         epochs: Epochs of a neural system.
     """
-    row = ROWS[name]
     if row.recipe is None:
         return train_baseline(name, options, seed, data, settings)
     return train_towers(row, options, seed, data, settings, epochs)

@@ -49,9 +49,9 @@ def train_with_one_gamma(
     folder = output / "figure_7"
     settings.record(folder, sizes)
     options = best_with_gamma(gammas[0], output / "systems" / _RNN)
-    failed = run_systems(folder, [_RNN], settings, 1, {_RNN: options})
-    del shown[_RNN]
-    return shown | read_results(folder, [_RNN], 1), failed
+    rows = {_RNN: shown.pop(_RNN).row}
+    failed = run_systems(folder, rows, settings, 1, {_RNN: options})
+    return shown | read_results(folder, rows, 1), failed
 
 
 def draw_figure_7(

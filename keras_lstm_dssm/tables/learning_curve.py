@@ -65,7 +65,7 @@ def learning_curve(
         that failed.
     """
     clicks = data.log.count()
-    towers = [name for name, result in results.items() if result.row.recipe]
+    towers = {n: r.row for n, r in results.items() if r.row.recipe}
     options = {name: results[name].seeds[0]["options"] for name in towers}
     points: dict[int, Mapping[str, SystemResults]] = {}
     failed: dict[str, str] = {}

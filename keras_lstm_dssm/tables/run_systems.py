@@ -6,7 +6,7 @@ import shutil
 import signal
 import threading
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -28,7 +28,7 @@ from keras_lstm_dssm.tables.baseline_rows import (
     TrainedSystem,
 )
 from keras_lstm_dssm.tables.dev_search import choose_on_dev, train_system
-from keras_lstm_dssm.tables.rows import ROWS
+from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.table_data import (
     TableData,
     change_queries,
@@ -39,7 +39,7 @@ from keras_lstm_dssm.tables.table_settings import TableSettings
 
 def run_systems(
     output: Path,
-    names: Iterable[str],
+    rows: Mapping[str, Row],
     settings: TableSettings,
     seeds: int,
     options: Mapping[str, Hyperparameters] | None = None,
@@ -52,7 +52,7 @@ def run_systems(
 
     Args:
         output: See `run_system`.
-        names: The systems' names in `ROWS`.
+        rows: Name -> row of the systems.
         settings: See `run_system`.
         seeds: See `run_system`.
         options: System -> hyperparameters chosen elsewhere.
@@ -61,28 +61,29 @@ def run_systems(
         System -> reason, for those that failed.
     """
     failed = {}
-    for name in names:
-        if all(f.exists() for f in seed_folders(output, name, seeds)):
+    for name, row in rows.items():
+        if all(f.exists() for f in seed_folders(output, name, row, seeds)):
             print(f"{name}: finished before", flush=True)
             continue
         print(f"{name} ...", flush=True)
         chosen = (options or {}).get(name)
-        reason = _run_in_process(output, name, settings, seeds, chosen)
+        reason = _run_in_process(output, name, row, settings, seeds, chosen)
         if reason:
             print(f"{name}: failed: {reason}", flush=True)
             failed[name] = reason
     return failed
 
 
-def seed_folders(output: Path, name: str, seeds: int) -> list[Path]:
+def seed_folders(output: Path, name: str, row: Row, seeds: int) -> list[Path]:
     """Returns the folders of a system's results, one for each seed."""
-    count = seeds if ROWS[name].seeded else 1
+    count = seeds if row.seeded else 1
     return [output / "systems" / name / f"seed_{s}" for s in range(count)]
 
 
 def run_system(
     output: Path,
     name: str,
+    row: Row,
     settings: TableSettings,
     seeds: int,
     options: Hyperparameters | None = None,
@@ -95,13 +96,14 @@ def run_system(
 
     Args:
         output: Folder of the table.
-        name: The system's name in `ROWS`.
+        name: The system's name.
+        row: Its row.
         settings: Those recorded in `output`.
         seeds: Number of trainings, with seeds 0 to seeds - 1; one only for a
             system that has no randomness.
         options: Hyperparameters chosen elsewhere; `None` searches on dev.
     """
-    folders = seed_folders(output, name, seeds)
+    folders = seed_folders(output, name, row, seeds)
     missing = [s for s, folder in enumerate(folders) if not folder.exists()]
     if not missing:
         return
@@ -109,10 +111,10 @@ def run_system(
     data = open_table_data(settings, output)
     if options is None:
         path = folders[0].parent / "choice.json"
-        options = choose_on_dev(name, data, settings, path)
+        options = choose_on_dev(name, row, data, settings, path)
     for seed in missing:
         epochs = round(settings.epochs * settings.epoch_factor)
-        trained = train_system(name, options, seed, data, settings, epochs)
+        trained = train_system(name, row, options, seed, data, settings, epochs)
         _write_seed(folders[seed], name, seed, options, trained, data, settings)
         print(
             f"{name}, seed {seed}: {trained.train_seconds:.0f} s, dev"

@@ -10,7 +10,7 @@ import numpy as np
 from keras_lstm_dssm.evaluation import MEASURES
 from keras_lstm_dssm.evaluation.significance import holm, randomisation_test
 from keras_lstm_dssm.files import read_csv, read_json
-from keras_lstm_dssm.tables.rows import ROWS, Row
+from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.run_systems import seed_folders
 from keras_lstm_dssm.tables.table_data import DEV_MEASURES
 
@@ -32,17 +32,17 @@ class SystemResults:
     """The results of all seeds of a system.
 
     Args:
-        name: The system's name in `ROWS`.
+        name: The system's name.
+        row: Its row.
         folders: The folders of its finished seeds, at least one.
 
     Attributes:
-        row: The system's row.
         seeds: The content of each seed's `result.json`.
     """
 
-    def __init__(self, name: str, folders: Sequence[Path]) -> None:
+    def __init__(self, name: str, row: Row, folders: Sequence[Path]) -> None:
         self.name = name
-        self.row: Row = ROWS[name]
+        self.row = row
         self.folders = folders
         self.seeds: list[dict[str, Any]] = [
             read_json(folder / "result.json") for folder in folders
@@ -113,25 +113,25 @@ class SystemResults:
 
 
 def read_results(
-    output: Path, names: Sequence[str], seeds: int
+    output: Path, rows: Mapping[str, Row], seeds: int
 ) -> dict[str, SystemResults]:
     """Reads the finished results of systems.
 
     Args:
         output: Folder of the table.
-        names: The systems' names in `ROWS`.
+        rows: Name -> row of the systems.
         seeds: Number of seeds; those that are not finished are left out.
 
     Returns:
-        Name -> results, in the order of `names`, without the systems that
+        Name -> results, in the order of `rows`, without the systems that
         have no finished seed.
     """
     results = {}
-    for name in names:
-        folders = seed_folders(output, name, seeds)
+    for name, row in rows.items():
+        folders = seed_folders(output, name, row, seeds)
         folders = [folder for folder in folders if folder.exists()]
         if folders:
-            results[name] = SystemResults(name, folders)
+            results[name] = SystemResults(name, row, folders)
     return results
 
 

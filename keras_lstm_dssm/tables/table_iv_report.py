@@ -26,7 +26,6 @@ from keras_lstm_dssm.tables.robustness import (
     ROBUSTNESS_NOTE,
     write_robustness,
 )
-from keras_lstm_dssm.tables.rows import ROWS
 from keras_lstm_dssm.tables.system_results import SystemResults, compare_with
 from keras_lstm_dssm.tables.table_data import (
     DEV_MEASURES,
@@ -148,6 +147,9 @@ def summarise(
                 for rate in result.seeds[0]["misspelled"]
             },
             "significance": {},
+            "recipe": None
+            if result.row.tuned or result.row.recipe is None
+            else result.row.recipe.to_dict(),
         }
         for name, result in results.items()
     }
@@ -282,13 +284,14 @@ def _notes(summary: Summary) -> list[str]:
             " titles that were judged not relevant for its query; Best has"
             " these in place of mined ones."
         )
-    if "best" in systems and (recipe := ROWS["best"].recipe):
-        notes.append(
-            "Best is trained by its own recipe; only the epoch is chosen on"
-            " this data: "
-            + ", ".join(f"{k} {v}" for k, v in recipe.to_dict().items())
-            + "."
-        )
+    notes += [
+        f"{system['label']}: trained by its own recipe; only the epoch is"
+        " chosen on this data: "
+        + ", ".join(f"{k} {v}" for k, v in system["recipe"].items())
+        + "."
+        for system in systems.values()
+        if system["recipe"]
+    ]
     if "rerank" not in modes:
         notes.append(
             "Nothing is reranked: all judged titles of a query have the same"

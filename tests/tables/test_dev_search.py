@@ -3,10 +3,15 @@ from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.models import PRESETS
-from keras_lstm_dssm.tables import TableSettings, open_table_data
+from keras_lstm_dssm.tables import (
+    TABLE_IV_ROWS,
+    TableSettings,
+    open_table_data,
+)
 from keras_lstm_dssm.tables.baseline_rows import BASELINE_GRIDS, baseline_grid
 from keras_lstm_dssm.tables.dev_search import choose_on_dev
 from keras_lstm_dssm.tables.tower_rows import next_tower_options
+from tests.tables.conftest import ROWS
 
 
 def test_towers_choose_the_step_and_then_gamma() -> None:
@@ -26,13 +31,16 @@ def test_nothing_is_tried_where_there_is_no_choice(tmp_path: Path) -> None:
     settings = TableSettings("none", learning_rates=(0.1,), gammas=(5.0,))
     path = tmp_path / "choice.json"
     nothing: Any = None  # no data is needed
-    assert choose_on_dev("dssm", nothing, settings, path) == {
+    assert choose_on_dev("dssm", ROWS["dssm"], nothing, settings, path) == {
         "learning_rate": 0.1, "gamma": 5.0
     }  # fmt: skip
-    assert choose_on_dev("random", nothing, settings, path) == {}
+    assert (
+        choose_on_dev("random", ROWS["random"], nothing, settings, path) == {}
+    )
     recipe = PRESETS["best"]  # whatever there is to try
     several = TableSettings("none")
-    assert choose_on_dev("best", nothing, several, path) == {
+    row = TABLE_IV_ROWS["best"]
+    assert choose_on_dev("best", row, nothing, several, path) == {
         "learning_rate": recipe.learning_rate, "gamma": recipe.gamma
     }  # fmt: skip
     assert not path.exists()
@@ -60,7 +68,10 @@ def test_an_interrupted_search_goes_on(
     tried[7]["dev"] = 2.0  # no trial that is run again could find this
     path.write_text(json.dumps({"tried": tried}))
     data = open_table_data(settings, tmp_path)
-    assert choose_on_dev("ulm", data, settings, path) == grid[7]
+    assert (
+        choose_on_dev("ulm", TABLE_IV_ROWS["ulm"], data, settings, path)
+        == grid[7]
+    )
     found = json.loads(path.read_text())["tried"]
     assert found[:-1] == tried
     assert found[-1]["dev"] == 1.0

@@ -10,13 +10,13 @@ import pytest
 
 from keras_lstm_dssm.files import read_csv
 from keras_lstm_dssm.tables import (
-    ROWS,
+    Row,
     TableSettings,
     open_table_data,
     read_results,
     run_system,
 )
-from tests.tables.conftest import SMALL, SYSTEMS
+from tests.tables.conftest import ROWS, SMALL
 
 
 def read(path: Path) -> dict:
@@ -83,7 +83,7 @@ def test_runs_agree_with_ir_measures(
 def test_one_seed_gives_one_run(
     table_folder: Path, settings: TableSettings, tmp_path: Path
 ) -> None:
-    run_system(tmp_path, "dssm", settings, seeds=1)
+    run_system(tmp_path, "dssm", ROWS["dssm"], settings, seeds=1)
     names = [f"test.{mode}.trec.gz" for mode in ("rerank", "retrieve")]
     for name in names:
         old, new = (
@@ -100,8 +100,8 @@ def test_what_is_finished_is_not_run_again(
 ) -> None:
     paths = list((table_folder / "systems").rglob("*"))
     before = {path: path.stat().st_mtime_ns for path in paths}
-    for name in SYSTEMS:
-        run_system(table_folder, name, settings, seeds=2)
+    for name, row in ROWS.items():
+        run_system(table_folder, name, row, settings, seeds=2)
     assert {path: path.stat().st_mtime_ns for path in paths} == before
 
 
@@ -114,7 +114,7 @@ def test_random_order_is_exact(
 
 
 def test_results_are_averaged(table_folder: Path) -> None:
-    found = read_results(table_folder, SYSTEMS, 2)["dssm"]
+    found = read_results(table_folder, ROWS, 2)["dssm"]
     folders = [table_folder / f"systems/dssm/seed_{s}" for s in (0, 1)]
     seeds = [read(f / "result.json") for f in folders]
     for rate, part in ((0.0, "test"), (0.5, "misspelled")):
@@ -152,7 +152,7 @@ def test_towers_learn_from_judged_negatives(
         else:
             assert data.judged is None
         ours.record(output, data.sizes)
-        run_system(output, "dssm", ours, seeds=1)
+        run_system(output, "dssm", ROWS["dssm"], ours, seeds=1)
         rows = read_csv(output / "systems/dssm/seed_0/history.csv")
         first_loss[k] = float(rows[0]["loss"])
     # There are more candidates, so that more is to be learnt.
@@ -160,21 +160,18 @@ def test_towers_learn_from_judged_negatives(
 
 
 def test_a_recipe_decides_the_epochs(
-    settings: TableSettings,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    settings: TableSettings, tmp_path: Path
 ) -> None:
     recipe = SMALL.replace(
         negatives="in_batch", epochs=2, gamma=7.0, hard_negatives=1,
         title_pairs=1,
     )  # fmt: skip
-    row = ROWS["best"]._replace(recipe=recipe)
-    monkeypatch.setitem(ROWS, "best", row)
+    row = Row("Own recipe", recipe=recipe, tuned=False)
     # Fewer clicks have as many updates: the factor is the curve's.
     for factor, epochs in ((1.0, 2), (2.5, 5)):
         ours = dataclasses.replace(settings, epoch_factor=factor, misspelled=())
         output = tmp_path / str(epochs)
-        run_system(output, "best", ours, seeds=1)
+        run_system(output, "best", row, ours, seeds=1)
         folder = output / "systems/best"
         assert len(read_csv(folder / "seed_0/history.csv")) == epochs
         assert not (folder / "choice.json").exists()
