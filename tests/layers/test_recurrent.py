@@ -1,4 +1,4 @@
-"""The recurrences (1) and (2), in double precision."""
+"""The recurrences (1) and (2), and truncated BPTT, (7), in float64."""
 
 import itertools
 
@@ -49,7 +49,7 @@ def rnn_of() -> Recurrent:
 
 
 def by_numpy(layer: Recurrent, row: int, length: int) -> dict[str, np.ndarray]:
-    """Every activation at the words of one row."""
+    """Compute all activations of one row."""
     cell, words = layer.cell, INPUTS[row, :length]
     if isinstance(cell, PeepholeLSTMCell):
         return reference.lstm(reference.gates_of(cell, cell.kernel), words)
@@ -58,7 +58,7 @@ def by_numpy(layer: Recurrent, row: int, length: int) -> dict[str, np.ndarray]:
 
 
 def check(layer: Recurrent) -> None:
-    """Layer, `keras.layers.RNN`, NumPy and `activations` give the same."""
+    """Layer, `keras.layers.RNN`, cell, NumPy and `activations` agree."""
     last = [by_numpy(layer, row, n)["y"][-1] for row, n in enumerate(LENGTHS)]
     np.testing.assert_allclose(layer(INPUTS, LENGTHS), last, **exact)
     full = [by_numpy(layer, row, TIME)["y"] for row in range(BATCH)]
@@ -143,7 +143,7 @@ def test_peephole_form_and_initial_values() -> None:
     layer = PeepholeLSTM(UNITS, "diagonal", forget_gate=True)
     layer.build(INPUTS.shape)
     assert [p.shape for p in layer.cell.peepholes.values()] == [(UNITS,)] * 3
-    np.testing.assert_array_equal(  # i, f, g, o: the forget gate starts open
+    np.testing.assert_array_equal(  # i, f, g, o: the forget gate starts at 1
         layer.cell.bias, np.repeat([0, 1, 0, 0], UNITS)
     )
     full = lstm_of("full", forget_gate=False).cell.peepholes
@@ -158,3 +158,53 @@ def test_wrong_arguments() -> None:
     cell = PeepholeLSTMCell(3, project_inputs=False)
     with pytest.raises(ValueError, match="inputs of width 9 .*, not 8"):
         cell.build((None, 8))
+
+
+TRUNCATED_LENGTHS = [5, 3, 1]
+TRUNCATED_INPUTS = tf.constant(RANDOM.normal(size=(3, 5, FEATURES)))
+
+
+def unrolled(
+    cell: keras.layers.Layer, row: int, truncate: int | None
+) -> tf.Tensor:
+    """y of a row at its last step m; the states before m - T are constants."""
+    length = TRUNCATED_LENGTHS[row]
+    states = [tf.zeros([1, width], tf.float64) for width in cell.state_size]
+    for t in range(length):
+        if truncate is not None and t == length - 1 - truncate:
+            states = [tf.constant(state.numpy()) for state in states]
+        _, states = cell(TRUNCATED_INPUTS[row : row + 1, t], states)
+    return states[0][0]
+
+
+def gradients(
+    layer: Recurrent, truncate: int | None
+) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+    """Gradients by each weight, of the layer and of the unrolled cell."""
+    values = [v.value for v in layer.variables]
+    toward = tf.constant(np.arange(1.0, 10).reshape(3, UNITS) / 10)
+    with tf.GradientTape(persistent=True) as tape:
+        outputs = toward * layer(TRUNCATED_INPUTS, TRUNCATED_LENGTHS)
+        rows = [unrolled(layer.cell, row, truncate) for row in range(3)]
+        expected = toward * tf.stack(rows)
+    np.testing.assert_allclose(outputs, expected, rtol=1e-12)
+    return tape.gradient(outputs, values), tape.gradient(expected, values)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "rnn"])
+@pytest.mark.parametrize("truncate", [None, 0, 1, 2, 4, 99])
+def test_truncated_gradient_is_that_of_constant_older_states(
+    kind: str, truncate: int | None
+) -> None:
+    lstm = PeepholeLSTMCell(UNITS, "full", forget_gate=True)
+    layer = Recurrent(RNNCell(UNITS) if kind == "rnn" else lstm, truncate)
+    layer.build(TRUNCATED_INPUTS.shape)
+    randomise(layer)
+    truncated, expected = gradients(layer, truncate)
+    for one, other in zip(truncated, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13)
+    # The longest row has 5 steps: with T of 4 or more nothing is cut off.
+    layer.truncate = None
+    full, _ = gradients(layer, None)
+    same = [np.allclose(a, b) for a, b in zip(truncated, full, strict=True)]
+    assert all(same) == (truncate is None or truncate >= 4)

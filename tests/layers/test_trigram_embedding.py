@@ -1,14 +1,16 @@
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import TrigramEmbedding
+from keras_lstm_dssm.layers import gather_sum
 from keras_lstm_dssm.text import TRIGRAMS, distinct_words
 from tests import reference
 
 
-def test_is_the_table_times_the_dense_counts(float64: None) -> None:
-    """W l(t) for each distinct word, `aaaa` counting `aaa` twice."""
+def test_equals_the_table_times_the_dense_counts(float64: None) -> None:
+    """W l(t) of each distinct word; `aaaa` has the trigram `aaa` twice."""
     words = ["good", "aaaa", "g", "go", "good2"]
     layer = TrigramEmbedding(TRIGRAMS, 5)
     dense = np.array([reference.counts(word) for word in words])
@@ -30,7 +32,7 @@ def test_gradient_is_that_of_the_dense_product_and_touches_few_rows() -> None:
         total = tf.reduce_sum(weights * rows)
     gradient = tape.gradient(total, layer.table.value)
     assert isinstance(gradient, tf.IndexedSlices)
-    assert len(gradient.indices) == 5  # #go is in both words, but once
+    assert len(gradient.indices) == 5  # both words have #go, which is read once
     dense = np.array([reference.counts(word) for word in words])
     np.testing.assert_allclose(
         tf.convert_to_tensor(gradient), dense.T @ weights.numpy()
@@ -47,3 +49,33 @@ def test_starts_with_small_random_numbers() -> None:
 def test_of_no_words_has_no_rows() -> None:
     layer = TrigramEmbedding(TRIGRAMS, 3)
     assert layer(distinct_words(tf.constant([], tf.string))).shape == [0, 3]
+
+
+VALUES = np.array([[1.0, 2.0], [10.0, 20.0], [100.0, 200.0]])
+WEIGHTS = np.array([[1.0, 3.0], [5.0, 7.0], [11.0, 13.0], [17.0, 19.0]])
+
+
+@pytest.mark.parametrize("index", [[1, 0, 1, 1], [2, 2, 2, 2], [0, 1, 2, 0]])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("segment", [None, [0, 0, 1, 3], [0, 1, 2, 3]])
+def test_gather_sum_equals_a_product_with_the_counts(
+    index: list[int], segment: list[int] | None, training: bool
+) -> None:
+    """Values and gradients, with unused rows and an empty segment."""
+    counts = np.zeros((4, 3))
+    for row, s in zip(index, segment or range(4), strict=True):
+        counts[s, row] += 1
+    values = tf.constant(VALUES)
+    with tf.GradientTape() as tape:
+        tape.watch(values)
+        total = gather_sum(values, tf.constant(index), segment, 4, training)
+        weighted = tf.reduce_sum(WEIGHTS * total)
+    np.testing.assert_array_equal(total, counts @ VALUES)
+    gradient = tf.convert_to_tensor(tape.gradient(weighted, values))
+    np.testing.assert_array_equal(gradient, counts.T @ WEIGHTS)
+
+
+def test_gather_sum_of_no_rows_is_empty() -> None:
+    none = tf.constant([], tf.int32)
+    assert gather_sum(tf.constant(VALUES), none, none).shape == [0, 2]
+    assert gather_sum(tf.constant(VALUES), none).shape == [0, 2]

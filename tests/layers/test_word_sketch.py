@@ -27,7 +27,7 @@ def idf(texts: int) -> float:
 
 def test_inner_products_are_those_of_words_and_their_starts() -> None:
     """Square length idf(word) + idf(start); shared starts are shared."""
-    units = 20_000  # errors of a hundredth or so
+    units = 4000
     products = rows(
         adapted(units), ["steel", "hex", "bolt", "bolts", "glue", "steep"]
     )
@@ -38,16 +38,16 @@ def test_inner_products_are_those_of_words_and_their_starts() -> None:
     )
     expected[2, 3] = expected[3, 2] = two  # bolt, bolts
     expected[0, 5] = expected[5, 0] = many  # steel, steep
-    np.testing.assert_allclose(products, expected, atol=0.15)
+    np.testing.assert_allclose(products, expected, atol=0.1)
 
 
-def test_all_words_weigh_the_same_before_adapting() -> None:
+def test_all_words_have_the_weight_1_before_adapting() -> None:
     np.testing.assert_array_equal(
         np.unique(rows(WordSketch(64), ["steel", "hex"])), [-2, 0, 2]
     )
 
 
-def test_the_start_is_as_long_as_asked_for() -> None:
+def test_length_of_the_start() -> None:
     def shared(start: int) -> np.ndarray:
         one, other = rows(WordSketch(4096, start=start), ["bolting", "bolder"])
         return one @ other / 4096
@@ -63,16 +63,16 @@ def test_rows_depend_on_the_word_and_the_seed_alone() -> None:
     assert (rows(adapted(32, seed=1), ["steel"]) != together[1]).any()
 
 
-def test_words_have_rows_of_their_own() -> None:
+def test_different_words_have_different_rows() -> None:
     words = [
         f"{a}{b}{n}" for a in "abcdefgh" for b in "xyz" for n in range(400)
     ]
-    found = np.sign(rows(WordSketch(128), words))
-    assert len(np.unique(found, axis=0)) == len(words)
-    # Signs are fair, and no place goes with another.
-    assert abs(found.mean(axis=0)).max() < 0.1
-    together = found.T @ found / len(words) - np.diag((found**2).mean(axis=0))
-    assert abs(together).max() < 0.1
+    signs = np.sign(rows(WordSketch(128), words))
+    assert len(np.unique(signs, axis=0)) == len(words)
+    # Both signs are equally frequent, and the columns are not correlated.
+    assert abs(signs.mean(axis=0)).max() < 0.1
+    products = signs.T @ signs / len(words)
+    assert abs(products - np.diag(np.diag(products))).max() < 0.1
 
 
 def test_of_no_words_there_are_no_rows() -> None:
