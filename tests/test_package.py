@@ -69,6 +69,8 @@ def test_the_wheel_installs_and_its_programs_start(
         "keras_lstm_dssm/serving/client/grpc_clients.py",
         "keras_lstm_dssm/tools/train.py",
         "keras_lstm_dssm/py.typed",
+        "keras_lstm_dssm/html_report/templates/report.css",
+        "keras_lstm_dssm/html_report/templates/report.html",
         "lstm_dssm_programs.py",
     ):
         assert names.count(name) == 1
