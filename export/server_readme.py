@@ -30,7 +30,8 @@ they come from the same training.
 
 `models.config` says which versions are served. The next export moves the
 numbers that have the remark `# newest export of ...`, all at once, and leaves
-everything else in `models.config` and `batching.config` as it is.
+everything else in `models.config` and `batching.config` as it is. To choose a
+model's versions yourself, remove its remark.
 
 ## Start a server
 
@@ -59,9 +60,9 @@ For a trial, without TensorFlow Serving: `lstm-dssm-serve --models=.`
 
 ## With batching
 
-- A request may have 1 to {rows} rows (`max_batch_size`). **Never send a request
-  without rows to a server that batches**: it is not answered, and together
-  with other requests it can end the server process.
+- A request may have at most `max_batch_size` rows, {rows} unless you changed
+  it. **Never send a request without rows to a server that batches**: it is not
+  answered, and together with other requests it can end the server process.
 - A request whose input has a wrong type or rank fails together with the other
   requests in its batch.
 - The `ids` and `scores` of a retriever are as wide as the largest `k` in the
@@ -69,8 +70,8 @@ For a trial, without TensorFlow Serving: `lstm-dssm-serve --models=.`
   (`--max_k`, by default 1000): a larger one counts as the limit.
 - The server runs the requests in `assets.extra/tf_serving_warmup_requests`
   before it serves a version, and refuses the version if one of them has more
-  rows than `max_batch_size`. They have at most {warmup}. `batching.config` says
-  how to go below that.
+  rows than `max_batch_size`. The largest has {warmup} rows; `batching.config`
+  says how to get smaller ones.
 
 ## Which server
 

@@ -1,7 +1,7 @@
 """The retriever: exact, with its own k for each query, in both forms."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -60,13 +60,17 @@ class Exported(NamedTuple):
 
     index: Index
     folder: Path
+    model: Any
+
+    @classmethod
+    def load(cls, index: Index, folder: Path) -> "Exported":
+        return cls(index, folder, tf.saved_model.load(str(folder)))
 
     def search(
         self, queries: list[str], k: list[int]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Runs the signature: ids and scores."""
-        model = tf.saved_model.load(str(self.folder))
-        outputs = model.signatures["serving_default"](
+        outputs = self.model.signatures["serving_default"](
             text=tf.constant(as_bytes(queries), tf.string, [len(queries)]),
             k=tf.constant(k, tf.int32),
         )
@@ -95,7 +99,7 @@ def exported(
         vectors=request.param,
         max_k=MAX_K,
     )
-    return Exported(Index.from_vectors(vectors, IDS, query), folder)
+    return Exported.load(Index.from_vectors(vectors, IDS, query), folder)
 
 
 @pytest.mark.parametrize("k", [3, MAX_K, MAX_K + 1, 2**31 - 1])
@@ -153,7 +157,7 @@ def test_double_precision_is_served_as_float32(
         query, document, IDS, TITLES, tmp_path, vectors=vectors
     )
     index = Index(document, TITLES, IDS, query)
-    _, scores = Exported(index, folder).search(QUERIES, [50] * 4)
+    _, scores = Exported.load(index, folder).search(QUERIES, [50] * 4)
     assert scores.dtype == np.float32
     expected = [
         [hit.score for hit in hits] for hits in index.search(QUERIES, 50)

@@ -56,7 +56,8 @@ def test_memory_is_that_of_the_files(tmp_path: Path) -> None:
 def test_readme_tells_memory_and_versions(readme: str) -> None:
     assert "| `query_encoder` | 2 | 0.1 MB |" in readme
     assert "| 2.20 | 2.20.0 | ICU 77 |" in readme
-    assert "1 to 512 rows" in readme and "at most 64." in readme
+    assert "`max_batch_size` rows, 512 unless" in readme
+    assert "The largest has 64 rows" in readme
 
 
 def test_readme_of_a_model_of_others(tiny_models: Path) -> None:
