@@ -1,8 +1,10 @@
 # `make demo` and `make test` work on a fresh clone: both set up first.
+# `make test PYTEST='-k name'` runs the tests of that name, without the linters.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
+PYTEST ?=
 
 .PHONY: setup demo test lint clean
 
@@ -22,8 +24,8 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
-	$(BIN)/python -m pytest -n 2
+test: $(if $(PYTEST),setup,lint)
+	$(BIN)/python -m pytest $(or $(PYTEST),-n 2)
 
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -6,7 +6,7 @@ Importing the package registers its Keras classes, so that
 `keras.saving.load_model` finds them in a fresh process.
 """
 
-from keras_lstm_dssm.backend import require_tensorflow
+from keras_lstm_dssm.errors import require_tensorflow
 
 require_tensorflow()
 

@@ -1,27 +1,57 @@
-"""InputError, the one error that users cause and can mend."""
+"""InputError, and errors of one line for packages that are missing."""
 
 import importlib
+import os
 from types import ModuleType
 
 
 class InputError(ValueError):
-    """Something the user gave is wrong: a file, a line, a name, a port.
+    """Raised for wrong input, such as a file, an argument or a port.
 
-    The message is one line that says what was found, where, what was
-    expected and what to do. The programs in `tools/` print it as it is and
-    exit with code 1; anything else that is raised is a defect.
+    The message is one line. It says what was found and where, what was
+    expected and what to do. The programs print it and exit with code 1. Any
+    other exception is a defect of this package.
     """
 
 
-def import_optional(module: str, extra: str) -> ModuleType:
-    """Imports a module of an optional package.
-
-    Args:
-        module: Dotted name.
-        extra: The extra of this package that brings it, as in setup.py.
+def require_tensorflow() -> None:
+    """Check that TensorFlow is the backend of Keras.
 
     Raises:
-        InputError: The package is not installed; with the pip line.
+        ImportError: `KERAS_BACKEND` or Keras's configuration file names
+            another backend; the message is one line.
+    """
+    backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
+    if backend == "tensorflow":
+        try:
+            import keras
+
+            backend = keras.config.backend()
+        except ModuleNotFoundError as error:
+            # The backend in the configuration file may not be installed.
+            if error.name not in ("jax", "torch", "openvino"):
+                raise
+            backend = error.name
+    if backend != "tensorflow":
+        raise ImportError(
+            f"keras_lstm_dssm needs Keras on TensorFlow, found the backend "
+            f"{backend}: set KERAS_BACKEND=tensorflow before Keras is imported"
+        )
+
+
+def import_optional(module: str, extra: str) -> ModuleType:
+    """Import a module of an optional package.
+
+    Args:
+        module: Dotted name of the module.
+        extra: The extra of this package that installs it, as in setup.py.
+
+    Returns:
+        The module.
+
+    Raises:
+        InputError: The package is not installed; the message has the
+            command that installs it.
 
     Example:
     >>> sparse = import_optional("scipy.sparse", "baselines")

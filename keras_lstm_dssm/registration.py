@@ -1,4 +1,4 @@
-"""One name under which every Keras class of this package is registered."""
+"""The decorator that registers every Keras class of this package."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 def register(cls: T) -> T:
-    """Registers a class with Keras, so that saved models find it again.
+    """Register a class with Keras under the name of this package.
 
-    Loading in a fresh process needs `import keras_lstm_dssm` and no
-    `custom_objects`.
+    A fresh process that has imported `keras_lstm_dssm` can then load saved
+    models without `custom_objects`.
     """
     decorate: Callable[[T], T] = keras.saving.register_keras_serializable(
         package=PACKAGE

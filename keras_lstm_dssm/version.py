@@ -1,3 +1,3 @@
-"""The version, readable without importing anything heavy."""
+"""The version, which can be read without importing TensorFlow."""
 
 __version__ = "0.2.0"

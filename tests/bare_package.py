@@ -1,4 +1,4 @@
-"""The package without what `keras_lstm_dssm` itself imports (TensorFlow)."""
+"""Import modules of the package without its `__init__` and TensorFlow."""
 
 BARE_PACKAGE = """
 import importlib.util, sys, types
@@ -7,4 +7,4 @@ spec = importlib.util.find_spec("keras_lstm_dssm")
 root.__path__ = spec.submodule_search_locations
 sys.modules["keras_lstm_dssm"] = root
 """
-"""Put before the code of a fresh process: sub-packages then import alone."""
+"""Code that a fresh process runs before it imports modules of the package."""

@@ -1,9 +1,12 @@
 """What `import keras_lstm_dssm` does to the process: nothing."""
 
 import os
+import pathlib
 import subprocess
 import sys
 from collections.abc import Mapping
+
+import pytest
 
 CODE = """
 import os, signal, sys, warnings
@@ -57,9 +60,15 @@ def test_the_process_stays_as_it_is() -> None:
     assert done.stdout == "same\n", done.stderr
 
 
-def test_another_backend_is_one_clear_line() -> None:
+@pytest.mark.parametrize("place", ["environment", "file"])
+def test_another_backend_is_one_clear_line(
+    place: str, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "keras.json").write_text('{"backend": "jax"}')
+    names = {"environment": "KERAS_BACKEND", "file": "KERAS_HOME"}
+    values = {"environment": "jax", "file": str(tmp_path)}
     code = "try:\n import keras_lstm_dssm\nexcept ImportError as e:\n print(e)"
-    done = python(code, KERAS_BACKEND="jax")
+    done = python(code, **{names[place]: values[place]})
     assert done.stdout == (
         "keras_lstm_dssm needs Keras on TensorFlow, found the backend jax: "
         "set KERAS_BACKEND=tensorflow before Keras is imported\n"

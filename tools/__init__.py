@@ -1,1 +1,1 @@
-"""Command-line programs, one file each: train, evaluate, export, serve..."""
+"""The programs, one in a module: train, evaluate, export, serve and others."""
