@@ -23,7 +23,7 @@ BATCHING_CONFIG = "batching.config"
 _BATCHING = f"""\
 # Exports leave this file as it is; change it as you like. TF Serving refuses
 # a version if one of its warm-up requests has more rows than max_batch_size.
-# The largest has {WARMUP_SIZES[-1]} rows. To go below that, change max_batch_size
+# The largest has {WARMUP_SIZES[-1]} rows. For a lower max_batch_size, change it
 # here and export again: the new versions have smaller warm-up requests.
 max_batch_size {{ value: {BATCH_SIZES[-1]} }}
 batch_timeout_micros {{ value: 1000 }}
