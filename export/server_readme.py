@@ -131,13 +131,13 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
         size = memory_bytes(newest)
         total += size
         memory.append(f"| `{name}` | {number} | {_megabytes(size)} |")
-        found = signatures(signature_defs(newest))
-        if not found:
+        by_name = signatures(signature_defs(newest))
+        if not by_name:
             raise InputError(
                 f"{newest}: found no signature that Predict can call; move "
                 f"{base} elsewhere, or export it with a signature"
             )
-        (key, signature), *_ = found.items()
+        (key, signature), *_ = by_name.items()
         inputs, outputs = map(_cell, signature)
         table.append(f"| `{name}` | `{key}` | {inputs} | {outputs} |")
         if signature.inputs.keys() == {"text", "k"}:
