@@ -18,27 +18,31 @@ _CLICKS_AT_ONCE = 8192
 
 
 def splits_of(
-    queries: Sequence[str], dev_percent: int, test_percent: int
+    queries: Sequence[str],
+    dev_percent: int,
+    test_percent: int,
+    split: str = "alphanumeric",
 ) -> list[str]:
     """Returns "train", "dev" or "test" for each query.
 
     The split depends on the words of the query alone, not on the process or
     on other queries, so that no query changes its split when a log grows.
-    Words are runs of letters and digits, normalised: queries that differ in
-    letter case, white space or punctuation only, to which an encoder may be
-    blind, are in the same split.
+    Queries that differ in letter case, white space or punctuation only, to
+    which an encoder may be blind, are in the same split.
 
     Args:
         queries: The queries.
         dev_percent: How many of 100 queries go to dev.
         test_percent: How many of 100 queries go to test.
+        split: The rule by which words are separated, see `normalize_texts`;
+            with `"space"`, punctuation is a part of the words.
 
     Example:
     >>> splits_of(["Sort a list", "a b c  D", "a, b: c-d!"], 3, 9)
     ['train', 'test', 'test']
     """
     splits = []
-    for words in normalize(queries, "alphanumeric"):
+    for words in normalize(queries, split):
         digest = hashlib.sha256(words.encode()).digest()
         percent = int.from_bytes(digest[:8], "big") % 100
         if percent < test_percent:
