@@ -1,11 +1,9 @@
 """NumPy transcription of Appendix A of Palangi et al. 2016, (9) to (44).
 
-The paper adds up what the query's and the document's side give. The towers
-have their own parameters, so each function gives one side's addend. Slips
-of the print: x(t) stands for l(t) in (24), (32), (40); W_rec3 for W_rec2 in
-(36); (21) to (42) leave out the path from c(t) through the output gate's
-peephole; (44) lacks the factor b(t); (7) has one minus too many, alpha (8)
-being negative already.
+The paper's gradients are sums of a term of the query and a term of the
+document. Here the encoders have different weights, so each function computes
+the term of one of them. docs/mathematics.md lists the errors in the printed
+formulas.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,18 +14,18 @@ import numpy as np
 from tests.reference import Gate, lstm, rnn
 
 
-def toward(own: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """v of (15), with a, b, c of (12): the gradient of R by `own`."""
-    a = own @ other
-    b, c = 1 / np.linalg.norm(own), 1 / np.linalg.norm(other)
-    return b * c * other - a * b**3 * c * own
+def toward(vector: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Compute v of (15), the gradient of R by `vector`, with (12)."""
+    a = vector @ other
+    b, c = 1 / np.linalg.norm(vector), 1 / np.linalg.norm(other)
+    return b * c * other - a * b**3 * c * vector
 
 
 def rnn_gradients(
     W: np.ndarray, W_rec: np.ndarray, bias: np.ndarray,
     words: Sequence[Any], other: np.ndarray, steps: int,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """One side's part of dR/dW_rec (9) and dR/dW (13), tau = 0 .. steps."""
+    """Compute a term of dR/dW_rec (9) and dR/dW (13), tau = 0 .. steps."""
     y = np.vstack([np.zeros(len(bias)), rnn(W, W_rec, bias, words)])
     time = len(words)
     delta = (1 - y[time]) * (1 + y[time]) * toward(y[time], other)  # (11)
@@ -43,16 +41,16 @@ def lstm_gradients(
     gate: Mapping[str, Gate], words: Sequence[Any], v: np.ndarray,
     steps: int, peephole_path: bool,
 ) -> dict[str, Gate]:  # fmt: skip
-    """One side's part of (16) to (42), the gradients of R.
+    """Compute a term of the gradients of R, (16) to (42).
 
     Args:
-        gate: Weights.
+        gate: Weights of each gate.
         words: l(1) .. l(T).
         v: (15).
-        steps: Steps that the recursions over c, such as (22), go back;
-            c before them is constant, y(t-1) is in all of them.
-        peephole_path: Adds W_p1' delta^rec1, which the paper leaves out,
-            to the error signal at c(t).
+        steps: Number of steps that the recursions over c, such as (22), go
+            back. Earlier c count as constants, and so does each y(t-1).
+        peephole_path: Whether to add W_p1' delta^rec1, which the paper
+            leaves out, to the error signal at c(t).
     """
     states = lstm(gate, words)
     start = np.zeros((1, len(v)))
@@ -77,14 +75,14 @@ def lstm_gradients(
         dc = [0.0] * 4
         for t in range(T - steps + 1, T + 1):
             b = factor(name, i[t], f[t], g[t], c[t - 1])
-            read = (words[t - 1], y[t - 1], peephole * c[t - 1], np.ones(1))
+            inputs = (words[t - 1], y[t - 1], peephole * c[t - 1], np.ones(1))
             # W (24, 32, 40), W_rec (22, 30, 38), W_p (26, 34), b (28, 36, 42)
             dc = [
                 f[t][:, np.newaxis] * old + np.outer(b, x)
-                for old, x in zip(dc, read, strict=True)
+                for old, x in zip(dc, inputs, strict=True)
             ]
         # (23, 31, 39), (21, 29, 37), (25, 33), (27, 35, 41)
-        W, W_rec, W_p, bias = (np.diag(delta) @ one for one in dc)
+        W, W_rec, W_p, bias = (np.diag(delta) @ matrix for matrix in dc)
         result[name] = Gate(W, W_rec, W_p, bias[:, 0])
     return result
 
@@ -92,7 +90,7 @@ def lstm_gradients(
 def factor(
     name: str, i: np.ndarray, f: np.ndarray, g: np.ndarray, before: np.ndarray
 ) -> np.ndarray:
-    """b_i (22), b_f (30) or b_g (38); `before` is c(t-1)."""
+    """Compute b_i (22), b_f (30) or b_g (38); `before` is c(t-1)."""
     return {
         "i": g * i * (1 - i),
         "f": before * f * (1 - f),

@@ -1,4 +1,4 @@
-"""Keras in single or double precision for a while."""
+"""Default dtypes of Keras, set for the length of a `with` block."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,10 +8,12 @@ import keras
 
 @contextmanager
 def precision(dtype: str) -> Iterator[None]:
-    """Sets the dtype of Keras's own variables and of layers by default."""
+    """Set the default dtype of Keras's variables and layers."""
     floatx, policy = keras.config.floatx(), keras.config.dtype_policy()
     keras.config.set_floatx(dtype)
-    keras.config.set_dtype_policy(dtype)  # layers' own, once asked for
+    keras.config.set_dtype_policy(
+        dtype
+    )  # follows floatx only until it is first read
     try:
         yield
     finally:

@@ -1,7 +1,8 @@
-"""Plain Python and NumPy transcriptions of Palangi et al. 2016 (spec.md).
+"""Transcriptions of Palangi et al. 2016 in plain Python and NumPy.
 
-The code is proved against these: one text at a time, column vectors as in
-the paper, l(t) as the dense vector of trigram counts, no TensorFlow.
+Tests compare the package with these functions. They take one text at a time
+and have column vectors, as in the paper; l(t) is the dense vector of trigram
+counts.
 """
 
 import re
@@ -18,10 +19,12 @@ WHITE_SPACE = re.compile(
 
 
 def split(text: str, kind: str = "space") -> list[str]:
-    """Words of a text, spec 1: NFKC, folded case, white space.
+    """Split a text into words, after NFKC and case folding.
 
-    Or, "alphanumeric", what stands between other signs than letters, digits
-    and marks.
+    Args:
+        text: Any text.
+        kind: `"space"` to split at white space, `"alphanumeric"` to split at
+            everything but letters, digits and marks.
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
     folded = unicodedata.normalize("NFKC", folded)
@@ -33,7 +36,7 @@ def split(text: str, kind: str = "space") -> list[str]:
 
 
 def trigrams(word: str) -> list[int]:
-    """Exact codes (c1 * 37 + c2) * 37 + c3 of `#word#`, spec 1."""
+    """List the codes (c1 * 37 + c2) * 37 + c3 of the trigrams of `#word#`."""
     wrapped = "#" + "".join(x if x in LETTERS else "#" for x in word) + "#"
     codes = [LETTERS.index(letter) for letter in wrapped]
     return [
@@ -45,17 +48,17 @@ def trigrams(word: str) -> list[int]:
 
 
 def counts(word: str) -> np.ndarray:
-    """l(t) = W_h x(t), the dense count of each of the 50,653 trigrams."""
+    """Compute l(t) = W_h x(t), the count of each of the 50,653 trigrams."""
     return np.bincount(trigrams(word), minlength=37**3).astype("float64")
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    """The logistic function, sigma in (2)."""
+    """Compute the logistic function, sigma in (2)."""
     return 1 / (1 + np.exp(-x))
 
 
 class Gate(NamedTuple):
-    """W, W_rec, W_p and b of one gate, or their gradients."""
+    """W, W_rec, W_p and b of one gate, or the gradients of a loss by them."""
 
     W: np.ndarray
     W_rec: np.ndarray
@@ -70,29 +73,29 @@ def gates(
     bias: Any,
     peepholes: Mapping[str, Any],
 ) -> dict[str, Gate]:
-    """Takes a cell's weights (or their gradients) apart as in (2)."""
+    """Split a cell's weights, or their gradients, into the gates of (2)."""
     result = {}
-    for place, name in enumerate(cell.gates):
-        own = slice(place * cell.units, (place + 1) * cell.units)
+    for number, name in enumerate(cell.gates):
+        columns = slice(number * cell.units, (number + 1) * cell.units)
         peephole = np.asarray(peepholes.get(name, np.zeros(cell.units)))
         result[name] = Gate(
-            np.asarray(kernel)[:, own].T,
-            np.asarray(recurrent_kernel)[:, own].T,
+            np.asarray(kernel)[:, columns].T,
+            np.asarray(recurrent_kernel)[:, columns].T,
             peephole if peephole.ndim == 2 else np.diag(peephole),
-            np.asarray(bias)[own],
+            np.asarray(bias)[columns],
         )
     return result
 
 
 def gates_of(cell: Any, kernel: Any) -> dict[str, Gate]:
-    """The weights of a `PeepholeLSTMCell`; W comes from `kernel`."""
+    """Split the weights of a `PeepholeLSTMCell`, with W from `kernel`."""
     return gates(cell, kernel, cell.recurrent_kernel, cell.bias, cell.peepholes)
 
 
 def rnn(
     W: np.ndarray, W_rec: np.ndarray, b: np.ndarray, words: Sequence[Any]
 ) -> np.ndarray:
-    """y(1) .. y(T) of (1), `[time, units]`."""
+    """Compute y(1) .. y(T) of (1), `[time, units]`."""
     y = [np.zeros(len(b))]
     for word in words:
         y.append(np.tanh(W @ word + W_rec @ y[-1] + b))
@@ -100,14 +103,14 @@ def rnn(
 
 
 def lstm(gate: Mapping[str, Gate], words: Sequence[Any]) -> dict[str, Any]:
-    """i, f, g, c, o, y of (2) at each word, `[time, units]` each."""
+    """Compute i, f, g, c, o and y of (2) at each word, `[time, units]`."""
     units = len(gate["g"].b)
     y, c = np.zeros(units), np.zeros(units)
     steps = []
     for word in words:
         z = {
-            name: one.W @ word + one.W_rec @ y + one.b
-            for name, one in gate.items()
+            name: weights.W @ word + weights.W_rec @ y + weights.b
+            for name, weights in gate.items()
         }
         g = np.tanh(z["g"])
         i = sigmoid(z["i"] + gate["i"].W_p @ c)
@@ -124,7 +127,7 @@ def lstm(gate: Mapping[str, Gate], words: Sequence[Any]) -> dict[str, Any]:
 def dssm(
     W1: np.ndarray, layers: Sequence[tuple[Any, Any]], words: Sequence[Any]
 ) -> np.ndarray:
-    """y of the DSSM, spec 2; each further layer is (W, b)."""
+    """Compute y of the DSSM; `layers` has (W, b) of each further layer."""
     y = W1 @ np.sum(words, axis=0)
     for W, b in layers:
         y = np.tanh(W @ y + b)
@@ -135,11 +138,11 @@ def clsm(
     W_c: np.ndarray, b_c: np.ndarray, W_s: np.ndarray, b_s: np.ndarray,
     words: Sequence[Any],
 ) -> np.ndarray:  # fmt: skip
-    """y of the CLSM, spec 2; W_c is as wide as `win` word vectors."""
+    """Compute y of the CLSM; W_c is as wide as the words of a window."""
     width = len(words[0])
     half = W_c.shape[1] // width // 2
-    blank = [np.zeros(width)] * half
-    padded = [*blank, *words, *blank]
+    zeros = [np.zeros(width)] * half
+    padded = [*zeros, *words, *zeros]
     h = [
         np.tanh(W_c @ np.concatenate(padded[t : t + 2 * half + 1]) + b_c)
         for t in range(len(words))
@@ -148,7 +151,7 @@ def clsm(
 
 
 def cosine(query: np.ndarray, document: np.ndarray) -> float:
-    """R(Q, D), (3)."""
+    """Compute R(Q, D), (3)."""
     norms = np.linalg.norm(query) * np.linalg.norm(document)
     return query @ document / norms
 
@@ -160,7 +163,10 @@ def nesterov(
     step: float,
     threshold: float = np.inf,
 ) -> list[list[np.ndarray]]:
-    """Lambda_0, Lambda_1, .. of (6), every parameter its own group th_G."""
+    """Compute Lambda_0, Lambda_1, .. of (6).
+
+    The gradient by each parameter is renormalised on its own to `threshold`.
+    """
     current = [np.array(p) for p in parameters]
     delta = [np.zeros_like(p) for p in current]
     path = [current]

@@ -1,4 +1,4 @@
-"""Small encoders of every kind, and what NumPy makes of a raw string."""
+"""Small encoders of all kinds, and their vectors computed by NumPy."""
 
 from typing import Any
 
@@ -44,12 +44,12 @@ ENCODERS: dict[str, tuple[type[TextEncoder], dict[str, Any]]] = {
         },
     ),
 }
-LONG = 2.0  # some sketches are longer, some shorter
+LONG = 2.0  # some of the sketches are longer than that, some shorter
 EACH = ("lstm_full_forget", "bilstm", "rnn", "dssm", "clsm_3", "combined")
 
 
 def small_encoder(name: str, **arguments: Any) -> TextEncoder:
-    """An encoder of random weights, biases and peepholes included."""
+    """Make an encoder with random weights, biases and peepholes included."""
     kind, sizes = ENCODERS[name]
     encoder = kind(**sizes, **arguments)
     for variable in encoder.variables:
@@ -60,7 +60,7 @@ def small_encoder(name: str, **arguments: Any) -> TextEncoder:
 
 
 def by_numpy(encoder: TextEncoder, text: str) -> np.ndarray:
-    """y of a raw string, hashing included, spec 1 and 2."""
+    """Compute y of a string, hashing included."""
     split = reference.split(text, encoder.trigrams.split)
     words = [reference.counts(word) for word in split]
     tables = {
@@ -81,10 +81,10 @@ def by_numpy(encoder: TextEncoder, text: str) -> np.ndarray:
         if isinstance(encoder, CombinedEncoder):
             bag = sum(words) @ encoder.bag_embedding.table.numpy()
             rows = sum(word_row(encoder.word_sketch, word) for word in split)
-            # Filled up, in a direction of its own, to where it is `long`.
+            # One more direction brings the sketch to the length `long`.
             length = np.linalg.norm(rows)
-            kept = min(1, length / LONG) ** (1 - encoder.length_norm)
-            rest = length * np.sqrt(kept**-2 - 1)
+            m = min(1, length / LONG) ** (1 - encoder.length_norm)
+            rest = length * np.sqrt(m**-2 - 1)
             y = np.concatenate(
                 [
                     part / np.linalg.norm(part) * (share / 8) ** 0.5
@@ -102,7 +102,7 @@ def by_numpy(encoder: TextEncoder, text: str) -> np.ndarray:
         layers = [(d.kernel.numpy().T, d.bias.numpy()) for d in encoder.dense]
         return reference.dssm(W, layers, words)
     assert isinstance(encoder, CLSMEncoder)
-    # One block of the table for each place in the window.
+    # One block of the table for each position in the window.
     blocks = np.split(W, encoder.window)
     dense = encoder.dense
     return reference.clsm(
@@ -115,5 +115,5 @@ def by_numpy(encoder: TextEncoder, text: str) -> np.ndarray:
 
 
 def word_row(sketch: WordSketch, word: str) -> np.ndarray:
-    """The row of one word, which tests/layers looks into."""
+    """Return the row of one word, which tests/layers proves right."""
     return sketch(distinct_words([word]))[0].numpy()

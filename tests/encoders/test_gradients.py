@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 
 def entries(variable: keras.Variable, text: str) -> Iterator[tuple[int, ...]]:
-    """All entries of a weight; of a table, some of the rows in the text."""
+    """Indices of all entries of a weight, of a table one for each word."""
     if variable.shape[0] != TRIGRAMS:
         yield from np.ndindex(*variable.shape)
         return
@@ -40,11 +40,11 @@ def test_equal_central_differences(name: str) -> None:
 
     count = len(model.query_encoder.trainable_variables)
     assert len(variables) == 2 * count
-    for place, (variable, gradient) in enumerate(
+    for number, (variable, gradient) in enumerate(
         zip(variables, gradients, strict=True)
     ):
-        text = QUERY if place < count else DOCUMENT
-        found = tf.convert_to_tensor(gradient).numpy()
+        text = QUERY if number < count else DOCUMENT
+        gradient_array = tf.convert_to_tensor(gradient).numpy()
         start = variable.numpy()
         for entry in entries(variable, text):
             ends = []
@@ -54,13 +54,15 @@ def test_equal_central_differences(name: str) -> None:
                 ends.append(value().numpy())
             variable.value[entry].assign(start[entry])
             slope = (ends[0] - ends[1]) / (2 * STEP)
-            assert found[entry] == pytest.approx(slope, rel=1e-5, abs=1e-8)
-        if len(found) == TRIGRAMS:
+            assert gradient_array[entry] == pytest.approx(
+                slope, rel=1e-5, abs=1e-8
+            )
+        if len(gradient_array) == TRIGRAMS:
             words = reference.split(text)
             touched = {
                 row for word in words for row in reference.trigrams(word)
             }
-            rows = np.flatnonzero(np.any(found, axis=1))
+            rows = np.flatnonzero(np.any(gradient_array, axis=1))
             assert set(rows) <= touched
             # The CLSM's maximum leaves some words without any gradient.
             assert "clsm" in name or set(rows) == touched

@@ -31,7 +31,7 @@ def randomised(layer: Recurrent) -> Recurrent:
 
 
 def lstms(**zero: bool) -> list[PeepholeLSTM]:
-    """A query and a document LSTM; full peepholes, some of them zero."""
+    """Make two LSTMs with full peepholes, of which the named are zero."""
     layers = []
     for _ in TEXTS:
         layer = PeepholeLSTM(UNITS, "full", forget_gate=True, truncate=0)
@@ -49,36 +49,36 @@ def weights(layer: PeepholeLSTM) -> dict[str, Gate]:
 def gradients(
     tape: tf.GradientTape, cosine: tf.Tensor, layer: PeepholeLSTM
 ) -> dict[str, Gate]:
-    """Autodiff's gradients of R by one tower's weights, as in (2)."""
+    """Compute TensorFlow's gradients of R by one LSTM's weights."""
     cell = layer.cell
-    own = [cell.kernel, cell.recurrent_kernel, cell.bias]
-    own += cell.peepholes.values()
-    found = tape.gradient(cosine, [v.value for v in own])
-    peepholes = dict(zip(cell.peepholes, found[3:], strict=True))
-    return reference.gates(cell, *found[:3], peepholes)
+    weights = [cell.kernel, cell.recurrent_kernel, cell.bias]
+    weights += cell.peepholes.values()
+    by_weight = tape.gradient(cosine, [v.value for v in weights])
+    peepholes = dict(zip(cell.peepholes, by_weight[3:], strict=True))
+    return reference.gates(cell, *by_weight[:3], peepholes)
 
 
 def expected(
     layers: Sequence[PeepholeLSTM], steps: int | None, peephole_path: bool
 ) -> list[dict[str, Gate]]:
-    """The paper's gradients for the query's and the document's tower."""
+    """Compute the paper's gradients for the query and the document LSTM."""
     final = [
         reference.lstm(weights(layer), words)["y"][-1]
         for layer, words in zip(layers, TEXTS, strict=True)
     ]
     return [
         appendix_a.lstm_gradients(
-            weights(layer), words, appendix_a.toward(own, other),
+            weights(layer), words, appendix_a.toward(vector, other),
             steps or len(words), peephole_path,
         )
-        for layer, words, own, other in zip(
+        for layer, words, vector, other in zip(
             layers, TEXTS, final, final[::-1], strict=True
         )
     ]  # fmt: skip
 
 
 def one_step(layers: Sequence[PeepholeLSTM]) -> list[dict[str, Gate]]:
-    """Autodiff with all states before the last word constant."""
+    """Compute TensorFlow's gradients, earlier states being constants."""
     with tf.GradientTape(persistent=True) as tape:
         query, document = (
             layer(tf.constant(words[np.newaxis]))
@@ -89,16 +89,16 @@ def one_step(layers: Sequence[PeepholeLSTM]) -> list[dict[str, Gate]]:
 
 
 def equal(
-    found: Sequence[dict[str, Gate]],
-    wanted: Sequence[dict[str, Gate]],
+    computed: Sequence[dict[str, Gate]],
+    printed: Sequence[dict[str, Gate]],
     gates: str = "oifg",
 ) -> bool:
-    """Whether all gradients of these gates agree to rounding."""
+    """Return whether all gradients of these gates agree to rounding."""
     return all(
-        np.allclose(one, other, rtol=1e-10, atol=1e-13)
-        for side, paper in zip(found, wanted, strict=True)
+        np.allclose(gradient, other, rtol=1e-10, atol=1e-13)
+        for ours, paper in zip(computed, printed, strict=True)
         for gate in gates
-        for one, other in zip(side[gate], paper[gate], strict=True)
+        for gradient, other in zip(ours[gate], paper[gate], strict=True)
     )
 
 
@@ -111,18 +111,18 @@ def test_output_gate() -> None:
 def test_other_gates_as_printed_hold_without_output_peephole() -> None:
     """(21) to (42) of one step are exact when W_p1 is zero."""
     layers = lstms(o=True)
-    found = one_step(layers)
-    assert equal(found, expected(layers, 1, False))
-    assert min(abs(w).max() for w in found[0]["f"]) > 1e-3  # no empty proof
+    computed = one_step(layers)
+    assert equal(computed, expected(layers, 1, False))
+    assert min(abs(w).max() for w in computed[0]["f"]) > 1e-3  # not all 0
 
 
 def test_other_gates_need_the_path_through_the_output_peephole() -> None:
     """With W_p1, (22), (30), (38) lack W_p1' delta^rec1."""
     layers = lstms()
-    found = one_step(layers)
-    assert equal(found, expected(layers, 1, peephole_path=True))
+    computed = one_step(layers)
+    assert equal(computed, expected(layers, 1, peephole_path=True))
     for gate in "ifg":
-        assert not equal(found, expected(layers, 1, False), gate)
+        assert not equal(computed, expected(layers, 1, False), gate)
 
 
 def test_recursions_over_the_cell() -> None:
@@ -142,25 +142,25 @@ def test_recursions_over_the_cell() -> None:
                 y, (_, c) = layer.cell(step, [tf.stop_gradient(y), c])
             final.append(y)
         cosine = cosine_pairs(*final)
-    found = [gradients(tape, cosine, layer) for layer in layers]
-    assert equal(found, expected(layers, None, peephole_path=False))
-    assert not equal(found, expected(layers, 1, peephole_path=False), "i")
+    computed = [gradients(tape, cosine, layer) for layer in layers]
+    assert equal(computed, expected(layers, None, peephole_path=False))
+    assert not equal(computed, expected(layers, 1, peephole_path=False), "i")
 
 
 def through_one_gate(
     gate: str,
 ) -> tuple[dict[str, np.ndarray], np.ndarray, dict[str, Gate], Any]:
-    """R whose last step reads y(t-1) through one gate only.
+    """Differentiate R where the last step reads y(t-1) by one gate only.
 
     Returns:
-        Its gradients by the output gate's input `o` and by the cell `c` at
-        t-1, v, the weights, and all activations.
+        The gradients by the output gate's input `o` and by the cell state
+        `c` at t-1; v; the weights; and all activations.
     """
     layer = PeepholeLSTM(UNITS, None, forget_gate=True, project_inputs=False)
     cell = randomised(layer).cell
     words = tf.constant(RANDOM.normal(size=(3, 1, 4 * UNITS)))
-    own = cell.gates.index(gate)
-    column = np.repeat(np.arange(4) == own, UNITS).astype("float64")
+    is_gate = np.array(cell.gates) == gate
+    column = np.repeat(is_gate, UNITS).astype("float64")
     document = tf.constant(RANDOM.normal(size=UNITS))
     _, states = cell(words[0], list(tf.zeros([2, 1, UNITS], tf.float64)))
     with tf.GradientTape() as tape:
@@ -173,29 +173,29 @@ def through_one_gate(
         cosine = cosine_pairs(last, document)
     by_input, by_cell = tape.gradient(cosine, [before, c])
     weights = reference.gates_of(cell, np.eye(4 * UNITS))
-    found = {"o": by_input.numpy()[0, -UNITS:], "c": by_cell.numpy()[0]}
+    by_o_and_c = {"o": by_input.numpy()[0, -UNITS:], "c": by_cell.numpy()[0]}
     activations = reference.lstm(weights, words[:, 0].numpy())
     v = appendix_a.toward(activations["y"][-1], document.numpy())
-    return found, v, weights, activations
+    return by_o_and_c, v, weights, activations
 
 
 def test_error_signal_through_the_output_gate() -> None:
     """(43)."""
-    found, v, weight, states = through_one_gate("o")
+    computed, v, weight, states = through_one_gate("o")
     o, h = states["o"], np.tanh(states["c"])
     delta = o[2] * (1 - o[2]) * h[2] * v  # (17)
     before = o[1] * (1 - o[1]) * h[1] * (weight["o"].W_rec.T @ delta)
-    np.testing.assert_allclose(found["o"], before, rtol=1e-10)
+    np.testing.assert_allclose(computed["o"], before, rtol=1e-10)
 
 
 @pytest.mark.parametrize("gate", ["i", "f", "g"])
 def test_error_signal_through_the_other_gates(gate: str) -> None:
     """(44) holds for the error signal at c with the factor b(t).
 
-    delta(t) of (22), (30), (38) is the derivative by c(t). On the way to
-    y(t-1) it passes the gate, d c(t) / d net(t) = b(t), which (44) omits.
+    delta(t) of (22), (30), (38) is the derivative by c(t). The derivative by
+    y(t-1) also has the factor d c(t) / d net(t) = b(t), which (44) omits.
     """
-    found, v, weight, states = through_one_gate(gate)
+    computed, v, weight, states = through_one_gate(gate)
     i, f, g, c, o = (states[name] for name in "ifgco")
     h = np.tanh(c)
     delta = (1 - h[2]) * (1 + h[2]) * o[2] * v
@@ -203,9 +203,9 @@ def test_error_signal_through_the_other_gates(gate: str) -> None:
     b = appendix_a.factor(gate, i[2], f[2], g[2], c[1])
     W_rec = weight[gate].W_rec
     right = squash * (W_rec.T @ (b * delta))
-    np.testing.assert_allclose(found["c"], right, rtol=1e-10)
+    np.testing.assert_allclose(computed["c"], right, rtol=1e-10)
     as_printed = squash * (W_rec.T @ delta)
-    assert not np.allclose(found["c"], as_printed, rtol=0.01)
+    assert not np.allclose(computed["c"], as_printed, rtol=0.01)
 
 
 @pytest.mark.parametrize("truncate", [0, 1, 2, None])
@@ -219,11 +219,11 @@ def test_rnn(truncate: int | None) -> None:
             for layer, words in zip([*layers, layers[1]], texts, strict=True)
         )
         delta = cosine_pairs(query, clicked) - cosine_pairs(query, other)
-    sides: list[list[Any]] = [
+    terms: list[list[Any]] = [
         [(QUERY, clicked, 1), (QUERY, other, -1)],
         [(DOCUMENT, query, 1), (OTHER, query, -1)],
     ]
-    for layer, side in zip(layers, sides, strict=True):
+    for layer, term in zip(layers, terms, strict=True):
         cell = layer.cell
         matrices = cell.kernel.numpy().T, cell.recurrent_kernel.numpy().T
         parts = [
@@ -233,11 +233,11 @@ def test_rnn(truncate: int | None) -> None:
                     99 if truncate is None else truncate,
                 )
             )
-            for words, seen, sign in side
+            for words, seen, sign in term
         ]  # fmt: skip
-        found = tape.gradient(
+        by_weight = tape.gradient(
             delta, [cell.recurrent_kernel.value, cell.kernel.value]
         )
         np.testing.assert_allclose(
-            np.vstack(found).T, sum(parts), rtol=1e-10, atol=1e-13
+            np.vstack(by_weight).T, sum(parts), rtol=1e-10, atol=1e-13
         )

@@ -1,0 +1,199 @@
+"""`encode`, and the hook that keeps weights up to date before reads."""
+
+import io
+import pathlib
+from collections.abc import Callable
+from contextlib import redirect_stderr
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm import (
+    BidirectionalLSTMEncoder,
+    CombinedEncoder,
+    InputError,
+    TextEncoder,
+)
+from tests.encoders.small import EACH, small_encoder
+
+ODD = [
+    "",
+    " \t ",
+    "a",
+    b"\xff\xfe\xc3 hotel",
+    "a\0b \0",
+    "😀 👩‍👩‍👧",
+    "上海 酒店",
+    "فنادق في شنغهاي",
+    "hotel " * 10_000,
+    "\ud800",
+    "#",
+]
+
+
+@pytest.fixture(scope="module", params=EACH)
+def encoder(request: pytest.FixtureRequest) -> TextEncoder:
+    return small_encoder(request.param, max_words=None)
+
+
+@pytest.fixture(scope="module")
+def rnn() -> TextEncoder:
+    return small_encoder("rnn", oov_buckets=64)
+
+
+def test_odd_texts_have_unit_vectors(encoder: TextEncoder) -> None:
+    vectors = encoder.encode(ODD)
+    assert vectors.shape == (len(ODD), encoder.dimension)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    empty, blank, *_, hash_sign = vectors
+    np.testing.assert_allclose(empty, blank, atol=1e-6)
+    np.testing.assert_allclose(empty, hash_sign, atol=1e-6)
+
+
+def test_zero_weights_give_the_first_basis_vector(
+    encoder: TextEncoder,
+) -> None:
+    """Zero vectors, and zero parts of a combined vector, have a direction."""
+    before = encoder.get_weights()
+    encoder.set_weights([np.zeros_like(weight) for weight in before])
+    vectors = encoder.encode(["hotels", ""])
+    encoder.set_weights(before)
+    expected = np.eye(encoder.dimension)[[0, 0]]
+    if isinstance(encoder, CombinedEncoder):
+        # Beside a zero sketch, the last number has the whole length.
+        expected[:, [0, 3, 9]] = np.sqrt([1 / 8, 2 / 8, 5 / 8])
+    np.testing.assert_allclose(vectors, expected, atol=1e-7)
+
+
+def test_an_empty_list_gives_no_vectors(encoder: TextEncoder) -> None:
+    assert encoder.encode([]).shape == (0, encoder.dimension)
+    assert encoder(np.array([], object)).shape == (0, encoder.dimension)
+
+
+def test_a_row_does_not_depend_on_the_others(encoder: TextEncoder) -> None:
+    texts = ["hotels in shanghai", "a", "", "shanghai " * 30, "a"]
+    together = encoder.encode(texts)
+    alone = np.concatenate([encoder.encode([text]) for text in texts])
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+    np.testing.assert_array_equal(together[1], together[4])
+
+
+def test_order_and_batch_size(rnn: TextEncoder) -> None:
+    """Texts are batched by length, but returned in their order."""
+    texts = [f"{'word ' * (number % 7)}{number}" for number in range(50)]
+    vectors = rnn.encode(texts)
+    for size in (1, 7, 50):
+        np.testing.assert_allclose(
+            rnn.encode(texts, batch_size=size), vectors, atol=1e-6
+        )
+    np.testing.assert_allclose(
+        rnn.encode(texts[::-1])[::-1], vectors, atol=1e-6
+    )
+    assert len(np.unique(vectors.round(5), axis=0)) == 50
+
+
+def test_arrays_and_bytes(rnn: TextEncoder) -> None:
+    texts = ["hotel", "上海"]
+    vectors = rnn.encode(texts)
+    for other in (np.array(texts), [text.encode() for text in texts]):
+        np.testing.assert_array_equal(rnn.encode(other), vectors)
+
+
+def test_progress_bar(rnn: TextEncoder) -> None:
+    shown = io.StringIO()
+    with redirect_stderr(shown):
+        rnn.encode(["a", "b", "c"], batch_size=2, progress=True)
+        rnn.encode(["a"])
+    assert "encode: 100%" in shown.getvalue() and "2/2" in shown.getvalue()
+
+
+def test_what_is_not_a_text(rnn: TextEncoder) -> None:
+    with pytest.raises(InputError, match=r"text 1 is 7 \(int\), expected str"):
+        rnn.encode(["a", 7])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="got one text, 'hotels'"):
+        rnn.encode("hotels")
+
+
+def test_max_words(rnn: TextEncoder) -> None:
+    short = small_encoder("rnn", max_words=2)
+    vectors = short.encode(["a b c d", "a b", "a"])
+    np.testing.assert_array_equal(vectors[0], vectors[1])
+    assert abs(vectors[1] - vectors[2]).max() > 0.01
+
+
+TEXTS = ["hex bolt", "wood glue"]
+
+READS: dict[str, Callable[[Any, pathlib.Path], Any]] = {
+    "encode": lambda encoder, _: encoder.encode(TEXTS),
+    "unit_vectors": lambda encoder, _: encoder.unit_vectors(tf.constant(TEXTS)),
+    "call": lambda encoder, _: encoder(TEXTS),
+    "get_weights": lambda encoder, _: encoder.get_weights(),
+    "table": lambda encoder, _: encoder.backward_embedding.get_weights(),
+    "predict": lambda encoder, _: encoder.predict(TEXTS, verbose=0),
+    "predict_on_batch": lambda encoder, _: encoder.predict_on_batch(TEXTS),
+    "export": lambda encoder, folder: encoder.export(folder, verbose=False),
+    "save": lambda encoder, folder: encoder.save(folder / "encoder.keras"),
+    "saving": lambda encoder, folder: keras.saving.save_model(
+        encoder, folder / "encoder.keras"
+    ),
+    "save_weights": lambda encoder, folder: encoder.save_weights(
+        folder / "encoder.weights.h5"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def bilstm() -> BidirectionalLSTMEncoder:
+    return BidirectionalLSTMEncoder(cells=2)
+
+
+@pytest.mark.parametrize("read", READS)
+def test_weights_are_brought_up_to_date_before(
+    read: str, bilstm: BidirectionalLSTMEncoder, tmp_path: pathlib.Path
+) -> None:
+    table = bilstm.backward_embedding.table
+    table.assign(tf.zeros_like(table))
+    up_to_date = np.full(table.shape, 0.5)
+    bilstm.before_read = lambda: table.assign(up_to_date)
+    READS[read](bilstm, tmp_path)
+    np.testing.assert_array_equal(table, up_to_date)
+
+
+def test_weights_that_are_set_are_not_updated_afterwards(
+    bilstm: BidirectionalLSTMEncoder,
+) -> None:
+    """Else a pending update would be added to the new weights."""
+    zeros = [np.zeros(variable.shape) for variable in bilstm.variables]
+    table = bilstm.embedding.table
+    bilstm.before_read = lambda: table.assign(table + 0.5)
+    bilstm.set_weights(zeros)
+    np.testing.assert_array_equal(table, 0)
+
+
+def test_a_training_call_and_a_graph_do_not_call_the_hook(
+    bilstm: BidirectionalLSTMEncoder,
+) -> None:
+    calls: list[str] = []
+    bilstm.before_read = lambda: calls.append("called")
+    bilstm(TEXTS, training=True)
+    tf.function(bilstm)(tf.constant(TEXTS))
+    assert calls == []
+    bilstm.encode(TEXTS * 10, batch_size=2)
+    assert calls == ["called"]  # not by each batch, which run in threads
+
+
+def test_the_hook_is_not_part_of_the_saved_encoder(
+    bilstm: BidirectionalLSTMEncoder, tmp_path: pathlib.Path
+) -> None:
+    bilstm.before_read = lambda: None
+    bilstm.save(tmp_path / "encoder.keras")
+    loaded = keras.saving.load_model(tmp_path / "encoder.keras")
+    assert loaded.before_read is None
+    for ours, other in zip(
+        loaded.get_weights(), bilstm.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(ours, other)
