@@ -116,6 +116,6 @@ def _one_line(error: BaseException, values: flags.FlagValues) -> str:
         # absl's message ends with that of Python's `int`, for example.
         match = re.match(r"flag (--(\w+)=.*?): ", message)
         expected = match and values[match[2]].parser.syntactic_help
-        if match and expected:
+        if match and expected and "expected" not in message[match.end() :]:
             return f"{match[1]}: expected {expected}"
     return message

@@ -364,6 +364,15 @@ class PairModel(BuiltModel):
         self.sync_weights()  # a pending update would change the new rows
         super().set_weights(weights)
 
+    def save_own_variables(self, store: Any) -> None:
+        """Saves the model's variables, see `keras.Model`.
+
+        Keras calls it before it saves the encoders and the optimizer, which
+        must be of one state.
+        """
+        self.sync_weights()
+        super().save_own_variables(store)
+
     def load_weights(self, *args: Any, **kwargs: Any) -> None:
         """Loads weights, see `keras.Model.load_weights`."""
         self.sync_weights()

@@ -16,6 +16,7 @@ from keras_lstm_dssm.models.negatives import (
 )
 from keras_lstm_dssm.models.pair_model import PairModel
 from keras_lstm_dssm.models.pairs import HashedPairs, PairHasher
+from keras_lstm_dssm.private_api import replica_count
 from keras_lstm_dssm.registration import register
 
 NEGATIVES = ("random", "in_batch")
@@ -181,9 +182,9 @@ class TwoTower(PairModel):
             scores -= tf.cast(off, cosines.dtype)
         loss = self.compute_loss(y=labels, y_pred=scores)
         # Keras divides by the number of replicas for the gradients' sum.
-        replicas = self.distribute_strategy.num_replicas_in_sync
-        self._loss_tracker.update_state(
-            loss * replicas, sample_weight=tf.size(clicked)
+        (mean_loss,) = (m for m in self.metrics if m.name == "loss")
+        mean_loss.update_state(
+            loss * replica_count(self), sample_weight=tf.size(clicked)
         )
         best = tf.reduce_max(tf.where(labels == 0, cosines, -2.0), axis=-1)
         own = tf.reduce_sum(tf.where(labels > 0, cosines, 0.0), axis=-1)

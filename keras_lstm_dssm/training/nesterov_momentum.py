@@ -228,6 +228,7 @@ class NesterovMomentum(DistributedOptimizer):
         """
         self._saves_pending_rows = True
         try:
+            self.sync()  # from the look-ahead point of a step that failed
             yield
         finally:
             self._saves_pending_rows = False

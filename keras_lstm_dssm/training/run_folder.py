@@ -6,7 +6,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +77,21 @@ class RunFolder:
             try:
                 yield
             finally:
-                # Wrong input leaves nothing behind.
-                if not existed and os.listdir(self.path) == [".lock"]:
-                    (self.path / ".lock").unlink()
-                    self.path.rmdir()
+                if not existed and not self.config.exists():
+                    self._remove_unfinished()
+
+    def _remove_unfinished(self) -> None:
+        """Removes a folder in which no run was created: input was wrong."""
+        for path in (
+            self.checkpoint,
+            *self.path.glob("clicks*.tsv"),
+            *(self.path / name for name in (*_OWN_FILES, ".lock")),
+        ):
+            path.unlink(missing_ok=True)
+        with suppress(OSError):  # there is something else in it
+            self.checkpoint.parent.rmdir()
+        with suppress(OSError):
+            self.path.rmdir()
 
     def check_new(self) -> None:
         """Checks that there is no run in the folder.
