@@ -102,7 +102,7 @@ def test_every_value_survives_the_round_trip() -> None:
         ({"n": 0}, "n is 0: expected a whole number of 1 or more"),
         ({"epochs": 2.0}, "epochs is 2.0: expected a whole number of 1"),
         ({"batch_size": True}, "batch_size is True: expected a whole number"),
-        ({"title_pairs": -1}, "title_pairs is -1: expected a whole number of 0"),
+        ({"title_pairs": -1}, "title_pairs is -1: expected a whole num"),
         ({"hard_negatives": "1"}, "hard_negatives is '1': expected a whole"),
         ({"mine_every": 0}, "mine_every is 0: expected a whole number of 1"),
         ({"mine_top": 0}, "mine_top is 0: expected a whole number of 1"),

@@ -9,6 +9,7 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.tools import train
+from tests.training.small_trainings import QUICK
 
 
 @pytest.fixture
@@ -52,7 +53,12 @@ def test_a_finished_run(
         ("--data=other.tsv", "hardware"),
         ("--validation=dev.tsv", "None"),
         ("--learning_rate=0.2", "0.1"),
-        ("--preset=lstm_64", "lstm_32"),
+        ("--preset=lstm_64", "LSTMEncoder({'cells': 32})"),
+        ("--preset=rnn_288", "LSTMEncoder({'cells': 32})"),
+        ("--oov_buckets=8", "0"),
+        ("--towers=tied", "equal_start"),
+        ("--dev=api", "None"),
+        ("--patience=2", "None"),
         ("--seed=1", "0"),
     ],
 )
@@ -73,12 +79,12 @@ def test_other_data(
     copy: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps({**config, "clicks": 121}))
+    (copy / "config.json").write_text(json.dumps({**config, "pairs": 121}))
     before = (copy / "model.keras").stat().st_mtime_ns
     assert resume(copy) == 1
     error = capsys.readouterr().err
     assert (
-        "hardware: found 120 clicks and 0 bad lines, expected the 121 and 0 "
+        "hardware: found 120 pairs and 0 bad lines, expected the 121 and 0 "
     ) in error
     assert error.count("\n") == 1
     assert (copy / "model.keras").stat().st_mtime_ns == before
@@ -113,10 +119,11 @@ def test_a_start_that_failed_can_be_repeated(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What says that there is a run is written when all else is there."""
+    monkeypatch.setitem(dssm.PRESETS, "dssm", QUICK)
     (tmp_path / "clicks.tsv").write_text("hex bolt\tsteel hex bolt\n" * 4)
     flags = [
         f"--data={tmp_path / 'clicks.tsv'}",
-        "--preset=lstm_32",
+        "--preset=dssm",
         "--epochs=1",
         f"--output={tmp_path / 'run'}",
     ]

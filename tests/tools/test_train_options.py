@@ -4,11 +4,12 @@ import json
 import pathlib
 import shutil
 
-import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.tools import train
+from keras_lstm_dssm.tools.train_flags import RECIPE_FLAGS
+from tests.training.small_trainings import BEST, QUICK
 
 
 def run(data: object, output: pathlib.Path, *flags: str) -> int:
@@ -16,13 +17,20 @@ def run(data: object, output: pathlib.Path, *flags: str) -> int:
         [
             "lstm-dssm-train",
             f"--data={data}",
-            "--preset=lstm_32",
+            "--preset=dssm",
             "--epochs=1",
             "--batch_size=16",
             f"--output={output}",
             *flags,
         ]
     )
+
+
+@pytest.fixture(autouse=True)
+def small_presets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes two presets quick to train."""
+    monkeypatch.setitem(dssm.PRESETS, "dssm", QUICK)
+    monkeypatch.setitem(dssm.PRESETS, "best", BEST)
 
 
 def config(output: pathlib.Path) -> dict:
@@ -52,8 +60,8 @@ def test_pairs_of_titles_beside_the_clicks(
     assert len(pairs) == 12
     for query, title in (line.split("\t") for line in pairs):
         assert 0 < len(query.split()) < len(title.split())
-    assert config(output)["clicks"] == 120 + 12
-    assert "132 clicks" in capsys.readouterr().out
+    assert config(output)["pairs"] == 120 + 12
+    assert "132 pairs" in capsys.readouterr().out
     # Made again, the same, when the run is taken up again.
     (output / "title_pairs.tsv").unlink()
     resumed = ["lstm-dssm-train", "--resume", f"--output={output}"]
@@ -61,17 +69,30 @@ def test_pairs_of_titles_beside_the_clicks(
     assert "already finished" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("equal", [True, False])
-def test_both_encoders_start_equal(
-    equal: bool, collection_folder: pathlib.Path, tmp_path: pathlib.Path
+FLAGS = {
+    "epochs": 2, "batch_size": 60, "learning_rate": 0.25, "threshold": 0.5,
+    "gamma": 3.5, "negatives": "in_batch", "n": 7, "towers": "separate",
+    "title_pairs": 1, "hard_negatives": 2, "mine_every": 1, "mine_top": 9,
+    "judged_negatives": 0, "logq": True,
+}  # fmt: skip
+
+
+def test_each_flag_changes_a_value_of_the_recipe(
+    collection_folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    flag = f"--equal_start={str(equal).lower()}"
-    # A step that changes nothing leaves the start to be seen.
-    still = "--learning_rate=1e-9"
-    assert run(collection_folder, tmp_path / "run", flag, still) == 0
-    model = dssm.load_run(tmp_path / "run")
-    query, document = (t.embedding.table.numpy() for t in model.towers)
-    assert np.allclose(query, document, atol=1e-5) == equal
+    assert set(FLAGS) == set(RECIPE_FLAGS)
+    flags = [f"--{name}={value}" for name, value in FLAGS.items()]
+    output = tmp_path / "run"
+    assert run(collection_folder, output, *flags, "--oov_buckets=5") == 0
+    expected = QUICK.replace(**FLAGS).with_encoder(oov_buckets=5)
+    assert dssm.Recipe.from_dict(config(output)["recipe"]) == expected
+    query, document = dssm.load_run(output).towers
+    assert query.trigrams.oov_buckets == document.trigrams.oov_buckets == 5
+    # Given again they are the settings of the run; others are not.
+    resumed = ["lstm-dssm-train", "--resume", f"--output={output}"]
+    again = ["--preset=dssm", "--oov_buckets=5", *flags]
+    assert train.run([*resumed, *again]) == 0
+    assert train.run([*resumed, "--oov_buckets=6"]) == 1
 
 
 def test_several_sources(
@@ -87,7 +108,7 @@ def test_several_sources(
     several = f"{collection_folder}, {clicks}, {judged_folder}"
     assert run(several, output) == 0
     # 120 clicks, 3, and the six titles that are judged to be right.
-    assert config(output)["clicks"] == 129
+    assert config(output)["pairs"] == 129
     assert (output / "clicks.train3.tsv").exists()
 
 
@@ -95,10 +116,11 @@ def test_judged_negatives(
     judged_folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     output = tmp_path / "run"
-    # In place of the mined ones of the preset's recipe.
+    # They replace the mined ones of the preset's recipe.
     flags = ["--preset=best", "--judged_negatives=2"]
     assert run(judged_folder, output, *flags) == 0
-    assert config(output)["hard_negatives"] == 0
+    recipe = config(output)["recipe"]
+    assert (recipe["hard_negatives"], recipe["judged_negatives"]) == (0, 2)
     assert not (output / "hard_negatives.json.gz").exists()
 
 
@@ -107,11 +129,11 @@ def test_judged_negatives(
     [
         (
             ["--hard_negatives=1", "--judged_negatives=1"],
-            "--hard_negatives and --judged_negatives: give one of them",
+            "hard_negatives and judged_negatives are both set: expected one",
         ),
         (
             ["--logq", "--negatives=random"],
-            "--logq corrects in-batch negatives; got --negatives=random",
+            "logq corrects in-batch negatives, but negatives is 'random'",
         ),
         (["--judged_negatives=1"], "found no title with a score below 1"),
     ],
@@ -126,4 +148,4 @@ def test_what_cannot_be_had(
     assert run(collection_folder, tmp_path / "run", *flags) == 1
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
-    assert not (tmp_path / "run" / "config.json").exists()
+    assert not (tmp_path / "run").exists()

@@ -1,22 +1,17 @@
-"""Mined negatives: what is found, what is learnt, and runs that go on."""
+"""Mined negatives: what is found, in bounded time, and when it is mined."""
 
-import gzip
-import json
 import pathlib
 
 import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.data import ClickLog, GivenNegatives, Pair
+from keras_lstm_dssm.data import GivenNegatives, Pair, write_pairs
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.tools import train
-from keras_lstm_dssm.training import (
-    HardNegatives,
-    RunFolder,
-    hard_negatives,
-    mine_negatives,
-)
+from keras_lstm_dssm.evaluation import index
+from keras_lstm_dssm.training import HardNegatives, mine_negatives
+from keras_lstm_dssm.training.training_plan import make_plan
+from tests.training.small_trainings import BEST
 
 CLICKS = [
     Pair("garden hose", "rubber garden hose"),
@@ -27,22 +22,30 @@ CLICKS = [
 ]
 
 
+@pytest.fixture(scope="module")
 def model() -> dssm.TwoTower:
-    return dssm.TwoTower.from_preset("lstm_32", equal_start=True)
+    return dssm.Recipe("DSSMEncoder", {"units": [16]}).build()
+
+
+@pytest.fixture(scope="module")
+def best_model() -> dssm.TwoTower:
+    """Its words are runs of letters and digits."""
+    best = BEST.build()
+    best.adapt([title for _, title in CLICKS])
+    return best
 
 
 @pytest.mark.parametrize("at_once", [1, 2**24])
 def test_the_nearest_titles_that_were_not_clicked(
-    at_once: int, monkeypatch: pytest.MonkeyPatch
+    at_once: int, model: dssm.TwoTower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hard_negatives, "_SCORES_AT_ONCE", at_once)
-    towers = model()
+    monkeypatch.setattr(index, "_BLOCK", at_once)
     titles = sorted({title for _, title in CLICKS})
     cosine = (
-        towers.query_encoder.encode(["garden hose", "lamp"])
-        @ towers.document_encoder.encode(titles).T
+        model.query_encoder.encode(["garden hose", "lamp"])
+        @ model.document_encoder.encode(titles).T
     )
-    found = mine_negatives(towers, CLICKS, top=2)
+    found = mine_negatives(model, CLICKS, top=2)
     assert list(found) == ["garden hose", "desk lamp", "rope", "lamp"]
     for row, (query, clicked) in enumerate(
         (("garden hose", [0, 2]), ("lamp", [3]))
@@ -53,99 +56,76 @@ def test_the_nearest_titles_that_were_not_clicked(
         assert found[query] == best[:2]
 
 
-def test_as_many_as_there_are() -> None:
-    found = mine_negatives(model(), CLICKS, top=30)
+def test_as_many_as_there_are(model: dssm.TwoTower) -> None:
+    found = mine_negatives(model, CLICKS, top=30)
     assert {query: len(titles) for query, titles in found.items()} == {
         "garden hose": 2, "desk lamp": 3, "rope": 3, "lamp": 3,
     }  # fmt: skip
     one = [Pair("rope", "nylon rope")]
-    assert mine_negatives(model(), one) == {"rope": []}
+    assert mine_negatives(model, one) == {"rope": []}
 
 
-def write_log(path: pathlib.Path) -> str:
-    path.write_text("".join(f"{q}\t{d}\n" for q, d in CLICKS * 8))
-    return str(path)
-
-
-def settings(log: str) -> list[str]:
-    return [
-        f"--data={log}",
-        "--preset=lstm_32",
-        "--epochs=3",
-        "--batch_size=8",
-        "--hard_negatives=2",
-        "--logq",
+def test_texts_of_the_same_words_are_one_text(
+    model: dssm.TwoTower, best_model: dssm.TwoTower
+) -> None:
+    """No encoder can distinguish them: neither is the other's negative."""
+    clicks = [
+        Pair("angle bracket", "Angle bracket"),
+        Pair("Angle  Bracket", "ANGLE BRACKET"),
+        Pair("rope", "angle-bracket"),
     ]
+    assert mine_negatives(model, clicks) == {
+        "angle bracket": ["angle-bracket"], "rope": ["Angle bracket"],
+    }  # fmt: skip
+    assert mine_negatives(best_model, clicks) == {
+        "angle bracket": [], "rope": [],
+    }  # fmt: skip
 
 
-def run(*flags: str, output: pathlib.Path) -> int:
-    return train.run(["lstm-dssm-train", *flags, f"--output={output}"])
-
-
-@pytest.mark.parametrize("at", [10, 13])  # 5 updates an epoch
-def test_a_run_that_mines_goes_on_bit_for_bit(
-    at: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+def test_negatives_are_looked_up_by_the_words_that_the_encoder_reads(
+    best_model: dssm.TwoTower, tmp_path: pathlib.Path
 ) -> None:
-    def stop(callback: dssm.NesterovSchedule, batch: int, logs: dict) -> None:
-        if int(callback.model.optimizer.iterations.numpy()) == at:
-            raise KeyboardInterrupt
-
-    flags = settings(write_log(tmp_path / "clicks.tsv"))
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert run(*flags, output=whole) == 0
-    with monkeypatch.context() as patch:
-        patch.setattr(dssm.NesterovSchedule, "on_train_batch_end", stop)
-        assert run(*flags, output=parts) == 130
-    assert run("--resume", output=parts) == 0
-    first, second = (RunFolder(p).load_checkpoint() for p in (whole, parts))
-    for one, other in zip(
-        first.weights + first.optimizer.variables,
-        second.weights + second.optimizer.variables,
-        strict=True,
-    ):
-        np.testing.assert_array_equal(one, other)
-    # Mined before the third epoch.
-    with gzip.open(parts / "hard_negatives.json.gz", "rt") as file:
-        assert json.load(file)["epoch"] == 2
+    """A query that differs in punctuation only has the same negatives."""
+    log = write_pairs(CLICKS, tmp_path / "clicks.tsv")
+    mined = HardNegatives(tmp_path / "mined.json.gz", log, k=1, every=1)
+    given = mined.of_epoch(1, best_model, begins=True)
+    judged = make_plan(
+        BEST.replace(judged_negatives=1), 0, log, list, tmp_path,
+        {"garden hose": ["desk"]}, best_model.query_encoder.trigrams.split,
+    ).negatives  # fmt: skip
+    for negatives in (given, judged):
+        assert isinstance(negatives, GivenNegatives)
+        assert negatives.split == "alphanumeric"
 
 
-def test_the_file_of_a_resumed_run_is_missing(
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def stop(callback: dssm.NesterovSchedule, batch: int, logs: dict) -> None:
-        if int(callback.model.optimizer.iterations.numpy()) == 13:
-            raise KeyboardInterrupt
+def test_the_time_is_bounded_by_samples(model: dssm.TwoTower) -> None:
+    """Drawn by the seed: repeated mining reaches all queries and titles."""
+    clicks = [Pair(f"query {n}", f"title no {n}") for n in range(40)]
+    every = mine_negatives(model, clicks, top=40)
+    assert [len(titles) for titles in every.values()] == [39] * 40
 
-    flags = settings(write_log(tmp_path / "clicks.tsv"))
-    with monkeypatch.context() as patch:
-        patch.setattr(dssm.NesterovSchedule, "on_train_batch_end", stop)
-        assert run(*flags, output=tmp_path / "run") == 130
-    (tmp_path / "run" / "hard_negatives.json.gz").unlink()
-    capsys.readouterr()
-    assert run("--resume", output=tmp_path / "run") == 1
-    error = capsys.readouterr().err
-    assert "hard_negatives.json.gz: found no negatives mined before" in error
-    assert "restore the file, or train anew" in error
+    def mined(seed: int, most: int) -> dict[str, list[str]]:
+        return mine_negatives(model, clicks, 40, most, seed)
+
+    # All titles fit in, and as many queries as the bound then allows.
+    some = mined(0, 40 * 7)
+    assert len(some) == 7
+    assert all(titles == every[query] for query, titles in some.items())
+    assert some == mined(0, 40 * 7) != mined(1, 40 * 7)
+    reached = {query for seed in range(30) for query in mined(seed, 40 * 7)}
+    assert reached == set(every)
+    # No room for all titles: one query, and a sample of them.
+    ((query, titles),) = mined(0, 12).items()
+    assert 11 <= len(titles) <= 12
+    assert titles == [title for title in every[query] if title in titles]
 
 
-def test_a_file_of_another_epoch(tmp_path: pathlib.Path) -> None:
-    log = ClickLog(write_log(tmp_path / "clicks.tsv"))
+def test_when_is_mined(model: dssm.TwoTower, tmp_path: pathlib.Path) -> None:
+    log = write_pairs(CLICKS * 8, tmp_path / "clicks.tsv")
     mined = HardNegatives(tmp_path / "mined.json.gz", log, k=1, every=2)
-    assert mined.of_epoch(1, model(), begins=True) is None
-    found = mined.of_epoch(2, model(), begins=True)
-    assert isinstance(found, GivenNegatives)
-    assert mined.of_epoch(3, model(), begins=True) is not None
+    assert mined.of_epoch(1, model, begins=True) is None
+    assert isinstance(mined.of_epoch(2, model, begins=True), GivenNegatives)
+    assert mined.of_epoch(3, model, begins=True) is not None
     with pytest.raises(InputError, match="before epoch 7 .mined before epoch "):
-        mined.of_epoch(7, model(), begins=True)
+        mined.of_epoch(7, model, begins=True)
     assert [mined.next_mining(epoch) for epoch in range(4)] == [2, 2, 4, 4]
-
-
-def test_a_log_in_which_there_is_nothing_to_mine(
-    tmp_path: pathlib.Path,
-) -> None:
-    path = tmp_path / "clicks.tsv"
-    path.write_text("rope\tnylon rope\n" * 20)
-    flags = [flag for flag in settings(str(path)) if flag != "--logq"]
-    assert run(*flags, output=tmp_path / "run") == 0

@@ -50,7 +50,7 @@ def test_equals_the_papers_update_over_400_steps(float64: None) -> None:
             table.numpy()[rows], wanted[k + 1][0][rows], rtol=1e-12, atol=1e-12
         )
         if k in (0, 7, 150, STEPS - 1):
-            optimizer.settle()
+            optimizer.sync()
             np.testing.assert_allclose(
                 table.numpy(), wanted[k + 1][0], rtol=1e-12, atol=1e-12
             )
@@ -59,7 +59,7 @@ def test_equals_the_papers_update_over_400_steps(float64: None) -> None:
     assert untouched == {tuple(START[0])}
 
 
-def test_settling_is_needed_and_enough(float64: None) -> None:
+def test_sync_is_needed_and_enough(float64: None) -> None:
     """A row read once goes on moving while other rows are read."""
     table = keras.Variable(np.ones((2, 1)), dtype="float64")
     optimizer = dssm.NesterovMomentum(0.1, momentum=0.5, threshold=None)
@@ -70,10 +70,10 @@ def test_settling_is_needed_and_enough(float64: None) -> None:
         ones = tf.IndexedSlices(tf.ones((1, 1), "float64"), tf.constant(rows))
         optimizer.apply([ones], [table])
     assert table.numpy()[0, 0] == 1 - 0.1
-    optimizer.settle()
+    optimizer.sync()
     # -0.1, then half of it, then a quarter of it.
     np.testing.assert_allclose(table.numpy()[0, 0], 1 - 0.1 * 1.75, rtol=1e-15)
-    optimizer.settle()
+    optimizer.sync()
     np.testing.assert_allclose(table.numpy()[0, 0], 1 - 0.1 * 1.75, rtol=1e-15)
 
 
@@ -99,7 +99,7 @@ TITLES = [
 
 
 def train(fast: bool, peephole: str | None) -> tuple[list, list]:
-    """Losses of 10 epochs, and the weights after their 50 updates."""
+    """Losses of 3 epochs, and the weights after their 15 updates."""
     keras.utils.set_random_seed(3)
     towers = [
         dssm.LSTMEncoder(4, peephole=peephole, forget_gate=True)
@@ -115,12 +115,12 @@ def train(fast: bool, peephole: str | None) -> tuple[list, list]:
     history = model.fit(
         QUERIES,
         TITLES,
-        epochs=10,
+        epochs=3,
         batch_size=10,
         verbose=0,
         callbacks=[dssm.NesterovSchedule()],
     )
-    assert int(model.optimizer.iterations.numpy()) == 50
+    assert int(model.optimizer.iterations.numpy()) == 15
     return history.history["loss"], [w.numpy() for t in weights for w in t]
 
 
@@ -135,7 +135,7 @@ def test_fast_road_equals_plain_road(
     with precision(dtype):
         fast_losses, fast_weights = train(True, peephole)
         plain_losses, plain_weights = train(False, peephole)
-    assert fast_losses[-1] < 0.8 * fast_losses[0]
+    assert fast_losses[-1] < 0.9 * fast_losses[0]
     np.testing.assert_allclose(fast_losses, plain_losses, atol=tolerance)
     for fast, plain in zip(fast_weights, plain_weights, strict=True):
         np.testing.assert_allclose(fast, plain, atol=tolerance)

@@ -160,16 +160,21 @@ def test_apply_needs_a_look_ahead() -> None:
 
 
 def test_no_step_follows_one_that_failed_halfway() -> None:
-    """Twice looked ahead would be a wrong point: it is refused."""
+    """Twice looked ahead would be a wrong point; `sync` goes back to W."""
     optimizer = NesterovMomentum(1.0, momentum=0.5, threshold=None)
     variable = keras.Variable([0.0])
     optimizer.look_ahead([variable])
     optimizer.apply([tf.constant([4.0])], [variable])
     optimizer.look_ahead([variable])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="checkpoint"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"call sync\(\)"):
         optimizer.look_ahead([variable])
     np.testing.assert_allclose(variable, [-6.0])
+    optimizer.sync()
+    np.testing.assert_allclose(variable, [-4.0])
+    optimizer.look_ahead([variable])
     optimizer.apply([tf.constant([0.0])], [variable])
+    np.testing.assert_allclose(variable, [-6.0])
+    optimizer.sync()
     np.testing.assert_allclose(variable, [-6.0])
 
 

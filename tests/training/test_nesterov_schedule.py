@@ -31,12 +31,26 @@ class Recorder(keras.callbacks.Callback):
         self.updates.append(int(optimizer.iterations.numpy()))
 
 
-@pytest.fixture
-def model() -> TwoTower:
-    keras.utils.set_random_seed(0)
+def new_model() -> TwoTower:
     towers = [DSSMEncoder([2]) for _ in range(2)]
     model = TwoTower(*towers, negatives="in_batch")
     model.compile(NesterovMomentum(), CosineSoftmax())
+    return model
+
+
+@pytest.fixture(scope="module")
+def traced() -> tuple[TwoTower, list[np.ndarray]]:
+    """A model that is traced once, and its optimizer as it starts."""
+    model = new_model()
+    return model, [variable.numpy() for variable in model.optimizer.variables]
+
+
+@pytest.fixture
+def model(traced: tuple[TwoTower, list[np.ndarray]]) -> TwoTower:
+    """As if it had never been trained, but for its weights."""
+    model, start = traced
+    store = {str(number): value for number, value in enumerate(start)}
+    model.optimizer.load_own_variables(store)
     return model
 
 
@@ -60,6 +74,20 @@ def test_a_second_fit_goes_on(model: TwoTower) -> None:
     for count in (3, 7):
         schedule = NesterovSchedule(10, ends=0.5, middle=0.75, fraction=0.2)
         model.fit(batches(count), verbose=0, callbacks=[schedule, seen])
+    assert seen.momenta == [0.5] * 2 + [0.75] * 6 + [0.5] * 2
+
+
+def test_a_fit_that_begins_at_a_later_epoch(model: TwoTower) -> None:
+    """Its own steps are the whole: epochs 3 and 4, of 5 steps each."""
+    seen = Recorder()
+    schedule = NesterovSchedule(ends=0.5, middle=0.75, fraction=0.2)
+    model.fit(
+        batches(5),
+        initial_epoch=2,
+        epochs=4,
+        verbose=0,
+        callbacks=[schedule, seen],
+    )
     assert seen.momenta == [0.5] * 2 + [0.75] * 6 + [0.5] * 2
 
 
@@ -111,13 +139,15 @@ def test_needs_to_know_how_many_updates_there_will_be(model: TwoTower) -> None:
     assert len(seen.momenta) == 2
 
 
-def test_needs_a_momentum_that_a_trace_reads(model: TwoTower) -> None:
+def test_needs_a_momentum_that_a_trace_reads() -> None:
+    model = new_model()
     model.compile(keras.optimizers.SGD(0.1, 0.9), CosineSoftmax())
     with pytest.raises(InputError, match="needs an optimizer .* has SGD"):
         model.fit(batches(1), verbose=0, callbacks=[NesterovSchedule()])
 
 
-def test_needs_one_update_at_a_time(model: TwoTower) -> None:
+def test_needs_one_update_at_a_time() -> None:
+    model = new_model()
     model.compile(NesterovMomentum(), CosineSoftmax(), steps_per_execution=2)
     with pytest.raises(InputError, match="steps_per_execution=1, not 2"):
         model.fit(batches(2), verbose=0, callbacks=[NesterovSchedule()])

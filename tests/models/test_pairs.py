@@ -1,4 +1,4 @@
-"""Given negatives and log q, from the strings to the loss."""
+"""Pairs: batched, shuffled, split and hashed; given negatives and log q."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,11 @@ import tensorflow as tf
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models.negatives import log_q_of_distinct
-from keras_lstm_dssm.models.pairs import PairHasher
+from keras_lstm_dssm.models.pairs import (
+    PairHasher,
+    pair_batches,
+    split_pairs,
+)
 
 QUERIES = ["hose", "lamp", "hose"]
 TITLES = ["garden hose", "desk lamp", "hose, 50 ft"]
@@ -147,3 +151,71 @@ def test_hashed_once_and_passed_on() -> None:
     places = pairs.negatives.numpy()
     assert places[0, 1] == places[2, 0] == places[2, 1]
     assert len({*places.flat, *titles.text_index.numpy()}) == 7
+
+
+def test_word_batches_take_no_extras() -> None:
+    """They would be lost: a `WordBatch` has no place for other texts."""
+    model = two_tower(tied=False)
+    hashed = [
+        tower.trigrams.distinct(tf.constant(texts))
+        for tower, texts in zip(model.towers, (QUERIES, TITLES), strict=True)
+    ]
+    for extras in ({"negatives": negatives()}, {"log_q": log_q()}):
+        data = tf.data.Dataset.from_tensors((*hashed, extras))
+        with pytest.raises(InputError, match="need batches of strings, not of"):
+            model.fit(data, verbose=0)
+    model.evaluate(tf.data.Dataset.from_tensors(tuple(hashed)), verbose=0)
+
+
+LOWER, UPPER = list("abcde"), list("ABCDE")
+
+
+def pairs_of(dataset: tf.data.Dataset) -> list[tuple[bytes, bytes]]:
+    flat = dataset.unbatch().as_numpy_iterator()
+    return [(query, document) for query, document in flat]
+
+
+def test_lists_become_batches() -> None:
+    dataset = pair_batches(LOWER, UPPER, batch_size=2)
+    assert [len(query) for query, _ in dataset] == [2, 2, 1]
+    assert dataset.cardinality() == 3
+    expected = [(q.encode(), q.upper().encode()) for q in LOWER]
+    assert pairs_of(dataset) == expected
+
+
+def test_shuffles_by_seed_and_anew_each_epoch_when_asked_to() -> None:
+    texts = [str(number) for number in range(40)]
+    dataset = pair_batches(texts, texts, shuffle_seed=1, reshuffle=True)
+    first, second = pairs_of(dataset), pairs_of(dataset)
+    assert sorted(first) == sorted(second)
+    assert first != second
+    assert all(query == document for query, document in first)
+    once = pair_batches(texts, texts, shuffle_seed=1)
+    assert pairs_of(once) == pairs_of(once) != sorted(first)
+    other = pair_batches(texts, texts, shuffle_seed=2)
+    assert sorted(pairs_of(other)) == sorted(first)
+    assert pairs_of(other) != pairs_of(once)
+
+
+def test_a_dataset_stays_as_it_is() -> None:
+    dataset = tf.data.Dataset.from_tensors((LOWER, UPPER))
+    assert pair_batches(dataset) is dataset
+
+
+def test_wrong_data() -> None:
+    with pytest.raises(InputError, match="5 queries but 4 documents; give one"):
+        pair_batches(LOWER, UPPER[:4])
+    with pytest.raises(InputError, match="a dataset of .query, document."):
+        pair_batches(tf.data.Dataset.from_tensors(LOWER))
+
+
+def test_the_last_pairs_are_split_off() -> None:
+    x, y, (queries, documents) = split_pairs(LOWER, UPPER, 0.4)
+    texts = [part.numpy().tolist() for part in (x, y, queries, documents)]
+    assert texts == [[b"a", b"b", b"c"], [b"A", b"B", b"C"],
+                     [b"d", b"e"], [b"D", b"E"]]  # fmt: skip
+    for share in (0.01, 1.0, -0.5):
+        with pytest.raises(InputError, match=f"split={share} of 5 pairs lea"):
+            split_pairs(LOWER, UPPER, share)
+    with pytest.raises(InputError, match="two lists, not a dataset: give val"):
+        split_pairs(tf.data.Dataset.from_tensors((LOWER, UPPER)), None, 0.5)

@@ -1,0 +1,364 @@
+"""What a Keras user tries with a model of pairs: right, or one clear line."""
+
+import pathlib
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import cosine_matrix
+from keras_lstm_dssm.models import pair_model
+from keras_lstm_dssm.models.pairs import pair_batches
+from tests.precision import precision
+
+QUERIES = ["hex bolt", "wood glue", "drill", "lamp"] * 4
+TITLES = ["steel hex bolt", "wood glue 8 oz", "drill kit", "desk lamp"] * 4
+
+
+def two_tower(
+    lazy: bool = True,
+    shared: bool = False,
+    negatives: str = "in_batch",
+    **options: Any,
+) -> dssm.TwoTower:
+    """The same weights each time; DSSM is the quickest to trace."""
+    keras.utils.set_random_seed(5)
+    query = dssm.DSSMEncoder([3])
+    document = query if shared else dssm.DSSMEncoder([3])
+    model = dssm.TwoTower(query, document, negatives=negatives)
+    model.compile(
+        dssm.NesterovMomentum(0.1, lazy=lazy), dssm.CosineSoftmax(), **options
+    )
+    return model
+
+
+def fit(model: dssm.TwoTower, epochs: int = 1, **options: Any) -> Any:
+    return model.fit(
+        QUERIES, TITLES, epochs=epochs, batch_size=3, verbose=0, **options
+    )
+
+
+def steps(model: dssm.TwoTower, count: int) -> None:
+    """Training steps of one pair each, not traced."""
+    for number in range(count):
+        row = slice(number, number + 1)
+        model.train_step((tf.constant(QUERIES[row]), tf.constant(TITLES[row])))
+
+
+def check_equal(
+    one: dssm.TwoTower, other: dssm.TwoTower, atol: float = 0.0
+) -> None:
+    for a, b in zip(one.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=atol)
+
+
+def loss(found: Any) -> float:
+    """Of `evaluate` or of one batch."""
+    return float(found[0])
+
+
+@pytest.mark.parametrize("again", ["same optimizer", "after pending rows"])
+def test_compiling_again_loses_nothing(again: str) -> None:
+    """Rows that are behind stay as far behind, or are brought up to date."""
+    models = []
+    for lazy in (True, False):
+        model = two_tower(lazy)
+        steps(model, 4)
+        optimizer = model.optimizer
+        if again != "same optimizer":
+            optimizer = dssm.NesterovMomentum(0.1, lazy=lazy)
+        model.compile(optimizer, dssm.CosineSoftmax())
+        steps(model, 3)
+        models.append(model)
+    check_equal(*models, atol=1e-6)
+
+
+def test_one_encoder_for_both_towers(tmp_path: pathlib.Path) -> None:
+    model = two_tower(shared=True)
+    fit(model)
+    np.testing.assert_allclose(
+        model.predict(QUERIES, QUERIES, verbose=0), 1, atol=1e-6
+    )
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.query_encoder is loaded.document_encoder
+    np.testing.assert_array_equal(
+        loaded.query_encoder.encode(TITLES), model.query_encoder.encode(TITLES)
+    )
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_tied_towers_learn_as_two_calls_of_one_encoder(lazy: bool) -> None:
+    """Hashed and encoded together, a batch gives the step that it gives
+    apart: W - eps g, with g renormalised to 1."""
+    model = two_tower(lazy, shared=True)
+    encoder = model.query_encoder
+    variables = encoder.trainable_variables
+    titles = [TITLES[0], *TITLES[:3]]  # one of them twice
+    with tf.GradientTape() as tape:
+        cosines = cosine_matrix(encoder(QUERIES[:4]), encoder(titles[1:]))
+        loss = dssm.CosineSoftmax()(np.eye(3)[[0, 0, 1, 2]], cosines)
+    gradients = [  # the table's, in which rows occur twice, as a whole
+        tf.convert_to_tensor(gradient)
+        for gradient in tape.gradient(loss, [v.value for v in variables])
+    ]
+    norm = max(1.0, float(tf.linalg.global_norm(gradients)))
+    expected = [
+        v.numpy() - 0.1 / norm * g.numpy()
+        for v, g in zip(variables, gradients, strict=True)
+    ]
+    batch = tf.constant(QUERIES[:4]), tf.constant(titles)
+    found = float(model.train_step(batch)["loss"])
+    assert found == pytest.approx(float(loss), rel=1e-5)
+    model.sync_weights()
+    for variable, value in zip(variables, expected, strict=True):
+        np.testing.assert_allclose(variable, value, atol=1e-6)
+
+
+def test_tied_towers_hash_together() -> None:
+    model = two_tower(shared=True)
+    hashed = model.query_encoder.trigrams.distinct(tf.constant(QUERIES))
+    pairs = tf.data.Dataset.from_tensors((hashed, hashed))
+    with pytest.raises(InputError, match="give a dataset of strings"):
+        model.fit(pairs, verbose=0)
+
+
+def test_predict_gives_the_cosines_of_pairs() -> None:
+    model = two_tower()
+    expected = (
+        model.query_encoder.encode(QUERIES)
+        * model.document_encoder.encode(TITLES)
+    ).sum(axis=1)
+    pairs = tf.data.Dataset.from_tensor_slices((QUERIES, TITLES)).batch(3)
+    for found in (
+        model.predict(QUERIES, TITLES, 5, verbose=0),
+        model.predict(pairs, verbose=0),
+        model.predict_on_batch(QUERIES, TITLES),
+        model.predict_on_batch((QUERIES, TITLES)),
+        model((QUERIES, TITLES)),
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_evaluating_is_repeatable_and_moves_nothing() -> None:
+    """Random negatives of a measurement are its own."""
+    models = []
+    for validated in (False, True):
+        model = two_tower(negatives="random")
+        fit(model, validation_data=(QUERIES, TITLES) if validated else None)
+        losses = {
+            loss(model.evaluate(QUERIES, TITLES, verbose=0)) for _ in "ab"
+        }
+        assert len(losses) == 1
+        models.append(model)
+    check_equal(*models)
+
+
+def test_arguments_by_position() -> None:
+    one, other = two_tower(), two_tower()
+    history = one.fit(QUERIES, TITLES, 8, 2, 0).history
+    other.fit(x=QUERIES, y=TITLES, batch_size=8, epochs=2, verbose=0)
+    assert len(history["loss"]) == 2
+    assert int(one.optimizer.iterations.numpy()) == 4
+    check_equal(one, other)
+    assert one.evaluate(QUERIES, TITLES, 8, 0) == other.evaluate(
+        x=QUERIES, y=TITLES, batch_size=8, verbose=0
+    )
+
+
+def test_validation_split_takes_the_last_pairs() -> None:
+    one, other = two_tower(), two_tower()
+    found = fit(one, validation_split=0.25).history["val_loss"]
+    last = QUERIES[12:], TITLES[12:]
+    expected = other.fit(
+        QUERIES[:12], TITLES[:12], 3, verbose=0, validation_data=last
+    ).history["val_loss"]
+    assert found == expected
+    check_equal(one, other)
+    assert loss(one.evaluate(*last, batch_size=3, verbose=0)) == found[0]
+
+
+def test_a_sorted_validation_list_has_the_loss_of_a_shuffled_one() -> None:
+    """Sorted, most batches would hold one title, and cost nothing."""
+    pairs = [(f"part {n % 6}", f"part no {n % 6}") for n in range(96)]
+    queries, titles = zip(*sorted(pairs), strict=True)
+    model = two_tower()
+    in_order = pair_batches(queries, titles, batch_size=8)
+    orders = [
+        pair_batches(queries, titles, batch_size=8, shuffle_seed=seed)
+        for seed in range(3)
+    ]
+    shuffled = [loss(model.evaluate(order, verbose=0)) for order in orders]
+    assert loss(model.evaluate(in_order, verbose=0)) < 0.3 * min(shuffled)
+    found = loss(model.evaluate(queries, titles, batch_size=8, verbose=0))
+    assert found == pytest.approx(np.mean(shuffled), rel=0.1)
+    fitted = fit(
+        model, validation_data=(queries, titles), validation_batch_size=8
+    )
+    assert fitted.history["val_loss"][0] > 0.5 * min(shuffled)
+
+
+def test_each_fit_of_lists_has_an_order_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And all of them are functions of the seed."""
+    orders: list[list] = []
+
+    def recorded(*args: Any, **kwargs: Any) -> tf.data.Dataset:
+        batches = pair_batches(*args, **kwargs)
+        orders.append(list(batches.unbatch().as_numpy_iterator()))
+        return batches
+
+    monkeypatch.setattr(pair_model, "pair_batches", recorded)
+    texts = [str(n) for n in range(16)]
+    for _ in range(2):
+        model = two_tower()
+        for _ in range(2):
+            model.fit(texts, texts, batch_size=16, verbose=0)
+    assert orders[:2] == orders[2:]
+    assert orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1])
+
+
+def test_callbacks_of_keras(tmp_path: pathlib.Path) -> None:
+    """The first epoch's weights, saved and restored, are those of a fit."""
+    epoch, stopped = two_tower(), two_tower()
+    fit(epoch)
+    early = keras.callbacks.EarlyStopping(
+        "loss", patience=1, mode="max", restore_best_weights=True
+    )
+    saved = keras.callbacks.ModelCheckpoint(tmp_path / "{epoch}.keras")
+    history = fit(stopped, epochs=9, callbacks=[early, saved]).history
+    assert len(history["loss"]) == 2  # the loss got smaller
+    check_equal(stopped, epoch)
+    check_equal(keras.saving.load_model(tmp_path / "1.keras"), epoch)
+
+
+@pytest.mark.parametrize("negatives", ["in_batch", "random"])
+def test_ways_to_run_a_step_agree(negatives: str) -> None:
+    graph = two_tower(negatives=negatives)
+    expected = fit(graph, epochs=2).history["loss"]
+    for options in ({"run_eagerly": True}, {"steps_per_execution": 2}):
+        model = two_tower(negatives=negatives, **options)
+        found = fit(model, epochs=2).history["loss"]
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        check_equal(model, graph, atol=1e-6)
+
+
+def test_one_batch_of_lists() -> None:
+    """Lists, arrays and tensors; a step on a batch is a fit of it."""
+    model, fitted = two_tower(), two_tower()
+    batches = [slice(start, start + 4) for start in range(0, 16, 4)]
+    for kind, rows in zip(
+        (list, tuple, lambda x: np.array(x, object), tf.constant),
+        batches,
+        strict=True,
+    ):
+        found = model.train_on_batch(
+            kind(QUERIES[rows]), kind(TITLES[rows]), return_dict=True
+        )
+    fitted.fit(QUERIES, TITLES, 4, shuffle=False, verbose=0)
+    check_equal(model, fitted, atol=1e-6)
+    np.testing.assert_allclose(
+        model.query_encoder.encode(QUERIES),
+        fitted.query_encoder.encode(QUERIES),
+        atol=1e-6,
+    )
+    assert set(found) == {"loss", "accuracy"}
+    assert loss(model.test_on_batch(QUERIES, TITLES)) == pytest.approx(
+        loss(fitted.evaluate(QUERIES, TITLES, verbose=0)), rel=1e-4
+    )
+
+
+REFUSED = {
+    "class_weight": lambda m: fit(m, class_weight={0: 2.0}),
+    "sample_weight": lambda m: fit(m, sample_weight=np.ones(16)),
+    "sample_weight is not": lambda m: fit(
+        m, validation_data=(QUERIES, TITLES, np.ones(16))
+    ),
+    "sample_weight is": lambda m: m.evaluate(
+        QUERIES, TITLES, sample_weight=np.ones(16)
+    ),
+    "class_weight is": lambda m: m.train_on_batch(
+        QUERIES, TITLES, class_weight={0: 1.0}
+    ),
+    "sample_weight is n": lambda m: m.test_on_batch(QUERIES, TITLES, [1] * 16),
+    "XLA has no string": lambda m: m.compile(
+        "sgd", dssm.CosineSoftmax(), jit_compile=True
+    ),
+    "two metrics, loss and accuracy, and": lambda m: m.compile(
+        "sgd", dssm.CosineSoftmax(), metrics=["accuracy"]
+    ),
+    "measure rankings with dssm.Rank": lambda m: m.compile(
+        "sgd", dssm.CosineSoftmax(), weighted_metrics=["accuracy"]
+    ),
+    "export_models": lambda m: m.export("folder"),
+    "got one list": lambda m: m.fit(QUERIES),
+    "got one tuple": lambda m: m.predict_on_batch((QUERIES, TITLES, TITLES)),
+    r"\.batch\(256\)": lambda m: m.fit(
+        tf.data.Dataset.from_tensor_slices((QUERIES, TITLES))
+    ),
+    "query's has 4, the document's 8": lambda _: dssm.TwoTower(
+        dssm.RNNEncoder(4), dssm.RNNEncoder(8)
+    ),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_is_refused(message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        REFUSED[message](two_tower())
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_mixed_precision_is_refused(policy: str) -> None:
+    towers = [dssm.DSSMEncoder([3]) for _ in range(2)]
+    with precision("float32"):
+        keras.config.set_dtype_policy(policy)
+        with pytest.raises(InputError, match=f"float64, not in {policy}; "):
+            dssm.DSSMEncoder([3])
+        if policy == "mixed_float16":  # the model's alone scales the loss
+            model = dssm.TwoTower(*towers)
+            with pytest.raises(InputError, match="precision with loss scali"):
+                model.compile(dssm.NesterovMomentum(), dssm.CosineSoftmax())
+
+
+def test_an_encoder_that_was_not_adapted_is_refused() -> None:
+    towers = [
+        dssm.CombinedEncoder(cells=2, bag=2, sketch=3, length_norm=norm)
+        for norm in (1.0, 0.5)
+    ]
+    model = dssm.TwoTower(*towers)
+    model.compile(dssm.NesterovMomentum(), dssm.CosineSoftmax())
+    for adapted in ([], towers[:1]):
+        for tower in adapted:
+            tower.adapt(TITLES)
+        with pytest.raises(InputError, match=r"call adapt\(titles\) with"):
+            fit(model)
+    assert model.needs_adapt
+    model.adapt(TITLES)
+    assert not model.needs_adapt
+    model.train_step((tf.constant(QUERIES), tf.constant(TITLES)))
+
+
+def test_summary_and_plot(tmp_path: pathlib.Path) -> None:
+    model = two_tower()
+    lines: list[str] = []
+    model.summary(expand_nested=True, print_fn=lines.append)
+    text = "\n".join(lines)
+    for name in ("(DSSMEncoder)", "└ embedding"):  # twice each
+        rows = [line for line in text.splitlines() if name in line]
+        assert len(rows) == 2, text
+        for row in rows:
+            assert "(None, 3)" in row and "151,959" in row, text
+    assert "Trainable params: 303,918" in text
+    pytest.importorskip("pydot")
+    if keras.utils.model_to_dot is None:
+        pytest.skip("Graphviz is not installed")
+    picture = tmp_path / "model.png"
+    keras.utils.plot_model(model, picture, show_shapes=True, expand_nested=True)
+    assert picture.stat().st_size > 1000
