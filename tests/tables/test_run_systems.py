@@ -43,14 +43,14 @@ def test_each_seed_leaves_its_files(table_folder: Path) -> None:
 def test_the_best_epoch_is_kept(table_folder: Path) -> None:
     folder = table_folder / "systems/dssm/seed_0"
     rows = read_csv(folder / "history.csv")
-    looks = {int(r["epoch"]): float(r["dev"]) for r in rows if r["dev"]}
-    assert len(rows) == 3 and list(looks) == [2, 3]
+    dev_figures = {int(r["epoch"]): float(r["dev"]) for r in rows if r["dev"]}
+    assert len(rows) == 3 and list(dev_figures) == [2, 3]
     result = read(folder / "result.json")
-    assert result["dev"] == {"ndcg@10": max(looks.values())}
-    assert looks[result["epoch"]] == max(looks.values())
+    assert result["dev"] == {"ndcg@10": max(dev_figures.values())}
+    assert dev_figures[result["epoch"]] == max(dev_figures.values())
     # Dev and test are the same here: it is this epoch that was measured.
     tested = result["test"]["rerank"]["ndcg@10"]
-    assert tested == pytest.approx(max(looks.values()), abs=1e-12)
+    assert tested == pytest.approx(max(dev_figures.values()), abs=1e-12)
     assert result["parameters"] == 37**3 * 8 + 9 * 4
 
 

@@ -120,7 +120,7 @@ def test_figure_7_is_the_mean_cost(report: Path, table_folder: Path) -> None:
 def test_dev_by_epoch_is_the_mean_of_the_looks(
     report: Path, table_folder: Path
 ) -> None:
-    looks = [
+    figures = [
         {
             int(row["epoch"]): 100 * float(row["dev"])
             for row in read_csv(table_folder / f"systems/dssm/{s}/history.csv")
@@ -136,8 +136,8 @@ def test_dev_by_epoch_is_the_mean_of_the_looks(
         if row["system"] == "lstm_96"
     }
     assert means == {
-        epoch: pytest.approx((looks[0][epoch] + looks[1][epoch]) / 2)
-        for epoch in looks[0]
+        epoch: pytest.approx((figures[0][epoch] + figures[1][epoch]) / 2)
+        for epoch in figures[0]
     }
 
 

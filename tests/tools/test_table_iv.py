@@ -12,12 +12,22 @@ import pytest
 
 from keras_lstm_dssm.files import read_csv
 from keras_lstm_dssm.folder_lock import lock_folder
+from keras_lstm_dssm.models import Recipe
+from keras_lstm_dssm.tables import TABLE_IV_ROWS
 from keras_lstm_dssm.tools import table_iv
 
 FLAGS = (
     "--seeds=1", "--epochs=1", "--batch_size=16", "--learning_rates=0.1",
     "--gammas=10",
 )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def small_dssm(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = Recipe("DSSMEncoder", {"units": [8, 4]})
+    row = TABLE_IV_ROWS["dssm"]._replace(recipe=recipe)
+    rows = {**TABLE_IV_ROWS, "dssm": row}
+    monkeypatch.setattr(table_iv, "TABLE_IV_ROWS", rows)
 
 
 def run(data: object, output: Path, *flags: str) -> int:
