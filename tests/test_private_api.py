@@ -2,6 +2,7 @@
 
 import ast
 import pathlib
+from collections.abc import Iterable
 from typing import Any
 
 import keras
@@ -26,6 +27,25 @@ NAMES: list[tuple[Any, str]] = [
     (tf, "__internal__"),
     (tf.__internal__.distribute.interim, "maybe_merge_call"),
 ]
+
+
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+PYTHON_NAMES = {"_replace", "_asdict", "_fields", "_make", "_exit"}
+"""Documented names of Python that begin with an underscore."""
+
+KERAS_NAMES = set().union(
+    *(
+        dir(owner)
+        for owner in (
+            keras.Model(),
+            keras.layers.Layer(),
+            keras.optimizers.SGD(),
+            keras.losses.Loss(),
+            keras.metrics.Mean(),
+            keras.callbacks.Callback(),
+        )
+    )
+)
 
 
 @pytest.mark.parametrize(("owner", "name"), NAMES, ids=[n for _, n in NAMES])
@@ -56,34 +76,43 @@ class TextModel(private_api.BuiltModel):
 
 
 def test_the_list_above_is_that_of_the_module() -> None:
-    assert private_names(PACKAGE / "private_api.py") == {
+    private_api_names = private_names([PACKAGE / "private_api.py"])
+    assert private_api_names == {
         name for _, name in NAMES if name.startswith("_")
     }
 
 
-def private_names(path: pathlib.Path) -> set[str]:
-    """Names with a leading underscore that a file takes from elsewhere."""
-    keras_names = set().union(
-        *(
-            dir(owner)
-            for owner in (
-                keras.Model(),
-                keras.layers.Layer(),
-                keras.optimizers.SGD(),
-                keras.losses.Loss(),
-                keras.metrics.Mean(),
-                keras.callbacks.Callback(),
-            )
-        )
-    )
-    tree = ast.parse(path.read_text())
-    names = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
-    names |= {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+def test_no_other_module_takes_private_names() -> None:
+    folders = [PACKAGE, *(PACKAGE / name for name in ("export", "tools"))]
+    modules = {path for folder in folders for path in folder.rglob("*.py")}
+    assert len(modules) > 100
+    assert private_names(modules - {PACKAGE / "private_api.py"}) == set()
+
+
+def private_names(paths: Iterable[pathlib.Path]) -> set[str]:
+    """Return names with a leading underscore that modules take from others.
+
+    These are attributes that are read and that no module defines, and
+    attributes and methods that a module with Keras classes defines and Keras
+    defines as well.
+    """
+    read: set[str] = set()
+    defined: set[str] = set()
+    overridden: set[str] = set()
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        nodes = list(ast.walk(ast.parse(text)))
+        attributes = [n for n in nodes if isinstance(n, ast.Attribute)]
+        read |= {n.attr for n in attributes if isinstance(n.ctx, ast.Load)}
+        names = {n.attr for n in attributes if isinstance(n.ctx, ast.Store)}
+        names |= {n.name for n in nodes if isinstance(n, DEFINITIONS)}
+        defined |= names
+        if "(keras." in text:
+            overridden |= names & KERAS_NAMES
     return {
         name
-        for name in names
-        if name == "__internal__"
-        or (name.startswith("_") and name[1] != "_" and name in keras_names)
+        for name in (read - defined - PYTHON_NAMES) | overridden
+        if name == "__internal__" or (name[0] == "_" and name[1] != "_")
     }
 
 
