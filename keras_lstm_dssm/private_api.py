@@ -2,7 +2,8 @@
 
 Such names can change in any release. They stand in this one file, so that a
 new release is checked in one place; `tests/test_private_api.py` names those
-that a release has lost.
+that a release has lost. The protocol buffers of `tensorflow.core` are not
+among them: `tensorflow_serving.apis` imports the same modules.
 """
 
 from collections.abc import Callable, Sequence
