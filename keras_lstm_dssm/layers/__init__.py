@@ -1,10 +1,14 @@
-"""Keras layers: hashing, trigram embedding, recurrences, cosine."""
+"""Keras layers: word hashing, trigram embedding, recurrence, cosine."""
 
-from keras_lstm_dssm.layers.cells import PeepholeLSTMCell, RNNCell
 from keras_lstm_dssm.layers.cosine import cosine_matrix, cosine_pairs, unit
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
 from keras_lstm_dssm.layers.packed_recurrence import PackedSequence, pack
-from keras_lstm_dssm.layers.recurrent import PeepholeLSTM, Recurrent
+from keras_lstm_dssm.layers.peephole_lstm import (
+    PeepholeLSTM,
+    PeepholeLSTMCell,
+)
+from keras_lstm_dssm.layers.recurrent import Recurrent
+from keras_lstm_dssm.layers.recurrent_cell import RNNCell
 from keras_lstm_dssm.layers.trigram_embedding import (
     TrigramEmbedding,
     gather_sum,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_lstm_dssm.layers.cells import RecurrentCell, Tensors
+from keras_lstm_dssm.layers.recurrent_cell import RecurrentCell, Tensors
 
 
 class PackedSequence(NamedTuple):

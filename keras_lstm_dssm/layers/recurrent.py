@@ -1,4 +1,4 @@
-"""Recurrent layers: a cell run over sequences of different lengths."""
+"""Recurrent: a layer that runs a cell over sequences."""
 
 from typing import Any
 
@@ -6,7 +6,6 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers.cells import PeepholeLSTMCell
 from keras_lstm_dssm.layers.packed_recurrence import (
     PackedSequence,
     backpropagate_through_time,
@@ -297,87 +296,3 @@ def _pack_any_order(
     lengths = tf.cast(lengths, tf.int32)
     order = tf.argsort(lengths, direction="DESCENDING", stable=True)
     return pack(tf.gather(inputs, order), tf.gather(lengths, order)), order
-
-
-@register
-class PeepholeLSTM(Recurrent):
-    """LSTM with or without peepholes and forget gate, eq. (2).
-
-    Takes the place of `keras.layers.LSTM`, whose weights it shares: with
-    `forget_gate=True` and without peepholes, equal weights give equal
-    outputs. Dropout, other activations, `unroll` and `stateful` are not
-    supported.
-
-    Args:
-        units: Number of cells, the width of the output.
-        peephole: `None`, the default, `"diagonal"` or `"full"`; see
-            `PeepholeLSTMCell`.
-        forget_gate: Whether the cells have a forget gate. Default `False`, as
-            in the paper's experiments.
-        truncate: See `Recurrent`.
-        project_inputs: See `RecurrentCell`.
-        return_sequences: See `Recurrent`.
-        return_state: See `Recurrent`; the states are y and c.
-        go_backwards: See `Recurrent`.
-        **kwargs: Initializers, regularizers and constraints, such as
-            `kernel_regularizer`, see `RecurrentCell`; and arguments of
-            `keras.layers.Layer`.
-
-    Call arguments:
-        inputs: `(batch, time, features)`.
-        lengths: See `Recurrent`.
-        initial_state: `[y, c]`, see `Recurrent`.
-        mask: See `Recurrent`.
-        training: See `Recurrent`.
-
-    Example:
-    >>> PeepholeLSTM(96)(np.zeros((2, 5, 16), "float32"), [5, 3]).shape
-    TensorShape([2, 96])
-    """
-
-    def __init__(
-        self,
-        units: int,
-        peephole: str | None = None,
-        forget_gate: bool = False,
-        truncate: int | None = None,
-        project_inputs: bool = True,
-        return_sequences: bool = False,
-        return_state: bool = False,
-        go_backwards: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        of_cell = {
-            name: kwargs.pop(name)
-            for name in list(kwargs)
-            if name.startswith(("kernel_", "recurrent_", "bias_"))
-        }
-        cell = PeepholeLSTMCell(
-            units,
-            peephole,
-            forget_gate,
-            project_inputs,
-            dtype=kwargs.get("dtype"),
-            name="cell",
-            **of_cell,
-        )
-        super().__init__(
-            cell,
-            truncate,
-            return_sequences,
-            return_state,
-            go_backwards,
-            **kwargs,
-        )
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        config = super().get_config()
-        del config["cell"]
-        # Of name, dtype and trainable the layer's own values stand.
-        return {**self.cell.get_config(), **config}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "PeepholeLSTM":
-        """Rebuild the layer."""
-        return cls(**config)
