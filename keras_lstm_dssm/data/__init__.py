@@ -9,7 +9,6 @@ from keras_lstm_dssm.data.click_frequencies import ClickFrequencies
 from keras_lstm_dssm.data.click_lines import Pair, describe_bad
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.given_negatives import GivenNegatives
-from keras_lstm_dssm.data.grades import click_grades
 from keras_lstm_dssm.data.open_data import (
     absolute_spec,
     judged_negatives,
@@ -19,7 +18,7 @@ from keras_lstm_dssm.data.open_data import (
     titles_of,
     write_pairs,
 )
-from keras_lstm_dssm.data.split import split_log, splits_of
+from keras_lstm_dssm.data.split import click_grades, split_log, splits_of
 
 __all__ = [
     "ClickFrequencies",

@@ -45,9 +45,9 @@ def distributions() -> list[importlib.metadata.Distribution]:
         InputError: This package is not installed.
     """
     packages: dict[str, importlib.metadata.Distribution] = {}
-    wanted = [DISTRIBUTION]
-    while wanted:
-        name = re.sub(r"[-_.]+", "-", wanted.pop()).lower()
+    unread = [DISTRIBUTION]
+    while unread:
+        name = re.sub(r"[-_.]+", "-", unread.pop()).lower()
         if name in packages:
             continue
         try:
@@ -63,7 +63,7 @@ def distributions() -> list[importlib.metadata.Distribution]:
             requirement = Requirement(line)
             marker = requirement.marker
             if marker is None or marker.evaluate({"extra": ""}):
-                wanted.append(requirement.name)
+                unread.append(requirement.name)
     del packages[DISTRIBUTION]
     return [packages[name] for name in sorted(packages)]
 
@@ -79,16 +79,16 @@ def source_files(
             name for name in folders if not _NOT_API.search(f"{name}/")
         )
         for name in sorted(names):
-            place = os.path.join(below, name)
-            if name.endswith(".py") and not _NOT_API.search(place):
-                yield os.path.join(folder, name), place
+            path_in_root = os.path.join(below, name)
+            if name.endswith(".py") and not _NOT_API.search(path_in_root):
+                yield os.path.join(folder, name), path_in_root
     for distribution in packages:
-        for place in sorted(map(str, distribution.files or ())):
-            if place.endswith(".py") and (
-                not _NOT_API.search(place)
-                or place.startswith(_PUBLIC_TEST_FOLDERS)
+        for path_in_root in sorted(map(str, distribution.files or ())):
+            if path_in_root.endswith(".py") and (
+                not _NOT_API.search(path_in_root)
+                or path_in_root.startswith(_PUBLIC_TEST_FOLDERS)
             ):
-                yield str(distribution.locate_file(place)), place
+                yield str(distribution.locate_file(path_in_root)), path_in_root
 
 
 # The C modules worth reading; the Python modules around them (csv around
@@ -218,8 +218,8 @@ def read_modules(
     collecting = gc.isenabled()
     gc.disable()  # trees hold no cycles; collecting takes half of the time
     try:
-        for path, place in source_files(packages):
-            module = _read_source(path, place)
+        for path, path_in_root in source_files(packages):
+            module = _read_source(path, path_in_root)
             modules[module.name] = module
     finally:
         if collecting:
@@ -231,8 +231,8 @@ def read_modules(
     return modules
 
 
-def _read_source(path: str, place: str) -> Module:
-    parts = place.removesuffix(".py").split("/")
+def _read_source(path: str, path_in_root: str) -> Module:
+    parts = path_in_root.removesuffix(".py").split("/")
     is_package = parts[-1] == "__init__"
     module = Module(".".join(parts[: len(parts) - is_package]), is_package)
     try:

@@ -100,7 +100,7 @@ def evaluation_batches(
         A dataset of (query, document), string tensors of shape [batch].
 
     Raises:
-        InputError: a file of the log is wrong (see `ClickLog`).
+        InputError: A file of the log is wrong (see `ClickLog`).
     """
     if isinstance(pairs, ClickLog):
         blocks, count = pairs.blocks(), pairs.count()

@@ -318,8 +318,8 @@ def write_collection(
                     for document, score in scores.items():
                         file.write(f"{query}\t{document}\t{score}\n")
         os.chmod(partial, 0o755)
-        for place, _, names in os.walk(partial):
-            for path in (*(os.path.join(place, n) for n in names), place):
+        for parent, _, names in os.walk(partial):
+            for path in (*(os.path.join(parent, n) for n in names), parent):
                 flush_to_disk(path)
         if not os.path.isdir(folder):  # another process may have been faster
             os.rename(partial, folder)

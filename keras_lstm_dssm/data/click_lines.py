@@ -123,7 +123,7 @@ class BadLines:
         self.counts[problem] += 1
         if self.counts.total() <= self.allowed:
             return
-        place = f"{path}:{number}" if number else path
+        location = f"{path}:{number}" if number else path
         advice = "correct or remove it"
         if self.allowed:
             advice += (
@@ -137,7 +137,7 @@ class BadLines:
                 " (lstm-dssm-train, lstm-dssm-split)"
             )
         raise InputError(
-            f"{place}: found {problem}, expected query TAB clicked title in"
+            f"{location}: found {problem}, expected query TAB clicked title in"
             f" UTF-8: {advice}"
         )
 

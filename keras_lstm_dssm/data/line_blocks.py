@@ -93,14 +93,14 @@ class LineBlocks:
         lines: list[bytes] = []
         bounds = np.searchsorted(blocks, self._first_block)
         for number, file in enumerate(self.files):
-            wanted = blocks[bounds[number] : bounds[number + 1]]
-            if not len(wanted):
+            in_file = blocks[bounds[number] : bounds[number + 1]]
+            if not len(in_file):
                 continue
-            wanted = wanted - self._first_block[number]
+            in_file = in_file - self._first_block[number]
             # Neighbouring blocks are read together.
-            cuts = np.flatnonzero(np.diff(wanted) != 1) + 1
-            firsts = wanted[np.concatenate([[0], cuts])]
-            ends = wanted[np.concatenate([cuts - 1, [-1]])] + 1
+            cuts = np.flatnonzero(np.diff(in_file) != 1) + 1
+            firsts = in_file[np.concatenate([[0], cuts])]
+            ends = in_file[np.concatenate([cuts - 1, [-1]])] + 1
             with self._opened(file) as descriptor:
                 for first, end in zip(
                     firsts.tolist(), ends.tolist(), strict=True

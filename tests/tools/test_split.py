@@ -45,7 +45,7 @@ def test_split_train_evaluate(clicks, tmp_path, capsys) -> None:
         f"test: {test} queries, {2 * test} pairs",
     ]
     run = tmp_path / "run"
-    options = ["--preset=lstm_32", "--epochs=1", f"--output={run}"]
+    options = ["--preset=dssm", "--epochs=1", f"--output={run}"]
     assert train.run(["train", f"--data={folder}", *options]) == 0
     for mode in ("rerank", "retrieve"):
         arguments = [f"--run={run}", f"--data={folder}", f"--mode={mode}"]
