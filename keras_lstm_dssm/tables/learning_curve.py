@@ -71,17 +71,15 @@ def learning_curve(
     failed: dict[str, str] = {}
     for size in sorted(pairs):
         folder = output / "pairs" / str(size)
-        part_settings = dataclasses.replace(settings, pairs=size)
-        part = open_table_data(part_settings, folder)
-        part_clicks = part.log.count()
         part_settings = dataclasses.replace(
-            part_settings, epoch_factor=clicks / part_clicks
+            settings, pairs=size, updates_of=clicks
         )
+        part = open_table_data(part_settings, folder)
         part_settings.record(folder, part.sizes)
         reasons = run_systems(folder, towers, part_settings, seeds, options)
         for name, reason in reasons.items():
             failed[f"{name} with {size} clicks"] = reason
-        points[part_clicks] = read_results(folder, towers, seeds)
+        points[part.log.count()] = read_results(folder, towers, seeds)
     # What does not learn from clicks is as good with any number of them.
     level = {n: r for n, r in results.items() if n not in towers}
     points = {size: {**level, **part} for size, part in points.items()}

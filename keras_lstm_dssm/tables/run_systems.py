@@ -113,8 +113,9 @@ def run_system(
         path = folders[0].parent / "choice.json"
         options = choose_on_dev(name, row, data, settings, path)
     for seed in missing:
-        epochs = round(settings.epochs * settings.epoch_factor)
-        trained = train_system(name, row, options, seed, data, settings, epochs)
+        trained = train_system(
+            name, row, options, seed, data, settings, settings.epochs
+        )
         _write_seed(folders[seed], name, seed, options, trained, data, settings)
         print(
             f"{name}, seed {seed}: {trained.train_seconds:.0f} s, dev"

@@ -31,8 +31,9 @@ class TableSettings:
             doc strings of this machine.
         pairs: About how many clicks to train on, whole queries; `None` for
             all.
-        epoch_factor: Factor of every system's number of epochs, so that
-            fewer clicks can have as many updates.
+        updates_of: Number of clicks; every neural system then has as many
+            updates as it would have on so many. `None` for the clicks that
+            it is trained on.
         judged_negatives: Negatives for each click from the documents that
             were judged below `min_relevant` for its query, beside the others.
     """
@@ -49,7 +50,7 @@ class TableSettings:
     misspelled: tuple[float, ...] = ()
     paragraphs: str | None = None
     pairs: int | None = None
-    epoch_factor: float = 1.0
+    updates_of: int | None = None
     judged_negatives: int = 0
 
     def record(self, folder: Path, sizes: dict[str, int]) -> None:

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from keras_lstm_dssm.evaluation import DenseSystem
+from keras_lstm_dssm.models import Recipe
 from keras_lstm_dssm.tables.baseline_rows import (
     Hyperparameters,
     TrainedSystem,
@@ -59,10 +60,10 @@ def train_towers(
         options: Learning rate and gamma, see `next_tower_options`.
         seed: Seed of weights, order and negatives.
         data: The clicks and the dev task.
-        settings: `batch_size`, `dev_evaluations`, `epoch_factor` and
+        settings: `batch_size`, `dev_evaluations`, `updates_of` and
             `judged_negatives` are used.
         epochs: Passes over the clicks of a tuned row; others train for as
-            many as their recipe says, times `epoch_factor`.
+            many as their recipe says.
     """
     keras.backend.clear_session()  # the towers trained before
     assert row.recipe is not None
@@ -71,12 +72,8 @@ def train_towers(
     )
     if row.tuned:
         recipe = recipe.replace(epochs=epochs, batch_size=settings.batch_size)
-    else:
-        factor = settings.epoch_factor
-        recipe = recipe.replace(
-            epochs=round(recipe.epochs * factor),
-            mine_every=round(recipe.mine_every * factor),
-        )
+    if settings.updates_of is not None:
+        recipe = _with_updates_of(settings.updates_of, recipe, data)
     every = max(1, round(recipe.epochs / settings.dev_evaluations))
     times = _EpochTimes()
     model = train(
@@ -110,6 +107,18 @@ def train_towers(
         titles_per_second=len(timed) / (time.perf_counter() - start),
         best_epoch=best["epoch"],
         history=tuple(times.history),
+    )
+
+
+def _with_updates_of(clicks: int, recipe: Recipe, data: TableData) -> Recipe:
+    """Returns a recipe whose updates on `data` are those on `clicks` clicks."""
+    synthetic = recipe.title_pairs * sum(
+        len(title.split()) > 1 for title in data.titles
+    )
+    factor = (clicks + synthetic) / (data.log.count() + synthetic)
+    return recipe.replace(
+        epochs=round(recipe.epochs * factor),
+        mine_every=round(recipe.mine_every * factor),
     )
 
 

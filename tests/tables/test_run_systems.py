@@ -167,9 +167,12 @@ def test_a_recipe_decides_the_epochs(
         title_pairs=1,
     )  # fmt: skip
     row = Row("Own recipe", recipe=recipe, tuned=False)
-    # Fewer clicks have as many updates: the factor is the curve's.
-    for factor, epochs in ((1.0, 2), (2.5, 5)):
-        ours = dataclasses.replace(settings, epoch_factor=factor, misspelled=())
+    # In an epoch are 120 clicks and a synthetic pair from each of 6 titles:
+    # 2 epochs of 309 clicks and these pairs are 5 of 120.
+    for updates_of, epochs in ((None, 2), (309, 5)):
+        ours = dataclasses.replace(
+            settings, updates_of=updates_of, misspelled=()
+        )
         output = tmp_path / str(epochs)
         run_system(output, "best", row, ours, seeds=1)
         folder = output / "systems/best"
