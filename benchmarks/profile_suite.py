@@ -11,13 +11,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks import towers
+from keras_lstm_dssm.benchmarks import keras_towers
 from keras_lstm_dssm.benchmarks.click_data import whole_batches
 from keras_lstm_dssm.benchmarks.measurement import (
     WARM_STEPS,
     fit_seconds,
     interleaved_medians,
 )
+from keras_lstm_dssm.benchmarks.towers import new_model
 from keras_lstm_dssm.data import ClickLog
 
 CELL_COUNTS = (48, 96, 192, 384)
@@ -66,13 +67,13 @@ def measure_profile(
         step, summed over threads; and the milliseconds of a step by the
         number of `cells`, of `words` in a title, and by `batch_size`.
     """
-    cells = towers.CELLS
+    cells = keras_towers.CELLS
     batches = whole_batches(log, batch_size, steps)
     sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]
     growth = {
         "cells": {n: (n, batches) for n in CELL_COUNTS},
         "words": {
-            n: (towers.CELLS, _titles_of_length(n, log, batch_size, steps))
+            n: (cells, _titles_of_length(n, log, batch_size, steps))
             for n in TITLE_WORDS
         },
         "batch_size": {
@@ -84,7 +85,7 @@ def measure_profile(
     step_seconds = interleaved_medians(
         {
             f"{axis} {value}": partial(
-                fit_seconds, towers.new_model(cells), data, steps
+                fit_seconds, new_model(cells), data, steps
             )
             for axis, points in growth.items()
             for value, (cells, data) in points.items()
@@ -119,7 +120,7 @@ def _titles_of_length(
 
 def _parts(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
     """Profile the milliseconds of each kind of operation in a step."""
-    model = towers.new_model(towers.CELLS)
+    model = new_model(keras_towers.CELLS)
     fit_seconds(model, batches, 1)
     parts: dict[str, float] = collections.defaultdict(float)
     with tempfile.TemporaryDirectory() as folder:

@@ -11,7 +11,7 @@ import tensorflow as tf
 import torch
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
-from keras_lstm_dssm.benchmarks.keras_towers import CELLS, HASHING, WIDTH
+from keras_lstm_dssm.benchmarks import keras_towers
 from keras_lstm_dssm.benchmarks.measurement import WARM_STEPS, seconds
 
 
@@ -31,7 +31,7 @@ class Hashed(NamedTuple):
 
 def hash_texts(texts: tf.Tensor) -> Hashed:
     """Hash strings `(batch,)` and pack the numbers of their words."""
-    ids = HASHING(texts)
+    ids = keras_towers.HASHING(texts)
     numbers = ids.with_values(tf.range(ids.values.nrows())).to_tensor()
     lengths = torch.from_numpy(ids.row_lengths().numpy())
     return Hashed(
@@ -51,8 +51,10 @@ class TorchTower(torch.nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.words = torch.nn.EmbeddingBag(HASHING.size, WIDTH, mode="sum")
-        self.lstm = torch.nn.LSTM(WIDTH, CELLS)
+        self.words = torch.nn.EmbeddingBag(
+            keras_towers.HASHING.size, keras_towers.WIDTH, mode="sum"
+        )
+        self.lstm = torch.nn.LSTM(keras_towers.WIDTH, keras_towers.CELLS)
 
     def forward(self, batch: Hashed) -> torch.Tensor:
         """Encode a batch."""

@@ -11,12 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.benchmarks.keras_towers import (
-    CELLS,
-    KerasTowers,
-    PaddedTower,
-    SegmentTower,
-)
+from keras_lstm_dssm.benchmarks import keras_towers
 from keras_lstm_dssm.benchmarks.machine import StepWork, step_work
 from keras_lstm_dssm.benchmarks.measurement import fit_seconds
 
@@ -38,7 +33,7 @@ class OwnTowers:
     """Runs `TwoTower` as its users do."""
 
     def __init__(self) -> None:
-        self.model = new_model(CELLS)
+        self.model = new_model(keras_towers.CELLS)
 
     def train(self, batches: tf.data.Dataset, steps: int) -> float:
         """Return seconds a step, from batches of strings to new weights."""
@@ -61,9 +56,9 @@ class OwnTowers:
 
 def new_peers() -> dict[str, Any]:
     """Return the peers by name; without PyTorch, print that it is missing."""
-    forms = (SegmentTower, PaddedTower)
+    forms = (keras_towers.SegmentTower, keras_towers.PaddedTower)
     peers: dict[str, Any] = {
-        name: KerasTowers(form)
+        name: keras_towers.KerasTowers(form)
         for name, form in zip(KERAS_FORMS, forms, strict=True)
     }
     try:

@@ -2,16 +2,15 @@
 
 import pytest
 
-from keras_lstm_dssm.benchmarks import keras_towers, machine, towers
+from keras_lstm_dssm.benchmarks import keras_towers, machine
 
 CELLS = 16
 
 
 @pytest.fixture
 def small_towers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ours and those of stock Keras have 16 cells, not 96."""
+    """All towers have 16 cells, not 96."""
     monkeypatch.setattr(machine, "_SIDE", 256)
     monkeypatch.setattr(machine, "_COPIED", 1 << 20)
-    monkeypatch.setattr(towers, "CELLS", CELLS)
     monkeypatch.setattr(keras_towers, "CELLS", CELLS)
     monkeypatch.setattr(keras_towers, "WIDTH", 3 * CELLS)
