@@ -2,6 +2,8 @@
 
 import numpy as np
 
+_SIGNS = 2**20  # in memory at once
+
 
 def randomisation_test(
     differences: np.ndarray, resamples: int = 100_000, seed: int = 0
@@ -53,7 +55,7 @@ def randomisation_test(
         permutation_type="samples",
         vectorized=True,
         n_resamples=resamples,
-        batch=1000,
+        batch=max(1, _SIGNS // max(1, len(differences))),
         alternative="greater",
         rng=np.random.default_rng(seed),
     ).pvalue
