@@ -30,8 +30,7 @@ def training_batches(
     is read in blocks of 8 consecutive lines, drawn at random over all files:
     as many blocks as hold `shuffle_buffer` lines are read at once, and their
     lines shuffled. So each batch is drawn from across the whole log, however
-    the log is sorted, and 8 lines that follow one another are the most that
-    stay within one buffer.
+    the log is sorted; only the lines of one block always share a buffer.
 
     The order is a function of `seed` and the epoch alone. A run that resumes
     after n training steps, with `first_update=n`, sees exactly the batches

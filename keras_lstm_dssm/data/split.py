@@ -205,7 +205,7 @@ def _split_clicks(
         cleaned = [[" ".join(text.split()) for text in pair] for pair in some]
         cleaned = [pair for pair in cleaned if all(pair)]
         queries = [query for query, _ in cleaned]
-        splits = splits_of(queries, *percents.values())
+        splits = splits_of(queries, percents["dev"], percents["test"])
         for (query, title), split, words in zip(
             cleaned, splits, normalize(queries), strict=True
         ):

@@ -5,19 +5,23 @@ import pytest
 
 from keras_lstm_dssm.data import api_search, build_api_search, describe
 from keras_lstm_dssm.data.api_names import title
-from keras_lstm_dssm.data.api_sources import distributions, source_files
+from keras_lstm_dssm.data.api_sources import (
+    distributions,
+    read_modules,
+    source_files,
+)
 from keras_lstm_dssm.text import normalize
 
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
     """A cache for a small corpus: the standard library and NumPy."""
+    packages = [importlib.metadata.distribution("numpy")]
+    modules = read_modules(packages)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            api_search,
-            "distributions",
-            lambda: [importlib.metadata.distribution("numpy")],
-        )
+        patch.setattr(api_search, "distributions", lambda: packages)
+        # Read once for all tests: it takes most of the time.
+        patch.setattr(api_search, "read_modules", lambda _: modules)
         folder = tmp_path_factory.mktemp("cache")
         patch.setenv("KERAS_LSTM_DSSM_CACHE", str(folder))
         yield folder

@@ -77,9 +77,10 @@ def test_order_is_a_function_of_seed_and_epoch(log):
     assert batches(log, seed=6) != first
 
 
-@pytest.mark.parametrize("update", [1, 8, 9, 13, 26, 27])
-def test_a_resumed_run_sees_what_is_left(log, update):
-    assert batches(log, first_update=update) == batches(log)[update:]
+def test_a_resumed_run_sees_what_is_left(log):
+    whole = batches(log)
+    for update in (1, 8, 9, 13, 26, 27):
+        assert batches(log, first_update=update) == whole[update:]
 
 
 def test_cardinality_is_known(log):

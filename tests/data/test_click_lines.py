@@ -86,8 +86,7 @@ def test_the_same_lines_are_skipped_in_each_way_to_read(
     assert len(folder.documents) == 40
 
 
-@pytest.mark.parametrize("update", [1, 5, 6, 11])
-def test_a_resumed_run_sees_what_is_left(log: ClickLog, update: int) -> None:
+def test_a_resumed_run_sees_what_is_left(log: ClickLog) -> None:
     def batches(first: int) -> list[list[bytes]]:
         return [
             queries.tolist()
@@ -96,7 +95,9 @@ def test_a_resumed_run_sees_what_is_left(log: ClickLog, update: int) -> None:
             ).as_numpy_iterator()
         ]
 
-    assert batches(update) == batches(0)[update:]
+    whole = batches(0)
+    for update in (1, 5, 6, 11):
+        assert batches(update) == whole[update:]
 
 
 def test_one_bad_line_more_than_allowed(shards: pathlib.Path) -> None:
