@@ -76,14 +76,6 @@ def test_the_reported_loss_is_the_mean_over_pairs() -> None:
     assert both == pytest.approx(first * 4 / 5, rel=1e-5)
 
 
-def test_same_seed_same_weights() -> None:
-    models = [new_model(), new_model()]
-    for model in models:
-        model.fit(QUERIES, TITLES, batch_size=2, verbose=0)
-    for one, other in zip(*(m.variables for m in models), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_each_tower_is_a_group_of_its_own() -> None:
     """A step of rate 1 moves each tower by th_G, not both together."""
     model = new_model("in_batch")
