@@ -1,10 +1,10 @@
 """Measures a trained model, with BM25 and random order beside it.
 
-Reranks the judged titles of each query (`--mode=rerank`), or retrieves titles
-from the whole corpus (`--mode=retrieve`), and prints NDCG, MRR, MAP, precision
-and recall in percent. By default BM25 reads words as the model does. The
-figures are also stored in the run's `metrics.json`: of each mode as
-"test/rerank", of the latest evaluation as "test".
+Reranks the judged documents of each query (`--mode=rerank`), or retrieves
+documents from the whole corpus (`--mode=retrieve`), and prints NDCG, MRR, MAP,
+precision and recall in percent. By default BM25 reads words as the model
+does. The figures are also stored in the run's `metrics.json`: of each mode
+as "test/rerank", of the latest evaluation as "test".
 
 Example:
     lstm-dssm-evaluate --run=RUN --data=api --split=test --mode=retrieve
@@ -42,15 +42,15 @@ flags.DEFINE_string(
 )  # fmt: skip
 flags.DEFINE_enum(
     "mode", "rerank", MODES,
-    "Rerank the judged titles, or retrieve from the whole corpus.",
+    "Rerank the judged documents, or retrieve from the whole corpus.",
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(
-    "min_relevant", 1, "Grade from which a title is relevant.",
+    "min_relevant", 1, "Grade from which a document is relevant.",
     lower_bound=1, flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(
-    "depth", 1000, "Number of titles retrieved for each query.",
+    "depth", 1000, "Number of documents retrieved for each query.",
     lower_bound=1, flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_string(
@@ -108,7 +108,7 @@ def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
     words = split if FLAGS.bm25_words == "model" else FLAGS.bm25_words
     print(
         f"{FLAGS.split}, {FLAGS.mode}: {len(task.queries)} queries,"
-        f" {len(task.documents)} titles in the corpus"
+        f" {len(task.documents)} documents in the corpus"
     )
     if holds_click_counts(collection):
         print("grades: 0 to 4, computed from the numbers of clicks")

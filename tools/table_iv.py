@@ -64,12 +64,12 @@ flags.DEFINE_integer(
 )  # fmt: skip
 flags.DEFINE_integer(
     "min_relevant", 1,
-    "Grade from which a title is relevant in retrieval, and counts as clicked "
+    "Grade from which a document is relevant in retrieval, and clicked "
     "where the data has no click log.", 1,
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_integer(
-    "depth", 1000, "Number of titles retrieved for each query.", 100,
+    "depth", 1000, "Number of documents retrieved for each query.", 100,
     flag_values=FLAGS,
 )  # fmt: skip
 flags.DEFINE_list(
@@ -103,7 +103,7 @@ flags.DEFINE_list(
 )  # fmt: skip
 flags.DEFINE_integer(
     "judged_negatives", 0,
-    "Number of further negatives for each click, from the titles that were "
+    "Number of further negatives for each click, from the documents "
     "judged below --min_relevant for its query.", 0,
     flag_values=FLAGS,
 )  # fmt: skip

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from keras_lstm_dssm.files import replacing
 
 MODE_TITLES = {
-    "rerank": "Judged titles of each query, reranked",
-    "retrieve": "Titles retrieved from the whole corpus",
+    "rerank": "Judged documents of each query, reranked",
+    "retrieve": "Documents retrieved from the whole corpus",
 }
 """Mode -> heading of its table and chart."""
 

@@ -123,7 +123,7 @@ def test_table() -> None:
         ({"min_relevant": 0}, "min_relevant is 0: expected 1 or more"),
         (
             {"min_relevant": 4},
-            "split 'dev' has no query to rerank: it needs a title of grade 4"
+            "split 'dev' has no query to rerank: it needs a document of grade 4"
             " or more and a second judged one",
         ),
     ],

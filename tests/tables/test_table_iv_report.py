@@ -79,7 +79,7 @@ def test_text_has_every_system(report: Path) -> None:
     figure = table["systems"]["dssm"]["test"]["retrieve"]["mrr@10"]
     cell = f"{100 * figure['mean']:.2f} ± {100 * figure['std']:.2f}"
     line = next(
-        x for x in text.split("Titles retrieved")[1].splitlines()
+        x for x in text.split("Documents retrieved")[1].splitlines()
         if x.startswith("| DSSM 288/96 |")
     )  # fmt: skip
     assert f" {cell} |" in line
@@ -117,7 +117,7 @@ def test_figure_7_is_the_mean_cost(report: Path, table_folder: Path) -> None:
     assert float(rows[0]["mean"]) == pytest.approx(sum(first) / 2)
 
 
-def test_dev_by_epoch_is_the_mean_of_the_looks(
+def test_dev_by_epoch_is_the_mean_over_seeds(
     report: Path, table_folder: Path
 ) -> None:
     figures = [

@@ -67,7 +67,7 @@ def test_results(run, folder, tmp_path, capsys, mode) -> None:
         [3, 2] if mode == "rerank" else [3, 3]
     )
     out = capsys.readouterr().out
-    assert f"test, {mode}: 2 queries, 4 titles in the corpus" in out
+    assert f"test, {mode}: 2 queries, 4 documents in the corpus" in out
     assert f"{100 * results['test']['model']['map']:.2f}" in out
 
 

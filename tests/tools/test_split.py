@@ -51,7 +51,7 @@ def test_split_train_evaluate(clicks, tmp_path, capsys) -> None:
         arguments = [f"--run={run}", f"--data={folder}", f"--mode={mode}"]
         assert evaluate.run(["evaluate", *arguments]) == 0
         out = capsys.readouterr().out
-        assert f"test, {mode}: {test} queries, 9 titles in the corpus" in out
+        assert f"test, {mode}: {test} queries, 9 documents in the corpus" in out
 
 
 def test_bad_lines_are_skipped_and_reported(clicks, tmp_path, capsys) -> None:

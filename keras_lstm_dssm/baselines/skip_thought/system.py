@@ -256,6 +256,6 @@ class SkipThoughtSystem(DenseSystem):
     def _trained(self) -> tuple[keras.Model, Callable[[tf.Tensor], tf.Tensor]]:
         if self._encoder_and_graph is None:
             raise InputError(
-                "Skip-Thought has learnt nothing yet: call fit or load first"
+                "Skip-Thought is not trained: call fit or load first"
             )
         return self._encoder_and_graph
