@@ -1,4 +1,4 @@
-"""The load suite, short, with the real server in a process of its own."""
+"""The suite `load` for a few seconds, with the real server as a process."""
 
 import math
 
@@ -15,18 +15,19 @@ from tests.serving.wire import predict_request
 
 @pytest.mark.usefixtures("small_towers")
 def test_measure_load() -> None:
-    found = measure_load(["hex bolt", "lamp"], [3], 10.0, 0.5, rounds=1)
-    one, three = found["one_client"], found["3_clients"]
-    assert one["ratio_echo"] == pytest.approx(
-        one["p50_ms"] / one["echo_p50_ms"]
+    figures = measure_load(["hex bolt", "lamp"], [3], 6.0, 0.5, rounds=1)
+    one_client, three_clients = figures["one_client"], figures["3_clients"]
+    assert one_client["ratio_echo"] == pytest.approx(
+        one_client["p50_ms"] / one_client["echo_p50_ms"]
     )
-    # Which is faster is not asked here: it depends on what else runs.
-    assert 0 < one["echo_p50_ms"] <= one["echo_p99_ms"]
-    assert 0 < one["p50_ms"] <= one["p99_ms"]
-    assert three["errors"] == 0
-    assert three["requests"] == three["requests_per_second"] * 10
-    assert 0 < three["p50_ms"] <= three["p99_ms"] <= three["max_ms"]
-    assert three["versions"] > 1  # swapped meanwhile
+    # Which is faster depends on what else the machine does.
+    assert 0 < one_client["echo_p50_ms"] <= one_client["echo_p99_ms"]
+    assert 0 < one_client["p50_ms"] <= one_client["p99_ms"]
+    assert three_clients["errors"] == 0
+    assert three_clients["requests"] == three_clients["requests_per_second"] * 6
+    assert 0 < three_clients["p50_ms"] <= three_clients["p99_ms"]
+    assert three_clients["p99_ms"] <= three_clients["max_ms"]
+    assert three_clients["versions"] > 1  # swapped meanwhile
 
 
 def test_failed_requests_are_counted_not_repeated() -> None:
