@@ -33,9 +33,9 @@ from keras_lstm_dssm.tables import (
     TableSettings,
     check_pairs,
     choose_rows,
-    learning_curve,
     open_table_data,
     read_results,
+    run_learning_curve,
     run_systems,
     train_with_one_gamma,
     write_report,
@@ -158,10 +158,12 @@ def _make_table(
     failed = run_systems(output, rows, settings, FLAGS.seeds)
     results = read_results(output, rows, FLAGS.seeds)
     if not results:
-        raise InputError(f"{output}: no system could be measured: {failed}")
+        raise InputError(
+            f"{output}: no system could be measured ({_reasons(failed)})"
+        )
     curves: dict[str, Path] = {}
     if pairs:
-        curves, failed_parts = learning_curve(
+        curves, failed_parts = run_learning_curve(
             output, data, results, settings, FLAGS.seeds, pairs
         )
         failed |= failed_parts
@@ -177,13 +179,16 @@ def _make_table(
     if failed:
         if FLAGS.json:
             write_json(FLAGS.json, summary)
-        reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
         raise InputError(
-            f"{output}: the table lacks what failed ({reasons}): mend the"
-            " cause and give the same command again, which runs only what is"
-            " missing"
+            f"{output}: the table lacks what failed ({_reasons(failed)}): mend"
+            " the cause and give the same command again, which runs only what"
+            " is missing"
         )
     return summary
+
+
+def _reasons(failed: dict[str, str]) -> str:
+    return "; ".join(f"{name}: {reason}" for name, reason in failed.items())
 
 
 def _numbers(name: str, least: float, most: float) -> tuple[float, ...]:

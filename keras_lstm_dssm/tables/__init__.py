@@ -5,7 +5,10 @@ Palangi et al. 2016. The other modules serve any table.
 """
 
 from keras_lstm_dssm.tables.figure_7 import train_with_one_gamma
-from keras_lstm_dssm.tables.learning_curve import check_pairs, learning_curve
+from keras_lstm_dssm.tables.learning_curve import (
+    check_pairs,
+    run_learning_curve,
+)
 from keras_lstm_dssm.tables.rows import Row, choose_rows
 from keras_lstm_dssm.tables.run_systems import run_system, run_systems
 from keras_lstm_dssm.tables.system_results import SystemResults, read_results
@@ -22,7 +25,7 @@ __all__ = [
     "TableSettings",
     "check_pairs",
     "choose_rows",
-    "learning_curve",
+    "run_learning_curve",
     "open_table_data",
     "read_results",
     "run_system",

@@ -35,7 +35,7 @@ def check_pairs(pairs: Sequence[int], data: TableData) -> None:
         )
 
 
-def learning_curve(
+def run_learning_curve(
     output: Path,
     data: TableData,
     results: Mapping[str, SystemResults],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_lstm_dssm.files import read_csv, write_json
+from keras_lstm_dssm.files import read_csv
 from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.tables import (
     TABLE_IV_ROWS,
@@ -16,7 +16,6 @@ from keras_lstm_dssm.tables import (
     train_with_one_gamma,
     write_report,
 )
-from keras_lstm_dssm.tables.figure_7 import best_with_gamma
 from tests.tables.conftest import ROWS
 
 PNG = b"\x89PNG\r\n"
@@ -151,17 +150,3 @@ def test_loss_by_misspelling(report: Path) -> None:
     losses = robust["loss_percent"]["retrieve"]
     assert losses["bm25"]["1.0"] == pytest.approx(100 * (1 - left))
     assert losses["random"] == {"0.5": 0.0, "1.0": 0.0}
-
-
-def test_learning_rate_for_the_other_gamma(tmp_path: Path) -> None:
-    tried = [
-        {"learning_rate": rate, "gamma": gamma, "dev": dev}
-        for rate, gamma, dev in (
-            (0.1, 5.0, 0.9), (0.01, 10.0, 0.2), (0.03, 10.0, 0.4),
-        )
-    ]  # fmt: skip
-    write_json(tmp_path / "choice.json", {"tried": tried})
-    assert best_with_gamma(10.0, tmp_path) == {
-        "learning_rate": 0.03,
-        "gamma": 10.0,
-    }

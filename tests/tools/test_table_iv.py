@@ -90,7 +90,7 @@ def kill_child() -> None:
     ("event", "code", "message"),
     [
         (interrupt, 130, "interrupted\n"),
-        (kill_child, 1, "{'dssm': 'its process ended with code -9'}\n"),
+        (kill_child, 1, "(dssm: its process ended with code -9)\n"),
     ],
 )
 def test_a_sudden_end_leaves_no_half_result(
