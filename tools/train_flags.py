@@ -25,9 +25,9 @@ DATA_FLAGS = (
 """Flags that `config.json` of a run holds beside those of the recipe."""
 
 RECIPE_FLAGS = (
-    "epochs", "batch_size", "learning_rate", "threshold", "gamma",
-    "negatives", "n", "towers", "title_pairs", "hard_negatives", "mine_every",
-    "mine_top", "judged_negatives", "logq",
+    "epochs", "batch_size", "shuffle_buffer", "learning_rate", "threshold",
+    "gamma", "negatives", "n", "towers", "title_pairs", "hard_negatives",
+    "mine_every", "mine_top", "judged_negatives", "logq",
 )  # fmt: skip
 """Flags that set the attribute of that name in the preset's recipe."""
 
@@ -107,6 +107,11 @@ def define_train_flags(values: flags.FlagValues) -> None:
     )  # fmt: skip
     whole("epochs", None, "Passes over the pairs.", 1)
     whole("batch_size", None, "Pairs in a batch.", 1)
+    whole(
+        "shuffle_buffer", None,
+        "Pairs held in memory to be shuffled; a longer log is shuffled in "
+        "blocks of lines.", 1,
+    )  # fmt: skip
     real("learning_rate", None, "The fixed learning rate, epsilon.", _LEAST)
     real(
         "threshold", None,

@@ -46,6 +46,8 @@ class Recipe:
             part.
         epochs: Passes over the training pairs.
         batch_size: Pairs in a batch.
+        shuffle_buffer: Pairs held in memory to be shuffled, see
+            `data.training_batches`.
         title_pairs: Synthetic pairs from each title to train on beside the
             clicks, see `data.title_pairs`.
         hard_negatives: Mined negatives for each click, see `HardNegatives`.
@@ -83,6 +85,7 @@ class Recipe:
     momentum_fraction: float = 0.02
     epochs: int = 5
     batch_size: int = 256
+    shuffle_buffer: int = 100_000
     title_pairs: int = 0
     hard_negatives: int = 0
     mine_every: int = 2

@@ -8,34 +8,31 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import keras
-import tensorflow as tf
 
 from keras_lstm_dssm.data import (
     ClickLog,
     Collection,
     absolute_spec,
+    alphabet_warning,
     judged_negatives,
     open_collection,
     open_files,
     open_log,
     titles_of,
-    training_batches,
     write_pairs,
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task
 from keras_lstm_dssm.models import Recipe, TwoTower, find_recipe
 from keras_lstm_dssm.training.cosine_softmax import CosineSoftmax
-from keras_lstm_dssm.training.faults import Diverged, explain
 from keras_lstm_dssm.training.gate_histograms import GateHistograms
 from keras_lstm_dssm.training.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.training.ranking_evaluation import RankingEvaluation
-from keras_lstm_dssm.training.run_callbacks import Checkpoint, HistoryFile
 from keras_lstm_dssm.training.run_folder import RunFolder
-from keras_lstm_dssm.training.training_plan import (
-    TrainingPlan,
-    fit_plan,
-    make_plan,
+from keras_lstm_dssm.training.training_plan import make_plan
+from keras_lstm_dssm.training.training_session import (
+    SavedRanking,
+    TrainingSession,
 )
 from keras_lstm_dssm.version import __version__
 
@@ -174,9 +171,12 @@ def train(
             log,
             lambda: all_titles,
             run.path,
+            model,
             judged,
-            model.query_encoder.trigrams.split,
         )
+        if verbose and not recipe.encoder_config.get("oov_buckets"):
+            if line := alphabet_warning(log):
+                print(f"warning: {line}", file=sys.stderr)
         if histograms:  # an encoder without gates is refused before the run
             GateHistograms.from_log(run.logs / "gates", model, plan.log)
         if output is not None:
@@ -191,7 +191,7 @@ def train(
                 },
                 model,
             )
-        training = _Training(run, output is not None, plan, *checked)
+        training = TrainingSession(run, output is not None, plan, *checked)
         return training.fit(model, callbacks, verbose, save_minutes, histograms)
 
 
@@ -255,8 +255,8 @@ def resume(
             log,
             lambda: titles_of(data.data, log),
             run.path,
+            model,
             judged,
-            model.query_encoder.trigrams.split,
             resumed=True,
         )
         found = plan.log.count(), sum(log.bad_lines().values())
@@ -267,7 +267,7 @@ def resume(
                 "the run was started with; restore them, or train anew in "
                 "another --output"
             )
-        training = _Training(
+        training = TrainingSession(
             run, True, plan, _open_validation(data), _ranking(run, data)
         )
         training.restore(model)
@@ -296,126 +296,6 @@ def new_model(recipe: Recipe, seed: int, titles: Any) -> TwoTower:
     return model
 
 
-class _Training(NamedTuple):
-    """A training under way: its folder, data and order."""
-
-    run: RunFolder
-    saved: bool
-    plan: TrainingPlan
-    validation: ClickLog | None
-    ranking: RankingEvaluation | None
-
-    def restore(self, model: TwoTower) -> None:
-        """Gives `ranking` the figures of the epochs before a resumption."""
-        ranking = self.ranking
-        if ranking is None:
-            return
-        steps = int(model.optimizer.iterations.numpy())
-        epochs, inside = divmod(steps, self.plan.steps)
-        rows = {int(row["epoch"]): row for row in self.run.read_history()}
-        for epoch in range(1, epochs + 1):
-            if ranking.name in rows.get(epoch, {}):
-                ranking.count(epoch, rows[epoch][ranking.name])
-        if ranking.best is not None:
-            ranking.best_weights = self.run.load_model().get_weights()
-        if (
-            epochs
-            and not inside
-            and epochs not in rows
-            and ranking.is_due(epochs, self.plan.recipe.epochs)
-        ):
-            # Stopped after the last step of an epoch, before its figures.
-            logs: dict[str, float] = {}
-            for callback in (ranking, HistoryFile(self.run, epochs - 1)):
-                callback.set_model(model)
-                callback.set_params({"epochs": self.plan.recipe.epochs})
-                callback.on_epoch_end(epochs - 1, logs)
-
-    def fit(
-        self,
-        model: TwoTower,
-        callbacks: Sequence[keras.callbacks.Callback],
-        verbose: Any,
-        save_minutes: float,
-        histograms: bool,
-    ) -> TwoTower:
-        """Trains to the end, and writes the model and its figures."""
-        run, plan, ranking = self.run, self.plan, self.ranking
-        validation = self.validation
-        if verbose == "auto":
-            verbose = 1 if sys.stdout.isatty() else 2
-        done = int(model.optimizer.iterations.numpy())
-        files: list[keras.callbacks.Callback] = []
-        if self.saved:
-            files = [
-                HistoryFile(run, done // plan.steps),
-                Checkpoint(run, save_minutes),
-                keras.callbacks.TensorBoard(run.logs, write_graph=False),
-            ]
-        if histograms:
-            gates = GateHistograms.from_log(run.logs / "gates", model, plan.log)
-            files.append(gates)
-        if verbose:
-            print(
-                f"{plan.log.count():,} pairs; {model.count_params():,} "
-                "parameters"
-            )
-        measured = [ranking] if ranking else []
-        try:
-            if not (ranking and ranking.should_stop):
-                fit_plan(
-                    model,
-                    plan,
-                    [*measured, *files, *callbacks],
-                    verbose,
-                    # In one order, but shuffled: negatives come from the
-                    # batch, and similar ones would not compare with those of
-                    # training.
-                    validation_data=validation
-                    and training_batches(
-                        validation, plan.recipe.batch_size, epochs=1, seed=0
-                    ),
-                )
-        except KeyboardInterrupt:
-            if self.saved and not (ranking and ranking.best_epoch):
-                run.save(without_optimizer(model), run.model)
-            raise
-        except (Diverged, tf.errors.OpError) as error:
-            logs = (plan.log, validation) if validation else (plan.log,)
-            explain(
-                error, run if self.saved else None, model, logs, plan.batches
-            )
-            raise
-        if ranking and ranking.best_weights is not None:
-            model.set_weights(ranking.best_weights)
-        if self.saved:
-            self._write_results(model)
-        return model
-
-    def _write_results(self, model: TwoTower) -> None:
-        run = self.run
-        run.save(without_optimizer(model), run.model)
-        history = run.read_history()
-        # Empty: stopped after the only epoch's last step, before its figures.
-        run.add_metrics("train", history[-1] if history else {})
-        logs = ("data", self.plan.log), ("validation", self.validation)
-        for name, log in logs:
-            if log and (bad := log.bad_lines()):
-                run.add_metrics(f"bad_lines/{name}", bad)
-
-
-class _SavedRanking(RankingEvaluation):
-    """Also writes the weights of the best epoch to `model.keras`."""
-
-    def __init__(self, run: RunFolder, *args: Any) -> None:
-        super().__init__(*args)
-        self.run = run
-
-    def keep(self) -> None:
-        super().keep()
-        self.run.save(without_optimizer(self.model), self.run.model)
-
-
 def _open_validation(data: Data) -> ClickLog | None:
     if data.validation is None:
         return None
@@ -432,7 +312,7 @@ def _ranking(
         return RankingEvaluation(dev, *options)
     if data.dev is None:
         return None
-    return _SavedRanking(run, open_collection(data.dev), *options)
+    return SavedRanking(run, open_collection(data.dev), *options)
 
 
 def _dev_spec(dev: Any, output: Any) -> str | None:
@@ -446,10 +326,3 @@ def _dev_spec(dev: Any, output: Any) -> str | None:
     if isinstance(dev, Collection):
         dev = dev.folder
     return absolute_spec(os.fspath(dev)) if dev is not None else None
-
-
-def without_optimizer(model: TwoTower) -> TwoTower:
-    """Returns a copy that is half the size when saved, and loads uncompiled."""
-    copy = type(model).from_config(model.get_config())
-    copy.set_weights(model.get_weights())
-    return copy

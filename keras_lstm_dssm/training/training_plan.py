@@ -15,7 +15,7 @@ from keras_lstm_dssm.data import (
     training_batches,
     write_pairs,
 )
-from keras_lstm_dssm.models import Recipe
+from keras_lstm_dssm.models import Recipe, TwoTower
 from keras_lstm_dssm.models.pair_model import SyncWeights
 from keras_lstm_dssm.training.hard_negatives import HardNegatives
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
@@ -59,6 +59,7 @@ class TrainingPlan(NamedTuple):
             epochs=self.recipe.epochs,
             seed=self.seed,
             first_update=first,
+            shuffle_buffer=self.recipe.shuffle_buffer,
         )
         if negatives:
             batches = negatives.attach(batches, first)
@@ -73,8 +74,8 @@ def make_plan(
     clicks: ClickLog,
     titles: Callable[[], Sequence[str]],
     folder: Path,
+    model: TwoTower,
     judged: Mapping[str, Sequence[str]] | None = None,
-    split: str = "space",
     resumed: bool = False,
 ) -> TrainingPlan:
     """Makes the plan that a recipe describes.
@@ -87,9 +88,9 @@ def make_plan(
             synthetic pairs.
         folder: Where the files of the plan are written: `title_pairs.tsv`,
             `hard_negatives.json.gz`.
+        model: The model, whose encoders say which texts are equal.
         judged: Query -> titles judged not relevant, for
             `recipe.judged_negatives`.
-        split: How the query encoder separates words, see `GivenNegatives`.
         resumed: Whether `title_pairs.tsv` is there from before.
     """
     log = clicks
@@ -100,7 +101,12 @@ def make_plan(
         log = ClickLog([*clicks.paths, path], clicks.max_bad_lines)
     negatives: GivenNegatives | HardNegatives | None = None
     if recipe.judged_negatives and judged is not None:
-        negatives = GivenNegatives(judged, recipe.judged_negatives, seed, split)
+        negatives = GivenNegatives(
+            judged,
+            recipe.judged_negatives,
+            seed,
+            model.query_encoder.trigrams.split,
+        )
     elif recipe.hard_negatives:
         negatives = HardNegatives(
             folder / "hard_negatives.json.gz",
@@ -115,7 +121,11 @@ def make_plan(
         recipe,
         seed,
         negatives,
-        ClickFrequencies.from_log(log) if recipe.logq else None,
+        ClickFrequencies.from_log(
+            log, split=model.document_encoder.trigrams.split
+        )
+        if recipe.logq
+        else None,
     )
 
 

@@ -90,8 +90,8 @@ def test_negatives_are_looked_up_by_the_words_that_the_encoder_reads(
     mined = HardNegatives(tmp_path / "mined.json.gz", log, k=1, every=1)
     given = mined.of_epoch(1, best_model, begins=True)
     judged = make_plan(
-        BEST.replace(judged_negatives=1), 0, log, list, tmp_path,
-        {"garden hose": ["desk"]}, best_model.query_encoder.trigrams.split,
+        BEST.replace(judged_negatives=1), 0, log, list, tmp_path, best_model,
+        {"garden hose": ["desk"]},
     ).negatives  # fmt: skip
     for negatives in (given, judged):
         assert isinstance(negatives, GivenNegatives)

@@ -1,0 +1,152 @@
+"""TrainingSession: one training under way, its callbacks and results."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.data import ClickLog, training_batches
+from keras_lstm_dssm.models import TwoTower
+from keras_lstm_dssm.training.faults import Diverged, explain
+from keras_lstm_dssm.training.gate_histograms import GateHistograms
+from keras_lstm_dssm.training.ranking_evaluation import RankingEvaluation
+from keras_lstm_dssm.training.run_callbacks import Checkpoint, HistoryFile
+from keras_lstm_dssm.training.run_folder import RunFolder
+from keras_lstm_dssm.training.training_plan import TrainingPlan, fit_plan
+
+
+class TrainingSession(NamedTuple):
+    """A training under way.
+
+    Attributes:
+        run: The folder of its files.
+        saved: Whether checkpoints, figures and the model are written to it.
+        plan: The data and its order.
+        validation: Clicks for the loss after each epoch.
+        ranking: Measures rankings after epochs.
+    """
+
+    run: RunFolder
+    saved: bool
+    plan: TrainingPlan
+    validation: ClickLog | None
+    ranking: RankingEvaluation | None
+
+    def restore(self, model: TwoTower) -> None:
+        """Gives `ranking` the figures of the epochs before a resumption."""
+        ranking = self.ranking
+        if ranking is None:
+            return
+        steps = int(model.optimizer.iterations.numpy())
+        epochs, inside = divmod(steps, self.plan.steps)
+        rows = {int(row["epoch"]): row for row in self.run.read_history()}
+        for epoch in range(1, epochs + 1):
+            if ranking.name in rows.get(epoch, {}):
+                ranking.count(epoch, rows[epoch][ranking.name])
+        if ranking.best is not None:
+            ranking.best_weights = self.run.load_model().get_weights()
+        if (
+            epochs
+            and not inside
+            and epochs not in rows
+            and ranking.is_due(epochs, self.plan.recipe.epochs)
+        ):
+            # Stopped after the last step of an epoch, before its figures.
+            logs: dict[str, float] = {}
+            for callback in (ranking, HistoryFile(self.run, epochs - 1)):
+                callback.set_model(model)
+                callback.set_params({"epochs": self.plan.recipe.epochs})
+                callback.on_epoch_end(epochs - 1, logs)
+
+    def fit(
+        self,
+        model: TwoTower,
+        callbacks: Sequence[keras.callbacks.Callback],
+        verbose: Any,
+        save_minutes: float,
+        histograms: bool,
+    ) -> TwoTower:
+        """Trains to the end, and writes the model and its figures."""
+        run, plan, ranking = self.run, self.plan, self.ranking
+        validation = self.validation
+        if verbose == "auto":
+            verbose = 1 if sys.stdout.isatty() else 2
+        done = int(model.optimizer.iterations.numpy())
+        files: list[keras.callbacks.Callback] = []
+        if self.saved:
+            files = [
+                HistoryFile(run, done // plan.steps),
+                Checkpoint(run, save_minutes),
+                keras.callbacks.TensorBoard(run.logs, write_graph=False),
+            ]
+        if histograms:
+            gates = GateHistograms.from_log(run.logs / "gates", model, plan.log)
+            files.append(gates)
+        if verbose:
+            print(
+                f"{plan.log.count():,} pairs; {model.count_params():,} "
+                "parameters"
+            )
+        measured = [ranking] if ranking else []
+        try:
+            if not (ranking and ranking.should_stop):
+                fit_plan(
+                    model,
+                    plan,
+                    [*measured, *files, *callbacks],
+                    verbose,
+                    # In one order, but shuffled: negatives come from the
+                    # batch, and similar ones would not compare with those of
+                    # training.
+                    validation_data=validation
+                    and training_batches(
+                        validation, plan.recipe.batch_size, epochs=1, seed=0
+                    ),
+                )
+        except KeyboardInterrupt:
+            if self.saved and not (ranking and ranking.best_epoch):
+                run.save(without_optimizer(model), run.model)
+            raise
+        except (Diverged, tf.errors.OpError) as error:
+            logs = (plan.log, validation) if validation else (plan.log,)
+            explain(
+                error, run if self.saved else None, model, logs, plan.batches
+            )
+            raise
+        if ranking and ranking.best_weights is not None:
+            model.set_weights(ranking.best_weights)
+        if self.saved:
+            self._write_results(model)
+        return model
+
+    def _write_results(self, model: TwoTower) -> None:
+        run = self.run
+        run.save(without_optimizer(model), run.model)
+        history = run.read_history()
+        # Empty: stopped after the only epoch's last step, before its figures.
+        run.add_metrics("train", history[-1] if history else {})
+        logs = ("data", self.plan.log), ("validation", self.validation)
+        for name, log in logs:
+            if log and (bad := log.bad_lines()):
+                run.add_metrics(f"bad_lines/{name}", bad)
+
+
+class SavedRanking(RankingEvaluation):
+    """Also writes the weights of the best epoch to `model.keras`."""
+
+    def __init__(self, run: RunFolder, *args: Any) -> None:
+        super().__init__(*args)
+        self.run = run
+
+    def keep(self) -> None:
+        super().keep()
+        self.run.save(without_optimizer(self.model), self.run.model)
+
+
+def without_optimizer(model: TwoTower) -> TwoTower:
+    """Returns a copy that is half the size when saved, and loads uncompiled."""
+    copy = type(model).from_config(model.get_config())
+    copy.set_weights(model.get_weights())
+    return copy
