@@ -106,6 +106,17 @@ def test_clicks_may_come_in_any_form(tmp_path: pathlib.Path) -> None:
         check_equal(model.get_weights(), models[0].get_weights())
 
 
+@pytest.mark.parametrize("buckets", [0, 8])
+def test_a_log_in_another_script(
+    buckets: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its words are known by their lengths alone, unless rows are added."""
+    recipe = QUICK.replace(epochs=1).with_encoder(oov_buckets=buckets)
+    dssm.train([("болт", "стальной болт")] * 4, recipe, verbose=2)
+    warned = "oov_buckets" in capsys.readouterr().err
+    assert warned == (buckets == 0)
+
+
 # --- runs that are stopped and resumed
 
 
