@@ -276,7 +276,7 @@ class PeepholeLSTM(Recurrent):
         """Return the constructor's arguments."""
         config = super().get_config()
         del config["cell"]
-        # Of name, dtype and trainable the layer's own values stand.
+        # The layer's name, dtype and trainable replace those of the cell.
         return {**self.cell.get_config(), **config}
 
     @classmethod

@@ -62,8 +62,8 @@ class RecurrentCell(keras.layers.Layer):
             raise InputError(f"a cell needs 1 unit or more, not {units}")
         self.units = units
         self.project_inputs = project_inputs
-        # As given, not as objects: an initializer draws its seed when it is
-        # made, and has to be made when its weight is.
+        # Names stay names until `build`: an initializer object draws its seed
+        # when it is created, which must be when its weight is.
         self.kernel_initializer = kernel_initializer
         self.recurrent_initializer = recurrent_initializer
         self.bias_initializer = bias_initializer

@@ -53,7 +53,7 @@ def test_needs_adapt_until_adapted_also_by_weights(
     query.adapt(TITLES)
     assert not query.needs_adapt
     document.set_weights(query.get_weights())
-    assert document.needs_adapt  # a query encoder has no length of titles
+    assert document.needs_adapt  # the query encoder has not set `long`
     document.adapt(TITLES)
     assert not document.needs_adapt
 
