@@ -71,7 +71,8 @@ def test_pairs_of_titles_beside_the_clicks(
 
 FLAGS = {
     "epochs": 2, "batch_size": 60, "shuffle_buffer": 50,
-    "learning_rate": 0.25, "threshold": 0.5, "gamma": 3.5, "negatives": "in_batch", "n": 7, "towers": "separate",
+    "learning_rate": 0.25, "threshold": 0.5, "gamma": 3.5,
+    "negatives": "in_batch", "n": 7, "towers": "separate",
     "title_pairs": 1, "hard_negatives": 2, "mine_every": 1, "mine_top": 9,
     "judged_negatives": 0, "logq": True,
 }  # fmt: skip
