@@ -58,7 +58,8 @@ class Recurrent(keras.layers.Layer):
 
     Returns:
         The last output `(batch, units)`, or `(batch, time, units)` with
-        `return_sequences`; with `return_state` a list of it and the states.
+        `return_sequences`, where the last output is repeated past the end of
+        a row; with `return_state` a list of it and the states.
         The rows of a `PackedSequence` keep their order.
     """
 
