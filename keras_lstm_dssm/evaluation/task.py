@@ -88,8 +88,8 @@ class Task(NamedTuple):
             }
         if not qrels:
             raise InputError(
-                f"split {split!r} has no query to {mode}: it needs a document of"
-                f" grade {min_relevant} or more"
+                f"split {split!r} has no query to {mode}: it needs a document"
+                f" of grade {min_relevant} or more"
                 + " and a second judged one" * (mode == "rerank")
                 + "; try another mode or min_relevant"
             )
