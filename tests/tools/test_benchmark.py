@@ -2,32 +2,39 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from keras_lstm_dssm.tools import benchmark
 from tests.benchmarks.conftest import small_towers  # noqa: F401  (fixture)
 
+pytestmark = pytest.mark.usefixtures("small_towers")
+
 
 def run(*arguments: str) -> int:
     return benchmark.run(["lstm-dssm-benchmark", *arguments])
 
 
-@pytest.mark.usefixtures("small_towers")
-def test_suites(collection_folder: Path, tmp_path: Path) -> None:
+def figures(folder: Path, suites: str, *flags: str) -> dict[str, Any]:
+    path = folder / "out.json"
     assert not run(
-        "--suite=train,encode,serve,scale",
+        f"--suite={suites}", "--batch_size=16", "--steps=1", "--rounds=1",
+        f"--json={path}", *flags,
+    )  # fmt: skip
+    return json.loads(path.read_text())
+
+
+def test_training_encoding_and_serving(
+    collection_folder: Path, tmp_path: Path
+) -> None:
+    machine, train, encode, serve = figures(
+        tmp_path,
+        "train,encode,serve",
         f"--data={collection_folder}",
-        "--batch_size=16",
-        "--steps=1",
-        "--rounds=1",
         "--titles=4",
         "--queries=3",
-        "--pairs=64",
-        f"--json={tmp_path / 'out.json'}",
-    )
-    results = json.loads((tmp_path / "out.json").read_text())
-    machine, train, encode, serve, scale = results.values()
+    ).values()
     assert machine["cpu"] and machine["cores"] >= 1
     for suite, unit in (
         (train, "pairs_per_second"),
@@ -39,6 +46,13 @@ def test_suites(collection_folder: Path, tmp_path: Path) -> None:
     assert encode["ratio_exported"] > 0
     for way in ("in_process", "grpc"):
         assert 0 < serve[way]["p50_ms"] <= serve[way]["p99_ms"]
+
+
+def test_logs_in_processes_of_their_own(
+    collection_folder: Path, tmp_path: Path
+) -> None:
+    data = f"--data={collection_folder}"
+    _, scale = figures(tmp_path, "scale", "--pairs=64", data).values()
     assert scale["logs"]["64"]["microseconds_per_pair"] > 0
     assert scale["cost_ratio"] == 1  # of one log, by itself
     assert scale["peak_gigabytes"] > 0.1
