@@ -315,6 +315,20 @@ def test_what_is_refused(message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: dssm.LSTMEncoder(0),
+        lambda: dssm.RNNEncoder(4, truncate=-1),
+        lambda: dssm.DSSMEncoder([]),
+        lambda: dssm.CLSMEncoder(window=2),
+    ],
+)
+def test_encoders_that_cannot_be(make: Any) -> None:
+    with pytest.raises(InputError):
+        make()
+
+
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_mixed_precision_is_refused(policy: str) -> None:
     towers = [dssm.DSSMEncoder([3]) for _ in range(2)]
