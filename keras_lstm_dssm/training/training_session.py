@@ -141,6 +141,7 @@ class SavedRanking(RankingEvaluation):
         self.run = run
 
     def keep(self) -> None:
+        """Keeps the weights of the best epoch, and writes them."""
         super().keep()
         self.run.save(without_optimizer(self.model), self.run.model)
 
