@@ -1,4 +1,4 @@
-"""CombinedEncoder: the LSTM's vector, a sum of words and a sketch of them."""
+"""CombinedEncoder: an LSTM's vector, a sum of trigrams and a word sketch."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -31,23 +31,24 @@ class CombinedEncoder(LSTMEncoder):
     as part numbers, that are in no training click. The weights a, b and c are
     fixed, because trained ones overfit.
 
-    In a cosine of bags of words, the words of a long document count for less,
-    in proportion to its length. With p below 1, in the document encoder, they
-    lose less, as with b below 1 in BM25: m is then below 1, except for the
-    longest twentieth of the documents (`long` and longer), and the last
-    number, which is 0 in queries, completes the vector to length 1.
+    A cosine divides the weight of a document's words by the norm of its
+    sketch. With p below 1, in the document encoder, this normalisation is
+    weaker, as with b below 1 in BM25: m is then below 1, except for documents
+    with a norm of at least `long` (the 95th percentile), and the last number,
+    which is 0 in queries, completes the vector to length 1.
 
     This encoder is not in the paper; docs/results/best.md has the effect of
     each part.
 
     Args:
-        cells: Number of LSTM cells, the width of the first part.
-        bag: Width of the second part, the sum.
-        sketch: Width of the sketch, without the number after it.
+        cells: Number of LSTM cells, the width of the first part, default 96.
+        bag: Width of the second part, the sum, default 96.
+        sketch: Width of the sketch, without the last number, default 511.
         shares: a, b and c, up to a common factor. Default: equal.
         length_norm: p, from 0 (an inner product, up to `long`) to 1 (a
             cosine), the default and the only value for query encoders.
-        split: See `LetterTrigrams`. Default `"alphanumeric"`.
+        split: Rule that separates words, see `LetterTrigrams`. Default
+            `"alphanumeric"`.
         **kwargs: See `LSTMEncoder`.
 
     Example:
@@ -106,7 +107,7 @@ class CombinedEncoder(LSTMEncoder):
     ) -> None:
         """Set the IDF of words, and `long`, from the titles of documents.
 
-        Call it before training; `dssm.train` does so by itself.
+        Must be called before training; `dssm.train` calls it.
 
         Args:
             texts: The titles of all documents, each of them once.

@@ -23,7 +23,7 @@ class DSSMEncoder(TextEncoder):
     layers it is the baseline DSSM 288/96 of the paper's Table IV.
 
     Args:
-        units: Width of each layer; the last one is the vector's. Default
+        units: Widths of the layers, the last one that of the vector. Default
             288 and 96.
         **kwargs: See `TextEncoder`.
     """
@@ -71,7 +71,7 @@ class CLSMEncoder(TextEncoder):
     the default layers it is the baseline CLSM 288/96 of the paper's Table IV.
 
     Args:
-        window: Number of words in a window, odd, default 3. The paper has
+        window: Number of words in a window, odd, default 3. The paper uses
             1, 3 and 5.
         filters: Width of h, default 288.
         units: Width of the vector, default 96.
@@ -103,7 +103,7 @@ class CLSMEncoder(TextEncoder):
         self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Sum W_c l over each window, take the maximum, apply the layer."""
+        """Sum W_c l over each window, then compute h, v and y."""
         word, text = words.flat()
         # One row for each distinct word at each position in the window.
         rows = self.embedding(words, training=training)

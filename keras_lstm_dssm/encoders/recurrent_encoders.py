@@ -145,7 +145,7 @@ class LSTMEncoder(TextEncoder):
 
 @register
 class BidirectionalLSTMEncoder(LSTMEncoder):
-    """Runs one LSTM from left to right, and a second one back.
+    """Runs one LSTM forward and another backward over the words.
 
     Palangi et al. 2016, section V. The second LSTM has its own weights. The
     vector is the two final outputs concatenated, twice `cells` wide.

@@ -1,4 +1,4 @@
-"""TextEncoder: what all encoders share, from strings to vectors."""
+"""TextEncoder: the base class of the encoders, from strings to vectors."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ PRECISIONS = ("float32", "float64")
 
 
 class TextEncoder(keras.Model):
-    """Base of the encoders: hashes texts into words, and composes the words.
+    """Base of the encoders: hashes texts, then composes vectors from words.
 
     A subclass creates its embeddings with `_embedding` in its constructor
     and implements `compose`. All weights exist after the constructor. An
@@ -24,10 +24,12 @@ class TextEncoder(keras.Model):
     `keras.Input((), dtype="string")`, saved and loaded.
 
     Args:
-        alphabet: See `LetterTrigrams`.
-        oov_buckets: See `LetterTrigrams`.
-        max_words: See `LetterTrigrams`.
-        split: See `LetterTrigrams`.
+        alphabet: `"ascii"`, the only value; see `LetterTrigrams`.
+        oov_buckets: Number of ids for trigrams with a letter outside the
+            alphabet, default 0; see `LetterTrigrams`.
+        max_words: Number of words to read of each text, default 128.
+        split: Rule that separates words, `"space"` (default) or
+            `"alphanumeric"`; see `LetterTrigrams`.
         **kwargs: Arguments of `keras.Model`. `dtype` is `"float32"` or
             `"float64"`; mixed precision is not supported.
 
@@ -57,7 +59,7 @@ class TextEncoder(keras.Model):
     ) -> None:
         super().__init__(**kwargs)
         if self.dtype_policy.name not in PRECISIONS:
-            # Half the digits are lost in sums over the rows of a table.
+            # Lower precisions lose digits in sums over the rows of a table.
             raise InputError(
                 "an encoder computes in float32 or float64, not in "
                 f"{self.dtype_policy.name}; pass dtype='float32'"
@@ -83,12 +85,12 @@ class TextEncoder(keras.Model):
         """Compute the vector of each distinct text from its words.
 
         Args:
-            words: A hashed batch.
-            training: Whether a gradient will be computed.
+            words: Hashed batch of texts.
+            training: Whether a gradient will be computed, default `False`.
 
         Returns:
-            `(texts, dimension)`; `words.text_index` tells which rows of the
-            batch have which text.
+            `(texts, dimension)`; `words.text_index` has the index of the text
+            of each row of the batch.
         """
         raise NotImplementedError(f"{type(self).__name__}.compose")
 
@@ -213,7 +215,7 @@ class TextEncoder(keras.Model):
             **kwargs: See `keras.Model.export`.
 
         Raises:
-            InputError: The format is another one.
+            InputError: `format` is not `"tf_saved_model"`.
         """
         if format != "tf_saved_model":
             raise InputError(

@@ -29,8 +29,8 @@ class LetterTrigrams(keras.layers.Layer):
     in a `tf.function` and in a saved model.
 
     Args:
-        alphabet: `"ascii"`, the paper's alphabet of `#`, a to z and 0 to 9;
-            the only one.
+        alphabet: `"ascii"`, the default and the only value: the paper's
+            alphabet of `#`, a to z and 0 to 9.
         oov_buckets: Number of ids for trigrams with a letter outside the
             alphabet, beyond the 50,653 of the alphabet. With 0, the default
             and the paper's choice, such a letter is read as `#`, so that
@@ -39,8 +39,8 @@ class LetterTrigrams(keras.layers.Layer):
         max_words: Number of words to read of each text, default 128; `None`
             for all. The bound keeps one very long text from slowing down its
             whole batch.
-        split: Where words end: `"space"`, the default and the paper's choice,
-            or `"alphanumeric"`; see `split_words`.
+        split: Rule that separates words: `"space"`, the default and the
+            paper's choice, or `"alphanumeric"`; see `normalize_texts`.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -114,7 +114,7 @@ class LetterTrigrams(keras.layers.Layer):
         """Hash texts into a `WordBatch`, each distinct word once.
 
         Args:
-            texts: As for a call.
+            texts: Strings `(batch,)`, as for a call.
         """
         return distinct_words(
             as_strings(texts), self.oov_buckets, self.max_words, self.split

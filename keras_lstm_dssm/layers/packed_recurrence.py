@@ -1,4 +1,4 @@
-"""A cell run over packed sequences, and its gradient written by hand."""
+"""Runs a cell over packed sequences, and computes its gradient."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from keras_lstm_dssm.layers.recurrent_cell import RecurrentCell, Tensors
 
 
 class PackedSequence(NamedTuple):
-    """Sequences of different lengths without their padding.
+    """Holds sequences of different lengths without padding.
 
     The values of all rows at time 0 come first, then those at time 1, and so
     on. Rows are ordered by descending length, so the rows that have a value
@@ -17,9 +17,9 @@ class PackedSequence(NamedTuple):
     and 30 at most: in padded batches most steps would be padding.
 
     Attributes:
-        values: `(sum of counts, ...)`.
+        values: The packed values, `(sum of counts, ...)`.
         counts: int32 `(time,)`, descending, the number of rows longer than t.
-        lengths: int32 `(rows,)`, descending.
+        lengths: int32 `(rows,)`, descending, the number of values of a row.
     """
 
     values: tf.Tensor
@@ -36,7 +36,7 @@ def pack(values: tf.Tensor, lengths: tf.Tensor) -> PackedSequence:
     """Pack rows that are ordered by descending length.
 
     Args:
-        values: `(rows, time, ...)`.
+        values: Padded rows, `(rows, time, ...)`.
         lengths: int `(rows,)`, descending, from 1 to `time`.
 
     Example:
@@ -56,7 +56,7 @@ def unpack(steps: PackedSequence) -> tf.Tensor:
     """Pad packed rows with zeros again, the inverse of `pack`.
 
     Args:
-        steps: Its values are `(steps, width)`.
+        steps: Packed rows, whose values are `(steps, width)`.
 
     Returns:
         `(rows, time, width)`.
@@ -76,7 +76,7 @@ def last_values(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:
 
     Args:
         values: `(steps, units)`, packed like `steps.values`.
-        steps: Its `counts` and `lengths` are used.
+        steps: Packed rows, of which only `counts` and `lengths` are read.
 
     Returns:
         `(rows, units)`.
@@ -97,8 +97,8 @@ def run_forward(
     """Run a cell over packed inputs, from states of zero.
 
     Args:
-        cell: Its `step` is called at each time.
-        weights: From `cell.recurrent_weights`.
+        cell: Cell whose `step` is called at each time.
+        weights: Result of `cell.recurrent_weights`.
         steps: Inputs after `cell.project`, `(steps, gates * units)`.
         names: The activations to return.
 
@@ -127,8 +127,8 @@ def run_to_last_output(
     next_counts = tf.pad(steps.counts[1:], [[0, 1]])
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
-        # Rows that end at t stand behind those that go on. Written from the
-        # back, the longest rows come first again.
+        # Rows that end at t follow the longer ones. Written in reverse order
+        # of time, the longest rows come first again.
         ended = now["y"][next_counts[t] :]
         return {"y": arrays["y"].write(time - 1 - t, ended)}
 
@@ -207,16 +207,16 @@ def backpropagate_through_time(
     after the loop by one large matrix product each.
 
     Args:
-        cell: Its `backpropagate` and `weight_gradients` are called.
-        weights: As for `run_forward`.
-        steps: As for `run_forward`.
+        cell: Cell whose `backpropagate` and `weight_gradients` are called.
+        weights: Result of `cell.recurrent_weights`.
+        steps: The inputs of `run_forward`.
         now: All activations, from `run_forward`.
-        error: Derivative by y at each row's last step, `(rows, units)`.
+        error: Gradient of the loss at each row's last y, `(rows, units)`.
         truncate: Number of steps that the error goes back, the T of (7);
             `None` for all.
 
     Returns:
-        Derivatives by the values of `steps`, and by each of the weights.
+        Gradients for the values of `steps`, and for each of the weights.
     """
     states = {name: now[name].concat() for name in cell.gradient_states}
     before = {name: _shift(value, steps) for name, value in states.items()}
@@ -228,7 +228,7 @@ def backpropagate_through_time(
     ) -> tuple[tf.Tensor, Tensors, tf.TensorArray]:
         first, rows = starts[t], steps.counts[t]
 
-        # Going back in time, rows join at their last step.
+        # Going back in time, each row is added at its last step.
         longer = tf.shape(errors["y"])[0]
         ending = error[longer:rows]
         errors = {

@@ -1,4 +1,4 @@
-"""The LSTM with peepholes of eq. (2): its cell and its layer."""
+"""The LSTM with peepholes, eq. (2), as a cell and as a layer."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ PEEPHOLES = (None, "diagonal", "full")
 
 @register
 class PeepholeLSTMCell(RecurrentCell):
-    """The LSTM cell of Palangi et al. 2016, eq. (2).
+    """Computes the LSTM cell of Palangi et al. 2016, eq. (2).
 
         y_g(t) = tanh(W4 l(t) + W_rec4 y(t-1) + b4)
         i(t) = sigma(W3 l(t) + W_rec3 y(t-1) + W_p3 c(t-1) + b3)
@@ -32,12 +32,13 @@ class PeepholeLSTMCell(RecurrentCell):
         units: Number of cells, the width of y and c.
         peephole: `None`, the default, for no peepholes; `"diagonal"` for one
             weight per cell (Gers et al. 2002); or `"full"` for matrices W_p,
-            to which the paper's gradients (19), (26) and (34) belong.
+            whose gradients are (19), (26) and (34) of the paper.
         forget_gate: If `False`, the default and the paper's choice,
             `c(t) = c(t-1) + i(t) o y_g(t)`.
-        project_inputs: See `RecurrentCell`.
+        project_inputs: Whether the cell has input weights W, default `True`;
+            see `RecurrentCell`.
         **kwargs: Initializers and so on, see `RecurrentCell`. Full peepholes
-            start by Glorot's rule, diagonal ones at zero.
+            are initialised by `glorot_uniform`, diagonal ones by zeros.
 
     Call arguments:
         inputs: `(batch, features)`, or `(batch, gates * units)` without
@@ -179,7 +180,7 @@ class PeepholeLSTMCell(RecurrentCell):
     def _add_peephole_error(
         self, gate: str, dc: tf.Tensor, dz: tf.Tensor, weights: Tensors
     ) -> tf.Tensor:
-        """Add what reaches c through a gate's peephole, W_p' dz."""
+        """Add the gradient of c through a gate's peephole, W_p' dz."""
         if gate not in weights:
             return dc
         if self.peephole == "diagonal":
@@ -187,8 +188,8 @@ class PeepholeLSTMCell(RecurrentCell):
         return dc + tf.matmul(dz, weights[gate])
 
     def _default_bias(self, shape: Any, dtype: Any = None) -> tf.Tensor:
-        # With a forget gate near 1 the cell state outlives a sentence from
-        # the first update on (Gers et al. 2000).
+        # A bias of 1 keeps the forget gate near 1, so that the untrained cell
+        # state already spans several words (Gers et al. 2000).
         ones = [1.0 if gate == "f" else 0.0 for gate in self.gates]
         return tf.repeat(tf.constant(ones, dtype), self.units)
 
@@ -203,9 +204,9 @@ class PeepholeLSTMCell(RecurrentCell):
 
 @register
 class PeepholeLSTM(Recurrent):
-    """LSTM with or without peepholes and forget gate, eq. (2).
+    """Runs an LSTM with or without peepholes and forget gate, eq. (2).
 
-    Takes the place of `keras.layers.LSTM`, whose weights it shares: with
+    Replaces `keras.layers.LSTM` and has weights of the same layout: with
     `forget_gate=True` and without peepholes, equal weights give equal
     outputs. Dropout, other activations, `unroll` and `stateful` are not
     supported.
@@ -216,21 +217,23 @@ class PeepholeLSTM(Recurrent):
             `PeepholeLSTMCell`.
         forget_gate: Whether the cells have a forget gate. Default `False`, as
             in the paper's experiments.
-        truncate: See `Recurrent`.
-        project_inputs: See `RecurrentCell`.
-        return_sequences: See `Recurrent`.
-        return_state: See `Recurrent`; the states are y and c.
-        go_backwards: See `Recurrent`.
+        truncate: Number of steps that the gradient goes back. Default `None`
+            for all; see `Recurrent`.
+        project_inputs: Whether the cell has input weights W, default `True`;
+            see `RecurrentCell`.
+        return_sequences: Whether to return all outputs, default `False`.
+        return_state: Whether to return y and c, too, default `False`.
+        go_backwards: Whether to read rows in reverse, default `False`.
         **kwargs: Initializers, regularizers and constraints, such as
             `kernel_regularizer`, see `RecurrentCell`; and arguments of
             `keras.layers.Layer`.
 
     Call arguments:
         inputs: `(batch, time, features)`.
-        lengths: See `Recurrent`.
-        initial_state: `[y, c]`, see `Recurrent`.
-        mask: See `Recurrent`.
-        training: See `Recurrent`.
+        lengths: Number of steps of each row, int `(batch,)`.
+        initial_state: `[y, c]`, each `(batch, units)`.
+        mask: bool `(batch, time)`, an alternative to `lengths`.
+        training: Whether a gradient will be computed; see `Recurrent`.
 
     Example:
     >>> PeepholeLSTM(96)(np.zeros((2, 5, 16), "float32"), [5, 3]).shape
@@ -281,5 +284,5 @@ class PeepholeLSTM(Recurrent):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "PeepholeLSTM":
-        """Rebuild the layer."""
+        """Rebuild the layer from its configuration."""
         return cls(**config)

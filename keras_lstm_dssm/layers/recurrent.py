@@ -21,11 +21,11 @@ from keras_lstm_dssm.registration import register
 
 @register
 class Recurrent(keras.layers.Layer):
-    """Runs a cell over sequences; returns its outputs, like Keras's RNNs.
+    """Runs a cell over sequences and returns its outputs.
 
     The results match those of `keras.layers.RNN(cell)`. The last output,
     which is all that an encoder needs, is computed without the padding of
-    shorter rows, with a gradient written by hand, and several times faster.
+    shorter rows and with a custom gradient, which is several times faster.
     All other results come from `keras.layers.RNN` itself: those of
     `return_sequences`, of `return_state`, of an `initial_state`, and of a
     mask that is not right-padded.
@@ -34,7 +34,8 @@ class Recurrent(keras.layers.Layer):
         cell: `RNNCell` or `PeepholeLSTMCell`.
         truncate: Number of steps that the gradient goes back from the last
             one, the T of eq. (7). States before them count as constants.
-            Default `None` for all steps. It needs the fast computation.
+            Default `None` for all steps. Other results than the last output
+            do not support it.
         return_sequences: Whether to return the outputs at all steps instead
             of the last one. Default `False`.
         return_state: Whether to return the last states, too. Default
@@ -47,14 +48,14 @@ class Recurrent(keras.layers.Layer):
         inputs: `(batch, time, features)`, time at least 1; or a
             `PackedSequence` of inputs after `project`.
         lengths: int `(batch,)`, the number of steps of each row, at least 1.
-            Default `None`: all of them, or those of the mask.
+            Default `None`: `time` steps, or those of the mask.
         initial_state: List of states, each `(batch, units)`. Default `None`
             for zeros.
         mask: bool `(batch, time)`, `False` for steps to be skipped; an
             alternative to `lengths`. Layers such as
             `keras.layers.Embedding(mask_zero=True)` pass it on.
         training: Whether a gradient will be computed. With `False`, the
-            default, a gradient is still right, but slow.
+            default, a gradient is still correct, but slower to compute.
 
     Returns:
         The last output `(batch, units)`, or `(batch, time, units)` with
@@ -98,7 +99,7 @@ class Recurrent(keras.layers.Layer):
         """
         if isinstance(input_shape, PackedSequence):
             input_shape = input_shape.values
-        if not self.cell.built:  # a loaded cell was built by itself
+        if not self.cell.built:  # loading builds the cell first
             self.cell.build((None, input_shape[-1]))
             self.cell.built = True
 
@@ -145,7 +146,7 @@ class Recurrent(keras.layers.Layer):
 
         Args:
             inputs: `(batch, time, features)`.
-            lengths: As for a call.
+            lengths: Number of steps of each row, as for a call.
 
         Returns:
             For an LSTM the keys i, f (with a forget gate), g, c, o and y,
@@ -184,7 +185,7 @@ class Recurrent(keras.layers.Layer):
             )
 
             def gradient(error: tf.Tensor) -> list[tf.Tensor]:
-                # Behind a gather the error comes as sparse slices.
+                # If a gather follows, the error is a `tf.IndexedSlices`.
                 error = tf.convert_to_tensor(error)
                 dz, by_weight = backpropagate_through_time(
                     self.cell, weights, packed, now, error, self.truncate
@@ -262,7 +263,7 @@ class Recurrent(keras.layers.Layer):
         return [outputs, *((batch, width) for width in self.cell.state_size)]
 
     def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
-        """Pass a mask on to the outputs at all steps."""
+        """Return the mask if outputs at all steps are returned."""
         mask = previous_mask if self.return_sequences else None
         if not self.return_state:
             return mask
@@ -281,7 +282,7 @@ class Recurrent(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Recurrent":
-        """Rebuild the layer and its cell."""
+        """Rebuild the layer and its cell from a configuration."""
         config = dict(config)
         config["cell"] = keras.saving.deserialize_keras_object(config["cell"])
         return cls(**config)

@@ -1,4 +1,4 @@
-"""What all recurrent cells share; the RNN cell of eq. (1)."""
+"""Base class of the recurrent cells, and the RNN cell of eq. (1)."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ Tensors = dict[str, tf.Tensor]
 
 
 class RecurrentCell(keras.layers.Layer):
-    """Base of the cells: `z(t) = W x(t) + b + W_rec y(t-1)`, then a formula.
+    """Base of the cells: computes `z(t) = W x(t) + b + W_rec y(t-1)`.
 
-    A subclass implements the formula, `activate`, and its derivative,
-    `backpropagate`. A cell runs in `keras.layers.RNN` and, faster, in
-    `Recurrent`.
+    A subclass implements `activate`, which computes the new states from z(t),
+    and its gradient, `backpropagate`. A cell runs in `keras.layers.RNN` and,
+    faster, in `Recurrent`.
 
     Args:
         units: Width of the states.
@@ -27,16 +27,18 @@ class RecurrentCell(keras.layers.Layer):
             features, as the cells of Keras do. If `False`, the inputs are
             already `W x(t)`, `(batch, gates * units)`; an encoder computes
             them with `TrigramEmbedding`, once for each distinct word.
-        kernel_initializer: Of W.
-        recurrent_initializer: Of W_rec.
-        bias_initializer: Of b. Default `None`: zeros, and ones for a forget
-            gate.
-        kernel_regularizer: Of W. Default `None`.
-        recurrent_regularizer: Of W_rec, and of each peephole. Default `None`.
-        bias_regularizer: Of b. Default `None`.
-        kernel_constraint: On W. Default `None`.
-        recurrent_constraint: On W_rec. Default `None`.
-        bias_constraint: On b. Default `None`.
+        kernel_initializer: Initializer of W. Default `"glorot_uniform"`.
+        recurrent_initializer: Initializer of W_rec. Default
+            `"glorot_uniform"`.
+        bias_initializer: Initializer of b. Default `None`: zeros, and ones
+            for a forget gate.
+        kernel_regularizer: Regularizer of W. Default `None`.
+        recurrent_regularizer: Regularizer of W_rec and of each peephole.
+            Default `None`.
+        bias_regularizer: Regularizer of b. Default `None`.
+        kernel_constraint: Constraint on W. Default `None`.
+        recurrent_constraint: Constraint on W_rec. Default `None`.
+        bias_constraint: Constraint on b. Default `None`.
         **kwargs: Arguments of `keras.layers.Layer`.
     """
 
@@ -63,7 +65,7 @@ class RecurrentCell(keras.layers.Layer):
         self.units = units
         self.project_inputs = project_inputs
         # Names stay names until `build`: an initializer object draws its seed
-        # when it is created, which must be when its weight is.
+        # when it is created, which must be when its weight is created.
         self.kernel_initializer = kernel_initializer
         self.recurrent_initializer = recurrent_initializer
         self.bias_initializer = bias_initializer
@@ -143,7 +145,7 @@ class RecurrentCell(keras.layers.Layer):
         Args:
             z: `(batch, gates * units)`.
             states: The states at t-1, by name, each `(batch, units)`.
-            weights: From `recurrent_weights`.
+            weights: Result of `recurrent_weights`.
 
         Returns:
             Each activation `(batch, units)`, by name.
@@ -153,18 +155,18 @@ class RecurrentCell(keras.layers.Layer):
     def backpropagate(
         self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """Compute derivatives by z(t) and by the states at t-1.
+        """Compute gradients for z(t) and for the states at t-1.
 
         Args:
             now: The activations at t.
             before: The `gradient_states` at t-1.
-            errors: Derivatives of the loss by the states at t.
-            weights: From `recurrent_weights`.
+            errors: Gradients of the loss for the states at t, by name.
+            weights: Result of `recurrent_weights`.
 
         Returns:
-            The derivative by z, `(batch, gates * units)`, and those by the
-            states at t-1 without what `W_rec y(t-1)` adds: it is the same for
-            all cells, and the caller adds it.
+            The gradient for z, `(batch, gates * units)`, and those for the
+            states at t-1 without the term of `W_rec y(t-1)`, which is the
+            same for all cells and is added by the caller.
         """
         raise NotImplementedError(f"{type(self).__name__}.backpropagate")
 
@@ -174,12 +176,12 @@ class RecurrentCell(keras.layers.Layer):
         """Sum the outer products of all steps, by one large matrix product.
 
         Args:
-            dz: Derivatives by z at all steps, `(steps, gates * units)`.
+            dz: Gradients for z at all steps, `(steps, gates * units)`.
             now: The `gradient_states` at all steps, `(steps, units)`.
-            before: The `gradient_states` one step before each of them.
+            before: The `gradient_states` one step earlier, `(steps, units)`.
 
         Returns:
-            The derivative by each weight of `recurrent_weights`.
+            The gradient for each weight of `recurrent_weights`, by name.
         """
         return {"recurrent": tf.matmul(before["y"], dz, transpose_a=True)}
 
@@ -220,11 +222,12 @@ class RecurrentCell(keras.layers.Layer):
 
 @register
 class RNNCell(RecurrentCell):
-    """`y(t) = tanh(W l(t) + W_rec y(t-1) + b)`, Palangi et al. 2016, (1).
+    """Computes `y(t) = tanh(W l(t) + W_rec y(t-1) + b)`, eq. (1).
 
     Args:
         units: Width of y.
-        project_inputs: See `RecurrentCell`.
+        project_inputs: Whether the cell has input weights W, default `True`;
+            see `RecurrentCell`.
         **kwargs: Initializers and so on, see `RecurrentCell`.
 
     Call arguments:

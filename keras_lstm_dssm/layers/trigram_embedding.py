@@ -37,9 +37,9 @@ def gather_sum(
         segments: Number of segments. Default `None`: the last one in
             `segment` plus 1.
         training: Whether a gradient will be computed, default `True`. With
-            `False` the gradient is still right, but TensorFlow's; a graph to
-            be exported then has no custom gradient, about which loaders
-            would warn.
+            `False` the gradient is TensorFlow's, slower but equal, and an
+            exported graph has no custom gradient, about which loaders would
+            warn.
 
     Returns:
         Float tensor `(segments, width)`.
@@ -66,7 +66,7 @@ def gather_sum(
         order = tf.argsort(index)
         source = order if segment is None else tf.gather(segment, order)
         return tf.sparse.segment_sum(
-            tf.convert_to_tensor(error),  # behind a gather it is sparse
+            tf.convert_to_tensor(error),  # sparse if a gather follows
             source,
             tf.gather(index, order),
             num_segments=tf.shape(values)[0],
@@ -90,8 +90,8 @@ class TrigramEmbedding(keras.layers.Layer):
     Args:
         size: Number of rows of the table, see `LetterTrigrams.size`.
         units: Number of columns of the table.
-        initializer: Of the table. Default `None`: uniform in [-0.05, 0.05],
-            the "small random numbers" of Algorithm 1.
+        initializer: Initializer of the table. Default `None`: uniform in
+            [-0.05, 0.05], the "small random numbers" of Algorithm 1.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -103,8 +103,8 @@ class TrigramEmbedding(keras.layers.Layer):
         Float tensor `(n, units)`.
 
     Attributes:
-        before_read: Called without arguments before the table is read or
-            replaced as a whole: `get_weights`, `set_weights`, saving and
+        before_read: Function called without arguments before the whole table
+            is read or replaced, by `get_weights`, `set_weights`, saving and
             loading. An optimizer that updates rows lazily sets it to a
             function that brings all rows up to date. Default `None`.
     """

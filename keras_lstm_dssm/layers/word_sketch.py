@@ -26,7 +26,7 @@ _START_OFFSET = 1_343_714_438
 
 @register
 class WordSketch(keras.layers.Layer):
-    """Gives each word a fixed row of random signs, weighted by sqrt(IDF).
+    """Maps each word to a fixed row of random signs, weighted by sqrt(IDF).
 
     The row of a word is `w(word) r(word) + w(start) r(start)`: r is a row of
     signs chosen by a hash, w the square root of the IDF, and the start the
@@ -34,9 +34,9 @@ class WordSketch(keras.layers.Layer):
     of the rows over a text is a random projection of its bag of words,
     weighted by w. Inner products of such sums approximate those of the sparse
     vectors, with an error of about 1 / sqrt(units) of the product of their
-    lengths. So texts that share words are near each other, including words
-    that are rare or not in the training data. Of a word in both texts, the
-    product contains w twice: it counts its IDF once, as in BM25.
+    norms. So texts that share words have a high cosine, even if the words are
+    rare or not in the training data. A word in both texts contributes w twice
+    to the product, and so its IDF once, as in BM25.
 
     The hash of a word is computed from its trigrams, so no vocabulary is
     stored. Document frequencies are counted in buckets (`adapt`). No weight
@@ -45,11 +45,11 @@ class WordSketch(keras.layers.Layer):
     Args:
         units: Width of a row.
         buckets: Number of counters of document frequencies. Words that share
-            a counter count as one word.
-        start: Number of trigrams that a start consists of. The default 3
-            makes it the first four letters.
-        seed: Random seed of the signs. Encoders whose vectors are compared
-            need the same one.
+            a counter count as one word. Default 131,072.
+        start: Number of trigrams in a start. The default 3 makes it the first
+            four letters.
+        seed: Random seed of the signs, default 0. Encoders whose vectors are
+            compared need the same seed.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -117,8 +117,8 @@ class WordSketch(keras.layers.Layer):
     def needs_adapt(self) -> bool:
         """Whether all words still have the weight 1, as before `adapt`.
 
-        `adapt` gives no word the weight 1: the IDF is the logarithm of a
-        rational number.
+        `adapt` sets no weight to exactly 1, which would need a ratio of
+        counts equal to e.
         """
         return bool(np.all(self.word_weight.numpy() == 1))
 
@@ -167,8 +167,8 @@ class WordSketch(keras.layers.Layer):
         Returns:
             Two int64 tensors `(words,)`, of numbers below the prime.
         """
-        # The order of the trigrams has no effect on a sum; hardly any two
-        # words differ in it alone.
+        # A sum ignores the order of the trigrams, in which alone hardly any
+        # two words differ.
         mixed = tf.gather(
             _mix(tf.cast(words.trigrams, tf.int64)), words.trigram_index
         )
@@ -191,7 +191,7 @@ class WordSketch(keras.layers.Layer):
 
 
 def _mix(numbers: tf.Tensor) -> tf.Tensor:
-    """Hash numbers to numbers below the prime, so that sums differ, too."""
+    """Hash numbers to values below the prime whose sums rarely collide."""
     numbers = (numbers + 1) * _FACTORS[0] % _PRIME
     numbers = tf.bitwise.bitwise_xor(
         numbers, tf.bitwise.right_shift(numbers, 15)

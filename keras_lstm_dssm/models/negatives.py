@@ -11,7 +11,7 @@ def in_batch(
     """Uses every other document of the batch as a negative.
 
     Each distinct document counts once, so that the clicked document is never
-    among the negatives, and a popular document is not several negatives.
+    among the negatives, and a frequent document is only one negative.
 
     Args:
         query: Vectors `(batch, d)`.
@@ -38,8 +38,8 @@ def random_negatives(
     """Draws n negatives for each query, as the paper does (n = 4).
 
     They are drawn from the clicked documents of the other rows of the batch.
-    A shuffled batch is a random sample of the training documents, so that
-    the negatives are one too, and no further document has to be encoded.
+    A shuffled batch is a random sample of the training documents, and so are
+    the negatives; no further document has to be encoded.
 
     Args:
         query: Vectors `(batch, d)`.
@@ -71,22 +71,22 @@ def random_negatives(
 def log_q_of_distinct(
     log_q: tf.Tensor, places: tf.Tensor, distinct: tf.Tensor
 ) -> tf.Tensor:
-    """Collects the log frequency of each distinct document.
+    """Collects the log share of clicks of each distinct document.
 
-    In-batch negatives are sampled as often as they are clicked. Subtracting
-    `log_q`, the log of a title's share of the clicks, from the scores trains
-    them as if negatives were sampled uniformly (Bengio and Senecal 2008; Yi
-    et al. 2019, "logQ").
+    In-batch negatives are sampled in proportion to their clicks. Subtracting
+    `log_q`, the log of a document's share of the clicks, from the scores
+    trains them as if negatives were sampled uniformly (Bengio and Senecal
+    2008; Yi et al. 2019, "logQ").
 
     Args:
-        log_q: Float `(batch,)` or `(batch, 1 + k)`: of the clicked titles,
-            and of the judged or mined negatives.
-        places: int `(batch, 1 + k)`: which distinct document each of them
-            is.
+        log_q: Float `(batch,)` or `(batch, 1 + k)`: log shares of the clicked
+            documents, and of the judged or mined negatives.
+        places: int `(batch, 1 + k)`: the index of each of these among the
+            distinct documents.
         distinct: The number of distinct documents.
 
     Returns:
-        Float `(distinct,)`; 0 for a document without a frequency.
+        Float `(distinct,)`; 0 for a document without a `log_q`.
     """
     log_q = tf.reshape(log_q, [tf.shape(places)[0], -1])
     places = places[:, : tf.shape(log_q)[1]]

@@ -1,4 +1,4 @@
-"""PairModel: how a model of pairs of texts is fitted, whatever it computes."""
+"""PairModel: trains and evaluates a model of pairs of texts."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
@@ -35,12 +35,13 @@ class PairModel(BuiltModel):
     Rows of the trigram tables that a batch does not read are updated later
     (`LazyRows`). They are brought up to date before the weights are read:
     by `encode`, `get_weights`, saving, `evaluate`, `predict`, exporting and
-    a direct call. Only a `tf.function` or a functional model of your own
-    that is run from a callback within an epoch needs `sync_weights()`
-    before it.
+    a direct call. Only your own `tf.function` or functional model, called
+    from a callback within an epoch, needs `sync_weights()` before it.
 
     Args:
-        hasher: Turns batches of texts into the input of a training step.
+        hasher: `PairHasher` that turns batches of texts into the input of a
+            training step.
+        **kwargs: Arguments of `keras.Model`.
     """
 
     def __init__(self, hasher: PairHasher, **kwargs: Any) -> None:
@@ -67,7 +68,7 @@ class PairModel(BuiltModel):
         jit_compile: bool = False,
         **kwargs: Any,
     ) -> None:
-        """Sets optimizer and loss; each tower's gradient is a group.
+        """Sets optimizer and loss; each tower's gradients form a group.
 
         Args:
             optimizer: `NesterovMomentum`, or any Keras optimizer.
@@ -77,7 +78,7 @@ class PairModel(BuiltModel):
                 only metrics.
 
         Raises:
-            InputError: Metrics, XLA or mixed precision are asked for.
+            InputError: Metrics, XLA or mixed precision are requested.
         """
         if kwargs.get("metrics") or kwargs.get("weighted_metrics"):
             raise InputError(
@@ -89,7 +90,7 @@ class PairModel(BuiltModel):
                 "jit_compile=True is not supported: XLA has no string "
                 "operations; leave it out"
             )
-        self.sync_weights()  # rows that another optimizer has pending
+        self.sync_weights()  # pending updates of the previous optimizer
         super().compile(
             optimizer=optimizer, loss=loss, jit_compile=False, **kwargs
         )
@@ -103,7 +104,7 @@ class PairModel(BuiltModel):
             self.optimizer.set_groups(
                 [tower.trainable_variables for tower in self.towers]
             )
-        # Each replica reads rows of its own: there the update stays dense.
+        # Replicas read different rows, so that their update stays dense.
         self._lazy = (
             getattr(self.optimizer, "lazy", False) and replica_count(self) == 1
         )
@@ -180,7 +181,7 @@ class PairModel(BuiltModel):
             validation_data = self._hashed(
                 pair_batches(queries, documents, size, shuffle_seed=self.seed)
             )
-        # A fit that goes on has another order than the one before it.
+        # A `fit` that continues another one shuffles in another order.
         done = int(self.optimizer.iterations.numpy()) if self.compiled else 0
         pairs = pair_batches(
             x,
@@ -202,7 +203,7 @@ class PairModel(BuiltModel):
                 **kwargs,
             )
         except KeyboardInterrupt:
-            # Before rows are brought up to date, which rounds them.
+            # Called before the sync below, which rounds the pending rows.
             for callback in _listed(callbacks):
                 getattr(callback, "on_interrupt", lambda: None)()
             raise
@@ -220,8 +221,8 @@ class PairModel(BuiltModel):
     ) -> Any:
         """Measures loss and accuracy; x and y as for `fit`.
 
-        The negatives of a pair come from its batch, so that lists are
-        shuffled first, always in the same order.
+        The negatives of a pair come from its batch, so lists are shuffled
+        first, always in the same order.
         """
         _refuse_weights(None, sample_weight)
         pairs = pair_batches(x, y, batch_size, shuffle_seed=self.seed)
@@ -307,8 +308,8 @@ class PairModel(BuiltModel):
         A function of the batch alone, so that `tf.distribute` can run it.
 
         Args:
-            data: `(query, document)`, strings or `WordBatch`, and with
-                strings a dict; see the class.
+            data: `(query, document)`, strings or `WordBatch`; with strings
+                optionally a dict as third part, see `TwoTower`.
 
         Raises:
             tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
@@ -335,7 +336,7 @@ class PairModel(BuiltModel):
                     self.pair_loss(pairs, training=True)
                 )
             gradients = tape.gradient(loss, [v.value for v in variables])
-            # One number is checked, in the graph: it costs nothing.
+            # Checking one number in the graph takes no measurable time.
             finite = tf.debugging.assert_all_finite(loss, NOT_FINITE)
             with tf.control_dependencies([finite]):
                 optimizer.apply(gradients, variables)
@@ -349,7 +350,7 @@ class PairModel(BuiltModel):
     def sync_weights(self) -> None:
         """Brings the trigram tables up to date with the last training step.
 
-        See the class: hardly ever has to be called by hand.
+        Rarely needs to be called directly; see the class.
         """
         for tower in self.towers:
             tower.sync_weights()
@@ -367,8 +368,8 @@ class PairModel(BuiltModel):
     def save_own_variables(self, store: Any) -> None:
         """Saves the model's variables, see `keras.Model`.
 
-        Keras calls it before it saves the encoders and the optimizer, which
-        must be of one state.
+        Keras calls it before it saves the encoders and the optimizer, so the
+        sync makes all of them consistent.
         """
         self.sync_weights()
         super().save_own_variables(store)
@@ -386,7 +387,7 @@ class PairModel(BuiltModel):
         return batch[0], batch[1]
 
     def _hashed(self, pairs: tf.data.Dataset) -> tf.data.Dataset:
-        """Hashes in the dataset, unless replicas share out its strings."""
+        """Hashes in the dataset, unless replicas divide its batches."""
         if replica_count(self) > 1:
             return pairs
         return self._hash.dataset(pairs)

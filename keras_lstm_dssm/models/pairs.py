@@ -10,12 +10,12 @@ from keras_lstm_dssm.text import WordBatch, as_strings
 
 
 class HashedPairs(NamedTuple):
-    """A batch of pairs; each distinct query and document occurs once.
+    """Holds a hashed batch of pairs, each distinct text once.
 
     Attributes:
-        query: The queries, `text_index` of shape `[batch]`.
-        document: The clicked documents, likewise; its distinct texts include
-            the judged or mined negatives.
+        query: The queries; its `text_index` is `[batch]`.
+        document: The clicked documents; its `text_index` is `[batch]`, its
+            distinct texts include the judged or mined negatives.
         negatives: int32 `[batch, k]`: for each row, which distinct texts of
             `document` are its judged or mined negatives; k may be 0.
         log_q: float `[batch, 1 + k]`, the log of the share of clicks of the
@@ -58,7 +58,7 @@ class PairHasher:
         document: Any,
         extras: dict[str, tf.Tensor] | None = None,
     ) -> HashedPairs:
-        """Hashes one batch; texts that are hashed already are left so.
+        """Hashes one batch; a hashed `WordBatch` is returned as it is.
 
         Args:
             query: Strings `[batch]` or `WordBatch`.
@@ -101,7 +101,7 @@ class PairHasher:
         )
 
     def dataset(self, pairs: tf.data.Dataset) -> tf.data.Dataset:
-        """Hashes in the dataset, in parallel with the training steps.
+        """Hashes a dataset's batches, in parallel with the training steps.
 
         Raises:
             InputError: The texts are hashed already, and the towers tied.
@@ -115,14 +115,14 @@ class PairHasher:
                     "dataset of strings"
                 )
             return pairs
-        # A tuple around it: Keras would take the fields for x, y and weights.
+        # In a tuple: else Keras takes the fields for x, y and weights.
         return pairs.map(
             lambda *batch: (self(*batch),), num_parallel_calls=tf.data.AUTOTUNE
         ).prefetch(tf.data.AUTOTUNE)
 
 
 def is_hashed(spec: Any) -> bool:
-    """Whether a dataset's spec is that of `PairHasher.dataset`."""
+    """Returns whether a dataset's spec is that of `PairHasher.dataset`."""
     return isinstance(spec, tuple) and isinstance(spec[0], HashedPairs)
 
 
@@ -233,7 +233,7 @@ def _check_spec(spec: Any) -> None:
 
 
 def _is_batch(spec: Any) -> bool:
-    """Whether a spec is that of a batch of strings, hashed or not."""
+    """Returns whether a spec is that of a batch of texts, hashed or not."""
     return isinstance(spec, WordBatch) or (
         isinstance(spec, tf.TensorSpec)
         and spec.dtype == tf.string

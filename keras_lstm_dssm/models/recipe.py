@@ -1,4 +1,4 @@
-"""Recipe: what a model is made of and how it is trained, in one object."""
+"""Recipe: the configuration of a model and of its training."""
 
 import dataclasses
 import inspect
@@ -16,11 +16,11 @@ TOWERS = ("separate", "equal_start", "tied")
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """Everything but the data and the seed that decides the trained weights.
+    """Holds all that determines the trained weights, but data and seed.
 
-    `dssm.train`, `lstm-dssm-train` and the tables train from a recipe, and
-    `config.json` of a run folder holds it, so that one recipe and one seed
-    give the same weights by every road. Palangi et al. 2016 is the source of
+    `dssm.train`, `lstm-dssm-train` and the benchmarks train from a recipe,
+    and `config.json` of a run folder holds it: equal recipes, data and seeds
+    give equal weights in all of them. Palangi et al. 2016 is the source of
     the defaults: separate parameters, 4 random negatives, the momentum 0.9 /
     0.995 / 0.9 of section IV.
 
@@ -173,12 +173,12 @@ class Recipe:
         return self.replace(encoder_config={**self.encoder_config, **config})
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the values as JSON holds them."""
+        """Returns the values as a dict that can be written as JSON."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Recipe":
-        """Makes a recipe of what `to_dict` gave.
+        """Makes a recipe from the result of `to_dict`.
 
         Raises:
             InputError: A name is unknown, or a value is wrong.
@@ -186,10 +186,10 @@ class Recipe:
         return cls().replace(**values)
 
     def build(self, seed: int = 0) -> TwoTower:
-        """Makes the model: random weights, neither adapted nor compiled.
+        """Makes the model with random weights, not adapted or compiled.
 
         Args:
-            seed: Seed of the weights and of the random negatives.
+            seed: Seed of the weights and of the random negatives, default 0.
         """
         make = getattr(encoders, self.encoder)
         config = dict(self.encoder_config)

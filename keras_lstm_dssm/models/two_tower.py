@@ -24,7 +24,7 @@ NEGATIVES = ("random", "in_batch")
 
 @register
 class TwoTower(PairModel):
-    """Two encoders with their own parameters, trained on clicks.
+    """Trains a query encoder and a document encoder on clicks.
 
     Palangi et al. 2016, Fig. 3. `fit` takes a `tf.data.Dataset` of batches
     `(query, document)`, string tensors `(batch,)`, or two lists of texts.
@@ -41,7 +41,7 @@ class TwoTower(PairModel):
             drawn for each query; or `"in_batch"`: all other documents of the
             batch.
         n: Number of random negatives for each query. Default 4.
-        seed: Seed of the random negatives.
+        seed: Seed of the random negatives. Default 0.
 
     Call arguments:
         inputs: `(query, document)`, each strings `(batch,)` or `WordBatch`.
@@ -149,7 +149,7 @@ class TwoTower(PairModel):
         """Returns the loss of the clicked documents against their negatives."""
         query, document = pairs.query, pairs.document
         clicked, given = document.text_index, pairs.negatives
-        if self.tied:  # all texts are in both
+        if self.tied:  # `query` and `document` hold the same distinct texts
             both = self.query_encoder.compose(query, training)
             places = tf.concat([clicked[:, tf.newaxis], given], axis=1)
             distinct, index = tf.unique(tf.reshape(places, [-1]))
@@ -181,7 +181,8 @@ class TwoTower(PairModel):
             off = self._log_q(pairs.log_q, places, tf.shape(cosines)[1])
             scores -= tf.cast(off, cosines.dtype)
         loss = self.compute_loss(y=labels, y_pred=scores)
-        # Keras divides by the number of replicas for the gradients' sum.
+        # Keras divides the loss by the number of replicas, for the sum of
+        # their gradients.
         (mean_loss,) = (m for m in self.metrics if m.name == "loss")
         mean_loss.update_state(
             loss * replica_count(self), sample_weight=tf.size(clicked)

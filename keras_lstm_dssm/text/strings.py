@@ -15,13 +15,13 @@ def as_strings(texts: Any) -> tf.Tensor:
     """Converts a tensor, or any iterable of strings or bytes, to a tensor.
 
     Args:
-        texts: String tensor `(batch,)`, array, list, tuple, generator.
+        texts: String tensor `(batch,)`, or iterable of `str` or `bytes`.
 
     Returns:
         String tensor `(batch,)`.
 
     Raises:
-        InputError: It is neither, or an element is no text.
+        InputError: `texts` is neither, or an element is not a string.
     """
     if tf.is_tensor(texts):
         if texts.dtype != tf.string or texts.shape.rank not in (1, None):
@@ -35,14 +35,14 @@ def as_strings(texts: Any) -> tf.Tensor:
 
 
 def as_bytes(texts: Any) -> list[bytes]:
-    """Converts any iterable of strings or bytes to a list of UTF-8.
+    """Converts any iterable of strings or bytes to a list of UTF-8 bytes.
 
     Bytes that are not UTF-8 and that Python has decoded with surrogates, as
     from a command line, become the same bytes again; any other lone surrogate
     becomes "?".
 
     Raises:
-        InputError: It is no iterable, or an element is no text.
+        InputError: `texts` is not an iterable, or an element is not a string.
     """
     if isinstance(texts, str | bytes):
         raise InputError(
@@ -71,7 +71,7 @@ def _encoded(index: int, text: Any) -> bytes:
         return text.encode("utf-8", "replace")
 
 
-WORKERS = 2  # one batch is hashed while another is multiplied
+WORKERS = 2  # one thread hashes a batch while the other encodes one
 
 
 def encode_in_batches(
@@ -80,17 +80,17 @@ def encode_in_batches(
     batch_size: int,
     progress: bool,
 ) -> np.ndarray:
-    """Encodes texts in batches of similar length, two at a time.
+    """Encodes texts in batches of similar length, two batches at a time.
 
     Args:
-        encode: Maps strings `(batch,)` to vectors `(batch, d)`; several
-            threads may call it at once.
+        encode: Thread-safe function from strings `(batch,)` to vectors
+            `(batch, d)`.
         texts: Any iterable of strings.
         batch_size: The number of texts in a batch.
         progress: Whether to show a progress bar.
 
     Returns:
-        `[texts, d]`, in the order of `texts`.
+        Array `[texts, d]`, in the order of `texts`.
 
     Raises:
         InputError: An element of `texts` is not a string.

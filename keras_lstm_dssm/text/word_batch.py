@@ -12,19 +12,19 @@ from keras_lstm_dssm.text.word_hashing import (
 
 
 class WordBatch(NamedTuple):
-    """A batch of texts as ids; each distinct text, word and trigram once.
+    """Holds the ids of a batch, each distinct text, word and trigram once.
 
     A batch of 1,024 titles holds some 12,000 words but only 3,000 distinct
     ones, and fewer distinct trigrams still. Each is looked up once, and its
     gradient summed once. Two texts are distinct if their normalised words
-    are (see `normalize_texts`). All fields are int32.
+    differ (see `normalize_texts`). All fields are int32.
 
     Attributes:
         trigrams: `[r]`, the ids of the distinct trigrams.
         trigram_index: `[m]`, for each trigram of each distinct word, its
             index in `trigrams`.
-        word_index: `[m]`, the index of the distinct word that each of them
-            belongs to, ascending.
+        word_index: `[m]`, for each of these trigrams, the index of its
+            distinct word, ascending.
         words: `[u, time]`, for each distinct text the indices of its words;
             0 past the end of the text. The longest text comes first, so
             that a recurrence can leave out the padding.
@@ -64,17 +64,17 @@ def distinct_words(
     graph.
 
     Args:
-        texts: String tensor `[batch]`; a batch of none is allowed.
-        oov_buckets: See `trigram_ids`.
-        max_words: See `split_words`.
-        split: See `normalize_texts`.
+        texts: String tensor `[batch]`, which may be empty.
+        oov_buckets: Number of ids for other letters; see `trigram_ids`.
+        max_words: Number of words kept of each text; see `split_words`.
+        split: `"space"` or `"alphanumeric"`; see `normalize_texts`.
 
     Example:
     >>> batch = distinct_words(tf.constant(["a b", "b", "a b"]))
     >>> batch.words.numpy().tolist(), batch.text_index.numpy().tolist()
     ([[0, 1], [1, 0]], [0, 1, 0])
     """
-    # Equal bytes are found first, which is cheap; then equal words.
+    # Duplicates are removed by bytes first, which is cheap; then by words.
     distinct_bytes, bytes_index = tf.unique(texts)
     normal = normalize_texts(distinct_bytes, max_words, split)
     distinct_texts, normal_index = tf.unique(normal)
@@ -87,7 +87,7 @@ def distinct_words(
     ids, word_index = trigram_ids(distinct, oov_buckets)
     trigrams, trigram_index = tf.unique(ids)
     words = text_words.with_flat_values(word_indices).to_tensor()
-    # At least one time step: a loop over none of them has no state to give.
+    # At least one time step: a loop over none has no last state.
     missing = tf.maximum(1 - tf.shape(words)[1], 0)
     words = tf.pad(words, [[0, 0], [0, missing]])
     return WordBatch(

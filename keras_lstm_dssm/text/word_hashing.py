@@ -24,16 +24,16 @@ default of 128 words the limit is 8 KiB, or 2,700 Chinese characters.
 """
 
 MAX_LETTERS = 1024
-"""Only so many letters of a word are hashed, from its start.
+"""Maximum number of letters of a word that are hashed, from its start.
 
-No word of a language comes near; a URL of several lines does.
+Words of a language are shorter; a URL of several lines may be longer.
 """
 
 
 # What NFKC leaves of Unicode's white space beside the plain space.
 _OTHER_SPACE = "\t-\r\u0085\u1680\u2028\u2029"
 _SPACES = {
-    # A single plain space stays: matching each would take a tenth longer.
+    # Single plain spaces are not matched: that would take a tenth longer.
     "space": f"[ {_OTHER_SPACE}]{{2,}}|[{_OTHER_SPACE}]",
     "alphanumeric": r"[^\pL\pN\pM]+",
 }
@@ -44,20 +44,20 @@ def normalize_texts(
 ) -> tf.Tensor:
     """Normalises texts to the words that an encoder reads.
 
-    Texts whose results are equal are the same text for an encoder.
+    An encoder gives texts with equal results the same vector.
 
     Invalid UTF-8 becomes U+FFFD, compatible forms are unified (NFKC), case
     is folded, invisible code points (soft hyphens, zero-width joiners) are
-    dropped, and words are what stands between Unicode white space: the
-    paper's treatment (section V: "whitespace tokenized and lower-cased,
-    numbers are retained, and no stemming"). A text without words becomes the
-    one word `#`, so that every text has a vector.
+    dropped, and words are separated by Unicode white space, as in the paper
+    (section V: "whitespace tokenized and lower-cased, numbers are retained,
+    and no stemming"). A text without words becomes the one word `#`, so that
+    every text has a vector.
 
     Args:
         texts: String tensor `[batch]`, any bytes.
-        max_words: With a number, a text is first cut to that many times
-            `MAX_BYTES_PER_WORD` bytes, so that its time and memory are
-            bounded. `None`, the default, reads all of it.
+        max_words: If set, a text is first cut to
+            `max_words * MAX_BYTES_PER_WORD` bytes, which bounds time and
+            memory. `None`, the default, reads all of it.
         split: `"space"`, the paper's rule; or `"alphanumeric"`, where words
             are runs of letters, digits and marks, and every other character
             counts as a space.
@@ -92,8 +92,8 @@ def normalize(texts: Iterable[str | bytes], split: str = "space") -> list[str]:
     """Normalises texts as `normalize_texts` does, from and to Python strings.
 
     Args:
-        texts: The texts.
-        split: See `normalize_texts`.
+        texts: Iterable of `str` or `bytes`.
+        split: `"space"` or `"alphanumeric"`; see `normalize_texts`.
 
     Example:
     >>> normalize(["ANGLE  bracket", "angle-bracket"], "alphanumeric")
@@ -133,7 +133,7 @@ def separate_words(texts: tf.Tensor, max_words: int | None = None) -> tf.Tensor:
 
 
 LETTERS = "#" + string.ascii_lowercase + string.digits
-"""The 37 letters; a letter's code is its index. `#` marks a word's ends."""
+"""The 37 letters; a letter's code is its index. `#` delimits a word."""
 
 TRIGRAMS = len(LETTERS) ** 3
 """Number of exact trigram codes, 50,653: the paper's "50 k"."""
@@ -142,8 +142,8 @@ _CODES = np.zeros(128, np.int64)
 for _code, _letter in enumerate(LETTERS):
     _CODES[ord(_letter)] = _code
 
-# Universal hashing of three code points (21 bits each): the products stay
-# below 2**63 in sum, and the modulus is the Mersenne prime 2**31 - 1.
+# Universal hashing of three code points (21 bits each): the sum of products
+# stays below 2**63, and the modulus is the Mersenne prime 2**31 - 1.
 _FACTORS = (815_730_721_573, 678_223_072_849, 1_004_195_369_209)
 _PRIME = 2**31 - 1
 
