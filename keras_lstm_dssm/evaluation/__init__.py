@@ -1,4 +1,4 @@
-"""Runs, measures and the systems to compare: rerank or whole corpus."""
+"""Evaluate rankings: systems, tasks, runs, measures and exact search."""
 
 from keras_lstm_dssm.evaluation.dense_system import DenseSystem
 from keras_lstm_dssm.evaluation.index import Hit, Index

@@ -1,4 +1,4 @@
-"""DenseSystem: the cosine of two encoders' vectors."""
+"""DenseSystem: ranks by the cosine of two encoders' vectors."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,12 +17,12 @@ from keras_lstm_dssm.evaluation.ranking import (
 
 
 class DenseSystem:
-    """Ranks by R(Q, D) = cosine of a query and a document vector (3).
+    """Ranks by equation (3), the cosine R(Q, D) of query and document.
 
     Args:
-        encode_query: List of n strings -> float array `[n, d]`.
-        encode_document: The same for documents. Each distinct title is
-            encoded once.
+        encode_query: Function from n query texts to float `[n, d]`.
+        encode_document: Function from n titles to float `[n, d]`; it gets
+            each distinct title once.
 
     Example:
     >>> system = DenseSystem(

@@ -9,9 +9,9 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.ranking import Ranker, kth_largest
 
 Encode = Callable[[list[str]], np.ndarray]
-"""List of n strings -> float array `[n, d]`."""
+"""Function from a list of n strings to a float array `[n, d]`."""
 
-# Scores in memory at once: 64 MB of float32.
+# Number of scores in memory at once: 64 MiB of float32.
 _BLOCK = 2**24
 
 
@@ -35,7 +35,7 @@ class Index:
     cosine are ordered by a hash of the query and the id, as in `Ranker`.
 
     Args:
-        encoder: What encodes the documents: an object with
+        encoder: The encoder of the documents: an object with
             `encode(list of n str) -> float array [n, d]`, such as a
             `TextEncoder`, or a function of that form. A `TwoTower` encodes
             documents with its document encoder and queries with its query
@@ -43,7 +43,7 @@ class Index:
         titles: The documents' texts. Each distinct text is encoded once.
         ids: A distinct id for each document; by default its title, and equal
             titles are then one document.
-        query_encoder: What encodes the queries, like `encoder`; by default
+        query_encoder: The encoder of the queries, like `encoder`; by default
             `encoder` itself, which is right for a tied model.
 
     Attributes:
@@ -87,11 +87,10 @@ class Index:
         ids: Iterable[str] | None = None,
         query_encoder: Any = None,
     ) -> "Index":
-        """Makes an index of vectors that are already there.
+        """Makes an index of vectors that are already computed.
 
         Args:
-            vectors: Float `[documents, d]`; of any length, as only their
-                directions count.
+            vectors: Float `[documents, d]`; they are scaled to unit length.
             ids: A distinct id for each row; by default its number as a
                 string, so that ties then depend on the corpus's order.
             query_encoder: See `Index`; without one, `search` takes vectors
@@ -123,16 +122,16 @@ class Index:
 
         Args:
             queries: n texts, or their vectors, float `[n, d]`.
-            k: Documents for each query, at least 1; the whole corpus where
-                it is smaller.
+            k: Number of documents for each query, at least 1; a smaller
+                corpus is returned whole.
 
         Returns:
             For each query a list of `Hit`s.
 
         Raises:
             InputError: `k` is below 1, `queries` is a single string, texts
-                came to an index without a query encoder, or the vectors do
-                not fit.
+                were given to an index without a query encoder, or the
+                vectors have another width or are not finite.
         """
         if isinstance(queries, np.ndarray) and queries.dtype.kind == "f":
             rows, scores = self.nearest(queries, k)
@@ -177,10 +176,10 @@ class Index:
         on their positions.
 
         Args:
-            query_vectors: Float `[n, d]`, of any length.
-            k: Documents for each query, at least 1.
-            query_ids: n strings that take part in breaking ties; by default
-                ties are broken in the same way for all queries.
+            query_vectors: Float `[n, d]`; they are scaled to unit length.
+            k: Number of documents for each query, at least 1.
+            query_ids: n strings that the breaking of ties depends on; by
+                default ties are broken in the same way for all queries.
             exclude: For each query, rows that must not be returned.
 
         Returns:
@@ -213,6 +212,7 @@ class Index:
                 if exclude is not None:
                     rough[list(exclude[n])] = -np.inf
                 threshold = kth_largest(rough, k) - margin
+                # The cosines of excluded rows are -inf.
                 near = np.flatnonzero(rough >= max(threshold, -2))
                 exact = cosines(self.vectors[near], vectors[n])
                 query_id = query_ids[n] if query_ids else ""
@@ -228,7 +228,10 @@ class Index:
         if not ids:
             raise InputError("found no document: expected one or more titles")
         if len(set(ids)) < len(ids):
-            raise InputError("the ids are not distinct: expected one for each")
+            raise InputError(
+                "the ids are not distinct: expected a different one for each"
+                " document"
+            )
         vectors = unit_vectors(get_vectors(), "document")
         if len(vectors) != len(ids):
             raise InputError(
@@ -241,10 +244,10 @@ class Index:
 
 
 def cosines(vectors: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """Returns the products of unit vectors `[n, d]` with one `[d]`.
+    """Returns the cosines of unit vectors `[n, d]` with one `[d]`.
 
-    Row by row: equal rows give equal bits, which `vectors @ vector` does not
-    promise.
+    Equal rows give bitwise equal cosines, which `vectors @ vector` does not
+    guarantee.
     """
     return np.sum(vectors * vector, axis=1)
 
@@ -264,14 +267,17 @@ def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
 
 
 def unit_vectors(vectors: np.ndarray, what: str = "row") -> np.ndarray:
-    """Divides vectors `[n, d]` by their lengths.
+    """Scales vectors to unit length.
+
+    Args:
+        vectors: Float `[n, d]`.
+        what: What error messages call a row.
 
     Returns:
         float32 `[n, d]`; a zero vector stays zero.
 
     Raises:
-        InputError: The shape is another, or a number is not finite; `what`
-            names a row in the message.
+        InputError: The shape is not `[n, d]`, or a number is not finite.
     """
     vectors = np.asarray(vectors, np.float32)
     if vectors.ndim != 2:

@@ -23,12 +23,12 @@ QueryMeasures = dict[str, dict[str, float]]
 """Query id -> measure -> value from 0 to 1."""
 
 LARGEST_GRADE = 5
-"""Larger grades are refused. They are numbers of clicks in all likelihood, and
-with the gain 2^grade - 1 the best document alone would decide NDCG."""
+"""Larger grades raise `InputError`: they are probably numbers of clicks, and
+with the gain 2^grade - 1 the best document alone would determine NDCG."""
 
 
 def evaluate(run: Run, qrels: Qrels, min_relevant: int = 1) -> dict[str, float]:
-    """Measures a run: the means of `evaluate_queries`.
+    """Computes the measures of a run, averaged over its queries.
 
     Args:
         run: Query id -> document id -> score, best first, as `Ranker` makes
@@ -53,11 +53,11 @@ def evaluate(run: Run, qrels: Qrels, min_relevant: int = 1) -> dict[str, float]:
 def evaluate_queries(
     run: Run, qrels: Qrels, min_relevant: int = 1
 ) -> QueryMeasures:
-    """Measures each query, through `ir_measures`.
+    """Computes the measures of each query with `ir_measures`.
 
     NDCG@k has gain 2^grade - 1 and discount log2(rank + 1) (Burges et al.
-    2005), as Table IV of Palangi et al. 2016 has. For all other measures a
-    document is relevant whose grade is `min_relevant` or more.
+    2005), as in Table IV of Palangi et al. 2016. For all other measures a
+    document is relevant if its grade is `min_relevant` or more.
 
     Args:
         run: See `evaluate`. A query that is not in it gets 0.
@@ -120,7 +120,7 @@ def mean(values: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 
 def with_relevant(qrels: Qrels, min_relevant: int) -> Qrels:
-    """Returns the queries that have a relevant document.
+    """Returns the qrels of the queries that have a relevant document.
 
     Raises:
         InputError: `min_relevant` is below 1, or a grade is above
@@ -158,9 +158,10 @@ def random_order(
     With N candidates, R of them relevant, each rank holds each candidate with
     probability 1/N, which gives
 
-    - NDCG@k, P@k, recall@k: linear, so the mean gain at every rank;
+    - NDCG@k, P@k, recall@k: the value with the mean gain at every rank, as
+      they are linear in the gains;
     - RR@k: the sum over i of 1/i P(the first relevant document is at rank
-      i), drawn without replacement;
+      i), with documents drawn without replacement;
     - AP: 1/N sum over i of (1 + (i - 1)(R - 1)/(N - 1)) / i.
 
     Args:
@@ -168,7 +169,7 @@ def random_order(
         candidates: Query id -> number of candidates: the number of judged
             documents, or the size of the corpus.
         min_relevant: Grade from which a document counts as relevant.
-        depth: Number of ranks that a run holds; `None` for all candidates.
+        depth: Number of ranks in a run; `None` for all candidates.
 
     Returns:
         Query id -> measure -> expectation, like `evaluate_queries`.

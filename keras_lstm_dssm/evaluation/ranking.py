@@ -1,4 +1,4 @@
-"""Ranker: scores to a strict order; System: what makes rankings."""
+"""Ranker: orders documents by score; System: the protocol of rankers."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,8 @@ are float32 numbers, so that programs that read 32 bits see the same order."""
 Qrels = dict[str, dict[str, int]]
 """Query id -> document id -> grade (0: judged and not relevant)."""
 
-# Some programs read numbers below the smallest normal float32 as zero.
+# The bits of the largest subnormal float32. No score in a run is subnormal,
+# because some programs read such numbers as zero.
 _SUBNORMAL = 0x007FFFFF
 
 
@@ -22,7 +23,7 @@ class Ranker:
 
     Ties are broken by a fixed hash of the query id and the document id, which
     is the same in every process and independent of the order of the input.
-    Tied scores are then lowered by single float32 steps, because trec_eval
+    Tied scores are then lowered to the next float32, because trec_eval
     reads 32-bit scores, ignores the order of lines and breaks ties by
     document id.
 
@@ -78,7 +79,7 @@ class Ranker:
         depth: int | None,
         positions: np.ndarray,
     ) -> np.ndarray:
-        """Returns the order of `rank` as positions.
+        """Returns the positions of the best scores, in the order of `rank`.
 
         Args:
             query_id: See `rank`.
@@ -87,7 +88,7 @@ class Ranker:
             positions: See `rank`.
 
         Returns:
-            Integers `[min(n, depth)]`: positions in `scores`, best first.
+            Integers `[min(n, depth)]`, best first.
         """
         best = np.flatnonzero(scores >= kth_largest(scores, depth))
         ties = _mix(self._hashes[positions[best]] ^ np.uint64(_hash(query_id)))
@@ -102,7 +103,7 @@ def kth_largest(scores: np.ndarray, k: int | None) -> float:
 
 
 def strictly_descending(scores: np.ndarray) -> np.ndarray:
-    """Lowers tied scores by the fewest float32 steps that break the ties.
+    """Lowers tied scores to the nearest float32 numbers that break ties.
 
     Args:
         scores: float32 `[n]`, descending, with ties.
@@ -110,8 +111,9 @@ def strictly_descending(scores: np.ndarray) -> np.ndarray:
     Returns:
         float32 `[n]`, strictly descending.
     """
-    # The bits of a float32, read as sign and magnitude, count the numbers
-    # from zero; s[i] = min(s[i], s[i-1] - 1) is then a running minimum.
+    # The bits of a float32, read as sign and magnitude, number the floats
+    # consecutively from zero. In these numbers s[i] = min(s[i], s[i-1] - 1),
+    # so that s[i] + i is a running minimum.
     bits = np.ascontiguousarray(scores, np.float32).view(np.int32)
     magnitude = np.maximum((bits & 0x7FFFFFFF) - np.int64(_SUBNORMAL), 0)
     steps = np.arange(len(bits))
@@ -128,16 +130,16 @@ def _hash(text: str) -> int:
 
 
 def _mix(values: np.ndarray) -> np.ndarray:
-    """Scatters 64-bit numbers (the finalizer of SplitMix64)."""
+    """Mixes the bits of 64-bit numbers (the finalizer of SplitMix64)."""
     values = (values ^ (values >> 30)) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> 27)) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> 31)
 
 
 class System(Protocol):
-    """What can be evaluated: a trained model, BM25, a language model...
+    """Protocol of what can be evaluated: a trained model, BM25 and others.
 
-    A system has its learnt parameters and no corpus: both methods get the
+    A system holds its learnt parameters but no corpus: both methods get the
     documents, so that one system can be evaluated on several collections.
     """
 

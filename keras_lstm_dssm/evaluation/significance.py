@@ -1,8 +1,8 @@
-"""Whether two systems differ by more than the choice of queries explains."""
+"""Test whether systems differ significantly over queries."""
 
 import numpy as np
 
-_SIGNS = 2**20  # in memory at once
+_SIGNS = 2**20  # number in memory at once
 
 
 def randomisation_test(
@@ -10,11 +10,11 @@ def randomisation_test(
 ) -> np.ndarray:
     """Tests whether paired differences have mean zero, two-sided.
 
-    If two systems were equal, the difference of each query could as well have
-    the opposite sign (Fisher's randomisation test). The p-value is the share
-    of all assignments of signs whose mean is at least as far from zero as the
-    observed mean. `scipy.stats.permutation_test` goes through all assignments
-    where there are at most `resamples` of them. Otherwise it draws
+    If two systems were equal, each query's difference would be as likely to
+    have the opposite sign (Fisher's randomisation test). The p-value is the
+    share of all assignments of signs whose mean is at least as far from zero
+    as the observed mean. `scipy.stats.permutation_test` enumerates all
+    assignments if there are at most `resamples`. Otherwise it draws
     `resamples` at random, and p is (1 + number at least as extreme) /
     (1 + resamples), which is never 0.
 
@@ -43,12 +43,11 @@ def randomisation_test(
     differences = differences / np.where(scale > 0, scale, 1)
 
     def absolute_sums(signs: np.ndarray, axis: int) -> np.ndarray:
-        # Rounded, so that sums that only rounding errors distinguish are
-        # equal.
+        # Rounding makes sums equal that differ by rounding errors only.
         return np.round(np.abs(signs @ differences), 9)
 
-    # What SciPy permutes are the signs themselves, which all start as 1: one
-    # matrix product then serves all systems.
+    # SciPy flips the signs of an array of ones; one matrix product applies
+    # them to the differences of all systems.
     return stats.permutation_test(
         (np.ones(len(differences)),),
         absolute_sums,
@@ -68,8 +67,8 @@ def holm(p_values: np.ndarray) -> np.ndarray:
         p_values: Float `[tests]`.
 
     Returns:
-        float64 `[tests]`: the corrected p-values; all those below a level
-        are significant together at that level.
+        float64 `[tests]`: the corrected p-values; those below a level are
+        jointly significant at that level.
 
     Example:
     >>> holm(np.array([0.01, 0.04, 0.03])).tolist()

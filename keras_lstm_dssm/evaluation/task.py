@@ -1,4 +1,4 @@
-"""Task: what all systems are asked and measured on, and their comparison."""
+"""Task: queries and documents to evaluate systems on."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class Task(NamedTuple):
 
         Args:
             collection: The collection. If a grade in it is above
-                `LARGEST_GRADE`, its grades are numbers of clicks; see
-                `graded_qrels`.
+                `LARGEST_GRADE`, its grades are taken as numbers of clicks;
+                see `graded_qrels`.
             split: Name of one of its splits.
             mode: `"rerank"` orders the judged documents of each query;
                 `"retrieve"` ranks the whole corpus.
@@ -113,7 +113,7 @@ class Task(NamedTuple):
         return mean(self.random_queries())
 
     def random_queries(self) -> QueryMeasures:
-        """Returns the expectations of `random` query by query."""
+        """Returns the expected measures of random order for each query."""
         sizes = {
             query_id: len(judged if self.depth is None else self.documents)
             for query_id, judged in self.qrels.items()
@@ -122,7 +122,7 @@ class Task(NamedTuple):
 
 
 def holds_click_counts(collection: Collection) -> bool:
-    """Whether the grades of a collection are numbers of clicks.
+    """Returns whether the grades of a collection are numbers of clicks.
 
     They are if one of them, in any split, is above `LARGEST_GRADE`.
     """
@@ -135,7 +135,7 @@ def holds_click_counts(collection: Collection) -> bool:
 
 
 def graded_qrels(collection: Collection, split: str) -> Qrels:
-    """Returns the grades of a split, computed from click counts if need be.
+    """Returns the grades of a split, computed from clicks if necessary.
 
     Numbers of clicks become grades 0 to 4 by `data.click_grades`, query by
     query.
@@ -155,12 +155,13 @@ def evaluate_systems(
     systems: Mapping[str, System],
     run_files: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> dict[str, dict[str, float]]:
-    """Measures systems, and random order, on one task.
+    """Measures systems and random order on one task.
 
     Args:
         task: The task.
         systems: Name -> system.
-        run_files: Name -> file for the system's TREC run.
+        run_files: Name -> file for the system's TREC run; by default no
+            run is written.
 
     Returns:
         Name -> measure -> value from 0 to 1, with `random` as the last.

@@ -16,10 +16,10 @@ Path = str | os.PathLike[str]
 
 
 def write_run(path: Path, run: Run, tag: str = "keras_lstm_dssm") -> None:
-    """Writes a run: `query Q0 document rank score tag`, a line each.
+    """Writes a run file of lines `query Q0 document rank score tag`.
 
-    Scores have nine digits, which hold every bit of a float32: a reader gets
-    the same strict order.
+    Scores have nine significant digits, which represent a float32 exactly,
+    so that a reader gets the same strict order.
 
     Args:
         path: The file, replaced when it is complete; compressed where its
@@ -44,7 +44,7 @@ def write_run(path: Path, run: Run, tag: str = "keras_lstm_dssm") -> None:
 
 
 def write_qrels(path: Path, qrels: Qrels) -> None:
-    """Writes judgements: `query 0 document grade`, a line each.
+    """Writes a qrels file of lines `query 0 document grade`.
 
     Raises:
         InputError: An id is empty or holds white space.
@@ -64,10 +64,10 @@ def write_qrels(path: Path, qrels: Qrels) -> None:
 
 
 def read_run(path: Path) -> Run:
-    """Reads a run file of any system, through `ir_measures`.
+    """Reads a run file of any system with `ir_measures`.
 
-    As trec_eval does, it goes by the scores alone; ties are broken by
-    `Ranker`. Empty lines are skipped.
+    Like trec_eval, it orders documents by score and ignores their ranks;
+    `Ranker` breaks ties. Empty lines are skipped.
 
     Args:
         path: The file; compressed where its name ends in `.gz`.
@@ -109,10 +109,10 @@ def read_run(path: Path) -> Run:
 
 
 class _NumberedLines:
-    """A text file that knows which of its lines was read last."""
+    """Iterates over a text file, and records the line that was read last."""
 
     def __init__(self, file: IO[str]) -> None:
-        self.read = file.read  # by which ir_measures knows a file
+        self.read = file.read  # ir_measures recognises a file by it
         self.number, self.line = 0, ""
         self._file = file
 
@@ -143,7 +143,7 @@ def _open(path: Path, mode: str) -> Iterator[IO[str]]:
         with open(path, mode, encoding="utf-8") as file:
             yield file
         return
-    # No time and no name: the same bytes for the same content.
+    # Without time and name, the same content gives the same bytes.
     with (
         open(path, mode.replace("t", "b")) as raw,
         gzip.GzipFile("", mode.replace("t", "b"), 6, raw, mtime=0) as binary,
