@@ -17,8 +17,6 @@ TensorBoard.
 import sys
 from typing import Any
 
-from absl import flags
-
 from keras_lstm_dssm.analysis.analysis_report import write_analysis_report
 from keras_lstm_dssm.analysis.claims import (
     CLAIM_LABELS,
@@ -36,7 +34,7 @@ from keras_lstm_dssm.analysis.word_effects import attenuation
 from keras_lstm_dssm.data import describe_bad
 from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.files import check_writable
-from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.program import definers, new_flags, program
 from keras_lstm_dssm.tools.train_flags import (
     allowed_bad_lines,
     define_bad_line_flags,
@@ -46,77 +44,57 @@ from keras_lstm_dssm.training import RunFolder
 _DEFAULTS = ReportSettings()
 
 FLAGS = new_flags()
-flags.DEFINE_string(
-    "run", None, "The folder that lstm-dssm-train wrote.", flag_values=FLAGS
-)
-flags.DEFINE_string(
-    "output", None, "The HTML file to write.", flag_values=FLAGS
-)
-flags.DEFINE_string(
-    "query", "hotels in shanghai", "A query, by default the paper's.",
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_string(
+define = definers(FLAGS)
+define.string("run", None, "The folder that lstm-dssm-train wrote.")
+define.string("output", None, "The HTML file to write.")
+define.string("query", "hotels in shanghai", "A query, by default the paper's.")
+define.string(
     "document",
     "shanghai hotels accommodation hotel in shanghai discount and reservation",
     "The title of a document to compare with the query, by default the "
     "paper's.",
-    flag_values=FLAGS,
 )
-flags.DEFINE_string(
+define.string(
     "data", None,
     "Data with titles and queries: `api`, a BEIR folder or click files; by "
     "default the data that the run was trained on.",
-    flag_values=FLAGS,
 )  # fmt: skip
 define_bad_line_flags(FLAGS)
-flags.DEFINE_string(
+define.string(
     "queries", None,
     "A file with queries for the topics of the cells, one a line; by default "
     "the queries of the data.",
-    flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_integer(
+define.integer(
     "cells", _DEFAULTS.cells,
     "Number of most active cells of a text, for its keywords.", 1,
-    flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_integer(
+define.integer(
     "topic_cells", _DEFAULTS.topic_cells,
     "Number of most active cells of a query, for the topics.", 1,
-    flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_float(
+define.float(
     "change", _DEFAULTS.change,
     "A word is assigned to a cell whose output changes at the word by this "
     "share of its final output, or more.", 0,
-    flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_float(
+define.float(
     "share", _DEFAULTS.share,
     "A keyword is assigned to more than this share of the active cells.", 0, 1,
-    flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_enum(
-    "map", _DEFAULTS.map, MAP_METHODS,
-    "Method that lays out the map of titles.", flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_integer(
-    "map_titles", _DEFAULTS.map_titles, "Number of titles on the map.", 3,
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_string(
-    "pictures", None, "A folder to keep the pictures in, as PNG files.",
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_bool(
-    "claims", False, "Also measure the paper's claims on the data.",
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_bool(
-    "projector", False, "Also write RUN/logs for TensorBoard's projector.",
-    flag_values=FLAGS,
-)  # fmt: skip
+define.enum(
+    "map", _DEFAULTS.map, MAP_METHODS, "Method that lays out the map of titles."
+)
+define.integer(
+    "map_titles", _DEFAULTS.map_titles, "Number of titles on the map.", 3
+)
+define.string(
+    "pictures", None, "A folder to keep the pictures in, as PNG files."
+)
+define.bool("claims", False, "Also measure the paper's claims on the data.")
+define.bool(
+    "projector", False, "Also write RUN/logs for TensorBoard's projector."
+)
 
 
 def main(_: list[str]) -> dict[str, Any]:

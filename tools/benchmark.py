@@ -26,8 +26,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from absl import flags
-
 from keras_lstm_dssm.benchmarks.load_suite import measure_load
 from keras_lstm_dssm.benchmarks.machine import describe_machine
 from keras_lstm_dssm.benchmarks.profile_suite import measure_profile
@@ -43,7 +41,7 @@ from keras_lstm_dssm.benchmarks.speed_suites import (
 )
 from keras_lstm_dssm.data import ClickLog, open_log
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.program import definers, new_flags, program
 
 SUITES = (
     "train", "encode", "serve", "load", "batch", "retriever", "profile",
@@ -51,50 +49,32 @@ SUITES = (
 )  # fmt: skip
 
 FLAGS = new_flags()
-flags.DEFINE_list(
-    "suite", ["train"], "Suites to run, or `all`.", flag_values=FLAGS
+define = definers(FLAGS)
+define.list("suite", ["train"], "Suites to run, or `all`.")
+define.string(
+    "data", "api", "`api`, a folder in BEIR's format, or click files."
 )
-flags.DEFINE_string(
-    "data", "api", "`api`, a folder in BEIR's format, or click files.",
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_integer(
-    "batch_size", 1024, "Pairs in a training step; texts encoded at once.", 2,
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_integer(
-    "steps", 30, "Training steps in one measurement.", 1, flag_values=FLAGS
+define.integer(
+    "batch_size", 1024, "Pairs in a training step; texts encoded at once.", 2
 )
-flags.DEFINE_integer(
-    "rounds", 5, "Measurements of each figure.", 1, flag_values=FLAGS
+define.integer("steps", 30, "Training steps in one measurement.", 1)
+define.integer("rounds", 5, "Measurements of each figure.", 1)
+define.integer("titles", 20_480, "Most titles to encode.", 1)
+define.integer("queries", 500, "Single queries in one measurement.", 1)
+define.list("clients", ["8", "64"], "Numbers of concurrent clients in `load`.")
+define.float(
+    "seconds", 60.0, "How long each number of clients sends requests.", 0.1
 )
-flags.DEFINE_integer(
-    "titles", 20_480, "Most titles to encode.", 1, flag_values=FLAGS
-)
-flags.DEFINE_integer(
-    "queries", 500, "Single queries in one measurement.", 1, flag_values=FLAGS
-)
-flags.DEFINE_list(
-    "clients", ["8", "64"], "Numbers of concurrent clients in `load`.",
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_float(
-    "seconds", 60.0, "How long each number of clients sends requests.", 0.1,
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_float(
+define.float(
     "swap_seconds", 5.0,
     "Interval at which new versions are published in `load`.", 0.1,
-    flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_integer(
-    "titles_in_index", 1_000_000, "Number of titles in `retriever`.", 1,
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_list(
+define.integer(
+    "titles_in_index", 1_000_000, "Number of titles in `retriever`.", 1
+)
+define.list(
     "pairs", ["10000", "100000", "1000000", "10000000"],
     "Sizes of the logs in `scale`; ten million pairs take 0.8 GB on disk.",
-    flag_values=FLAGS,
 )  # fmt: skip
 
 

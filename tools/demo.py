@@ -15,15 +15,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from absl import flags
-
 from keras_lstm_dssm.data import describe, open_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.serving import Client, PredictionServer
 from keras_lstm_dssm.tools import analyze, evaluate, export, train
-from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.program import definers, new_flags, program
 from keras_lstm_dssm.tools.query import print_hits
 
 QUESTIONS = (
@@ -36,22 +34,17 @@ QUESTIONS = (
 PAIR = "compute the inverse of a matrix", "numpy linalg inv"
 
 FLAGS = new_flags()
-_OUTPUT = flags.DEFINE_string(
+define = definers(FLAGS)
+_OUTPUT = define.string(
     "output",
     "build/demo",
     "Folder; what an earlier demo left there is removed.",
-    flag_values=FLAGS,
 )  # fmt: skip
-_DATA = flags.DEFINE_string(
-    "data", "api", "`api` or a BEIR folder.", flag_values=FLAGS
+_DATA = define.string("data", "api", "`api` or a BEIR folder.")
+_PRESET = define.enum("preset", "best", list(PRESETS), "Recipe to train.")
+_EPOCHS = define.integer(
+    "epochs", None, "Passes over the pairs; by default the preset's.", 1
 )
-_PRESET = flags.DEFINE_enum(
-    "preset", "best", list(PRESETS), "Recipe to train.", flag_values=FLAGS
-)
-_EPOCHS = flags.DEFINE_integer(
-    "epochs", None, "Passes over the pairs; by default the preset's.", 1,
-    flag_values=FLAGS,
-)  # fmt: skip
 
 
 def main(_: list[str]) -> None:

@@ -15,8 +15,6 @@ import sys
 import time
 from typing import Any
 
-from absl import flags
-
 from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.export.documents import (
     read_documents,
@@ -25,25 +23,19 @@ from keras_lstm_dssm.export.documents import (
 )
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
-from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.program import definers, new_flags, program
 
 FLAGS = new_flags()
-_MODEL = flags.DEFINE_string(
+define = definers(FLAGS)
+_MODEL = define.string(
     "saved_model",
     None,
     "Folder of an exported encoder; the newest version that models.config "
     "serves is used. Or the folder of one version.",
-    flag_values=FLAGS,
 )
-_INPUT = flags.DEFINE_string(
-    "input", None, "File of texts, one a line.", flag_values=FLAGS
-)
-_OUTPUT = flags.DEFINE_string(
-    "output", None, "The .npy file to write.", flag_values=FLAGS
-)
-_IDS = flags.DEFINE_string(
-    "ids", None, "File to write the documents' ids to.", flag_values=FLAGS
-)
+_INPUT = define.string("input", None, "File of texts, one a line.")
+_OUTPUT = define.string("output", None, "The .npy file to write.")
+_IDS = define.string("ids", None, "File to write the documents' ids to.")
 
 
 def main(_: list[str]) -> dict[str, Any]:

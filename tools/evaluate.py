@@ -15,8 +15,6 @@ import sys
 from functools import partial
 from typing import Any
 
-from absl import flags
-
 from keras_lstm_dssm.baselines import TOKENIZERS, BM25System
 from keras_lstm_dssm.data import Collection, open_collection
 from keras_lstm_dssm.evaluation import (
@@ -27,46 +25,37 @@ from keras_lstm_dssm.evaluation import (
 )
 from keras_lstm_dssm.evaluation.task import MODES, holds_click_counts
 from keras_lstm_dssm.files import check_writable
-from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.program import definers, new_flags, program
 from keras_lstm_dssm.training import RunFolder
 
 FLAGS = new_flags()
+define = definers(FLAGS)
 
-flags.DEFINE_string(
-    "run", None, "Folder of the training run.", flag_values=FLAGS
-)
-flags.DEFINE_string("data", None, "`api`, or a BEIR folder.", flag_values=FLAGS)
-flags.DEFINE_string(
-    "split", "test", "Split of the data whose queries are used.",
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_enum(
+define.string("run", None, "Folder of the training run.")
+define.string("data", None, "`api`, or a BEIR folder.")
+define.string("split", "test", "Split of the data whose queries are used.")
+define.enum(
     "mode", "rerank", MODES,
     "Rerank the judged documents, or retrieve from the whole corpus.",
-    flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_integer(
-    "min_relevant", 1, "Grade from which a document is relevant.",
-    lower_bound=1, flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_integer(
+define.integer(
+    "min_relevant", 1, "Grade from which a document is relevant.", lower_bound=1
+)
+define.integer(
     "depth", 1000, "Number of documents retrieved for each query.",
-    lower_bound=1, flag_values=FLAGS,
+    lower_bound=1,
 )  # fmt: skip
-flags.DEFINE_string(
-    "run_file", None, "Also write the model's rankings to this TREC run file.",
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_enum(
+define.string(
+    "run_file", None, "Also write the model's rankings to this TREC run file."
+)
+define.enum(
     "bm25_words", "model", ["model", *TOKENIZERS],
     "The words of BM25: as the model reads them; separated by white space; "
     "runs of letters and digits; or stems of such runs, without stop words.",
-    flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_integer(
-    "batch_size", 2048, "Number of texts encoded at once.",
-    lower_bound=1, flag_values=FLAGS,
-)  # fmt: skip
+define.integer(
+    "batch_size", 2048, "Number of texts encoded at once.", lower_bound=1
+)
 
 _WORDS = {
     "space": "separated by white space",

@@ -13,41 +13,34 @@ and how much accuracy --vectors=int8 costs.
 import sys
 from typing import Any
 
-from absl import flags
-
 from keras_lstm_dssm.export.document_vectors import VECTORS
 from keras_lstm_dssm.export.documents import read_documents
 from keras_lstm_dssm.export.export_models import export_models
 from keras_lstm_dssm.export.retriever import MAX_K
-from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.program import definers, new_flags, program
 from keras_lstm_dssm.training import load_run
 
 FLAGS = new_flags()
-_RUN = flags.DEFINE_string(
-    "run", None, "Folder of a run that lstm-dssm-train wrote.",
-    flag_values=FLAGS,
-)  # fmt: skip
-_OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder of the models; made when missing.",
-    flag_values=FLAGS,
-)  # fmt: skip
-_DOCUMENTS = flags.DEFINE_string(
+define = definers(FLAGS)
+_RUN = define.string("run", None, "Folder of a run that lstm-dssm-train wrote.")
+_OUTPUT = define.string(
+    "output", None, "Folder of the models; made when missing."
+)
+_DOCUMENTS = define.string(
     "documents", None,
     "File of the documents of the retriever, .txt or .gz. Without it no "
     "retriever is exported.",
-    flag_values=FLAGS,
 )  # fmt: skip
-_VECTORS = flags.DEFINE_enum(
+_VECTORS = define.enum(
     "vectors", "float32", list(VECTORS),
     "How the retriever stores the documents' vectors: with 4 bytes a number, "
     "or rounded to 1 byte.",
-    flag_values=FLAGS,
 )  # fmt: skip
-_MAX_K = flags.DEFINE_integer(
+_MAX_K = define.integer(
     "max_k", MAX_K,
     "Most results of the retriever for a query. A request for more gets this "
     "many, so that no request can exhaust the server's memory.",
-    1, 2**31 - 1, flag_values=FLAGS,
+    1, 2**31 - 1,
 )  # fmt: skip
 
 

@@ -13,23 +13,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from absl import flags
 
 from keras_lstm_dssm.baselines.tokenizers import TOKENIZERS
 from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.evaluation import Task
 from keras_lstm_dssm.evaluation.ranking import Ranker, Run
-from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.program import definers, new_flags, program
 
 FLAGS = new_flags()
-flags.DEFINE_string(
-    "data", None, "`api`, or a folder in BEIR's format.", flag_values=FLAGS
-)
-flags.DEFINE_string(
-    "split", "dev", "Split whose queries are ranked.", flag_values=FLAGS
-)
-flags.DEFINE_integer("seed", 0, "Seed of the trees.", flag_values=FLAGS)
+define = definers(FLAGS)
+define.string("data", None, "`api`, or a folder in BEIR's format.")
+define.string("split", "dev", "Split whose queries are ranked.")
+define.integer("seed", 0, "Seed of the trees.")
 
 _K1, _B = 0.9, 0.9  # parameters of BM25, the best on dev of homedepot
 

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import flags
 
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.documents import read_vectors
@@ -33,30 +32,24 @@ from keras_lstm_dssm.export.faiss_index import (
     write_index,
 )
 from keras_lstm_dssm.files import check_writable
-from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.program import definers, new_flags, program
 
 FLAGS = new_flags()
-_VECTORS = flags.DEFINE_string(
-    "vectors", None, "The documents' vectors, .npy.", flag_values=FLAGS
+define = definers(FLAGS)
+_VECTORS = define.string("vectors", None, "The documents' vectors, .npy.")
+_QUERIES = define.string(
+    "queries", None, "Vectors of queries to measure the recall with, .npy."
 )
-_QUERIES = flags.DEFINE_string(
-    "queries", None, "Vectors of queries to measure the recall with, .npy.",
-    flag_values=FLAGS,
-)  # fmt: skip
-_FACTORY = flags.DEFINE_string(
+_FACTORY = define.string(
     "factory", "HNSW32",
     "Kind of index, as faiss.index_factory takes it: HNSW32, IVF1024,Flat.",
-    flag_values=FLAGS,
 )  # fmt: skip
-_SEARCH = flags.DEFINE_string(
+_SEARCH = define.string(
     "search", "",
     "Search parameters of the index: efSearch=128 (HNSW), nprobe=16 (IVF). "
     "Larger values raise the recall and the time for a query.",
-    flag_values=FLAGS,
 )  # fmt: skip
-_OUTPUT = flags.DEFINE_string(
-    "output", None, "File of the index to write.", flag_values=FLAGS
-)
+_OUTPUT = define.string("output", None, "File of the index to write.")
 
 _RECALL_AT = (10, 100)
 

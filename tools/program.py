@@ -10,7 +10,8 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from absl import flags
 
@@ -25,18 +26,36 @@ def new_flags() -> flags.FlagValues:
     process and absl's global set does not allow a second `--data`.
     """
     values = flags.FlagValues()
-    flags.DEFINE_string(
-        "json", None, "File to which the results are also written, as JSON.",
-        flag_values=values,
-    )  # fmt: skip
-    flags.DEFINE_bool(
-        "debug", False, "Show the traceback of errors in the input, too.",
-        flag_values=values,
-    )  # fmt: skip
-    flags.DEFINE_bool(
-        "help", False, "Show this help.", short_name="h", flag_values=values
+    define = definers(values)
+    define.string(
+        "json", None, "File to which the results are also written, as JSON."
     )
+    define.bool(
+        "debug", False, "Show the traceback of errors in the input, too."
+    )
+    define.bool("help", False, "Show this help.", short_name="h")
     return values
+
+
+class Definers(NamedTuple):
+    """absl's functions `DEFINE_string`, ..., for one program's flags."""
+
+    string: Callable[..., Any]
+    integer: Callable[..., Any]
+    float: Callable[..., Any]
+    bool: Callable[..., Any]
+    enum: Callable[..., Any]
+    list: Callable[..., Any]
+
+
+def definers(values: flags.FlagValues) -> Definers:
+    """Return the functions, which then take no `flag_values`."""
+    return Definers(
+        *(
+            partial(getattr(flags, f"DEFINE_{kind}"), flag_values=values)
+            for kind in Definers._fields
+        )
+    )
 
 
 def program(

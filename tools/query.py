@@ -14,40 +14,30 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from absl import flags
-
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import Client, Hit, VersionStatus
-from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.program import definers, new_flags, program
 
 FLAGS = new_flags()
-_SERVER = flags.DEFINE_string(
-    "server", "127.0.0.1:8500", "The server's gRPC address.", flag_values=FLAGS
+define = definers(FLAGS)
+_SERVER = define.string(
+    "server", "127.0.0.1:8500", "The server's gRPC address."
 )
-_MODEL = flags.DEFINE_string(
+_MODEL = define.string(
     "model", None,
     "The model's name on the server; by default retriever, or query_encoder "
     "with --vectors.",
-    flag_values=FLAGS,
 )  # fmt: skip
-_K = flags.DEFINE_integer(
-    "k", 5, "Documents for each query.", 1, flag_values=FLAGS
-)
-_VECTORS = flags.DEFINE_bool(
-    "vectors", False, "Print the queries' vectors instead.", flag_values=FLAGS
-)
-_VERSION = flags.DEFINE_string(
+_K = define.integer("k", 5, "Documents for each query.", 1)
+_VECTORS = define.bool("vectors", False, "Print the queries' vectors instead.")
+_VERSION = define.string(
     "version", None,
     "The model's version, a number or a label; by default the newest.",
-    flag_values=FLAGS,
 )  # fmt: skip
-_STATUS = flags.DEFINE_bool(
-    "status", False, "Print the states of the model's versions instead.",
-    flag_values=FLAGS,
-)  # fmt: skip
-_TIMEOUT = flags.DEFINE_float(
-    "timeout", 5.0, "Seconds to wait for a reply.", 1e-3, flag_values=FLAGS
+_STATUS = define.bool(
+    "status", False, "Print the states of the model's versions instead."
 )
+_TIMEOUT = define.float("timeout", 5.0, "Seconds to wait for a reply.", 1e-3)
 
 
 def main(queries: list[str]) -> dict[str, Any]:

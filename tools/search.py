@@ -10,24 +10,17 @@ Example:
 import sys
 from typing import Any
 
-from absl import flags
-
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.model_versions import model_folder
 from keras_lstm_dssm.serving import SavedRetriever
-from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.program import definers, new_flags, program
 from keras_lstm_dssm.tools.query import print_hits
 
 FLAGS = new_flags()
-_MODELS = flags.DEFINE_string(
-    "models", None, "Folder that lstm-dssm-export wrote.", flag_values=FLAGS
-)
-_MODEL = flags.DEFINE_string(
-    "model", "retriever", "The retriever's name.", flag_values=FLAGS
-)
-_K = flags.DEFINE_integer(
-    "k", 5, "Documents for each query.", 1, flag_values=FLAGS
-)
+define = definers(FLAGS)
+_MODELS = define.string("models", None, "Folder that lstm-dssm-export wrote.")
+_MODEL = define.string("model", "retriever", "The retriever's name.")
+_K = define.integer("k", 5, "Documents for each query.", 1)
 
 
 def main(queries: list[str]) -> dict[str, Any]:

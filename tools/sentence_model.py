@@ -14,32 +14,25 @@ import time
 from typing import Any
 
 import numpy as np
-from absl import flags
 
 from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import DenseSystem, Task
 from keras_lstm_dssm.evaluation.task import MODES
-from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.program import definers, new_flags, program
 
 FLAGS = new_flags()
-flags.DEFINE_string(
+define = definers(FLAGS)
+define.string(
     "model", "sentence-transformers/all-MiniLM-L6-v2",
-    "Name on the Hugging Face hub, or folder of the model.", flag_values=FLAGS,
+    "Name on the Hugging Face hub, or folder of the model.",
 )  # fmt: skip
-flags.DEFINE_string(
-    "data", None, "`api`, or a folder in BEIR's format.", flag_values=FLAGS
+define.string("data", None, "`api`, or a folder in BEIR's format.")
+define.string("split", "test", "Split whose queries are ranked.")
+define.list("mode", list(MODES), "Which rankings to measure.")
+define.integer(
+    "min_relevant", 1, "Lowest grade that counts as relevant.", lower_bound=1
 )
-flags.DEFINE_string(
-    "split", "test", "Split whose queries are ranked.", flag_values=FLAGS
-)
-flags.DEFINE_list(
-    "mode", list(MODES), "Which rankings to measure.", flag_values=FLAGS
-)
-flags.DEFINE_integer(
-    "min_relevant", 1, "Lowest grade that counts as relevant.",
-    lower_bound=1, flag_values=FLAGS,
-)  # fmt: skip
 
 
 class TimedEncoder:

@@ -18,47 +18,38 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from absl import flags
-
 from keras_lstm_dssm.export.warmup import BATCH_SIZES
 from keras_lstm_dssm.serving import PredictionServer
-from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.program import definers, new_flags, program
 
 FLAGS = new_flags()
-_MODELS = flags.DEFINE_string(
-    "models", None, "Folder that lstm-dssm-export wrote.", flag_values=FLAGS
+define = definers(FLAGS)
+_MODELS = define.string("models", None, "Folder that lstm-dssm-export wrote.")
+_PORT = define.integer("port", 8500, "Port; 0 takes a free one.", 0, 65535)
+_HOST = define.string(
+    "host", "127.0.0.1", "Address to listen on; 0.0.0.0 for every network."
 )
-_PORT = flags.DEFINE_integer(
-    "port", 8500, "Port; 0 takes a free one.", 0, 65535, flag_values=FLAGS
-)
-_HOST = flags.DEFINE_string(
-    "host", "127.0.0.1", "Address to listen on; 0.0.0.0 for every network.",
-    flag_values=FLAGS,
-)  # fmt: skip
-_VERSIONS = flags.DEFINE_integer(
+_VERSIONS = define.integer(
     "versions", 1,
     "How many of a model's newest versions to load, where models.config does "
     "not say which.",
-    1, flag_values=FLAGS,
+    1,
 )  # fmt: skip
-_MAX_MESSAGE_MB = flags.DEFINE_integer(
-    "max_message_mb", 64, "Largest request and largest reply, in MiB.",
-    1, 2047, flag_values=FLAGS,
-)  # fmt: skip
-_MAX_ROWS = flags.DEFINE_integer(
+_MAX_MESSAGE_MB = define.integer(
+    "max_message_mb", 64, "Largest request and largest reply, in MiB.", 1, 2047
+)
+_MAX_ROWS = define.integer(
     "max_rows", BATCH_SIZES[-1],
     "The most rows in a request, as max_batch_size in batching.config.", 1,
-    flag_values=FLAGS,
 )  # fmt: skip
-_POLL_SECONDS = flags.DEFINE_float(
+_POLL_SECONDS = define.float(
     "poll_seconds", 1.0,
     "Seconds between two looks for new versions; 0 looks only at the start.",
-    0, flag_values=FLAGS,
+    0,
 )  # fmt: skip
-_GRACE_SECONDS = flags.DEFINE_float(
+_GRACE_SECONDS = define.float(
     "grace_seconds", 10.0,
     "Seconds that running requests may take after a signal.", 0,
-    flag_values=FLAGS,
 )  # fmt: skip
 
 

@@ -19,8 +19,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from absl import flags
-
 from keras_lstm_dssm.data import (
     describe,
     describe_bad,
@@ -28,30 +26,22 @@ from keras_lstm_dssm.data import (
     split_log,
 )
 from keras_lstm_dssm.files import check_folder
-from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.program import definers, new_flags, program
 from keras_lstm_dssm.tools.train_flags import (
     allowed_bad_lines,
     define_bad_line_flags,
 )
 
 FLAGS = new_flags()
-_DATA = flags.DEFINE_string(
-    "data", None, "Click files (.tsv, .tsv.gz, globs).", flag_values=FLAGS
+define = definers(FLAGS)
+_DATA = define.string("data", None, "Click files (.tsv, .tsv.gz, globs).")
+_OUTPUT = define.string("output", None, "Folder to make, in BEIR's form.")
+_DEV = define.integer(
+    "dev_percent", 5, "Percentage of the queries for choices (dev).", 0, 99
 )
-_OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder to make, in BEIR's form.", flag_values=FLAGS
-)
-_DEV = flags.DEFINE_integer(
-    "dev_percent",
-    5,
-    "Percentage of the queries for choices (dev).",
-    0,
-    99,
-    flag_values=FLAGS,
-)
-_TEST = flags.DEFINE_integer(
+_TEST = define.integer(
     "test_percent", 10, "Percentage of the queries for final figures (test).",
-    0, 99, flag_values=FLAGS,
+    0, 99,
 )  # fmt: skip
 define_bad_line_flags(FLAGS)
 

@@ -22,8 +22,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from absl import flags
-
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.folder_lock import lock_folder
@@ -40,83 +38,69 @@ from keras_lstm_dssm.tables import (
     train_with_one_gamma,
     write_report,
 )
-from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.program import definers, new_flags, program
 
 FLAGS = new_flags()
-flags.DEFINE_string("data", None, "`api`, or a BEIR folder.", flag_values=FLAGS)
-flags.DEFINE_string("output", None, "Folder of the table.", flag_values=FLAGS)
-flags.DEFINE_list(
-    "systems", ["all"], "Names of systems, or `all`.", flag_values=FLAGS
-)
-flags.DEFINE_integer(
-    "seeds", 3, "Number of trainings of each system.", 1, flag_values=FLAGS
-)
-flags.DEFINE_integer(
+define = definers(FLAGS)
+define.string("data", None, "`api`, or a BEIR folder.")
+define.string("output", None, "Folder of the table.")
+define.list("systems", ["all"], "Names of systems, or `all`.")
+define.integer("seeds", 3, "Number of trainings of each system.", 1)
+define.integer(
     "epochs", 30,
     "Passes over the clicks; the best epoch on dev is measured on test. "
     "`best` has the epochs of its own recipe.",
-    1, flag_values=FLAGS,
+    1,
 )  # fmt: skip
-flags.DEFINE_integer(
+define.integer(
     "batch_size", 256,
     "Clicks in a training batch. `best` has the batch size of its own recipe.",
-    2, flag_values=FLAGS,
+    2,
 )  # fmt: skip
-flags.DEFINE_integer(
+define.integer(
     "min_relevant", 1,
     "Grade from which a document is relevant in retrieval, and clicked "
     "where the data has no click log.", 1,
-    flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_integer(
-    "depth", 1000, "Number of documents retrieved for each query.", 100,
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_list(
+define.integer(
+    "depth", 1000, "Number of documents retrieved for each query.", 100
+)
+define.list(
     "learning_rates", ["0.003", "0.01", "0.03", "0.1"],
     "Learning rates to choose from on dev.",
-    flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_list(
+define.list(
     "gammas", ["5", "3", "10"],
     "Scales of the cosines to choose from on dev; every learning rate is "
     "tried with the first one.",
-    flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_float(
-    "search", 0.15, "Share of the epochs that each trial on dev takes.", 0, 1,
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_integer(
-    "dev_evaluations", 5, "Number of evaluations on dev during a training.", 1,
-    flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_list(
+define.float(
+    "search", 0.15, "Share of the epochs that each trial on dev takes.", 0, 1
+)
+define.integer(
+    "dev_evaluations", 5, "Number of evaluations on dev during a training.", 1
+)
+define.list(
     "misspelled", [],
     "Also measure with these shares of the query words misspelled: 0.1,0.2.",
-    flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_list(
+define.list(
     "pairs", [],
     "Also train on about so many clicks, for a learning curve: 1000,10000.",
-    flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_integer(
+define.integer(
     "judged_negatives", 0,
     "Number of further negatives for each click, from the documents "
     "judged below --min_relevant for its query.", 0,
-    flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_string(
+define.string(
     "paragraphs", None,
     "Text file for Skip-Thought, a sentence on each line, blank lines between "
     "paragraphs; by default the doc strings on this machine.",
-    flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_integer(
-    "threads", None, "Number of processor cores to use; by default all.", 1,
-    flag_values=FLAGS,
-)  # fmt: skip
+define.integer(
+    "threads", None, "Number of processor cores to use; by default all.", 1
+)
 
 
 def main(_: list[str]) -> dict[str, Any]:

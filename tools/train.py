@@ -25,9 +25,9 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import describe_bad
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
-from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.program import definers, new_flags, program
 from keras_lstm_dssm.tools.train_flags import (
-    NOT_FINITE,
+    EXPECTED_FINITE,
     allowed_bad_lines,
     check_unchanged,
     define_train_flags,
@@ -37,27 +37,24 @@ from keras_lstm_dssm.tools.train_flags import (
 from keras_lstm_dssm.training import RunFolder
 
 FLAGS = new_flags()
-_OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder of the run.", flag_values=FLAGS
-)
-_RESUME = flags.DEFINE_bool(
+define = definers(FLAGS)
+_OUTPUT = define.string("output", None, "Folder of the run.")
+_RESUME = define.bool(
     "resume", False,
     "Continue the run in --output, with the settings it was started with.",
-    flag_values=FLAGS,
 )  # fmt: skip
 define_train_flags(FLAGS)
-_SAVE_MINUTES = flags.DEFINE_float(
+_SAVE_MINUTES = define.float(
     "save_minutes", 10.0,
     "Age of the last checkpoint after which one is saved within an epoch.",
-    0.0, flag_values=FLAGS,
+    0.0,
 )  # fmt: skip
-_HISTOGRAMS = flags.DEFINE_bool(
+_HISTOGRAMS = define.bool(
     "histograms", False,
     "Also write histograms of the gates for TensorBoard, in logs/gates.",
-    flag_values=FLAGS,
 )  # fmt: skip
 flags.register_validator(
-    "save_minutes", is_finite, NOT_FINITE, flag_values=FLAGS
+    "save_minutes", is_finite, EXPECTED_FINITE, flag_values=FLAGS
 )
 
 

@@ -1,6 +1,5 @@
 """The flags that say what is trained on and how, and the recipe they give."""
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,11 +11,12 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import MEASURES
 from keras_lstm_dssm.models.recipe import TOWERS
 from keras_lstm_dssm.models.two_tower import NEGATIVES
+from keras_lstm_dssm.tools.program import definers
 
 _LEAST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing
 _MOST = 1e30  # and let NaN pass; float32 overflows at 3e38
 
-NOT_FINITE = f"expected a finite number, {_MOST} at most"
+EXPECTED_FINITE = f"expected a finite number, {_MOST} at most"
 
 DATA_FLAGS = (
     "data", "validation", "dev", "select", "every", "patience",
@@ -39,16 +39,16 @@ def is_finite(value: float | None) -> bool:
 
 def define_bad_line_flags(values: flags.FlagValues) -> None:
     """Defines `--on_bad_line` and `--max_bad_lines`."""
-    flags.DEFINE_enum(
+    define = definers(values)
+    define.enum(
         "on_bad_line", "stop", ["stop", "skip"],
         "What happens at a line of a click file that is no click: stop with "
         "its number, or skip it and count it.",
-        flag_values=values,
     )  # fmt: skip
-    flags.DEFINE_integer(
+    define.integer(
         "max_bad_lines", 100,
         "With --on_bad_line=skip: stop when there are more bad lines than "
-        "this.", 0, flag_values=values,
+        "this.", 0,
     )  # fmt: skip
 
 
@@ -60,16 +60,7 @@ def allowed_bad_lines(settings: Mapping[str, Any]) -> int:
 
 def define_train_flags(values: flags.FlagValues) -> None:
     """Defines the flags of data and recipe."""
-    text, whole, real, switch, choice = (
-        functools.partial(define, flag_values=values)
-        for define in (
-            flags.DEFINE_string,
-            flags.DEFINE_integer,
-            flags.DEFINE_float,
-            flags.DEFINE_bool,
-            flags.DEFINE_enum,
-        )
-    )
+    text, whole, real, switch, choice, _ = definers(values)
     text(
         "data", None,
         "`api`, a BEIR folder, or click files (.tsv, .tsv.gz, globs); or "
@@ -169,7 +160,7 @@ def define_train_flags(values: flags.FlagValues) -> None:
     )  # fmt: skip
     for name in ("learning_rate", "threshold", "gamma"):
         flags.register_validator(
-            name, is_finite, NOT_FINITE, flag_values=values
+            name, is_finite, EXPECTED_FINITE, flag_values=values
         )
     define_bad_line_flags(values)
 
