@@ -1,4 +1,4 @@
-"""BM25System: the term-matching baseline, through bm25s."""
+"""BM25System: the term-matching baseline, computed by bm25s."""
 
 import functools
 import logging
@@ -19,12 +19,12 @@ class BM25System(ScoringSystem):
     """Ranks by BM25 with Lucene's IDF, log(1 + (N - df + 0.5)/(df + 0.5)).
 
     The IDF is computed over the whole corpus in both modes. Retrieval returns
-    only documents that share a word with the query. Several systems on one
-    corpus, with other k1 and b, split its titles only once.
+    only documents that share a word with the query. Systems with other k1 and
+    b on the same corpus use the same tokenized titles.
 
     Args:
-        k1: Saturation of the term frequency.
-        b: Influence of the title's length, from 0 to 1.
+        k1: Saturation of the term frequency; a larger k1 saturates later.
+        b: Influence of the title's length, from 0 (none) to 1.
         tokenizer: String -> words; one of `TOKENIZERS`, or any hashable
             function.
 
@@ -60,17 +60,17 @@ class BM25System(ScoringSystem):
             yield scores, np.flatnonzero(scores)
 
 
-@functools.lru_cache(1)  # for rerank and retrieve, one after the other
+@functools.lru_cache(1)  # rerank and retrieve use one index
 def _index(
     titles: tuple[str, ...], tokenizer: Tokenizer, k1: float, b: float
 ) -> Any:
     import bm25s
 
-    # It sets its own level to DEBUG when it is imported.
+    # bm25s sets its log level to DEBUG when it is imported.
     logging.getLogger("bm25s").setLevel(logging.WARNING)
     tokenized = cached_titles(titles, tokenizer)
     index = bm25s.BM25(k1=k1, b=b, method="lucene")
-    with np.errstate(invalid="ignore"):  # 0/0 without any words
+    with np.errstate(invalid="ignore"):  # 0/0 if no title has a word
         index.index(
             (tokenized.ids, tokenized.vocabulary),
             create_empty_token=False,

@@ -1,4 +1,4 @@
-"""Doc2VecSystem: paragraph vectors, through gensim."""
+"""Doc2VecSystem: paragraph vectors, computed by gensim."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -33,11 +33,12 @@ class Doc2VecSystem:
     Args:
         vector_size: Width of the vectors.
         window: Number of words on each side that predict a word.
-        sample: Threshold above which frequent words are skipped at random.
-        negative: Number of noise words for each word.
+        sample: Relative frequency above which words are skipped at random.
+        negative: Number of negative samples for each word.
         epochs: Passes over the titles in training, and over a text when its
             vector is inferred.
-        min_count: Least number of occurrences of a word of the vocabulary.
+        min_count: Least number of occurrences of a word in training; rarer
+            words are ignored.
         tokenizer: String -> words; one of `TOKENIZERS`, or any function.
         seed: Seed of all random numbers.
 
@@ -77,7 +78,7 @@ class Doc2VecSystem:
         self._system = DenseSystem(self.encode, self.encode)
 
     def fit(self, titles: Sequence[str]) -> "Doc2VecSystem":
-        """Trains the vectors in one thread, so that two trainings are equal.
+        """Trains the vectors, in one thread so that training is reproducible.
 
         Args:
             titles: The texts to train on.
@@ -122,7 +123,7 @@ class Doc2VecSystem:
         return self
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Infers vectors.
+        """Infers the vectors of texts.
 
         Args:
             texts: n strings.
@@ -159,9 +160,9 @@ class Doc2VecSystem:
         return self._system.retrieve(queries, documents, depth)
 
     def _infer(self, text: str) -> np.ndarray:
-        # `model.infer_vector` without its two sources of randomness: it
-        # continues the model's random numbers, and it starts from a vector
-        # drawn by Python's hash of the text, which differs between processes.
+        # Like `model.infer_vector`, but reproducible. Gensim continues the
+        # model's random numbers, and starts from a vector drawn by Python's
+        # hash of the text, which differs between processes.
         gensim = import_optional("gensim.models.doc2vec", "baselines")
         model = self.model_
         size = self.vector_size

@@ -16,11 +16,11 @@ from keras_lstm_dssm.baselines.tokenizers import (
 )
 from keras_lstm_dssm.errors import InputError
 
-# Words of titles in a block: their rows of `topics` fit the cache.
+# Number of words in a block of titles: their rows of `topics` fit the cache.
 _EM_BLOCK = 512
 
-# Far below any probability that matters; without a prior, probabilities that
-# EM drives towards 0 would become subnormal numbers, which are slow.
+# Least probability, too small to matter. Without it and without a prior, EM
+# would make some probabilities subnormal numbers, which are slow.
 _TINY = np.float32(1e-12)
 
 
@@ -31,11 +31,11 @@ def em_step(
     word_prior: float,
     topic_prior: float,
 ) -> np.ndarray:
-    """Takes one EM step for the mixtures, then one for the topics.
+    """Updates the mixtures P(z|d), then the topics P(w|z), by an EM step.
 
-    Each of the two maximises the expected log posterior under
+    Each update maximises the expected log posterior under
     P(z|w, d) = P(w|z) P(z|d) / P(w|d), which is computed again in between, so
-    that no step lowers the posterior (ECM, Meng and Rubin 1993):
+    that no update lowers the posterior (ECM, Meng and Rubin 1993):
 
         P(z|d) ~ topic_prior + sum over w of n(d, w) P(z|w, d)
         P(w|z) ~ word_prior + sum over d of n(d, w) P(z|w, d)
@@ -98,11 +98,11 @@ def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
 
 
 def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Walks over titles with equally many words, some at a time.
+    """Yields blocks of titles that have the same number of words.
 
     Yields:
         titles: Integers `[B]`.
-        cells: Integers `[B, L]`: where their words stand in `counts.data`.
+        cells: Integers `[B, L]`: positions of their words in `counts.data`.
     """
     sizes = np.diff(counts.indptr)
     for size in np.unique(sizes[sizes > 0]):
@@ -120,7 +120,10 @@ def _infer(
     prior: float,
     steps: int,
 ) -> np.ndarray:
-    """EM for P(z|d) `[B, T]`, given P(w|z) `[B, L, T]` and n(d, w) `[B, L]`."""
+    """Estimates P(z|d) `[B, T]` by EM.
+
+    The inputs are P(w|z) `[B, L, T]`, n(d, w) `[B, L]` and P(z|d) before.
+    """
     for _ in range(steps):
         ratios = numbers / _probabilities(rows, mixtures)
         mixtures = mixtures * (ratios[:, None] @ rows)[:, 0] + np.float32(prior)
@@ -130,16 +133,16 @@ def _infer(
 
 
 def _probabilities(rows: np.ndarray, mixtures: np.ndarray) -> np.ndarray:
-    """P(w|d) `[B, L]`."""
+    """Returns P(w|d) `[B, L]`."""
     return (rows @ mixtures[:, :, None])[:, :, 0]
 
 
-# Queries whose words are scored by one matrix product.
+# Number of queries whose words are scored by one matrix product.
 _BLOCK = 64
 
 
 class PLSASystem(ScoringSystem):
-    """Ranks by the probability that a title's topics give the query.
+    """Ranks by the probability of the query given a title's topics.
 
     log P(q|d) = sum over w in q of
         log((1 - background) sum over z of P(w|z) P(z|d) + background P(w))
@@ -148,9 +151,8 @@ class PLSASystem(ScoringSystem):
     (`em_step`). P(z|d) of any title is estimated with P(w|z) fixed, and is
     uniform for a title without a known word. Words that are not in the
     training titles are dropped from queries and titles. Retrieval ranks all
-    titles, as topics match without a common word. Unlike in Hofmann's PLSI-U,
-    half of which is a unigram model, the title's words count only through its
-    topics.
+    titles, as topics match without a common word. Unlike Hofmann's PLSI-U,
+    half of which is a unigram model, it uses the title's topics only.
 
     Args:
         topics: T, the number of topics.
@@ -167,7 +169,7 @@ class PLSASystem(ScoringSystem):
         InputError: A number is out of its range.
 
     Attributes:
-        topics_: P(w|z), float32 `[words, T]`; after `fit`.
+        topics_: P(w|z), float32 `[words, T]`; set by `fit`.
 
     Reference: Hofmann 1999, "Probabilistic Latent Semantic Indexing", for
         the model and folding in; Chien and Wu 2008, "Adaptive Bayesian
@@ -258,7 +260,7 @@ class PLSASystem(ScoringSystem):
     def _fold_in(self, titles: tuple[str, ...]) -> "_Folded":
         if self._folded is None or self._folded.titles != titles:
             # Titles with the same words share one row, so that their scores
-            # are the same to the last bit, wherever they stand.
+            # are bitwise equal.
             rows: dict[tuple[int, ...], int] = {}
             row = [
                 rows.setdefault(tuple(sorted(ids)), len(rows))
@@ -277,7 +279,7 @@ class PLSASystem(ScoringSystem):
 
 
 class _Folded(NamedTuple):
-    """P(z|d) of a corpus, kept for the next call."""
+    """Cached P(z|d) of a corpus: each title's row of `mixtures`."""
 
     titles: tuple[str, ...]
     mixtures: np.ndarray

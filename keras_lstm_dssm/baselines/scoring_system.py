@@ -13,7 +13,7 @@ that match the query, or `None` if all do."""
 
 
 class ScoringSystem(ABC):
-    """A `System` whose two modes need only a score for each title.
+    """Reranks and retrieves by a score for each title of a corpus.
 
     The statistics of words are those of the whole corpus in both modes, and
     `rerank` orders candidates by the same scores as `retrieve`.
@@ -28,7 +28,7 @@ class ScoringSystem(ABC):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Yields the scores of all titles for one query after the other.
+        """Yields the `Scores` of all titles for each query in turn.
 
         Args:
             queries: The queries' texts.

@@ -1,4 +1,4 @@
-"""The words of texts: tokenizers, and titles as the ids of their words."""
+"""Tokenizers, and titles as lists of word ids."""
 
 import functools
 import re
@@ -11,7 +11,7 @@ import numpy as np
 from keras_lstm_dssm.errors import InputError, import_optional
 
 Tokenizer = Callable[[str], list[str]]
-"""String -> words; hashable, and the same for the same string."""
+"""Function from a string to its words; hashable and deterministic."""
 
 STOP_WORDS = frozenset(
     "a an and are as at be but by for if in into is it no not of on or such"
@@ -23,8 +23,8 @@ STOP_WORDS = frozenset(
 def space_separated(text: str) -> list[str]:
     """Splits at white space after NFKC and case folding.
 
-    An encoder with `split="space"` sees the same words, except that it drops
-    invisible code points.
+    An encoder with `split="space"` reads the same words, but drops invisible
+    code points.
 
     >>> space_separated("Angle-Bracket, 12 Gauge")
     ['angle-bracket,', '12', 'gauge']
@@ -78,13 +78,13 @@ encoders' `split`."""
 
 
 class TokenizedTitles:
-    """Titles as the ids of their words, with the vocabulary.
+    """Maps the words of titles to ids.
 
     Args:
         titles: The titles.
         tokenizer: String -> words.
-        vocabulary: Word -> id; other words are dropped. `None` numbers the
-            words of the titles in the order of their occurrence.
+        vocabulary: Word -> id; other words are dropped. By default, the
+            words of the titles are numbered in order of occurrence.
 
     Attributes:
         vocabulary: Word -> id.
@@ -118,18 +118,19 @@ class TokenizedTitles:
 
     @functools.cached_property
     def counts(self) -> Any:
-        """The `count_matrix` of the titles."""
+        """The word counts of the titles, see `count_matrix`."""
         return count_matrix(self.ids, len(self.vocabulary))
 
 
 def count_matrix(titles: Sequence[Sequence[int]], size: int) -> Any:
-    """Counts words: float32 `scipy.sparse.csr_array` `[titles, size]`.
-
-    Each row holds each of its words once, in ascending order.
+    """Counts the words of each title.
 
     Args:
         titles: The word ids of each title, each below `size`.
         size: Number of words in the vocabulary.
+
+    Returns:
+        float32 `scipy.sparse.csr_array` `[titles, size]`, in canonical format.
     """
     from scipy import sparse
 
@@ -143,10 +144,10 @@ def count_matrix(titles: Sequence[Sequence[int]], size: int) -> Any:
 def cached_titles(
     titles: tuple[str, ...], tokenizer: Tokenizer
 ) -> TokenizedTitles:
-    """Returns the same object for the same titles, for the last two calls.
+    """Tokenizes titles, and caches the results of the last two calls.
 
-    Comparing equal strings is far cheaper than splitting them, and a corpus
-    that was changed is not mistaken for the one before.
+    The cache compares the titles themselves, which is far cheaper than
+    tokenizing them and detects a corpus that was changed.
     """
     return TokenizedTitles(titles, tokenizer)
 
@@ -154,7 +155,7 @@ def cached_titles(
 def training_titles(
     titles: Sequence[str], tokenizer: Tokenizer
 ) -> TokenizedTitles:
-    """Splits the titles that a system learns from.
+    """Tokenizes the titles that a system is trained on.
 
     Raises:
         InputError: `titles` is not a sequence of strings, or has no word.

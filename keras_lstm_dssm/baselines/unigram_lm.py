@@ -14,7 +14,7 @@ from keras_lstm_dssm.errors import InputError
 
 
 class UnigramLMSystem(ScoringSystem):
-    """Ranks by the probability that a title's language model gives a query.
+    """Ranks by the probability of the query in a title's language model.
 
     log p(q|d) = sum over w in q of log((tf(w, d) + mu p(w|C)) / (|d| + mu)),
     where p(w|C) is the share of word w among all words of the corpus. Words
@@ -25,8 +25,9 @@ class UnigramLMSystem(ScoringSystem):
     their length alone.
 
     Args:
-        mu: Weight of the corpus, in words. Zhai and Lafferty found about
-            2000 for articles; titles of about ten words need far less.
+        mu: Weight of the corpus model, as a number of words. Zhai and
+            Lafferty found about 2000 best for articles; titles of about ten
+            words need far less.
         tokenizer: String -> words; one of `TOKENIZERS`, or any hashable
             function.
 
@@ -60,8 +61,8 @@ class UnigramLMSystem(ScoringSystem):
         total = counts.sum(axis=0, dtype=np.float64)
         prior = self.mu * total / total.sum()  # mu p(w|C)
         lengths = counts.sum(axis=1, dtype=np.float64)
-        # A title without any of the words has log(mu p(w|C) / (|d| + mu)) for
-        # each; a word that it has adds log(1 + tf / (mu p(w|C))).
+        # Each word of the query adds log(mu p(w|C) / (|d| + mu)) to a title's
+        # score; a word that the title has adds log(1 + tf / (mu p(w|C))) more.
         norms = np.log(lengths + self.mu)
         for query in queries:
             ids = [

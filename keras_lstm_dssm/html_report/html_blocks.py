@@ -1,4 +1,4 @@
-"""What an HTML report consists of: sections of tables, pictures and lists.
+"""The parts of an HTML report: sections of tables, pictures and lists.
 
 Texts are plain strings. The template escapes them, so that `<` and `&` in a
 query or a title are shown and not interpreted.
@@ -33,7 +33,7 @@ class Bar:
 
     @property
     def share(self) -> float:
-        """The length of the bar, from 0 to 1."""
+        """The length of the bar as a share of full length, from 0 to 1."""
         if self.maximum <= 0:
             return 0.0
         return min(max(self.value / self.maximum, 0.0), 1.0)
@@ -68,7 +68,7 @@ class HtmlPicture:
     """A PNG file from `drawing` that is embedded in the page.
 
     Args:
-        caption: What it shows, for readers who cannot see it.
+        caption: The text alternative (`alt`) of the picture.
         path: The file, which is read when the page is rendered.
         heading: A heading above the picture; by default none.
     """

@@ -16,8 +16,8 @@ def write_html_report(
 ) -> None:
     """Write a report as one HTML page that loads nothing else.
 
-    It fits a wide screen, a phone and paper: what is wider than the screen
-    scrolls by itself, and is shown whole in print. Every text is escaped.
+    A table or picture wider than the screen scrolls by itself, and is shown
+    whole in print. Every text is escaped.
 
     Args:
         path: The HTML file. An existing file is replaced only when the new

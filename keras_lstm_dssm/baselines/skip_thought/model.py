@@ -12,9 +12,9 @@ from keras_lstm_dssm.baselines.skip_thought.triples import END, NEIGHBOURS
 def sentence_encoder(
     vocabulary: int, embedding: int, units: int, bidirectional: bool
 ) -> keras.Model:
-    """Makes the encoder: the last state of a GRU over word vectors.
+    """Makes an encoder that returns the last state of a GRU over words.
 
-    Padding (id 0) after a sentence has no influence.
+    Padding (id 0) after a sentence is masked.
 
     Args:
         vocabulary: Number of word ids.
@@ -31,8 +31,8 @@ def sentence_encoder(
     words = keras.layers.Embedding(
         vocabulary,
         embedding,
-        # With the paper's (-0.1, 0.1), the states of a small encoder are so
-        # near zero that the decoders cannot distinguish sentences at first.
+        # With the paper's uniform (-0.1, 0.1), the states of a small encoder
+        # are so near 0 that decoders cannot distinguish sentences at first.
         keras.initializers.RandomNormal(stddev=1.0),
         mask_zero=True,
         name="words",
@@ -45,10 +45,10 @@ def sentence_encoder(
 
 
 class SkipThought(keras.Model):
-    """An encoder with the two decoders that train it.
+    """Trains a sentence encoder with two decoders.
 
     Each decoder is a language model of a neighbouring sentence, a GRU whose
-    input at every time step is the last word's vector x and the sentence's
+    input at every time step is the previous word's vector x and the sentence's
     vector h_i: with the input [x; h_i], the matrices [W, C] of a stock GRU are
     those of equations (5)-(7). The decoders use the encoder's word vectors,
     and share the output layer.
@@ -109,7 +109,7 @@ class SkipThought(keras.Model):
         sample_weight: Any = None,
         training: bool = True,
     ) -> tf.Tensor:
-        """Returns the sum of -log P for a sentence, averaged over the batch."""
+        """Returns -log P of both neighbours, averaged over the sentences."""
         self.per_word.update_state(y_pred)
         batch = tf.shape(x["sentence"])[0]
         return tf.reduce_sum(y_pred) / tf.cast(batch, y_pred.dtype)
@@ -121,7 +121,7 @@ class SkipThought(keras.Model):
         words: tf.Tensor,
         training: bool,
     ) -> tf.Tensor:
-        # The first word follows the end mark of the sentence before.
+        # The first word is predicted from an end mark.
         last = tf.pad(words[:, :-1], [[0, 0], [1, 0]], constant_values=END)
         steps = tf.shape(words)[1]
         condition = tf.repeat(vector[:, None], steps, axis=1)
@@ -147,7 +147,7 @@ class SkipThought(keras.Model):
 
 
 def _gru(units: int, return_sequences: bool = False) -> keras.layers.GRU:
-    # The paper resets the state before the product, not after it.
+    # As in the paper, the reset gate acts before the matrix product.
     return keras.layers.GRU(
         units,
         reset_after=False,

@@ -39,9 +39,10 @@ class SkipThoughtSystem(DenseSystem):
     and after a sentence from its vector (`SkipThought`). It learns from
     paragraphs, not from clicks. Words are runs of letters and digits, case
     folded, the first 30 of a text. Words that are not among the most frequent
-    of the paragraphs share one id, as the paper's expansion of the vocabulary
-    needs published word vectors. The defaults suit about 44,000 sentences
-    and a laptop; the paper has 74 million, 2,400 units and 20,000 words.
+    of the paragraphs share one id; the paper's vocabulary expansion, which
+    needs published word vectors, is not supported. The defaults suit about
+    44,000 sentences and a laptop; the paper has 74 million sentences, 2,400
+    units and 20,000 words.
 
     Args:
         mode: `"uni"`, a GRU that reads left to right; `"bi"`, two GRUs of half
@@ -54,7 +55,8 @@ class SkipThoughtSystem(DenseSystem):
         epochs: Passes over the paragraphs.
         batch_size: Number of sentences in a training batch.
         learning_rate: Learning rate of Adam.
-        sampled: See `SkipThought`; the paper has 0, the full softmax.
+        sampled: Number of negative words of the sampled softmax; 0 for the
+            full softmax, as in the paper.
         seed: Seed of the weights, the order of sentences and the samples.
 
     Attributes:
@@ -110,7 +112,7 @@ class SkipThoughtSystem(DenseSystem):
     ) -> "SkipThoughtSystem":
         """Trains on contiguous sentences.
 
-        It sets Keras's global seed, so that two trainings are equal.
+        It sets Keras's global seed, so that training is reproducible.
 
         Args:
             paragraphs: The sentences of each paragraph, in their order; see
@@ -162,7 +164,7 @@ class SkipThoughtSystem(DenseSystem):
         return system
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Encodes texts; an empty text has a defined vector, too.
+        """Encodes texts, which may be empty.
 
         Args:
             texts: The texts.
@@ -174,18 +176,18 @@ class SkipThoughtSystem(DenseSystem):
             InputError: The system was neither trained nor loaded.
         """
         encoder, graph = self._trained()
-        if not len(texts):  # no steps for the recurrence to run
+        if not len(texts):  # the recurrence needs a time step
             return np.zeros((0, encoder.output_shape[-1]), np.float32)
         lines = [mark(text) for text in texts]
         return encode_in_batches(graph, lines, _ENCODE_BATCH, progress=False)
 
     @property
     def parameters(self) -> int:
-        """Number of parameters of the encoder; decoders are not kept."""
+        """Number of parameters of the encoder; decoders are dropped."""
         return self._trained()[0].count_params()
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the encoder with its words, arguments and history.
+        """Writes the encoder with its vocabulary, arguments and history.
 
         Args:
             folder: The folder; made when it does not exist.
@@ -234,7 +236,7 @@ class SkipThoughtSystem(DenseSystem):
             words, self.embedding, self.units, bidirectional=name == "bi"
         )
         model = SkipThought(encoder, self.sampled * (self.sampled < words))
-        # The paper's optimizer and threshold; XLA cannot compile the mask.
+        # The paper's optimizer and clipping; XLA cannot compile the mask.
         model.compile(
             keras.optimizers.Adam(self.learning_rate, global_clipnorm=10.0),
             jit_compile=False,

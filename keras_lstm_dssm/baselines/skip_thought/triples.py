@@ -42,7 +42,7 @@ def check_paragraphs(paragraphs: Sequence[Sequence[str]]) -> None:
 
 
 def mark(text: str) -> str:
-    """Returns the first words of a text and the end mark, joined by spaces.
+    """Joins the first `MAX_WORDS` words of a text and the end mark.
 
     >>> mark("Angle-Bracket, 12 Gauge")
     'angle bracket 12 gauge </s>'
@@ -90,7 +90,7 @@ def triples(
         seed: Seed of the order, which differs between epochs.
 
     Returns:
-        Batches of inputs of `SkipThought`, of texts of similar length.
+        Batches of inputs of `SkipThought`, each of texts of similar length.
     """
     contiguous = [paragraph for paragraph in paragraphs if len(paragraph) > 1]
     texts = {
