@@ -1,7 +1,7 @@
 """Tables of systems on one data set: choose on dev, train, measure, report.
 
-`table_iv_rows.py`, `table_iv_report.py` and `figure_7.py` are Table IV of
-Palangi et al. 2016. The other modules serve any table.
+`table_iv_rows.py`, `table_iv_report.py` and `figure_7.py` are specific to
+Palangi et al. 2016. The other modules can make any table.
 """
 
 from keras_lstm_dssm.tables.figure_7 import train_with_one_gamma

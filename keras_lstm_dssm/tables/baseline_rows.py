@@ -1,4 +1,4 @@
-"""The baselines of a table: the grids tried on dev, and the training."""
+"""The baselines of a table: their hyperparameter grids and training."""
 
 import hashlib
 import itertools
@@ -25,22 +25,22 @@ from keras_lstm_dssm.tables.table_data import TableData
 from keras_lstm_dssm.tables.table_settings import TableSettings
 
 Hyperparameters = dict[str, Any]
-"""What is chosen on dev: `{"k1": 0.9, "b": 0.5, "tokenizer": "space"}`."""
+"""Name -> value, such as `{"k1": 0.9, "b": 0.5, "tokenizer": "space"}`."""
 
 
 class TrainedSystem(NamedTuple):
     """A system that is ready to be measured on test.
 
     Attributes:
-        system: The system; `None` is random order, whose figures are exact.
-        parameters: Number of learnt parameters, of one tower, as the paper
-            counts them.
-        dev: Its figure on dev, from 0 to 1.
+        system: The system; `None` for random order, whose measures are exact.
+        parameters: Number of learnt parameters, as in the paper of one of
+            two towers.
+        dev: Its value of the dev measure, from 0 to 1.
         train_seconds: Duration of the training, without evaluation on dev.
         titles_per_second: Speed of its document encoder, if it has one.
         best_epoch: The epoch of these weights, the best on dev; `None` for
             baselines.
-        history: A row for each epoch.
+        history: The loss and the dev measure of each epoch.
     """
 
     system: System | None
@@ -58,7 +58,7 @@ _SECONDS = "seconds.json"
 def skip_thought(
     paragraphs: Sequence[Sequence[str]], options: Hyperparameters, seed: int
 ) -> tuple[SkipThoughtSystem, float]:
-    """Trains Skip-Thought, or loads it if it was trained on the same before.
+    """Trains Skip-Thought, or loads it if the same training is cached.
 
     It learns from paragraphs and not from clicks: one training serves all
     data sets, and the combined mode reuses the encoders of the other two.
@@ -84,7 +84,7 @@ def skip_thought(
     )
     name = hashlib.sha256(key.encode()).hexdigest()[:16]
     folder = Path(cache_folder(), f"skip_thought-{name}")
-    # The file of the duration is written last: with it, the folder is
+    # The file of the duration is written last. If it exists, the folder is
     # complete.
     if (folder / _SECONDS).exists():
         seconds = read_json(folder / _SECONDS)["seconds"]
@@ -112,12 +112,12 @@ BASELINE_GRIDS: dict[str, dict[str, list[Any]]] = {
     "doc2vec": {"tokenizer": ["alphanumeric", "stemmed"]},
     "skip_thought": {"mode": ["uni", "bi", "combined"]},
 }
-"""Baseline -> hyperparameter -> values to try on dev. All others are those of
-the paper."""
+"""Baseline -> hyperparameter -> values to try on dev. All other
+hyperparameters have their defaults."""
 
 
 def baseline_grid(name: str) -> list[Hyperparameters]:
-    """Returns every combination of a baseline's grid, `[{}]` without one."""
+    """Returns every combination of a baseline's grid; `[{}]` without a grid."""
     grid = BASELINE_GRIDS.get(name, {})
     return [
         dict(zip(grid, values, strict=True))
@@ -134,15 +134,15 @@ def train_baseline(
 ) -> TrainedSystem:
     """Trains a baseline and measures it on dev.
 
-    PLSA and Doc2Vec learn from the titles of the corpus, Skip-Thought from
-    paragraphs; BM25 and the unigram model have nothing to learn.
+    PLSA and Doc2Vec are trained on the titles of the corpus, Skip-Thought on
+    paragraphs; BM25 and the unigram model need no training.
 
     Args:
         name: `"random"` or a key of `BASELINE_GRIDS`.
         options: One combination of its grid.
         seed: Seed of its training.
         data: The titles, and the dev task.
-        settings: `paragraphs` is used.
+        settings: Only `paragraphs` is used.
     """
     if name == "random":
         return TrainedSystem(None, 0, data.dev.random()[data.dev_measure])
@@ -164,7 +164,7 @@ def train_baseline(
         case "skip_thought":
             path = settings.paragraphs
             text = read_paragraphs(path) if path else api_paragraphs()
-            # The training may have been long ago.
+            # The training, and so its duration, may be cached.
             system, seconds = skip_thought(text, options, seed)
         case _:
             raise ValueError(name)

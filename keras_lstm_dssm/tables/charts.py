@@ -27,14 +27,13 @@ def bar_panels(labels: Sequence[str], columns: int) -> dict[str, Any]:
 
 
 def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
-    """Draws each system's figure with its deviation, a panel for each mode.
+    """Draws each system's mean and deviation, in a panel for each mode.
 
-    Bars begin at random order, computed on the same queries: a bar shows what
-    the system adds to chance.
+    Bars begin at the value of random order on the same queries.
 
     Args:
         path: The PNG.
-        summary: The content of `table.json`.
+        summary: From `table_iv_report.summarise`.
     """
     systems = list(summary["systems"].values())
     modes = list(systems[0]["test"])
@@ -66,7 +65,7 @@ def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
 
 
 def finish_bars(axis: Any) -> None:
-    """Puts the first system on top, and the legend below."""
+    """Puts the first system on top and a legend below the chart."""
     axis.margins(y=0.01)
     axis.invert_yaxis()
     add_legend(axis, 3)
@@ -79,8 +78,8 @@ def draw_dev_curves(
 
     Args:
         output: Folder of the table.
-        results: System -> results of neural systems; more than six curves
-            would hide one another.
+        results: System -> results of neural systems, at most six for a
+            legible chart.
         measure: Name of the dev figure, see `TableData.dev_measure`.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The search on dev: which hyperparameters a system is trained with."""
+"""The search on dev for the hyperparameters of a system."""
 
 import time
 from pathlib import Path
@@ -24,7 +24,7 @@ def choose_on_dev(
     settings: TableSettings,
     path: Path,
 ) -> Hyperparameters:
-    """Returns the hyperparameters that are best on dev, the first of equals.
+    """Returns the best hyperparameters on dev; of equals, the first.
 
     Neural systems are trained with seed 0 and for a share of the epochs
     (`settings.search`). A search that was interrupted continues with the
@@ -92,7 +92,7 @@ def train_system(
     settings: TableSettings,
     epochs: int,
 ) -> TrainedSystem:
-    """Trains a baseline or two towers.
+    """Trains a baseline or the two towers of a neural system.
 
     Args:
         name: The system's name.

@@ -1,4 +1,4 @@
-"""Figure 7: the cost of training by epoch, LSTM and RNN at equal budgets."""
+"""Figure 7: the cost of training by epoch, of the LSTM and the RNN."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,8 +27,8 @@ def train_with_one_gamma(
 ) -> tuple[dict[str, SystemResults], dict[str, str]]:
     """Makes the costs of the LSTM and the RNN comparable.
 
-    The cost (4) grows with gamma, so that two systems can only be compared
-    at one gamma. Where different ones were chosen on dev, the RNN is trained
+    The cost (4) grows with gamma, so that systems can only be compared at
+    equal gamma. Where different ones were chosen on dev, the RNN is trained
     once more (in `figure_7/`) with the LSTM's gamma and the learning rate
     that was best with it on dev.
 
@@ -39,8 +39,8 @@ def train_with_one_gamma(
         sizes: See `TableSettings.record`.
 
     Returns:
-        The results to draw by system; and system -> reason, where the
-        training failed.
+        System -> results to draw; and system -> reason, where the training
+        failed.
     """
     shown = {name: results[name] for name in (_LSTM, _RNN) if name in results}
     gammas = [r.seeds[0]["options"]["gamma"] for r in shown.values()]
@@ -91,7 +91,12 @@ def draw_figure_7(
 
 
 def best_with_gamma(gamma: float, folder: Path) -> Hyperparameters:
-    """Returns the hyperparameters with that gamma that are best on dev."""
+    """Returns the best hyperparameters on dev among those with one gamma.
+
+    Args:
+        gamma: The gamma.
+        folder: Folder of the system, with the search in `choice.json`.
+    """
     trials = read_json(folder / "choice.json")["tried"]
     best = max(
         (trial for trial in trials if trial["gamma"] == gamma),

@@ -25,7 +25,7 @@ def check_pairs(pairs: Sequence[int], data: TableData) -> None:
     """Checks that the log has more clicks than each size of the curve.
 
     Raises:
-        InputError: It has not.
+        InputError: A size is the number of all clicks or more.
     """
     clicks = data.log.count()
     if max(pairs, default=0) >= clicks:
@@ -45,20 +45,20 @@ def run_learning_curve(
 ) -> tuple[dict[str, Path], dict[str, str]]:
     """Trains on fewer clicks; writes `curve.csv` and `curve.MODE.png`.
 
-    Every size has as many updates as all clicks have, and the hyperparameters
-    that were chosen with all clicks. The best epoch on dev counts. Sizes are
-    whole queries in the order of a hash, so that a smaller part is contained
-    in a larger one. The results are in `pairs/SIZE`, in the form of the
-    table's own.
+    Systems are trained on each size for as many updates as on all clicks,
+    with the hyperparameters that were chosen with all clicks, and the best
+    epoch on dev is measured. Each size consists of whole queries in the order
+    of a hash, so that a larger one contains a smaller one. The folders
+    `pairs/SIZE` are laid out like that of the table.
 
     Args:
         output: Folder of the table.
-        data: All clicks.
-        results: Name -> results of the table. Those that learn from clicks
-            are shown as curves, the others as level lines.
+        data: The data of the table, with all clicks.
+        results: Name -> results of the table. Systems that are trained on
+            clicks are shown as curves, others as horizontal lines.
         settings: The table's settings.
         seeds: See `run_system`.
-        pairs: The sizes; see `check_pairs`.
+        pairs: The sizes, numbers of clicks; see `check_pairs`.
 
     Returns:
         Mode -> picture; and "SYSTEM with SIZE clicks" -> reason, for those
@@ -80,7 +80,7 @@ def run_learning_curve(
         for name, reason in reasons.items():
             failed[f"{name} with {size} clicks"] = reason
         points[part.log.count()] = read_results(folder, towers, seeds)
-    # What does not learn from clicks is as good with any number of them.
+    # Systems that are not trained on clicks have the same results at any size.
     level = {n: r for n, r in results.items() if n not in towers}
     points = {size: {**level, **part} for size, part in points.items()}
     points[clicks] = results

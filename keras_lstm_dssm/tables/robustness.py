@@ -32,7 +32,7 @@ def write_robustness(
 
     Args:
         output: Folder of the table.
-        summary: The content of `table.json`.
+        summary: From `table_iv_report.summarise`.
 
     Returns:
         A table for each mode; none, and no files, if the settings have no

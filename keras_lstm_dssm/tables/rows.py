@@ -1,4 +1,4 @@
-"""Row: one system of a table, and the choice of some of them."""
+"""Row: one system of a table; `choose_rows` selects rows by name."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -8,16 +8,16 @@ from keras_lstm_dssm.models import Recipe
 
 
 class Row(NamedTuple):
-    """One system of the table.
+    """One system of a table.
 
     Attributes:
         label: Its name in the table.
         paper: NDCG@1, @3, @10 in the paper, in percent, on the paper's data.
-        recipe: What two towers are made of and how they are trained; `None`
-            for a baseline.
+        recipe: The encoders and the training of two towers; `None` for a
+            baseline.
         tuned: Whether learning rate and gamma are chosen on dev, and epochs
-            and batch size are the table's, so that all such rows are trained
-            alike; `False` trains as the recipe says.
+            and batch size are the table's, equal for all such rows; `False`
+            for those of the recipe.
         seeded: Whether another seed gives another result.
     """
 
@@ -46,7 +46,7 @@ def choose_rows(
         names: Names of rows; `["all"]` for the whole table.
 
     Raises:
-        InputError: A name is not in the table, or there is none.
+        InputError: A name is not in the table, or `names` is empty.
 
     >>> list(choose_rows(TABLE_IV_ROWS, ["dssm", "bm25"]))
     ['bm25', 'dssm']

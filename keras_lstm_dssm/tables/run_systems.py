@@ -44,11 +44,11 @@ def run_systems(
     seeds: int,
     options: Mapping[str, Hyperparameters] | None = None,
 ) -> dict[str, str]:
-    """Runs the systems that are not finished, one after the other.
+    """Runs the unfinished systems, one after the other.
 
     Each system has its own process, so that its memory is free afterwards,
     and one that crashes or is killed leaves the others running. A process for
-    each seed would start TensorFlow, 6 seconds, for each of them.
+    each seed would need 6 seconds more per seed to start TensorFlow.
 
     Args:
         output: See `run_system`.
@@ -88,19 +88,20 @@ def run_system(
     seeds: int,
     options: Hyperparameters | None = None,
 ) -> None:
-    """Chooses on dev, trains and measures one system, where not yet done.
+    """Chooses on dev, trains and measures one system.
 
-    A folder `systems/NAME/seed_S` appears when it is complete: `result.json`,
-    `history.csv` (neural systems), and for each mode `test.MODE.trec.gz` and
+    Finished trials and seeds are skipped. A folder `systems/NAME/seed_S` is
+    made when it is complete, with `result.json`, `history.csv` (neural
+    systems), and for each mode `test.MODE.trec.gz` and
     `test.MODE.queries.csv`. `systems/NAME/choice.json` holds the search.
 
     Args:
         output: Folder of the table.
         name: The system's name.
         row: Its row.
-        settings: Those recorded in `output`.
-        seeds: Number of trainings, with seeds 0 to seeds - 1; one only for a
-            system that has no randomness.
+        settings: The table's settings, as recorded in `output`.
+        seeds: Number of trainings, with seeds 0 to seeds - 1; a row that is
+            not `seeded` is trained once.
         options: Hyperparameters chosen elsewhere; `None` searches on dev.
     """
     folders = seed_folders(output, name, row, seeds)
@@ -127,9 +128,9 @@ def run_system(
 def measure_system(
     task: Task, trained: TrainedSystem
 ) -> tuple[Run | None, QueryMeasures]:
-    """Returns a system's run and each query's figures.
+    """Returns a system's run and the measures of each query.
 
-    Random order has no run: its figures are exact expectations.
+    Random order has no run: its measures are exact expectations.
     """
     if trained.system is None:
         return None, task.random_queries()

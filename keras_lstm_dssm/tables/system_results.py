@@ -1,4 +1,4 @@
-"""The finished results of systems: read back, averaged, compared."""
+"""Read, average and compare the finished results of systems."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -29,7 +29,7 @@ class MeanAndSpread(NamedTuple):
 
 
 class SystemResults:
-    """The results of all seeds of a system.
+    """Reads the results of all seeds of a system.
 
     Args:
         name: The system's name.
@@ -56,7 +56,7 @@ class SystemResults:
     def figure(
         self, mode: str, measure: str, rate: float = 0.0
     ) -> MeanAndSpread:
-        """Averages a test figure over seeds.
+        """Averages a measure on test over seeds.
 
         Args:
             mode: `"rerank"` or `"retrieve"`.
@@ -87,7 +87,7 @@ class SystemResults:
 
     @property
     def dev(self) -> float:
-        """The mean figure on dev."""
+        """The dev measure, averaged over seeds."""
         return float(
             np.mean([v for s in self.seeds for v in s["dev"].values()])
         )
@@ -98,7 +98,7 @@ class SystemResults:
         return None if None in values else float(np.mean(values))
 
     def queries(self, mode: str, measure: str) -> dict[str, float]:
-        """Returns query id -> test figure, the mean over seeds."""
+        """Returns query id -> measure on test, the mean over seeds."""
         by_query: dict[str, list[float]] = {}
         for folder in self.folders:
             for row in read_csv(folder / f"test.{mode}.queries.csv"):
@@ -138,10 +138,10 @@ def read_results(
 def compare_with(
     references: Sequence[str], results: Mapping[str, SystemResults], mode: str
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """Tests whether systems differ from some of them, query by query.
+    """Tests whether systems differ from reference systems, over queries.
 
-    The figure of a query is the mean over seeds of NDCG@10 (rerank) or MRR@10
-    (retrieve).
+    The compared value of a query is its NDCG@10 (rerank) or MRR@10
+    (retrieve), averaged over seeds.
 
     Args:
         references: Names of the systems to compare with.

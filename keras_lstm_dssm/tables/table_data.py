@@ -34,10 +34,10 @@ class TableData(NamedTuple):
         titles: All distinct titles of the corpus.
         log: The clicks of the training queries.
         dev: The task on the dev split, for choices.
-        dev_measure: The measure for choices.
+        dev_measure: Name of the measure to maximise on dev.
         tests: Mode -> the task on the test split.
-        judged: Query -> titles that were judged not relevant, to train on;
-            `None` where they are not used.
+        judged: Query -> titles judged not relevant, for negatives; `None`
+            where they are not used.
     """
 
     titles: list[str]
@@ -66,9 +66,9 @@ def open_table_data(settings: TableSettings, folder: Path) -> TableData:
     """Opens the collection that the settings name.
 
     The judged documents of the test queries are reranked if some query has
-    documents of different grades. Choices are made by reranking on dev if
-    that holds for half of the dev queries or more, else by retrieval from the
-    whole corpus. For reranking, as in the paper, a document of grade 1 is
+    documents of different grades. On dev, systems rerank if half of the
+    queries or more have such documents, and otherwise retrieve from the whole
+    corpus. For reranking, as in the paper, a document of grade 1 is
     relevant, whatever `min_relevant` is.
 
     Args:
@@ -78,8 +78,7 @@ def open_table_data(settings: TableSettings, folder: Path) -> TableData:
             or only a part is used.
 
     Raises:
-        InputError: The collection is wrong, or has no split to choose or to
-            measure on.
+        InputError: The collection is malformed, or has no dev or test split.
 
     Example:
     >>> data = open_table_data(TableSettings("api"), Path("build/table"))
@@ -130,7 +129,7 @@ def change_queries(task: Task, change: Callable[[str], str]) -> Task:
 
 
 def _some_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
-    """Returns whole queries, in the order of a hash, with `pairs` clicks."""
+    """Writes the clicks of whole queries, in hash order, `pairs` or more."""
     counts = Counter(pair.query for pair in log)
     selected: set[str] = set()
     clicks = 0

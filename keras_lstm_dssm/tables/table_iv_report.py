@@ -64,15 +64,16 @@ def write_report(
 ) -> Summary:
     """Writes the table, the charts and the page.
 
-    `table.json`, `table.md`, `table.html`, `chart.png`, `figure_7.png` and
-    `.csv` (if there are costs), `dev.png` and `.csv` (with neural systems),
-    `robustness.md`, `.json` and `.png` (with misspelled queries).
+    The files are `table.json`, `table.md`, `table.html`, `chart.png`,
+    `figure_7.png` and `.csv` (if there are costs), `dev.png` and `.csv` (with
+    neural systems), `robustness.md`, `.json` and `.png` (with misspelled
+    queries).
 
     Args:
         output: Folder of the table.
-        data: What was measured on.
+        data: The data that the systems were measured on.
         results: System -> its results, at least one, in the table's order.
-        failed: System -> why there is no result.
+        failed: System -> reason why it has no result.
         costs: System -> results, from `figure_7.train_with_one_gamma`.
         pictures: Caption -> further PNG for the page.
 
@@ -115,7 +116,7 @@ def summarise(
     results: Mapping[str, SystemResults],
     failed: Mapping[str, str],
 ) -> Summary:
-    """Collects every figure, and the significance of differences.
+    """Collects all results, and tests differences for significance.
 
     Systems are compared with BM25, and with the CLSM that is best on dev
     among those trained with the paper's negatives; see `compare_with`.
@@ -172,7 +173,7 @@ def summarise(
 
 
 def _best_clsm(results: Mapping[str, SystemResults]) -> str:
-    """Returns the name of the best on dev, "" where there is none."""
+    """Returns the name of the CLSM that is best on dev, or "" without one."""
     clsm = {
         name: result.dev
         for name, result in results.items()
@@ -184,7 +185,7 @@ def _best_clsm(results: Mapping[str, SystemResults]) -> str:
 
 
 def _tables(summary: Summary) -> list[TextTable]:
-    """Returns a table for each mode, and one of costs and choices."""
+    """Returns a table for each mode, and one of choices and speed."""
     systems: dict[str, dict[str, Any]] = summary["systems"]
     modes = next(iter(systems.values()))["test"]
     rows = [
@@ -238,7 +239,7 @@ def _difference(test: dict[str, float] | None) -> str:
 
 
 def _notes(summary: Summary) -> list[str]:
-    """Says how the figures were measured."""
+    """Returns sentences that state how the results were measured."""
     settings, systems = summary["settings"], summary["systems"]
     words = summary["words"]
     modes = next(iter(systems.values()))["test"]
@@ -275,7 +276,7 @@ def _notes(summary: Summary) -> list[str]:
         " Parameters are those of one of the two towers.",
         "PLSA and Doc2Vec learn from the titles of the corpus, in which BM25"
         " and ULM count words. Skip-Thought is trained here, on"
-        f" {settings['paragraphs'] or 'the doc strings of this machine'}, as"
+        f" {settings['paragraphs'] or 'docstrings of installed packages'}, as"
         " the published weights need a download.",
     ]
     if k := settings.get("judged_negatives"):

@@ -1,4 +1,4 @@
-"""The rows of Table IV, in the paper's order, and those added to them."""
+"""The rows of Table IV in the paper's order, and further rows."""
 
 from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.tables.rows import Row
@@ -64,4 +64,5 @@ TABLE_IV_ROWS: dict[str, Row] = {
     ),
     "best": Row("Best (not of the paper)", None, PRESETS["best"], tuned=False),
 }
-"""Name -> row. Negatives are drawn at random, as in the paper, if not said."""
+"""Name -> row. Tuned rows have random negatives, as in the paper, unless the
+label names others."""

@@ -1,4 +1,4 @@
-"""TableSettings: what a table's figures depend on, recorded beside them."""
+"""TableSettings: what the results of a table depend on."""
 
 import dataclasses
 from pathlib import Path
@@ -14,9 +14,8 @@ class TableSettings:
 
     Attributes:
         data: `"api"`, or the path of a BEIR folder.
-        epochs: Passes over the clicks, of the neural systems that have no
-            recipe of their own.
-        batch_size: Clicks in a training batch of these systems.
+        epochs: Passes over the clicks in the training of tuned rows.
+        batch_size: Clicks in a training batch of tuned rows.
         min_relevant: Grade from which a document is relevant in retrieval,
             and counts as clicked where the data has no click log.
         depth: Number of documents that a system retrieves for each query.
@@ -26,16 +25,16 @@ class TableSettings:
         search: Share of the epochs that a trial on dev takes.
         dev_evaluations: Number of evaluations on dev during a training, at
             evenly spread epochs.
-        misspelled: Shares of the words of test queries to misspell.
-        paragraphs: Text file that Skip-Thought learns from; `None` for the
-            doc strings of this machine.
-        pairs: About how many clicks to train on, whole queries; `None` for
-            all.
-        updates_of: Number of clicks; every neural system then has as many
-            updates as it would have on so many. `None` for the clicks that
-            it is trained on.
-        judged_negatives: Negatives for each click from the documents that
-            were judged below `min_relevant` for its query, beside the others.
+        misspelled: Shares of the words of test queries to misspell, each for
+            a further evaluation.
+        paragraphs: Text file that Skip-Thought is trained on; `None` for the
+            docstrings of the Python packages on this machine.
+        pairs: Approximate number of clicks to train on, all of some queries;
+            `None` for all clicks.
+        updates_of: Number of clicks whose number of updates every neural
+            system is trained for; `None` for the clicks that it is trained on.
+        judged_negatives: Number of further negatives for each click, from the
+            documents judged below `min_relevant` for its query.
     """
 
     data: str
@@ -54,7 +53,7 @@ class TableSettings:
     judged_negatives: int = 0
 
     def record(self, folder: Path, sizes: dict[str, int]) -> None:
-        """Writes `settings.json`, or compares it with the one in the folder.
+        """Writes `settings.json`, or checks that an existing one is equal.
 
         Args:
             folder: Folder of the results; made when it does not exist.

@@ -28,7 +28,7 @@ class TextTable(NamedTuple):
 
 
 def percent(figure: Mapping[str, float], several: bool) -> str:
-    """Formats a mean, with its deviation if there are several seeds."""
+    """Formats a mean in percent, with its deviation if `several` seeds."""
     spread = f" ± {100 * figure['std']:.2f}" if several else ""
     return f"{100 * figure['mean']:.2f}{spread}"
 

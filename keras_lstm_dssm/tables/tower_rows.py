@@ -1,4 +1,4 @@
-"""The neural systems of Table IV: what is tried on dev, and the training."""
+"""The neural systems of a table: their search on dev and training."""
 
 import time
 from typing import Any
@@ -26,11 +26,11 @@ def next_tower_options(
     """Returns the next trial on dev, the same for every neural system.
 
     First each learning rate is tried with the first gamma, then the other
-    gammas with the best learning rate, in place of all combinations.
+    gammas with the best learning rate; other combinations are not tried.
 
     Args:
         settings: `learning_rates` and `gammas` are used.
-        tried: The trials so far, each with its figure, `dev`.
+        tried: The trials so far, each with its dev measure, `dev`.
 
     >>> next_tower_options(TableSettings("api", gammas=(5.0, 10.0)), [])
     {'learning_rate': 0.01, 'gamma': 5.0}
@@ -58,14 +58,14 @@ def train_towers(
     Args:
         row: The system.
         options: Learning rate and gamma, see `next_tower_options`.
-        seed: Seed of weights, order and negatives.
+        seed: Seed of the weights, the order of clicks and the negatives.
         data: The clicks and the dev task.
         settings: `batch_size`, `dev_evaluations`, `updates_of` and
             `judged_negatives` are used.
         epochs: Passes over the clicks of a tuned row; others train for as
             many as their recipe says.
     """
-    keras.backend.clear_session()  # the towers trained before
+    keras.backend.clear_session()  # frees the towers trained before
     assert row.recipe is not None
     recipe = row.recipe.replace(
         **options, judged_negatives=settings.judged_negatives
@@ -111,7 +111,7 @@ def train_towers(
 
 
 def _with_updates_of(clicks: int, recipe: Recipe, data: TableData) -> Recipe:
-    """Returns a recipe whose updates on `data` are those on `clicks` clicks."""
+    """Returns a recipe with as many updates on `data` as on `clicks` clicks."""
     synthetic = recipe.title_pairs * sum(
         len(title.split()) > 1 for title in data.titles
     )
@@ -123,7 +123,7 @@ def _with_updates_of(clicks: int, recipe: Recipe, data: TableData) -> Recipe:
 
 
 class _EpochTimes(keras.callbacks.Callback):
-    """Records the figures and the seconds of training of each epoch."""
+    """Records the logs and the seconds of training of each epoch."""
 
     def __init__(self) -> None:
         super().__init__()
