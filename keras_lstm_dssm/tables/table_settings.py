@@ -31,8 +31,8 @@ class TableSettings:
             docstrings of the Python packages on this machine.
         pairs: Approximate number of clicks to train on, all of some queries;
             `None` for all clicks.
-        updates_of: Number of clicks whose number of updates every neural
-            system is trained for; `None` for the clicks that it is trained on.
+        updates_of: Number of clicks that sets the number of updates of every
+            neural system; `None` for that of the clicks it is trained on.
         judged_negatives: Number of further negatives for each click, from the
             documents judged below `min_relevant` for its query.
     """
