@@ -10,7 +10,7 @@ from keras_lstm_dssm.registration import register
 
 @register
 class CosineSoftmax(keras.losses.Loss):
-    """Softmax of scaled cosines, minus log likelihood of the clicked title.
+    """Computes the negative log likelihood of clicks from scaled cosines.
 
         l_r = -log( exp(g R(Q,D+)) / sum over D of exp(g R(Q,D)) )
             = log(1 + sum over j of exp(-g (R(Q,D+) - R(Q,D_j-))))
@@ -21,6 +21,9 @@ class CosineSoftmax(keras.losses.Loss):
 
     Args:
         gamma: The scale g, to be chosen on held-out data. Default 10.
+        reduction: See `keras.losses.Loss`. Default: the mean.
+        name: Name of the loss.
+        dtype: See `keras.losses.Loss`.
 
     Call arguments:
         y_true: `(batch, candidates)`: 1 for the clicked document, 0 for a

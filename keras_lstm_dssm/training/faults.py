@@ -1,4 +1,4 @@
-"""Why a training stopped by itself, explained in one line."""
+"""Explains in one line why a training has failed."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,14 +14,14 @@ _TEXTS = 3
 
 
 class Diverged(ArithmeticError):
-    """A weight is NaN or infinite; the message names it."""
+    """Reports that a weight, named in the message, is NaN or infinite."""
 
 
 def check_finite(model: Any) -> None:
-    """Checks all numbers that a checkpoint would hold.
+    """Checks that all numbers of a checkpoint would be finite.
 
-    The loss does not show everything: an infinite weight saturates a gate,
-    and the loss stays finite.
+    A finite loss does not suffice: an infinite weight saturates a gate, and
+    the loss stays finite.
 
     Raises:
         Diverged: A number is NaN or infinite.
@@ -48,14 +48,14 @@ def explain(
     """Raises an `InputError` that says what to do, if the cause is known.
 
     Args:
-        error: `Diverged`, or one of TensorFlow's.
+        error: `Diverged`, or an error of TensorFlow.
         run: The run that stopped; `None` if nothing was written.
-        model: Its model, of which only the count of updates is used.
-        logs: The clicks, and those of validation, as they were when training
-            began.
-        batches: Gives the batches of the run from an update on. The step
-            sees hashed words only; but the order is a function of the seed,
-            so the batch's texts can be read again.
+        model: Its model, of which only the count of training steps is used.
+        logs: Click logs of training and validation, as they were when
+            training began.
+        batches: Function from a training step to the batches from it on. A
+            training step reads hashed words only, but the order is a function
+            of the seed, so that the texts of its batch can be read again.
 
     Raises:
         InputError: The loss or a weight is not finite, the TensorBoard log
@@ -63,7 +63,7 @@ def explain(
     """
     update = int(model.optimizer.iterations.numpy())
     if isinstance(error, Diverged):
-        # The update that did it has been counted.
+        # The training step that diverged has been counted.
         raise _diverged(f"{error} is", run, update, batches(update - 1))
     if NOT_FINITE in str(error):
         raise _diverged("the loss is", run, update + 1, batches(update))

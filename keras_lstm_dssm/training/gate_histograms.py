@@ -23,7 +23,7 @@ class GateHistograms(keras.callbacks.Callback):
 
     A histogram has the values of i, f, c, o or y of all cells at all words
     of the same texts, computed with the weights at the end of the epoch.
-    They show, for example, gates that stay near 0 or 1 and learn nothing.
+    They show, for example, gates that are saturated near 0 or 1.
 
     Args:
         logs: The folder for TensorBoard's files, such as `logs/gates` of a
@@ -59,7 +59,7 @@ class GateHistograms(keras.callbacks.Callback):
         Args:
             logs: The folder for TensorBoard's files.
             model: The `TwoTower` that will be trained.
-            log: The clicks.
+            log: Click log, of which the first `clicks` pairs are used.
             clicks: The number of clicks, by default 256.
 
         Raises:

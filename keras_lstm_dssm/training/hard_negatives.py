@@ -30,9 +30,9 @@ def mine_negatives(
 ) -> dict[str, list[str]]:
     """Finds, for each query, the nearest titles that were not clicked for it.
 
-    The clicked titles are searched exactly. Some of the titles found do
-    answer the query and were just never clicked; the more of them negatives
-    are drawn from (`top`), the less that matters.
+    The clicked titles are searched exactly. Some of the titles found are
+    relevant but were never clicked; a larger `top` lowers their share among
+    the negatives.
 
     The time is bounded: when queries times titles exceed `max_comparisons`,
     50,000 titles are sampled, and as many queries as the bound then allows.
@@ -112,8 +112,8 @@ class HardNegatives:
         k: Negatives for each click.
         every: Epochs between two minings; the epochs before the first one
             have no mined negatives. Default 2.
-        top: See `mine_negatives`.
-        seed: See `GivenNegatives`.
+        top: Number of titles mined for each query. Default 30.
+        seed: Seed of mining and of the negatives drawn. Default 0.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class HardNegatives:
         self.seed = seed
 
     def next_mining(self, epoch: int) -> int:
-        """Returns the next epoch, counted from 0, before which is mined."""
+        """Returns the next epoch, counted from 0, that starts with mining."""
         return (epoch // self.every + 1) * self.every
 
     def of_epoch(

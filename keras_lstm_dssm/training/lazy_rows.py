@@ -52,7 +52,7 @@ class LazyRows:
         self._move(rows, self._distance_ahead(rows, mu, now))
 
     def undo_look_ahead(self, mu: tf.Tensor, now: tf.Tensor) -> None:
-        """Moves the rows of the last `look_ahead` back, to rounding."""
+        """Moves the rows of the last `look_ahead` back, up to rounding."""
         rows = self._rows_ahead.value()
         self._move(rows, -self._distance_ahead(rows, mu, now))
 
@@ -67,9 +67,9 @@ class LazyRows:
 
         Args:
             step: -eps times the gradient, `[r, units]`.
-            rows: As for `look_ahead`.
-            mu: As for `look_ahead`.
-            now: As for `look_ahead`.
+            rows: int `[r]`, the rows of the last `look_ahead`.
+            mu: The momentum since the last `sync`.
+            now: Number of complete updates.
         """
         decay, _ = self._powers(tf.gather(self.updated, rows), mu, now + 1)
         velocity = tf.gather(self.velocity, rows) * decay + step
@@ -86,7 +86,7 @@ class LazyRows:
         self.restart(now)
 
     def restart(self, now: tf.Tensor) -> None:
-        """Takes the rows as they are for those of update `now`."""
+        """Marks all rows, as they are, as up to date with update `now`."""
         now = tf.cast(now, self.updated.dtype)
         self.updated.assign(tf.fill(tf.shape(self.updated), now))
 

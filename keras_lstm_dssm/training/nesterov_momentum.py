@@ -20,14 +20,14 @@ from keras_lstm_dssm.training.renormalisation import (
 
 @register
 class NesterovMomentum(DistributedOptimizer):
-    """Nesterov's method as in Palangi et al. 2016, (6) and Algorithm 1.
+    """Optimizes by Nesterov's method, Palangi et al. 2016, (6), Algorithm 1.
 
         V_k = mu V_{k-1} - eps grad L(W_{k-1} + mu V_{k-1})
         W_k = W_{k-1} + V_k
 
-    The gradient belongs to the look-ahead point W + mu V. `keras.optimizers.
-    SGD` keeps that point in the model, computed with the *next* mu, and reads
-    mu as a constant, so that a changing mu makes it inexact, and the weights
+    The gradient is computed at the look-ahead point W + mu V. Keras's `SGD`
+    keeps that point in the model, computed with the *next* mu, and reads mu
+    as a constant, so that a changing mu makes it inexact, and the weights
     that are evaluated and saved are not W. Here `look_ahead` moves the
     variables to the look-ahead point just before the gradient is computed,
     and `apply` takes them from there to W_k. Between training steps the model
@@ -43,7 +43,8 @@ class NesterovMomentum(DistributedOptimizer):
         threshold: th_G, default 1; `None` leaves gradients as they are.
         lazy: Whether `TwoTower` may register its tables (`set_tables`), so
             that the rows which a batch does not read are updated later. The
-            weights equal those of the dense update up to rounding.
+            weights equal those of the dense update up to rounding. Default
+            `True`.
 
     Raises:
         tf.errors.InvalidArgumentError: `apply` was called without a
@@ -80,8 +81,8 @@ class NesterovMomentum(DistributedOptimizer):
         self._ahead = self.add_variable(
             shape=(), initializer="zeros", dtype="int32", name="ahead"
         )
-        # The momentum of the last look-ahead, and of all updates that rows
-        # of tables have not caught up with.
+        # The momentum of the last look-ahead, and of all updates that are
+        # pending for rows of tables.
         self._pace = self.add_variable(
             shape=(), initializer=_constant(momentum), name="pace"
         )
@@ -199,7 +200,7 @@ class NesterovMomentum(DistributedOptimizer):
         nothing when the weights are up to date.
         """
         with self._sync_lock, tf.init_scope():
-            if self._in_eager_step:  # it reads its own look-ahead point
+            if self._in_eager_step:  # the step reads the look-ahead point
                 return
             if self._ahead.numpy():
                 self._undo_look_ahead()
@@ -275,8 +276,8 @@ class NesterovMomentum(DistributedOptimizer):
                 self.iterations.value,
             )
             return
-        # W_k = W_{k-1} + mu V_{k-1} - eps grad: only the touched rows of a
-        # table move here, the rest has moved in `look_ahead`.
+        # W_k = W_{k-1} + mu V_{k-1} - eps grad: `look_ahead` has added mu V,
+        # so that only the rows with a gradient change here.
         velocity = self.velocity[self.variable_index(variable)]
         mu = tf.cast(self._pace, variable.dtype)
         self.assign(velocity, mu * velocity)

@@ -22,8 +22,8 @@ class NesterovSchedule(keras.callbacks.Callback):
             cardinality.
         ends: mu in the first and in the last part. Default 0.9.
         middle: mu in between. Default 0.995.
-        fraction: Share of the training steps in the first, and in the last
-            part. Default 0.02.
+        fraction: Share of the training steps in the first part, and also in
+            the last part. Default 0.02.
 
     Raises:
         InputError: The number of training steps is neither given nor known,
@@ -56,7 +56,7 @@ class NesterovSchedule(keras.callbacks.Callback):
         return self.middle if inside else self.ends
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Checks that the schedule can be followed."""
+        """Checks that optimizer and dataset support the schedule."""
         momentum = getattr(self.model.optimizer, "momentum", None)
         if not isinstance(momentum, keras.Variable):
             raise InputError(

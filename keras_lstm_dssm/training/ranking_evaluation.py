@@ -1,4 +1,4 @@
-"""RankingEvaluation: rankings measured while a model is trained."""
+"""RankingEvaluation: measures rankings while a model is trained."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ class RankingEvaluation(keras.callbacks.Callback):
 
     Args:
         collection: A `Collection`, whose dev queries are searched in the
-            whole corpus; or a `Task` for anything else.
+            whole corpus; or a `Task` of other queries and documents.
         measure: The measure that decides which epoch is best, one of
             `evaluation.MEASURES`. Default `"mrr@10"`.
         every: Evaluate every n epochs, and after the last one. Default 1.
@@ -31,7 +31,7 @@ class RankingEvaluation(keras.callbacks.Callback):
 
     Attributes:
         best: The best figure so far, from 0 to 1; `None` before the first.
-        best_epoch: Its epoch, counted from 1.
+        best_epoch: The epoch of that figure, counted from 1.
         best_weights: The weights of that epoch, if they are kept.
 
     Raises:
@@ -82,7 +82,7 @@ class RankingEvaluation(keras.callbacks.Callback):
         return f"dev_{self.measure}"
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Evaluates when it is time to."""
+        """Evaluates on dev, if it is due after this epoch."""
         if not self.is_due(epoch + 1, self.params["epochs"]):
             return
         figure = self.evaluate()
@@ -95,7 +95,7 @@ class RankingEvaluation(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def is_due(self, epoch: int, epochs: int) -> bool:
-        """Whether to evaluate after an epoch, counted from 1, of `epochs`."""
+        """Returns whether to evaluate after an epoch, counted from 1."""
         return epoch % self.every == 0 or epoch == epochs
 
     def evaluate(self) -> float:
@@ -106,7 +106,7 @@ class RankingEvaluation(keras.callbacks.Callback):
         return self.task.evaluate(self.task.run(system))[self.measure]
 
     def count(self, epoch: int, figure: float) -> None:
-        """Takes note of the figure of an epoch, counted from 1."""
+        """Records the figure of an epoch, counted from 1."""
         if self.best is None or figure > self.best:
             self.best, self.best_epoch = figure, epoch
             self.evaluations_since_best = 0
@@ -115,7 +115,7 @@ class RankingEvaluation(keras.callbacks.Callback):
 
     @property
     def should_stop(self) -> bool:
-        """Whether `patience` is used up."""
+        """Whether the last `patience` evaluations gave no better figure."""
         return (
             self.patience is not None
             and self.evaluations_since_best >= self.patience

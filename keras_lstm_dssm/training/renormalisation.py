@@ -9,15 +9,15 @@ import tensorflow as tf
 def renormalise(
     gradients: Sequence[Any], groups: Sequence[int], threshold: float
 ) -> list[Any]:
-    """Shortens each group's gradient to the threshold when it is longer.
+    """Scales each group's gradient down to a norm of at most `threshold`.
 
         if ||grad|| > th then grad <- th grad / ||grad||
 
     Args:
         gradients: Tensors, or `IndexedSlices` of distinct rows, see
             `sum_rows`.
-        groups: For each gradient, which group's it is: the two towers'
-            gradients are shortened on their own.
+        groups: The group number of each gradient; the gradients of a tower
+            form one group.
         threshold: th_G, above 0.
 
     Returns:
@@ -50,7 +50,7 @@ def scaled(gradient: Any, factor: tf.Tensor) -> Any:
 
 
 def sum_rows(gradient: Any) -> Any:
-    """Sums a sparse gradient's rows of one index, as its norm requires."""
+    """Sums rows of equal index in a sparse gradient, for its norm."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
     indices, place = tf.unique(gradient.indices)

@@ -21,7 +21,7 @@ _UNREADABLE = (
     ValueError, TypeError, KeyError, AttributeError, OSError, RuntimeError,
     EOFError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-"""Errors of Keras for a file that is damaged, foreign or malicious."""
+"""Errors that Keras raises for a damaged, foreign or malicious file."""
 
 
 _OWN_FILES = (
@@ -33,11 +33,12 @@ _OWN_FILES = (
 
 
 class RunFolder:
-    """Paths of a run, and how its model and results are stored.
+    """Stores the model and the results of a training run.
 
-    `config.json`, `checkpoints/last.keras` (with the optimizer, to resume
-    from), `model.keras` (without), `history.csv`, `metrics.json` and `logs/`
-    for TensorBoard. Every file is written beside its place and renamed.
+    The files are `config.json`, `checkpoints/last.keras` (with the optimizer,
+    to resume from), `model.keras` (without), `history.csv`, `metrics.json`
+    and `logs/` for TensorBoard. Each is written under a temporary name and
+    then renamed.
 
     Args:
         path: The folder.
@@ -59,11 +60,11 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Keeps other processes from training in the folder meanwhile.
 
-        The lock ends with the process, however that ends. Half-written files
-        that a killed process has left are removed.
+        The lock is released when the process ends, even if it is killed.
+        Incomplete files of a killed process are removed.
 
         Raises:
-            InputError: Another process trains in it.
+            InputError: Another process trains in the folder.
         """
         existed = self.path.exists()
         with lock_folder(self.path, "training"):
@@ -81,14 +82,14 @@ class RunFolder:
                     self._remove_unfinished()
 
     def _remove_unfinished(self) -> None:
-        """Removes a folder in which no run was created: input was wrong."""
+        """Removes the files of a run that failed before it was created."""
         for path in (
             self.checkpoint,
             *self.path.glob("clicks*.tsv"),
             *(self.path / name for name in (*_OWN_FILES, ".lock")),
         ):
             path.unlink(missing_ok=True)
-        with suppress(OSError):  # there is something else in it
+        with suppress(OSError):  # the folder has other files
             self.checkpoint.parent.rmdir()
         with suppress(OSError):
             self.path.rmdir()
@@ -106,7 +107,7 @@ class RunFolder:
             )
 
     def create(self, config: dict[str, Any], model: keras.Model) -> None:
-        """Makes the folder, with what the run is made of and starts from.
+        """Creates the folder with the run's settings and first checkpoint.
 
         Raises:
             InputError: There is a run in it already.
@@ -114,7 +115,7 @@ class RunFolder:
         self.check_new()
         self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
         self.save(model, self.checkpoint)
-        # The last: it is what says that there is a run, to be resumed.
+        # Written last: a folder with this file has a run to be resumed.
         write_json(self.config, config)
 
     def read_config(self) -> dict[str, Any]:
@@ -169,15 +170,15 @@ class RunFolder:
             write_json(self.metrics, {**self.read_metrics(), name: values})
 
     def read_metrics(self) -> dict[str, Any]:
-        """Returns what is in `metrics.json`, nothing where there is none.
+        """Returns the content of `metrics.json`, `{}` without the file.
 
         Raises:
-            InputError: It is damaged.
+            InputError: The file is damaged.
         """
         return read_json(self.metrics) if self.metrics.exists() else {}
 
     def read_history(self) -> list[dict[str, float]]:
-        """Returns the figures of each epoch, none where there are none.
+        """Returns the figures of each epoch, `[]` without `history.csv`.
 
         Raises:
             InputError: `history.csv` is damaged.

@@ -38,17 +38,17 @@ from keras_lstm_dssm.version import __version__
 
 
 class Data(NamedTuple):
-    """The data of a training, as `config.json` of a run folder holds it.
+    """Specifies the data of a training, as in `config.json` of a run folder.
 
     Attributes:
-        data: What is trained on, see `data.open_log`.
+        data: Click files, BEIR folder or `api`, see `data.open_log`.
         validation: Click files for the loss after each epoch.
         dev: Folder of judged queries, or `api`, for `RankingEvaluation`.
-        select: See `RankingEvaluation.measure`.
-        every: See `RankingEvaluation`.
-        patience: See `RankingEvaluation`.
+        select: The measure that decides which epoch is best.
+        every: Evaluate on dev every n epochs.
+        patience: Evaluations without a better figure before training stops.
         min_relevant: Grade from which a judged document counts as relevant.
-        max_bad_lines: Bad lines of click files that are skipped.
+        max_bad_lines: Number of malformed lines of click files to tolerate.
     """
 
     data: str
@@ -83,8 +83,8 @@ def train(
 ) -> TwoTower:
     """Builds, adapts and trains two towers as a recipe describes.
 
-    `lstm-dssm-train` and the tables call this function too: the same data,
-    recipe and seed give the same weights, bit for bit on one kind of
+    `lstm-dssm-train` and the benchmarks call this function, too: the same
+    data, recipe and seed give the same weights, bit for bit on one kind of
     processor.
 
     Args:
@@ -92,7 +92,7 @@ def train(
             a BEIR folder, or `"api"`; or a `ClickLog`, or any iterable of
             (query, clicked title).
         recipe: Name of a preset, or a `Recipe`.
-        seed: Seed of the weights, of the order and of all draws.
+        seed: Seed of the weights, of the shuffling and of all random draws.
         output: Run folder for checkpoints, `model.keras`, `history.csv` and
             TensorBoard logs, from which `resume` continues; `None` writes
             nothing.
@@ -112,7 +112,7 @@ def train(
             `"auto"` is 1 on a terminal and 2 elsewhere.
         min_relevant: Grade from which a judged title of a BEIR folder counts
             as clicked.
-        max_bad_lines: Bad lines of click files that are skipped.
+        max_bad_lines: Number of malformed lines of click files to tolerate.
         save_minutes: Age of the last checkpoint after which one is saved
             within an epoch.
         histograms: Whether to write histograms of the gates for TensorBoard.
@@ -159,7 +159,7 @@ def train(
             min_relevant,
             log.max_bad_lines,
         )
-        log.files()  # a wrong file shows before the work
+        log.files()  # raises for a wrong file before the work
         all_titles = list(dict.fromkeys([*titles, *titles_of(spec, log)]))
         if recipe.judged_negatives and judged is None:
             judged = judged_negatives(spec, min_relevant)
@@ -177,7 +177,7 @@ def train(
         if verbose and not recipe.encoder_config.get("oov_buckets"):
             if line := alphabet_warning(log):
                 print(f"warning: {line}", file=sys.stderr)
-        if histograms:  # an encoder without gates is refused before the run
+        if histograms:  # raises for an encoder without gates before the run
             GateHistograms.from_log(run.logs / "gates", model, plan.log)
         if output is not None:
             run.create(
@@ -205,18 +205,18 @@ def resume(
 ) -> TwoTower:
     """Continues a training that was stopped or killed, at any moment.
 
-    It trains on the very batches that were left, and ends with the weights
-    of a run that was never stopped, bit for bit on one kind of processor.
+    It trains on the remaining batches and ends with the weights of an
+    uninterrupted run, bit for bit on one kind of processor.
 
     Args:
         output: The run folder that `train` was given.
-        callbacks: See `train`.
-        verbose: See `train`.
-        save_minutes: See `train`.
-        histograms: See `train`.
+        callbacks: Further callbacks, see `keras.Model.fit`.
+        verbose: 0, 1, 2 or `"auto"`, see `train`.
+        save_minutes: Age of the last checkpoint after which one is saved.
+        histograms: Whether to write histograms of the gates for TensorBoard.
 
     Returns:
-        The trained model; of a finished run, the model as it is.
+        The trained model; that of a finished run is not trained further.
 
     Raises:
         InputError: There is no run, a file is damaged, or the clicks are not
@@ -278,9 +278,10 @@ def new_model(recipe: Recipe, seed: int, titles: Any) -> TwoTower:
     """Builds, adapts and compiles the model of a recipe.
 
     Args:
-        recipe: The recipe.
+        recipe: The `Recipe` of the model.
         seed: Seed of the weights and of random negatives.
-        titles: Returns the document titles; called if an encoder needs them.
+        titles: Function that returns the document titles, called if an
+            encoder needs them.
     """
     model = recipe.build(seed)
     if model.needs_adapt:
@@ -300,7 +301,7 @@ def _open_validation(data: Data) -> ClickLog | None:
     if data.validation is None:
         return None
     validation = open_files(data.validation, data.max_bad_lines)
-    validation.files()  # a wrong file shows before the work
+    validation.files()  # raises for a wrong file before the work
     return validation
 
 

@@ -1,4 +1,4 @@
-"""TrainingPlan: the data a model is trained on, in which order; and the fit."""
+"""TrainingPlan: the training data and their order; `fit_plan` fits a model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,15 +22,15 @@ from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
 
 
 class TrainingPlan(NamedTuple):
-    """The data a model is trained on, and in which order.
+    """Describes the data that a model is trained on, and their order.
 
     Attributes:
-        log: The pairs, clicks and synthetic ones.
+        log: The pairs to train on: clicks and synthetic pairs.
         recipe: Epochs, batch size and the schedule of the momentum.
         seed: Seed of the order of the pairs.
         negatives: Negatives beside those that the model takes from the
             batch: judged ones, or ones mined between epochs.
-        frequencies: Of the clicked titles, for the logQ correction.
+        frequencies: Click frequencies of titles, for the logQ correction.
     """
 
     log: ClickLog
@@ -81,17 +81,17 @@ def make_plan(
     """Makes the plan that a recipe describes.
 
     Args:
-        recipe: The recipe.
+        recipe: The `Recipe` of the training.
         seed: Seed of the order, of synthetic pairs and of drawn negatives.
-        clicks: The clicks.
-        titles: Returns all document titles, clicked or not, for the
-            synthetic pairs.
-        folder: Where the files of the plan are written: `title_pairs.tsv`,
+        clicks: The click log, without synthetic pairs.
+        titles: Function that returns all document titles, clicked or not,
+            for the synthetic pairs.
+        folder: Folder for the files of the plan, `title_pairs.tsv` and
             `hard_negatives.json.gz`.
-        model: The model, whose encoders say which texts are equal.
+        model: The model, whose encoders determine which texts are equal.
         judged: Query -> titles judged not relevant, for
             `recipe.judged_negatives`.
-        resumed: Whether `title_pairs.tsv` is there from before.
+        resumed: Whether to use an existing `title_pairs.tsv`.
     """
     log = clicks
     if recipe.title_pairs:
@@ -148,7 +148,7 @@ def fit_plan(
         callbacks: See `keras.Model.fit`; one that sets `model.stop_training`
             ends the training.
         verbose: See `keras.Model.fit`.
-        **kwargs: Of `TwoTower.fit`: `validation_data`.
+        **kwargs: Other arguments of `TwoTower.fit`: `validation_data`.
     """
     recipe, steps, end = plan.recipe, plan.steps, plan.updates
     done = int(model.optimizer.iterations.numpy())
@@ -184,8 +184,8 @@ def fit_plan(
         else:
             epoch_negatives = negatives
         if inside:
-            # Keras knows whole epochs only: the rest of the one that was
-            # interrupted is fitted on its own.
+            # `fit` has a fixed number of steps per epoch: the rest of an
+            # interrupted epoch needs a call of its own.
             last = epoch + 1
         one_training.set_params(
             {

@@ -1,4 +1,4 @@
-"""TrainingSession: one training under way, its callbacks and results."""
+"""TrainingSession: runs one training and writes its results."""
 
 import sys
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from keras_lstm_dssm.training.training_plan import TrainingPlan, fit_plan
 
 
 class TrainingSession(NamedTuple):
-    """A training under way.
+    """Runs one training with its callbacks, and writes its results.
 
     Attributes:
         run: The folder of its files.
         saved: Whether checkpoints, figures and the model are written to it.
         plan: The data and its order.
-        validation: Clicks for the loss after each epoch.
-        ranking: Measures rankings after epochs.
+        validation: Clicks for the loss after each epoch, or `None`.
+        ranking: Callback that measures rankings after epochs, or `None`.
     """
 
     run: RunFolder
@@ -35,7 +35,7 @@ class TrainingSession(NamedTuple):
     ranking: RankingEvaluation | None
 
     def restore(self, model: TwoTower) -> None:
-        """Gives `ranking` the figures of the epochs before a resumption."""
+        """Restores in `ranking` the figures of the epochs before a resume."""
         ranking = self.ranking
         if ranking is None:
             return
@@ -53,7 +53,7 @@ class TrainingSession(NamedTuple):
             and epochs not in rows
             and ranking.is_due(epochs, self.plan.recipe.epochs)
         ):
-            # Stopped after the last step of an epoch, before its figures.
+            # Stopped after an epoch's last step, before its evaluation.
             logs: dict[str, float] = {}
             for callback in (ranking, HistoryFile(self.run, epochs - 1)):
                 callback.set_model(model)
@@ -97,9 +97,9 @@ class TrainingSession(NamedTuple):
                     plan,
                     [*measured, *files, *callbacks],
                     verbose,
-                    # In one order, but shuffled: negatives come from the
-                    # batch, and similar ones would not compare with those of
-                    # training.
+                    # Shuffled, always in one order: negatives come from the
+                    # batch, and in file order they could be more similar
+                    # than in training.
                     validation_data=validation
                     and training_batches(
                         validation, plan.recipe.batch_size, epochs=1, seed=0
@@ -125,7 +125,7 @@ class TrainingSession(NamedTuple):
         run = self.run
         run.save(without_optimizer(model), run.model)
         history = run.read_history()
-        # Empty: stopped after the only epoch's last step, before its figures.
+        # Empty if stopped between the last step of epoch 1 and its figures.
         run.add_metrics("train", history[-1] if history else {})
         logs = ("data", self.plan.log), ("validation", self.validation)
         for name, log in logs:
@@ -147,7 +147,7 @@ class SavedRanking(RankingEvaluation):
 
 
 def without_optimizer(model: TwoTower) -> TwoTower:
-    """Returns a copy that is half the size when saved, and loads uncompiled."""
+    """Returns an uncompiled copy, which is half the size when saved."""
     copy = type(model).from_config(model.get_config())
     copy.set_weights(model.get_weights())
     return copy
