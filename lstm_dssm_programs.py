@@ -63,9 +63,8 @@ def __getattr__(name: str) -> Callable[[], int]:
 def _without_notes() -> Iterator[None]:
     """Leave TensorFlow's notes out of standard error.
 
-    Another process filters the lines. What TensorFlow writes before it ends
-    this process, on a processor that it does not support for one, is
-    therefore still shown.
+    Another process filters the lines, so that they are shown even if
+    TensorFlow ends this process, for example on an unsupported processor.
     """
     try:
         stderr = os.dup(2)

@@ -1,4 +1,4 @@
-"""LSTM-DSSM: click logs into query and document encoders.
+"""LSTM-DSSM: trains query and document encoders on click logs.
 
     import keras_lstm_dssm as dssm
 

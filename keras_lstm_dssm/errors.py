@@ -1,4 +1,4 @@
-"""InputError, and errors of one line for packages that are missing."""
+"""InputError, and one-line errors for missing packages."""
 
 import importlib
 import os

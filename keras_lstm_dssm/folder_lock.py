@@ -15,12 +15,12 @@ def lock_folder(
 ) -> Iterator[None]:
     """Keeps other processes that lock the same folder from working in it.
 
-    The lock ends with the process, however that ends. The file `.lock` that
-    carries it stays in the folder.
+    The lock is released when the process ends, even if it is killed. Its file
+    `.lock` stays in the folder.
 
     Args:
-        folder: The folder; made when it does not exist.
-        activity: What the other process does, for the message: "training".
+        folder: The folder, which is created if it does not exist.
+        activity: What the processes do, for the message, such as "training".
 
     Raises:
         InputError: Another process has locked the folder.

@@ -1,8 +1,8 @@
-"""Every name of Keras and TensorFlow in use that their documentation lacks.
+"""Wraps all undocumented names of Keras and TensorFlow that are in use.
 
-Such names can change in any release. They stand in this one file, so that a
-new release is checked in one place; `tests/test_private_api.py` names those
-that a release has lost. The protocol buffers of `tensorflow.core` are not
+Such names can change in any release. They are used in this file only, so that
+a new release is checked in one place; `tests/test_private_api.py` lists those
+that a release has removed. The protocol buffers of `tensorflow.core` are not
 among them: `tensorflow_serving.apis` imports the same modules.
 """
 
@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 TRIED_WITH = {"keras": "3.15.1", "tensorflow": "2.21.0"}
-"""The releases with which each name below was tried."""
+"""The releases with which each name below was tested."""
 
 
 def accept_any_inputs(layer: keras.layers.Layer) -> None:
@@ -79,7 +79,7 @@ class DistributedOptimizer(keras.optimizers.Optimizer):
             gradients: For each variable a tensor or `tf.IndexedSlices`,
                 summed over the replicas.
             variables: TensorFlow's variables.
-            learning_rate: Scalar.
+            learning_rate: Scalar float tensor.
         """
         raise NotImplementedError(f"{type(self).__name__}.update_variables")
 
@@ -105,9 +105,9 @@ class DistributedOptimizer(keras.optimizers.Optimizer):
         """Call `update(variable, value)` on every replica's copy.
 
         Args:
-            update: Assigns to the variable.
+            update: Function that assigns to the variable.
             variables: TensorFlow's variables.
-            values: One for each variable; each replica gets its part.
+            values: One value for each variable; each replica gets its part.
         """
 
         def on_all_replicas(strategy: tf.distribute.Strategy) -> None:

@@ -1,4 +1,4 @@
-"""Whether the letters of a click log are in the trigrams' alphabet."""
+"""Warns of click logs with letters outside the trigrams' alphabet."""
 
 from collections import Counter
 
@@ -11,19 +11,19 @@ _LEAST_SHARE = 0.01
 
 
 def alphabet_warning(log: ClickLog, seed: int = 0) -> str | None:
-    """Warns if many words of a log are in letters outside the alphabet.
+    """Returns a warning if many words of a log are outside the alphabet.
 
     Without `oov_buckets` an encoder reads every letter but a to z and 0 to 9
     as `#`, so that words of other scripts differ in their length only. A
     random sample of 10,000 clicks of the log is examined.
 
     Args:
-        log: The clicks.
-        seed: Any int; another seed gives another sample.
+        log: The click log to sample.
+        seed: Seed of the sample. Default 0.
 
     Returns:
-        One line for the user; `None` where less than 1 % of the words have
-        more letters outside the alphabet than inside.
+        One line for the user; `None` if less than 1 % of the words have more
+        letters outside the alphabet than inside.
 
     Example:
     >>> if not recipe.oov_buckets and (line := alphabet_warning(log)):

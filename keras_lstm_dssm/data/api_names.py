@@ -30,7 +30,7 @@ def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
         modules: All modules, from `api_sources.read_modules`.
 
     Returns:
-        Public definitions only, in a fixed order.
+        Definition -> name, of public definitions only, in a fixed order.
     """
     queue = [
         _entry(_RENAMED.get(name, name), name)
@@ -132,6 +132,6 @@ def _resolve(
 
 
 def _belongs(source: str, name: str) -> bool:
-    """Whether a definition in `source` may be a public name in `name`."""
+    """Returns whether a definition in `source` may be public in `name`."""
     top = source.split(".")[0]
     return top == name.split(".")[0] or top.startswith("_") or top == "posix"

@@ -19,7 +19,7 @@ from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
 
-FORMAT = 1  # raise when the same packages give other paragraphs
+FORMAT = 1  # increment when the same packages give other paragraphs
 
 _DOCUMENTED = (
     ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
@@ -27,7 +27,7 @@ _DOCUMENTED = (
 
 
 def api_paragraphs(progress: bool = False) -> list[list[str]]:
-    """Reads the prose of the docstrings behind API search.
+    """Reads the prose of the docstrings that API search is made from.
 
     A paragraph is a run of consecutive sentences of one docstring (of a
     module, class or function, private ones too), with the summary first.
@@ -35,9 +35,9 @@ def api_paragraphs(progress: bool = False) -> list[list[str]]:
     sentence, and runs in which every sentence occurred before, are left out.
     The paragraphs are written once to a file in API search's folder.
 
-    The paragraphs hold the training queries of API search, but no query of
-    dev or test and no title; the other sentences of the docstrings that
-    begin with a dev or test query are in them.
+    The paragraphs contain the training queries of API search, but no query
+    of dev or test and no title. The other sentences of a docstring that
+    begins with a dev or test query are included.
 
     Args:
         progress: Whether to print to standard error when they are built.
@@ -109,7 +109,7 @@ def _docs() -> Iterator[str]:
                 warnings.simplefilter("ignore")
                 tree = ast.parse(file.read())
         except (OSError, SyntaxError, ValueError):
-            continue  # listed but removed, or a template: nothing to read
+            continue  # the file has been removed, or is a template
         for node in ast.walk(tree):
             if isinstance(node, _DOCUMENTED):
                 yield ast.get_docstring(node) or ""
@@ -120,7 +120,7 @@ def _docs() -> Iterator[str]:
 
 
 def _clean(docs: Iterable[str], held_out: set[str]) -> Iterator[list[str]]:
-    """Yields paragraphs with a new sentence, without the held-out ones."""
+    """Yields paragraphs with a new sentence and no held-out sentence."""
     known: set[str] = set()
     for doc in dict.fromkeys(docs):
         for run in sentence_runs(doc):

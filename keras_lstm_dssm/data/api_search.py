@@ -22,7 +22,7 @@ from keras_lstm_dssm.data.split import splits_of
 from keras_lstm_dssm.files import cache_folder
 from keras_lstm_dssm.text import normalize
 
-FORMAT = 4  # raise when the same packages give another corpus
+FORMAT = 4  # increment when the same packages give another corpus
 MAX_TITLES = 5  # a sentence with more names is boilerplate
 TEST_PERCENT, DEV_PERCENT = 9, 3
 
@@ -30,7 +30,7 @@ TEST_PERCENT, DEV_PERCENT = 9, 3
 def build_api_search(
     folder: str | os.PathLike[str] | None = None, progress: bool = False
 ) -> Collection:
-    """Builds the API-search collection, or opens it where it was built.
+    """Builds the API-search collection, or opens it if it was built before.
 
     The docstrings are those of the Python standard library and of the
     packages that this one requires; the result depends on their versions
@@ -87,8 +87,8 @@ def _write(
     queries: dict[str, str] = {}
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
     clicks: list[Pair] = []
-    # Split by words as they are written, as docs/results was measured; but
-    # queries that differ in punctuation only are in the split of the first.
+    # The published results split queries with their punctuation. Queries that
+    # differ in punctuation only are in the split of the first of them.
     first: dict[str, str] = {}
     written = [
         first.setdefault(words, query)

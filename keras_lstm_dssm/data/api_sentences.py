@@ -1,4 +1,4 @@
-"""Sentences of docstrings, in plain words."""
+"""Extracts sentences in plain words from docstrings."""
 
 import inspect
 import itertools
@@ -39,7 +39,7 @@ _BOILERPLATE = re.compile(
     r"|initialize[sd]? self|version of|for docs|visit a)\b",
     re.IGNORECASE,
 )
-# Code, fields, rules, lists, "x : int" and "Args:"; what is indented
+# Code, fields, rules, lists, "x : int" and "Args:"; an indented line
 # describes an argument or is code.
 _NOT_PROSE = re.compile(
     r"\s+\S|>>>|\.\. |:\w[^:]*:(\s|$)|@\w|[-=~*#+|^]{2,}|[-*+] "
@@ -58,7 +58,7 @@ def first_sentence(doc: str) -> str | None:
 
     Markup, signatures and the closing full stop are removed. `None` is
     returned for a sentence of fewer than 3 or more than 32 words, for
-    boilerplate, and for what is not prose.
+    boilerplate, and for text that is not prose.
 
     >>> first_sentence("Return ``True`` if *x* is :class:`~a.Finite`. Or not.")
     'Return True if x is Finite'
@@ -106,7 +106,7 @@ def _first_paragraph(doc: str) -> str:
 
 
 def _without_signature(doc: str) -> str:
-    """`D.pop(k) -> v, remove the key` -> `remove the key`."""
+    """Reduces `D.pop(k) -> v, remove the key` to `remove the key`."""
     signature = _SIGNATURE.match(doc)
     if not signature:
         return doc
@@ -127,7 +127,7 @@ def _plain(text: str) -> str:
 
 
 def _is_prose(words: list[str]) -> bool:
-    """Mostly words of ASCII letters, and not one line of code."""
+    """Returns whether most words are of ASCII letters and none is code."""
     plain = sum(
         word.strip(",.:;()'\"").translate(_JOINTS).isalpha() for word in words
     )

@@ -91,8 +91,8 @@ def source_files(
                 yield str(distribution.locate_file(path_in_root)), path_in_root
 
 
-# The C modules worth reading; the Python modules around them (csv around
-# _csv, os around posix) re-export what is public.
+# C modules whose docstrings are read; Python modules re-export their public
+# names (csv those of _csv, os those of posix).
 C_MODULES = (
     "_bisect _bz2 _codecs _collections _csv _datetime _functools _hashlib "
     "_heapq _io _json _lzma _operator _pickle _random _signal _socket "
@@ -103,7 +103,7 @@ C_MODULES = (
 
 
 class Definition(NamedTuple):
-    """A function, class or method: its module, name and docstring."""
+    """Holds the module, name and docstring of a function, class or method."""
 
     module: str
     name: str
@@ -111,11 +111,11 @@ class Definition(NamedTuple):
 
 
 class Module:
-    """A module: its definitions, and the names it imports from others.
+    """Holds a module's definitions, and the names that it imports.
 
     Attributes:
-        definitions: Name -> its docstring and those of its methods.
-        imports: Name -> (module, name there, None for the module itself).
+        definitions: Name -> its definition and those of its methods.
+        imports: Name -> (module, name in it or None for the module itself).
         stars: The modules imported with `*`.
         added: Docstrings that NumPy adds with `add_newdoc`: (module, class
             or "", name, docstring).
@@ -216,7 +216,7 @@ def read_modules(
     """Reads every module of the packages and of the standard library."""
     modules = {name: _read_loaded(name) for name in C_MODULES}
     collecting = gc.isenabled()
-    gc.disable()  # trees hold no cycles; collecting takes half of the time
+    gc.disable()  # syntax trees have no cycles, and collection is half the time
     try:
         for path, path_in_root in source_files(packages):
             module = _read_source(path, path_in_root)
@@ -241,7 +241,7 @@ def _read_source(path: str, path_in_root: str) -> Module:
             warnings.simplefilter("ignore")
             module.read(ast.parse(file.read()).body)
     except (OSError, SyntaxError, ValueError):
-        pass  # listed but removed, or a template: nothing to read
+        pass  # the file has been removed, or is a template
     return module
 
 

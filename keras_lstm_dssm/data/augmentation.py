@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from keras_lstm_dssm.data.click_lines import Pair
 
 LEAST_LETTERS = 3
-"""Shorter words are not misspelled: one edit would leave too little."""
+"""Shorter words are not misspelled: an edit would make them unreadable."""
 
 _KEYS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 
@@ -27,7 +27,7 @@ def misspell(text: str, rate: float, seed: int = 0) -> str:
     Args:
         text: The query.
         rate: Probability of an edit for each word, from 0 to 1.
-        seed: Any int; another seed gives other errors.
+        seed: Any int; another seed gives other errors. Default 0.
 
     Returns:
         The text, its words separated by single spaces.
@@ -102,19 +102,19 @@ def title_pairs(
 ) -> Iterator[Pair]:
     """Yields synthetic pairs: some words of a title as a query for the title.
 
-    In training beside the clicks they cover the words of titles that nobody
-    has clicked, and misspelled words.
+    Added to the clicks in training, they cover misspelled words and the words
+    of titles that nobody has clicked.
 
     One to four words of the title are drawn, never all, and keep their
     order; some are then misspelled. Titles of a single word are left out.
     The pairs depend on the seed and on the titles in their order.
 
     Args:
-        titles: The titles.
-        each: The number of pairs for each title.
-        seed: Any int; another seed gives other pairs.
-        misspelled: Probability of a misspelling for each word; see
-            `misspell`.
+        titles: Titles of documents.
+        each: The number of pairs for each title. Default 1.
+        seed: Any int; another seed gives other pairs. Default 0.
+        misspelled: Probability of a misspelling for each word, default 0.2;
+            see `misspell`.
 
     Example:
     >>> list(title_pairs(["rubber garden hose"], misspelled=0.0))

@@ -1,4 +1,4 @@
-"""Click logs and pairs as `tf.data` batches of (query, document) strings."""
+"""Makes `tf.data` batches of (query, document) strings from click logs."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -37,7 +37,7 @@ def training_batches(
     that an uninterrupted run sees from n on; the lines before are not read.
 
     Args:
-        log: The clicks.
+        log: The click log to read.
         batch_size: Pairs in a batch. The last batch of an epoch holds what
             is left, so an epoch has ceil(log.count() / batch_size) batches.
         epochs: The number of passes over the log.
@@ -124,8 +124,8 @@ def _split(blocks: np.ndarray, lines: int, buffer: int) -> list[np.ndarray]:
 
 
 def _permutation(count: int, *seeds: int) -> np.ndarray:
-    """Permutes 0 .. count - 1, alike in every version of NumPy."""
-    # Of NumPy's random numbers only the raw bits never change.
+    """Permutes 0 .. count - 1, identically in every version of NumPy."""
+    # NumPy may change its distributions between versions, but not raw bits.
     bits = np.random.PCG64([seed % 2**64 for seed in seeds]).random_raw(count)
     return np.argsort(bits, kind="stable")
 
@@ -142,11 +142,11 @@ def _pair_batches(
     """Cuts arrays of lines into batches of (query, document).
 
     Args:
-        epochs: Yields for each epoch its lines, some at a time.
+        epochs: Function that yields, for each epoch, arrays of its lines.
         batch_size: Pairs in a batch; fewer in the last one of an epoch.
-        count: The number of batches that they make.
+        count: The number of batches in all epochs.
     """
-    # Several batches at once: the way from Python to TensorFlow takes time.
+    # Several batches at once: each call from TensorFlow to Python takes time.
     element_size = batch_size * max(1, _LINES_PER_ELEMENT // batch_size)
 
     def elements() -> Iterator[np.ndarray]:

@@ -27,7 +27,7 @@ class ClickFrequencies:
 
     Args:
         titles: The clicked titles, each as often as it is clicked.
-        buckets: The number of counters, 8 bytes each.
+        buckets: The number of counters, 8 bytes each. Default 2^20.
         split: How the encoder separates words, `"space"` or
             `"alphanumeric"`; see `normalize_texts`.
 
@@ -50,7 +50,7 @@ class ClickFrequencies:
         while some := list(itertools.islice(titles, _TITLES_AT_ONCE)):
             hashed = self._hash(as_strings(some)).numpy()
             counts += np.bincount(hashed, minlength=buckets)
-        # A title without a click, as a mined negative, counts as half a one.
+        # An unclicked title, such as a mined negative, counts as half a click.
         share = np.maximum(counts, 0.5) / max(1, counts.sum())
         self.log_q = tf.constant(np.log(share), tf.float32)
 
@@ -66,15 +66,15 @@ class ClickFrequencies:
         return tf.strings.to_hash_bucket_fast(words, self.buckets)
 
     def __call__(self, titles: tf.Tensor) -> tf.Tensor:
-        """Looks up log q of titles, float32 of the same shape."""
+        """Looks up `log_q` of titles, float32 of the same shape."""
         return tf.gather(self.log_q, self._hash(titles))
 
     def attach(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """Adds `log_q`, float32 `[batch, 1 + k]`, to each batch.
 
         Args:
-            batches: `(query, document)`, or `(query, document, {"negatives":
-                strings [batch, k]})`, see `GivenNegatives`.
+            batches: Dataset of `(query, document)`, or of `(query, document,
+                {"negatives": strings [batch, k]})`, see `GivenNegatives`.
         """
 
         def with_log_q(

@@ -1,4 +1,4 @@
-"""Lines of a click log: reading, writing, and counting of bad ones."""
+"""Parses and formats the lines of click logs, and counts bad lines."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ _LONGEST = 1 << 20
 
 
 class Pair(NamedTuple):
-    """A query and the title that was clicked for it."""
+    """Holds a query and the title that was clicked for it."""
 
     query: str
     document: str
@@ -26,7 +26,7 @@ def click_line(pair: Pair) -> str:
 
 
 def parse_line(line: bytes) -> Pair | str:
-    r"""Parses a line; returns its click, or says what is wrong with it.
+    r"""Parses a line; returns its click, or a description of the error.
 
     A byte order mark at the start of a field (which concatenated logs have),
     white space around it and a carriage return at the end are removed.
@@ -88,7 +88,7 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
 
 
 class BadLines:
-    """Counts the bad lines of one pass over a log, and stops past a limit.
+    """Counts the bad lines of one pass over a log, and raises above a limit.
 
     Args:
         allowed: The number of bad lines that do not stop the pass.
@@ -115,7 +115,7 @@ class BadLines:
         Args:
             path: The file.
             number: The line number, from 1; `None` for the file as a whole.
-            problem: What is wrong.
+            problem: What is wrong with the line.
 
         Raises:
             InputError: There are more bad lines than allowed.
@@ -152,7 +152,7 @@ def describe_bad(counts: dict[str, int]) -> str:
 
 
 def _has_whole_line_ends(chunk: bytes) -> bool:
-    # Most chunks have no CR; to search for one is faster than to count them.
+    # Most chunks have no CR, and searching is faster than counting.
     return b"\r" not in chunk or chunk.count(b"\r") == chunk.count(b"\r\n")
 
 

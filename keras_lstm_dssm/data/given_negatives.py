@@ -23,10 +23,10 @@ class GivenNegatives:
 
     Args:
         titles: Query -> the titles to draw from. Queries with the same
-            normalised words are one query. Held in memory: each distinct
-            text once, and 4 bytes a pair.
+            normalised words are one query. Memory holds each distinct text
+            once, and 4 bytes for each pair.
         k: The number of negatives for each click.
-        seed: Any int; another seed gives another draw.
+        seed: Any int; another seed gives another draw. Default 0.
         split: How the encoder separates words, `"space"` or
             `"alphanumeric"`; see `normalize_texts`.
 
@@ -85,8 +85,8 @@ class GivenNegatives:
         """Adds `negatives`, strings `[batch, k]`, to each batch.
 
         Args:
-            batches: `(query, document)`, strings `[batch]`.
-            first_update: The number of the first batch in the whole run.
+            batches: Dataset of `(query, document)`, strings `[batch]`.
+            first_update: The index of the first batch in the whole run.
 
         Returns:
             A dataset of `(query, document, {"negatives": ...})`.
@@ -108,7 +108,7 @@ class GivenNegatives:
             [tf.size(row), self.k], [self.seed, update]
         )
         drawn = tf.cast(share * tf.cast(count, tf.float32), tf.int32)
-        # A share just below 1 may be rounded up to the next query's first.
+        # Rounding of a share just below 1 may give the next query's title.
         drawn = tf.minimum(drawn, tf.maximum(count - 1, 0))
         position = tf.gather(self._starts, row)[:, tf.newaxis] + drawn
         position = tf.minimum(position, tf.size(self._indices) - 1)

@@ -18,7 +18,7 @@ _READ_AT_ONCE = 1 << 30
 
 
 class LogFile(NamedTuple):
-    """A file of a click log whose lines have been checked.
+    """Describes a file of a click log whose lines have been checked.
 
     Attributes:
         path: The path of the file.
@@ -37,7 +37,7 @@ class LogFile(NamedTuple):
 
 
 class LineBlocks:
-    r"""Reads the lines of a click log in blocks, which may come in any order.
+    r"""Reads the lines of a click log by blocks, in any order of the blocks.
 
     A block is a run of consecutive lines of one file: 8 lines, or more for a
     log of more than 33 million. Only the byte position of each block is held
@@ -46,7 +46,7 @@ class LineBlocks:
     operating system removes when the object or the process is gone.
 
     Args:
-        files: The files of the log.
+        files: The checked files of the log, from `ClickLog.files`.
 
     Attributes:
         clicks: int `[blocks]`, the number of clicks in each block.

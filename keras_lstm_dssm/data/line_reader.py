@@ -1,4 +1,4 @@
-"""Reads text files of any size in pieces of whole lines, gzip or not."""
+"""Reads text files of any size, plain or gzip, in chunks of whole lines."""
 
 import gzip
 import os
@@ -16,7 +16,7 @@ _DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 class EmptyFile(InputError):
-    """A file without a line, which one of many files of a log may be."""
+    """Reports a file without lines, which a log of many files may have."""
 
 
 @contextmanager
@@ -50,20 +50,20 @@ def reading(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 def line_chunks(
     path: str | os.PathLike[str], blank_end: bool = False
 ) -> Iterator[bytes]:
-    """Yields a file in pieces of whole lines, each ended by a line feed.
+    """Yields a file in chunks of whole lines, each ended by a line feed.
 
     A byte order mark and blank lines at the very end, which editors and
     spreadsheets write, are left out; blank lines elsewhere are kept.
 
     Args:
-        path: The file.
+        path: The file, compressed if it ends in `.gz`.
         blank_end: Whether to keep blank lines at the very end as well; a
-            file may then be empty.
+            file may then be empty. Default `False`.
 
     Raises:
         EmptyFile: The file has nothing but blank lines.
-        InputError: See `reading`; or 64 MB have no end of a line, which is
-            not text and would fill the memory.
+        InputError: See `reading`; or 64 MB have no line end, which is not
+            text and could exhaust the memory.
     """
     rest, start, empty = b"", True, True
     with reading(path) as file:
@@ -96,8 +96,9 @@ def text_lines(
     """Yields the lines of a UTF-8 text file, without their ends.
 
     Args:
-        path: The file.
-        blank_end: See `line_chunks`.
+        path: The file, compressed if it ends in `.gz`.
+        blank_end: Whether to keep blank lines at the very end as well.
+            Default `False`.
 
     Raises:
         InputError: See `line_chunks`; or a line is not UTF-8.
@@ -123,7 +124,7 @@ def _open(path: str) -> IO[bytes]:
 
 
 def _readable_lines(path: str) -> int:
-    """Counts the lines before the damage, in small steps to come close."""
+    """Counts the lines that can be read before the damage."""
     lines = 0
     try:
         with gzip.open(path, "rb") as file:

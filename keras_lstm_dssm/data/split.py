@@ -33,9 +33,9 @@ def splits_of(
     split.
 
     Args:
-        queries: The queries.
-        dev_percent: How many of 100 queries go to dev.
-        test_percent: How many of 100 queries go to test.
+        queries: Texts of the queries.
+        dev_percent: Percentage of queries for dev.
+        test_percent: Percentage of queries for test.
         split: The rule by which words are separated, see `normalize_texts`;
             with `"space"`, punctuation is a part of the words.
 
@@ -70,13 +70,13 @@ def split_log(
     `clicks.train.tsv.gz`; only titles and held-out queries are held in
     memory. Held-out queries that differ in letter case, white space or
     Unicode's compatible forms (NFKC) only are one query. White space becomes
-    single spaces; a click with nothing else on one side is left out.
+    single spaces; a click with an empty query or title is left out.
 
     Args:
-        log: The clicks; they are read twice.
-        folder: The folder to make.
-        dev_percent: How many of 100 queries go to dev; see `splits_of`.
-        test_percent: How many of 100 queries go to test.
+        log: The click log, which is read twice.
+        folder: The folder to create.
+        dev_percent: Percentage of queries for dev, default 5.
+        test_percent: Percentage of queries for test, default 10.
 
     Raises:
         InputError: `folder` exists, the percentages leave nothing to train
@@ -180,7 +180,7 @@ def click_grades(clicks: Mapping[str, int]) -> dict[str, int]:
 
 
 class _JudgedQuery(NamedTuple):
-    """A held-out query, as it was first written, and its clicks by title."""
+    """Holds a held-out query, as first written, and its clicks by title."""
 
     id: str
     text: str
@@ -189,7 +189,7 @@ class _JudgedQuery(NamedTuple):
 
 
 class _SplitClick(NamedTuple):
-    """A click, the split of its query, and the query's normalised words."""
+    """Holds a click, its query's split and the query's normalised words."""
 
     query: str
     title: str
