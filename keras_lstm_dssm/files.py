@@ -1,4 +1,4 @@
-"""Write files whole or not at all; check, read and write JSON and CSV."""
+"""Write files atomically; check paths, read and write JSON and CSV."""
 
 import csv
 import json
@@ -21,7 +21,7 @@ _MAX_NAME_BYTES = 200  # file systems allow 255; the prefix needs some
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a path to write to; rename the file to `path` at the end.
+    """Yield a temporary path to write to, and rename it to `path` at the end.
 
     Readers see the old file or the complete new one, also after a power
     loss. An exception leaves the old file as it was. A symbolic link is
@@ -74,7 +74,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether a path is a device or a pipe, or names an open file."""
+    """Return whether a path is a device or a pipe, or names an open file."""
     if _descriptor(path) is not None:
         return True
     return path.exists() and not path.is_file() and not path.is_dir()
@@ -93,7 +93,7 @@ def _descriptor(path: Path) -> int | None:
 
 
 def _copy_to_stream(source: Path, path: Path) -> None:
-    for printed in (sys.stdout, sys.stderr):  # what was printed comes first
+    for printed in (sys.stdout, sys.stderr):  # earlier output comes first
         printed.flush()
     number = _descriptor(path)
     with (
@@ -212,9 +212,9 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def cache_folder() -> str:
-    """Return the folder for data that is computed once and used again.
+    """Return the cache folder, for data that is computed once.
 
-    `$KERAS_LSTM_DSSM_CACHE`, by default `~/.cache/keras_lstm_dssm`.
+    It is `$KERAS_LSTM_DSSM_CACHE`, by default `~/.cache/keras_lstm_dssm`.
     """
     return os.environ.get("KERAS_LSTM_DSSM_CACHE") or os.path.join(
         os.path.expanduser("~"), ".cache", "keras_lstm_dssm"

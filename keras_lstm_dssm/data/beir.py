@@ -1,4 +1,4 @@
-"""Test collections in the form of BEIR: documents, queries, grades."""
+"""Reads and writes test collections as BEIR folders."""
 
 import functools
 import gzip
@@ -20,7 +20,7 @@ _CLICKS = "clicks.train.tsv"
 
 
 class Collection:
-    """A BEIR folder.
+    """Reads a test collection from a BEIR folder.
 
     It holds `corpus.jsonl` (`_id`, `title`, `text`), `queries.jsonl` (`_id`,
     `text`), `qrels/<split>.tsv` (a header, then query-id, corpus-id, score)
@@ -29,17 +29,16 @@ class Collection:
     first needed. An id must not hold white space, and each occurs once.
 
     Args:
-        folder: The folder.
+        folder: Path of the folder.
 
     Attributes:
-        folder: Its path, a str.
+        folder: Path of the folder, a `str`.
         splits: Those of "train", "dev" and "test" that have a qrels file.
 
     Raises:
         InputError: A file is missing, or a line is wrong: no JSON, no `_id`,
-            an `_id` that has been there before, two scores for one pair, an
-            empty title and text, a score that is no whole number, or an
-            unknown id.
+            a repeated `_id`, two scores for one pair, an empty title and
+            text, a score that is not a whole number, or an unknown id.
 
     Source: Thakur et al. 2021, "BEIR: A Heterogeneous Benchmark for
     Zero-shot Evaluation of Information Retrieval Models".
@@ -75,7 +74,7 @@ class Collection:
 
     @functools.cached_property
     def clicks(self) -> ClickLog | None:
-        """The folder's click file, where there is one."""
+        """The folder's click file, or `None` without one."""
         path = os.path.join(self.folder, _CLICKS)
         paths = [p for p in (path, f"{path}.gz") if os.path.isfile(p)]
         return ClickLog(paths[0]) if paths else None
@@ -134,10 +133,10 @@ class Collection:
         """Returns the clicks to train on.
 
         Args:
-            min_relevant: Where there is no click file, the lowest score in
-                qrels/train.tsv that counts as a click.
+            min_relevant: The lowest score in qrels/train.tsv that counts as a
+                click if there is no click file. Default 1.
             write_to: The file to write these clicks to, outside of the
-                folder; not needed where there is a click file.
+                folder; not needed if there is a click file.
 
         Raises:
             InputError: There is neither a click file nor `write_to`, or no
@@ -176,7 +175,7 @@ class Collection:
 
         Args:
             min_relevant: The lowest score in qrels/train.tsv of a relevant
-                document.
+                document. Default 1.
         """
         titles: dict[str, list[str]] = {}
         if "train" not in self.splits:
@@ -224,7 +223,7 @@ class Collection:
 
 
 class _WrongRow(ValueError):
-    """A line of a JSON file is wrong: what was found, what was expected."""
+    """Reports what was found in a line of a JSON file, and was expected."""
 
 
 def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, str]:
@@ -278,14 +277,14 @@ def write_collection(
     no name. A folder that is already there is not replaced.
 
     Args:
-        folder: The folder to make.
+        folder: The folder to create.
         documents: Document id -> title.
         queries: Query id -> text.
         qrels_by_split: Split -> query id -> document id -> score.
         clicks: The training pairs, each as often as it was clicked.
 
     Raises:
-        OSError: It cannot be written; what was written is removed.
+        OSError: The folder cannot be written; the partial one is removed.
     """
     folder = os.path.abspath(folder)
     os.makedirs(os.path.dirname(folder), exist_ok=True)

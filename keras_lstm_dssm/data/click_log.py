@@ -16,7 +16,7 @@ from keras_lstm_dssm.errors import InputError
 
 
 class ClickLog:
-    r"""One or more click files, `.tsv` or `.tsv.gz`, read as a stream.
+    r"""Streams one or more click files, `.tsv` or `.tsv.gz`.
 
     A line is a query, one tab, and the title clicked for it, in UTF-8; a
     pair that was clicked n times is on n lines. Byte order marks, CRLF line
@@ -26,17 +26,17 @@ class ClickLog:
     counts as one bad line.
 
     Args:
-        paths: A path or glob, or several.
+        paths: A path or glob, or an iterable of them.
         max_bad_lines: The number of bad lines that may be left out; each
             pass leaves out the same. 0, the default, stops at the first.
 
     Attributes:
         paths: Tuple of str, the files in the order given; those of one glob
             are sorted.
-        max_bad_lines: The argument.
+        max_bad_lines: The number of bad lines that may be left out.
 
     Raises:
-        InputError: No file is there; or, when the log is read, there are
+        InputError: No file exists; or, when the log is read, there are
             more bad lines than allowed (with file and line number) or no
             clicks, a gzip file is damaged, or a file cannot be read.
 
@@ -53,7 +53,7 @@ class ClickLog:
     ) -> None:
         if isinstance(paths, str | os.PathLike):
             paths = [paths]
-        # In the order given: where files lie must not decide the batches.
+        # In the order given, so that batches do not depend on folder names.
         files = dict.fromkeys(
             file for path in paths for file in sorted(_files(os.fspath(path)))
         )
@@ -66,7 +66,7 @@ class ClickLog:
         self._blocks: LineBlocks | None = None
 
     def files(self) -> tuple[LogFile, ...]:
-        """Reads and checks every line at the first call; describes each file.
+        """Returns the files; reads and checks every line at the first call.
 
         Raises:
             InputError: See the class.
@@ -84,7 +84,7 @@ class ClickLog:
         return self._checked
 
     def blocks(self) -> LineBlocks:
-        """Makes the log's lines readable in any order, at the first call.
+        """Returns blocks of lines for random access; the first call scans.
 
         Raises:
             InputError: See the class and `LineBlocks`.

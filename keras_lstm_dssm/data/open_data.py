@@ -18,7 +18,7 @@ def open_collection(spec: str) -> Collection:
     """Opens a collection to evaluate on.
 
     Args:
-        spec: "api" (built when it is not there yet) or a BEIR folder.
+        spec: "api" (built if it does not exist yet) or a BEIR folder.
 
     Raises:
         InputError: `spec` is neither.
@@ -45,10 +45,12 @@ def open_log(
     Args:
         spec: "api", a BEIR folder, or click files: paths or globs; or
             several of these, separated by commas.
-        min_relevant: See `Collection.training_log`.
-        write_to: See `Collection.training_log`; of several folders, the
-            clicks of the second go to `write_to` with a 2 before its ending.
-        max_bad_lines: See `ClickLog`.
+        min_relevant: The lowest score that counts as a click, see
+            `Collection.training_log`.
+        write_to: The file for clicks made from a BEIR folder's scores, see
+            `Collection.training_log`. For part n > 1 of `spec` the file's
+            name gets n before its suffix.
+        max_bad_lines: The number of bad lines that may be left out.
 
     Raises:
         InputError: A part of `spec` is none of these.
@@ -72,8 +74,8 @@ def judged_negatives(spec: str, min_relevant: int = 1) -> dict[str, list[str]]:
     """Returns query -> titles judged not relevant, from the BEIR folders.
 
     Args:
-        spec: See `open_log`.
-        min_relevant: The lowest score of a relevant document.
+        spec: Data specification, see `open_log`.
+        min_relevant: The lowest score of a relevant document. Default 1.
 
     Raises:
         InputError: There are no such titles.
@@ -96,11 +98,11 @@ def titles_of(spec: str, log: ClickLog) -> list[str]:
     """Returns all document titles known to the training, each once.
 
     Args:
-        spec: See `open_log`.
+        spec: Data specification, see `open_log`.
         log: The clicks that `open_log` returned for it.
 
     Returns:
-        The titles of its collections, clicked or not, then of all clicks.
+        The titles of the collections, clicked or not, then of all clicks.
     """
     titles: dict[str, None] = {}
     for part in _parts(spec):
@@ -130,7 +132,7 @@ def write_pairs(
 
 
 def absolute_spec(spec: str) -> str:
-    """Makes the paths of a data specification independent of the folder.
+    """Makes the paths of a data specification absolute.
 
     >>> absolute_spec("api")
     'api'
@@ -144,8 +146,8 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
     """Opens click files: paths or globs, separated by commas.
 
     Args:
-        spec: The paths.
-        max_bad_lines: See `ClickLog`.
+        spec: Paths or globs, separated by commas.
+        max_bad_lines: The number of bad lines that may be left out.
 
     Raises:
         InputError: There is no path, or no file matches one.
