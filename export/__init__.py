@@ -1,4 +1,4 @@
-"""From a trained model to TF Serving: SavedModels in a server's folder."""
+"""Exports trained models as SavedModels, in a folder for TF Serving."""
 
 from keras_lstm_dssm.export.documents import Documents, read_documents
 from keras_lstm_dssm.export.encoder import export_encoder

@@ -1,4 +1,4 @@
-"""How a retriever holds the vectors of its documents: float32 or int8."""
+"""Document vectors of a retriever, stored as float32 or int8."""
 
 import numpy as np
 import tensorflow as tf
@@ -7,13 +7,13 @@ from keras_lstm_dssm.errors import InputError
 
 
 class Float32Vectors(tf.Module):
-    """Vectors as they are, 4 bytes a number.
+    """Stores vectors as float32, 4 bytes a number.
 
     Args:
         vectors: Unit vectors, `[n, d]`.
 
     Attributes:
-        count: n.
+        count: The number of vectors, n.
     """
 
     def __init__(self, vectors: np.ndarray) -> None:
@@ -29,8 +29,8 @@ class Float32Vectors(tf.Module):
 
         Args:
             queries: Unit vectors, float32 `[batch, d]`.
-            start: Number of the first document, a scalar.
-            stop: Number after that of the last document, a scalar.
+            start: Row of the first document, an int32 scalar.
+            stop: Row after the last document, an int32 scalar.
 
         Returns:
             float32 `[batch, stop - start]`.
@@ -40,10 +40,10 @@ class Float32Vectors(tf.Module):
 
 
 class Int8Vectors(tf.Module):
-    """Vectors rounded to whole numbers from -127 to 127, 1 byte a number.
+    """Stores vectors as integers from -127 to 127, 1 byte a number.
 
-    Each vector has its own scale: its largest number becomes 127. The length
-    of the rounded vector is stored too and divides its products, so that a
+    Each vector has its own scale: its largest number becomes 127. Inner
+    products are divided by the length of the rounded vector, so that a
     score is the exact cosine of the query, which is not rounded, and the
     rounded vector. A vector of 96 numbers takes 100 bytes instead of 384.
 
@@ -57,7 +57,7 @@ class Int8Vectors(tf.Module):
         vectors: Unit vectors, `[n, d]`.
 
     Attributes:
-        count: n.
+        count: The number of vectors, n.
     """
 
     def __init__(self, vectors: np.ndarray) -> None:
@@ -71,18 +71,18 @@ class Int8Vectors(tf.Module):
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
         """Computes cosines; see `Float32Vectors.cosines`."""
-        # The kernels of CPUs multiply floats only. The floats of one block
-        # stay in the cache, so memory is read at 1 byte a number.
+        # CPU kernels multiply floats only. The floats of one block stay in
+        # the cache, so memory is read at 1 byte a number.
         rows = tf.cast(self.codes[start:stop], tf.float32)
         products = tf.matmul(queries, rows, transpose_b=True)
         return products * self.scales[start:stop]
 
 
 def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rounds vectors to whole numbers, each vector on its own scale.
+    """Rounds vectors to integers, each vector on its own scale.
 
     Args:
-        vectors: Float `[n, d]`, no row of zeros.
+        vectors: Float `[n, d]`, without a row of zeros.
 
     Returns:
         Codes, int8 `[n, d]`, and scales, float32 `[n]`; `codes * scales` are
@@ -104,14 +104,14 @@ VECTORS: dict[str, type[DocumentVectors]] = {
     "float32": Float32Vectors,
     "int8": Int8Vectors,
 }
-"""Values of `lstm-dssm-export --vectors`."""
+"""Classes by the values of `lstm-dssm-export --vectors`."""
 
 
 def check_vectors(kind: str) -> None:
-    """Checks that `kind` names a way to hold vectors.
+    """Checks that `kind` is a key of `VECTORS`.
 
     Raises:
-        InputError: It is no key of `VECTORS`.
+        InputError: It is not.
     """
     if kind not in VECTORS:
         raise InputError(

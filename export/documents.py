@@ -1,4 +1,4 @@
-"""Documents on disk: their titles, their ids, and their vectors."""
+"""Files of documents: their titles, their ids, and their vectors."""
 
 import os
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ class Documents(NamedTuple):
     """The documents of a retriever.
 
     Attributes:
-        ids: What the retriever answers with, one for each document.
+        ids: The ids that the retriever returns, one for each document.
         titles: The texts that are encoded, one for each document.
     """
 
@@ -27,11 +27,11 @@ class Documents(NamedTuple):
 def read_documents(path: str | os.PathLike[str]) -> Documents:
     """Reads documents, one a line: a title, or an id, a tab and a title.
 
-    A title without an id is its own id. Repeated lines count once, blank
+    A title without an id is its own id. Repeated lines are read once, blank
     lines are skipped.
 
     Args:
-        path: A text file in UTF-8, gzip or not.
+        path: A text file in UTF-8, with or without gzip compression.
 
     Raises:
         InputError: The file is missing or has no title; a line is not UTF-8,
@@ -63,7 +63,7 @@ def write_vectors(path: str | os.PathLike[str], vectors: np.ndarray) -> None:
     """Writes vectors as `.npy`, the format that faiss and ScaNN users read.
 
     Args:
-        path: The file.
+        path: The file to write.
         vectors: Float32 `[n, d]`.
 
     Raises:
@@ -82,10 +82,10 @@ def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
     """Maps a `.npy` file of vectors into memory, read-only.
 
     Args:
-        path: The file, from `write_vectors`.
+        path: A file that `write_vectors` wrote.
 
     Returns:
-        float32 `[n, d]`; its pages are read when they are used.
+        float32 `[n, d]`, read from disk on first use.
 
     Raises:
         InputError: The file is missing, or holds something else.
@@ -115,7 +115,7 @@ def write_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
     """Writes ids, one a line; line i belongs to row i of the vectors.
 
     Args:
-        path: The file.
+        path: The file to write.
         ids: Strings without a line break.
 
     Raises:
@@ -138,8 +138,8 @@ def read_ids(path: str | os.PathLike[str], rows: int) -> list[str]:
     """Reads the ids that belong to a file of vectors.
 
     Args:
-        path: The file, from `write_ids`.
-        rows: Number of the vectors.
+        path: A file that `write_ids` wrote.
+        rows: The number of vectors, which must be the number of ids.
 
     Raises:
         InputError: The file cannot be read, or its number of lines is not

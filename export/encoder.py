@@ -1,4 +1,4 @@
-"""An encoder as a SavedModel: strings in, unit vectors out."""
+"""Exports an encoder as a SavedModel from strings to unit vectors."""
 
 import os
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from keras_lstm_dssm.export.model_versions import Write, publish
 from keras_lstm_dssm.export.warmup import WARMUP_SIZES, write_warmup
 
 SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
-"""Name of the one signature that exported models have."""
+"""Name of the only signature that exported models have."""
 
 
 class EncoderModule(tf.Module):
-    """The variables of an encoder and the function that a server calls.
+    """Holds an encoder's variables and the function that a server calls.
 
     The Keras model itself is not exported, because Keras would trace a
     float32 signature for its string input.
@@ -33,7 +33,7 @@ class EncoderModule(tf.Module):
         super().__init__()
         encoder.sync_weights()
         for weight in encoder.weights:
-            # Such an encoder may give finite vectors, equal for all texts.
+            # Its vectors may still be finite, but equal for all texts.
             if not np.isfinite(weight.numpy()).all():
                 raise InputError(
                     f"{weight.path}: found numbers that are not finite; the "
@@ -45,13 +45,13 @@ class EncoderModule(tf.Module):
     def encode(self, text: tf.Tensor) -> tf.Tensor:
         """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`.
 
-        Clients expect float32 from every model, whatever its precision.
+        The output is float32 for float64 models, too: clients expect it.
         """
         return tf.cast(self._unit_vectors(text), tf.float32)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
     def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Signature `serving_default`.
+        """Encodes texts; the signature `serving_default`.
 
         Args:
             text: Strings `[batch]`.
@@ -70,8 +70,8 @@ def export_encoder(
     """Publishes an encoder as a version of a model, for TF Serving.
 
     Args:
-        encoder: A trained encoder.
-        base: The model's folder; the version becomes a folder in it.
+        encoder: The trained encoder.
+        base: The model's folder, in which the version's folder is made.
         version: The version number, by default one above the largest.
 
     Returns:
@@ -96,11 +96,11 @@ def publish_module(
 
     Args:
         module: An `EncoderModule` or a `RetrieverModule`.
-        base: The model's folder; the version becomes a folder in it.
+        base: The model's folder, in which the version's folder is made.
         version: The version number, by default one above the largest.
 
     Returns:
-        `base/<number>`.
+        The version's folder, `base/<number>`.
     """
     name = Path(base).resolve().name
     return publish(base, saved_model_writer(module, name), version)
@@ -122,7 +122,7 @@ def saved_model_writer(
             module,
             str(folder),
             signatures={SIGNATURE: module.serve},
-            # A server takes no gradients.
+            # A server computes no gradients.
             options=tf.saved_model.SaveOptions(
                 experimental_custom_gradients=False
             ),
