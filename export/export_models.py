@@ -1,4 +1,4 @@
-"""All models of one training, in a folder that TF Serving serves."""
+"""Exports all models of one training, into a folder for TF Serving."""
 
 import os
 from pathlib import Path
@@ -27,25 +27,25 @@ def export_models(
     max_k: int = MAX_K,
     progress: bool = False,
 ) -> list[Path]:
-    """Publishes both encoders, and a retriever when there are documents.
+    """Publishes both encoders, and a retriever if there are documents.
 
     All models get one version number, above every version in the folder, so
     that equal numbers mean the same training. They are served together: a
     server reads in `models.config` which version of each is live, and that
-    file is replaced last. When the export fails or is interrupted, the
+    file is replaced last. If the export fails or is interrupted, the
     versions of the last complete export stay live.
 
     Args:
         model: The trained model.
-        output: Folder of the models, made when missing. `models.config`,
+        output: Folder of the models, made if missing. `models.config`,
             `batching.config` and a README for the server's operator are
             written beside the models.
-        documents: Ids and titles for the retriever; by default none is
-            exported, and one that is there stays as it is.
-        vectors: How the retriever holds its vectors, `float32`, or `int8` for
-            a quarter of the memory.
-        max_k: Most results of the retriever for a query; a larger k in a
-            request counts as this one.
+        documents: Ids and titles for the retriever; by default no retriever
+            is exported, and an existing one does not change.
+        vectors: How the retriever stores its vectors: `float32`, or `int8`
+            for a quarter of the memory.
+        max_k: Maximum number of results for a query, by default 1,000; a
+            larger k in a request is reduced to it.
         progress: Whether to show a progress bar.
 
     Returns:
@@ -54,8 +54,8 @@ def export_models(
     Raises:
         InputError: `output` cannot be written to, or holds a `models.config`
             or another model that a server could not read; `vectors` or
-            `max_k` is wrong; a weight is not finite. Nothing is published
-            then.
+            `max_k` is wrong; a weight is not finite. No version is
+            published.
 
     Example:
     >>> export_models(model, "models", Documents(titles, titles))

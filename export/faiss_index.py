@@ -24,8 +24,8 @@ def build_index(
             example `HNSW32`, `HNSW32_SQ8` or `IVF1024,Flat`.
         search: Search parameters, as `faiss.ParameterSpace` takes them, for
             example `efSearch=128` (HNSW) or `nprobe=16` (IVF); several are
-            separated by commas. Larger values raise recall and time. By
-            default those of faiss.
+            separated by commas. Larger values raise recall and time. The
+            default, "", leaves faiss's own values.
 
     Returns:
         The `faiss.Index`, which returns row numbers of `vectors`.
@@ -59,6 +59,10 @@ def build_index(
 def write_index(path: str | os.PathLike[str], index: Any) -> None:
     """Writes an index to a file that `faiss.read_index` reads.
 
+    Args:
+        path: The file to write.
+        index: A `faiss.Index`.
+
     Raises:
         InputError: faiss cannot write the file.
     """
@@ -80,13 +84,13 @@ def index_recall(
     """Computes the recall@k of an index compared with exact search.
 
     Args:
-        index: An index over `vectors`.
-        vectors: float32 `[n, d]`, unit vectors.
-        queries: float32 `[m, d]`, unit vectors.
-        k: Neighbours of each query, at most n.
+        index: A `faiss.Index` over `vectors`.
+        vectors: Unit vectors of documents, float32 `[n, d]`.
+        queries: Unit vectors of queries, float32 `[m, d]`.
+        k: Number of nearest documents for each query, at most n.
 
     Returns:
-        The share of the true k nearest rows that the index returns, from 0
+        The share of the k nearest documents that the index returns, from 0
         to 1, as the mean over queries.
     """
     faiss = import_optional("faiss", "faiss")
@@ -96,11 +100,11 @@ def index_recall(
 
 
 def overlap(exact: np.ndarray, approximate: np.ndarray) -> float:
-    """Returns the share of numbers in `exact` that `approximate` has, too.
+    """Returns the share of row numbers in `exact` also in `approximate`.
 
     Args:
-        exact: Integers `[m, k]`.
-        approximate: Integers `[m, any]`; row i is compared with row i.
+        exact: Row numbers, integers `[m, k]`, one row for each query.
+        approximate: Row numbers for the same queries, integers `[m, any]`.
 
     Example:
     >>> overlap(np.array([[1, 2]]), np.array([[2, 9]]))

@@ -1,4 +1,4 @@
-"""Model folders, MODELS/NAME/NUMBER, and how new versions are published."""
+"""Finds and publishes versions of models, in folders MODELS/NAME/NUMBER."""
 
 import os
 import re
@@ -13,10 +13,10 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import flush_to_disk
 
 Write = Callable[[Path], None]
-"""A function that makes a SavedModel at the path it is called with."""
+"""A function that writes a SavedModel to the given path."""
 
-# A model's name stands in paths, URLs, shell commands and configuration
-# files: no character of it may have a meaning there.
+# A model's name is used in paths, URLs, shell commands and configuration
+# files: no character of it may have a special meaning there.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 _VERSIONS = 2**63
@@ -31,8 +31,8 @@ def model_folder(models_dir: str | os.PathLike[str], name: str) -> Path:
         name: The model's name.
 
     Raises:
-        InputError: The name has characters that a model's name may not have,
-            such as the slashes of a path.
+        InputError: The name has characters other than letters, digits, "_",
+            "-" and ".".
 
     Example:
     >>> model_folder("models", "retriever")
@@ -54,8 +54,8 @@ def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
             missing folder has no versions.
 
     Returns:
-        Version number to folder, ascending by number. Only folders whose
-        names are whole numbers count.
+        Version number to folder, ascending by number. Folders whose names
+        are not integers are ignored.
     """
     base = Path(base)
     if not base.is_dir():
@@ -78,10 +78,10 @@ def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
         models_dir: A folder of models, which may be missing.
 
     Returns:
-        Model name to folder, ascending by name. Hidden folders do not count.
+        Model name to folder, ascending by name. Hidden folders are ignored.
 
     Raises:
-        InputError: A model's name could not stand in a path or URL.
+        InputError: A model's name is not valid, see `model_folder`.
     """
     models_dir = Path(models_dir)
     if not models_dir.is_dir():
@@ -97,10 +97,10 @@ def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
     """Returns the models of a folder that is to be served, at least one.
 
     Args:
-        models_dir: A folder as `lstm-dssm-export` writes it.
+        models_dir: A folder that `lstm-dssm-export` wrote.
 
     Returns:
-        See `find_models`.
+        Model name to folder, ascending by name.
 
     Raises:
         InputError: See `find_models`; or the folder is missing, or holds no
@@ -128,12 +128,12 @@ def publish(
     A running server polls `base` and loads a version as soon as its folder
     appears, even if files are missing from it. Therefore the SavedModel is
     written into a hidden folder beside it, on the same file system, and
-    renamed when all its files are complete and on the disk. When writing
+    renamed when all its files are complete and on the disk. If writing
     fails or is interrupted, the hidden folder is removed.
 
     Args:
-        base: The model's folder, made when missing.
-        write: Called with the path at which to make the SavedModel.
+        base: The model's folder, made if missing.
+        write: Called with the path to which it writes the SavedModel.
         version: The version number, 1 or more; by default one above the
             model's largest.
 
@@ -167,13 +167,13 @@ def publish_together(
     """Publishes a new version of several models, under one number.
 
     Models of one training belong together, for example the query encoder and
-    the document encoder: the cosine of vectors from two trainings means
-    nothing. Equal version numbers say which of them belong together, so the
+    the document encoder: the cosine of vectors from two trainings is
+    meaningless. Equal version numbers mean the same training, so the
     number is above every version of every model in the folder, and it is
     given to all models or to none.
 
     Args:
-        models_dir: The folder of all models, made when missing.
+        models_dir: The folder of all models, made if missing.
         writers: Model name to the function that writes its SavedModel. All
             are called before the first version appears.
 
@@ -182,8 +182,8 @@ def publish_together(
 
     Raises:
         InputError: TensorFlow cannot write a model, for example on a full
-            disk. No model has a new version then.
-        OSError: A file cannot be written; again without a new version.
+            disk. No version is published.
+        OSError: A file cannot be written. No version is published.
     """
     models_dir = Path(models_dir)
     return _publish(
@@ -201,9 +201,9 @@ def _publish(
 
     Args:
         writers: Model folder to the function that writes its SavedModel.
-        numbered: Returns the model folders whose versions the number is
-            above.
-        version: The number, where it is not to be chosen.
+        numbered: Returns the model folders; the new number is above all of
+            their versions.
+        version: The version number; None chooses it.
     """
     with ExitStack() as stack:
         complete = {
@@ -231,7 +231,7 @@ def _publish(
 
 @contextmanager
 def _written(base: Path, write: Write) -> Iterator[Path]:
-    """Gives the path of a complete SavedModel in a hidden folder of `base`."""
+    """Writes a SavedModel into a hidden folder of `base`; yields its path."""
     base.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".publish-", dir=base) as hidden:
         # One level down, because the hidden folder itself is private to its
@@ -253,7 +253,7 @@ def _written(base: Path, write: Write) -> Iterator[Path]:
 
 
 def _rename(complete: Mapping[Path, Path], number: str) -> list[Path]:
-    """Renames every folder to its base's version `number`, or none."""
+    """Renames every folder to version `number` of its model, or none."""
     try:
         for base, folder in complete.items():
             folder.rename(base / number)

@@ -1,4 +1,4 @@
-"""models.config: which models and versions TF Serving serves."""
+"""Reads and updates models.config, which lists what TF Serving serves."""
 
 import os
 import re
@@ -16,11 +16,14 @@ MODELS_CONFIG = "models.config"
 
 
 def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
-    """Reads a server's configuration; a missing file is an empty one.
+    """Reads a server's configuration.
+
+    Args:
+        path: A `ModelServerConfig` in text format. A missing file is read as
+            an empty one.
 
     Raises:
-        InputError: It is not a `ModelServerConfig` in text form, with a list
-            of models.
+        InputError: The file has another format, or a `custom_model_config`.
     """
     path = Path(path)
     config = ModelServerConfig()
@@ -43,8 +46,8 @@ def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
 def served_version(base: str | os.PathLike[str]) -> Path | None:
     """Returns the newest version of a model that a server serves.
 
-    `models.config` beside the model may name versions; then newer ones, for
-    example that of an interrupted export, are not served.
+    If `models.config` beside the model names versions, newer ones are not
+    served, for example that of an interrupted export.
 
     Args:
         base: The model's folder, for example `MODELS/query_encoder`.
@@ -68,18 +71,18 @@ def served_version(base: str | os.PathLike[str]) -> Path | None:
 def update_models_config(
     path: Path, names: Iterable[str], exported: Mapping[str, int], root: str
 ) -> None:
-    """Enters the newest exports into a server's configuration.
+    """Writes the newest exports into a server's configuration.
 
-    A model that an export adds is served in one version, on a line with the
-    remark "newest export". Later exports change the number on that line and
-    nothing else: comments, labels, and policies without the remark stay.
+    The entry of an added model has its version on a line with the comment
+    "newest export". Later exports change only the number on that line: other
+    comments, labels, and policies without this comment do not change.
 
     Args:
-        path: The file, made when missing.
-        names: Models that must be in it. One that is missing is added.
-        exported: Model name to the version to serve. Another model is added
-            without a policy, so that its newest version is served.
-        root: Where the server sees the models' folders.
+        path: The file, made if missing.
+        names: Models that the file must list; missing ones are added.
+        exported: Model name to the version to serve. Any other model is
+            added without a policy, so that its newest version is served.
+        root: The path of the models' folder on the server.
 
     Raises:
         InputError: See `read_models_config`.
@@ -125,13 +128,13 @@ def _entry(name: str, version: int | None, root: str) -> str:
 
 
 def _added(text: str, entries: str) -> str:
-    """Adds entries to the list of models that a configuration is."""
+    """Adds entries to the list of models in a configuration's text."""
     alone = f"model_config_list {{\n{entries}}}\n"
     wanted = text_format.Parse(text, ModelServerConfig())
     if not wanted.model_config_list.config:
         return alone
-    # The second form loses the operator's comments. It is for a file whose
-    # last character is not the brace that closes the list.
+    # The second form has no comments of the operator. It is used if the
+    # file's last character is not the brace that closes the list.
     forms = text, text_format.MessageToString(wanted)
     wanted.MergeFrom(text_format.Parse(alone, ModelServerConfig()))
     for form in forms:
