@@ -63,8 +63,8 @@ def __getattr__(name: str) -> Callable[[], int]:
 def _without_notes() -> Iterator[None]:
     """Leave TensorFlow's notes out of standard error.
 
-    Another process filters the lines, so that they are shown even if
-    TensorFlow ends this process, for example on an unsupported processor.
+    Another process filters the lines, so that TensorFlow's last message is
+    shown even if it ends this process, as on an unsupported processor.
     """
     try:
         stderr = os.dup(2)

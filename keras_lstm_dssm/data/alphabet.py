@@ -26,7 +26,7 @@ def alphabet_warning(log: ClickLog, seed: int = 0) -> str | None:
         letters outside the alphabet than inside.
 
     Example:
-    >>> if not recipe.oov_buckets and (line := alphabet_warning(log)):
+    >>> if line := alphabet_warning(log):
     ...     print(line)
     """
     batches = training_batches(log, _SAMPLE, epochs=1, seed=seed)

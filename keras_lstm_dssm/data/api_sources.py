@@ -216,7 +216,8 @@ def read_modules(
     """Reads every module of the packages and of the standard library."""
     modules = {name: _read_loaded(name) for name in C_MODULES}
     collecting = gc.isenabled()
-    gc.disable()  # syntax trees have no cycles, and collection is half the time
+    # Syntax trees have no cycles; collection would take half of the time.
+    gc.disable()
     try:
         for path, path_in_root in source_files(packages):
             module = _read_source(path, path_in_root)

@@ -49,7 +49,7 @@ class CombinedEncoder(LSTMEncoder):
             cosine), the default and the only value for query encoders.
         split: Rule that separates words, see `LetterTrigrams`. Default
             `"alphanumeric"`.
-        **kwargs: See `LSTMEncoder`.
+        **kwargs: Arguments of `LSTMEncoder`.
 
     Example:
     >>> encoder = CombinedEncoder(cells=32, bag=32, sketch=63)

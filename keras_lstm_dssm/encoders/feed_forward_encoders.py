@@ -25,7 +25,7 @@ class DSSMEncoder(TextEncoder):
     Args:
         units: Widths of the layers, the last one that of the vector. Default
             288 and 96.
-        **kwargs: See `TextEncoder`.
+        **kwargs: Arguments of `TextEncoder`.
     """
 
     def __init__(self, units: Sequence[int] = (288, 96), **kwargs: Any) -> None:
@@ -75,7 +75,7 @@ class CLSMEncoder(TextEncoder):
             1, 3 and 5.
         filters: Width of h, default 288.
         units: Width of the vector, default 96.
-        **kwargs: See `TextEncoder`.
+        **kwargs: Arguments of `TextEncoder`.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ class RNNEncoder(TextEncoder):
         units: Width of the state and of the vector, default 288.
         truncate: Number of words that the gradient goes back from the last
             one, the T of (7). Default `None` for all.
-        **kwargs: See `TextEncoder`.
+        **kwargs: Arguments of `TextEncoder`.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class LSTMEncoder(TextEncoder):
         forget_gate: Whether the cells have a forget gate, default `False`.
         truncate: Number of words that the gradient goes back from the last
             one, the T of (7). Default `None` for all.
-        **kwargs: See `TextEncoder`.
+        **kwargs: Arguments of `TextEncoder`.
 
     Example:
     >>> LSTMEncoder(cells=32)(tf.constant(["hotels in shanghai"])).shape
@@ -152,7 +152,7 @@ class BidirectionalLSTMEncoder(LSTMEncoder):
 
     Args:
         cells: Number of cells of each LSTM, default 96.
-        **kwargs: See `LSTMEncoder`.
+        **kwargs: Arguments of `LSTMEncoder`.
     """
 
     def __init__(self, cells: int = 96, **kwargs: Any) -> None:

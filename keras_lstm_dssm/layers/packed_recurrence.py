@@ -145,11 +145,11 @@ def _loop(
     """Run a cell over time; at time t on the first `counts[t]` rows only.
 
     Args:
-        cell: See `run_forward`.
-        weights: See `run_forward`.
-        steps: See `run_forward`.
-        names: The arrays to make.
-        write: Stores the activations of one time in the arrays.
+        cell: Cell whose `step` is called at each time.
+        weights: Result of `cell.recurrent_weights`.
+        steps: Inputs after `cell.project`, `(steps, gates * units)`.
+        names: Names of the arrays to create.
+        write: Function that stores the activations of one time.
     """
     time, starts = tf.size(steps.counts), steps.starts
     dtype = steps.values.dtype

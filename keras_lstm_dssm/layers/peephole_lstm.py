@@ -37,8 +37,9 @@ class PeepholeLSTMCell(RecurrentCell):
             `c(t) = c(t-1) + i(t) o y_g(t)`.
         project_inputs: Whether the cell has input weights W, default `True`;
             see `RecurrentCell`.
-        **kwargs: Initializers and so on, see `RecurrentCell`. Full peepholes
-            are initialised by `glorot_uniform`, diagonal ones by zeros.
+        **kwargs: Initializers, regularizers and constraints, see
+            `RecurrentCell`. Full peepholes are initialised by
+            `glorot_uniform`, diagonal ones by zeros.
 
     Call arguments:
         inputs: `(batch, features)`, or `(batch, gates * units)` without

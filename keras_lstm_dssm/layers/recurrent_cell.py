@@ -224,11 +224,14 @@ class RecurrentCell(keras.layers.Layer):
 class RNNCell(RecurrentCell):
     """Computes `y(t) = tanh(W l(t) + W_rec y(t-1) + b)`, eq. (1).
 
+    The RNN cell of Palangi et al. 2016.
+
     Args:
         units: Width of y.
         project_inputs: Whether the cell has input weights W, default `True`;
             see `RecurrentCell`.
-        **kwargs: Initializers and so on, see `RecurrentCell`.
+        **kwargs: Initializers, regularizers and constraints, see
+            `RecurrentCell`.
 
     Call arguments:
         inputs: `(batch, features)`, or `(batch, units)` without

@@ -167,8 +167,8 @@ class WordSketch(keras.layers.Layer):
         Returns:
             Two int64 tensors `(words,)`, of numbers below the prime.
         """
-        # A sum ignores the order of the trigrams, in which alone hardly any
-        # two words differ.
+        # A sum ignores the order of the trigrams, but hardly any two words
+        # have the same trigrams in another order.
         mixed = tf.gather(
             _mix(tf.cast(words.trigrams, tf.int64)), words.trigram_index
         )

@@ -40,10 +40,10 @@ class Recipe:
         learning_rate: The fixed epsilon of (6).
         threshold: Norm above which the gradient of a tower is scaled down to
             it, th_G of Algorithm 1; `None` for no limit.
-        momentum_ends: Momentum mu of the first and of the last updates.
-        momentum_middle: Momentum mu of the updates in between.
-        momentum_fraction: Share of all updates in the first, and in the last
-            part.
+        momentum_ends: Momentum mu in the first and the last training steps.
+        momentum_middle: Momentum mu in the training steps in between.
+        momentum_fraction: Share of all training steps in the first part, and
+            also in the last part.
         epochs: Passes over the training pairs.
         batch_size: Pairs in a batch.
         shuffle_buffer: Pairs held in memory to be shuffled, see

@@ -65,7 +65,7 @@ def distinct_words(
 
     Args:
         texts: String tensor `[batch]`, which may be empty.
-        oov_buckets: Number of ids for other letters; see `trigram_ids`.
+        oov_buckets: Number of ids for trigrams of other letters, default 0.
         max_words: Number of words kept of each text; see `split_words`.
         split: `"space"` or `"alphanumeric"`; see `normalize_texts`.
 

@@ -14,11 +14,11 @@ _TEXTS = 3
 
 
 class Diverged(ArithmeticError):
-    """Reports that a weight, named in the message, is NaN or infinite."""
+    """Reports that the named variable is NaN or infinite."""
 
 
 def check_finite(model: Any) -> None:
-    """Checks that all numbers of a checkpoint would be finite.
+    """Checks that all variables that a checkpoint saves are finite.
 
     A finite loss does not suffice: an infinite weight saturates a gate, and
     the loss stays finite.

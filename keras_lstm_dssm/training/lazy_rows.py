@@ -9,7 +9,7 @@ class LazyRows:
 
     Momentum moves every row in every training step, whether the batch reads
     it or not. But a row without gradient moves by a geometric sum: over m
-    updates with momentum mu,
+    training steps with momentum mu,
 
         V -> mu^m V        W -> W + V (mu + mu^2 + ... + mu^m)
 
@@ -21,8 +21,8 @@ class LazyRows:
     Args:
         table: W, float `[rows, units]`.
         velocity: V, of the same shape.
-        updated: int `[rows]`, the number of the last update that each row
-            includes.
+        updated: int `[rows]`, the number of the last training step that each
+            row includes.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class LazyRows:
     def look_ahead(
         self, rows: tf.Tensor, mu: tf.Tensor, now: tf.Tensor
     ) -> None:
-        """Moves rows to the look-ahead point of the update after `now`.
+        """Moves rows to the look-ahead point of the step after `now`.
 
         Args:
             rows: int `[r]`, each row at most once.
             mu: The momentum since the last `sync`.
-            now: Number of complete updates.
+            now: Number of complete training steps.
         """
         self._rows_ahead.assign(tf.cast(rows, tf.int32))
         self._move(rows, self._distance_ahead(rows, mu, now))
@@ -63,13 +63,13 @@ class LazyRows:
         mu: tf.Tensor,
         now: tf.Tensor,
     ) -> None:
-        """Takes rows from the look-ahead point to the update after `now`.
+        """Takes rows from the look-ahead point to the end of the step.
 
         Args:
             step: -eps times the gradient, `[r, units]`.
             rows: int `[r]`, the rows of the last `look_ahead`.
             mu: The momentum since the last `sync`.
-            now: Number of complete updates.
+            now: Number of complete training steps before this one.
         """
         decay, _ = self._powers(tf.gather(self.updated, rows), mu, now + 1)
         velocity = tf.gather(self.velocity, rows) * decay + step
@@ -79,14 +79,14 @@ class LazyRows:
         self.updated.scatter_update(tf.IndexedSlices(done, rows))
 
     def sync(self, mu: tf.Tensor, now: tf.Tensor) -> None:
-        """Brings all rows up to date with update `now`."""
+        """Brings all rows up to date with training step `now`."""
         decay, distance = self._powers(self.updated, mu, now)
         self.table.assign_add(self.velocity * distance)
         self.velocity.assign(self.velocity * decay)
         self.restart(now)
 
     def restart(self, now: tf.Tensor) -> None:
-        """Marks all rows, as they are, as up to date with update `now`."""
+        """Marks all rows as up to date with training step `now`."""
         now = tf.cast(now, self.updated.dtype)
         self.updated.assign(tf.fill(tf.shape(self.updated), now))
 
@@ -104,7 +104,7 @@ class LazyRows:
     def _powers(
         self, updated: tf.Tensor, mu: tf.Tensor, now: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns mu^m and mu + ... + mu^m of the m updates since, `[r, 1]`."""
+        """Returns mu^m and mu + ... + mu^m for m pending steps, `[r, 1]`."""
         # In double precision: 1 - mu^m cancels most of a float's digits.
         m = tf.cast(tf.cast(now, updated.dtype) - updated, tf.float64)
         mu = tf.cast(mu, tf.float64)

@@ -48,7 +48,7 @@ class Data(NamedTuple):
         every: Evaluate on dev every n epochs.
         patience: Evaluations without a better figure before training stops.
         min_relevant: Grade from which a judged document counts as relevant.
-        max_bad_lines: Number of malformed lines of click files to tolerate.
+        max_bad_lines: Number of bad lines of click files to leave out.
     """
 
     data: str
@@ -91,8 +91,9 @@ def train(
         clicks: Click files (a path, a glob, or several separated by commas),
             a BEIR folder, or `"api"`; or a `ClickLog`, or any iterable of
             (query, clicked title).
-        recipe: Name of a preset, or a `Recipe`.
-        seed: Seed of the weights, of the shuffling and of all random draws.
+        recipe: Name of a preset, `"best"` by default, or a `Recipe`.
+        seed: Seed of the weights, the shuffling and all random draws.
+            Default 0.
         output: Run folder for checkpoints, `model.keras`, `history.csv` and
             TensorBoard logs, from which `resume` continues; `None` writes
             nothing.
@@ -104,18 +105,22 @@ def train(
         dev: A BEIR folder, `"api"`, a `Collection` or a `Task` whose
             rankings are measured while training, see `RankingEvaluation`;
             the best epoch becomes the model.
-        select: The measure that decides which epoch is best.
-        every: Evaluate on dev every n epochs.
-        patience: Evaluations without a better figure before training stops.
+        select: The measure that decides which epoch is best. Default
+            `"mrr@10"`.
+        every: Evaluate on dev every n epochs. Default 1.
+        patience: Evaluations without a better figure before training stops;
+            `None`, the default, never stops it.
         callbacks: Further callbacks, see `keras.Model.fit`.
         verbose: 1 for a progress bar, 2 for a line an epoch, 0 for nothing;
             `"auto"` is 1 on a terminal and 2 elsewhere.
         min_relevant: Grade from which a judged title of a BEIR folder counts
-            as clicked.
-        max_bad_lines: Number of malformed lines of click files to tolerate.
+            as clicked. Default 1.
+        max_bad_lines: Number of bad lines of click files to leave out.
+            Default 0.
         save_minutes: Age of the last checkpoint after which one is saved
-            within an epoch.
+            within an epoch. Default 10.
         histograms: Whether to write histograms of the gates for TensorBoard.
+            Default `False`.
 
     Returns:
         The trained model.
