@@ -92,7 +92,7 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields (public name, (module, definition or None for a module))."""
+    """Yields (public name, (module, definition, or None for the module))."""
     module = modules[name]
     for key in module.definitions:
         if not key.startswith("_"):

@@ -26,7 +26,7 @@ def click_line(pair: Pair) -> str:
 
 
 def parse_line(line: bytes) -> Pair | str:
-    r"""Parses a line; returns its click, or a description of the error.
+    r"""Parses a line into a click, or returns what is wrong with the line.
 
     A byte order mark at the start of a field (which concatenated logs have),
     white space around it and a carriage return at the end are removed.

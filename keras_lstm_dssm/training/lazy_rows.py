@@ -41,7 +41,7 @@ class LazyRows:
     def look_ahead(
         self, rows: tf.Tensor, mu: tf.Tensor, now: tf.Tensor
     ) -> None:
-        """Moves rows to the look-ahead point of the step after `now`.
+        """Moves rows to the look-ahead point of training step `now` + 1.
 
         Args:
             rows: int `[r]`, each row at most once.
@@ -63,13 +63,13 @@ class LazyRows:
         mu: tf.Tensor,
         now: tf.Tensor,
     ) -> None:
-        """Takes rows from the look-ahead point to the end of the step.
+        """Takes rows from the look-ahead point to the end of step `now` + 1.
 
         Args:
             step: -eps times the gradient, `[r, units]`.
             rows: int `[r]`, the rows of the last `look_ahead`.
             mu: The momentum since the last `sync`.
-            now: Number of complete training steps before this one.
+            now: Number of complete training steps.
         """
         decay, _ = self._powers(tf.gather(self.updated, rows), mu, now + 1)
         velocity = tf.gather(self.velocity, rows) * decay + step
