@@ -1,1 +1,1 @@
-"""The programs, one in a module: train, evaluate, export, serve and others."""
+"""Programs, one in each module: train, evaluate, export, serve and others."""

@@ -1,4 +1,4 @@
-r"""What a trained model keeps of a text: pictures and tables on one page.
+r"""Show what a trained model represents of a text, on one HTML page.
 
 Example:
   lstm-dssm-analyze --run=RUN --query="hotels in shanghai" \
@@ -6,12 +6,11 @@ Example:
   lstm-dssm-analyze --run=RUN --data=api --claims --output=report.html
 
 The page has the paper's Figs. 4 to 7 and Tables I to III for a query and a
-title, the attenuation of each word, the nearest titles and a map of titles;
-it needs no other file. With --claims it also measures, on the queries and
-titles of the data, whether the words that the model attenuates are stop words,
-how much of the cosine the keywords alone give, and whether the words of a cell
-are similar. With --projector, titles and vectors are written into RUN/logs for
-TensorBoard.
+title, the attenuation of each word, the nearest titles and a map of titles.
+With --claims it also measures, on the queries and titles of the data, whether
+the words that the model attenuates are stop words, how much of the cosine
+remains with the keywords alone, and whether the words of a cell are similar.
+With --projector, titles and vectors are written into RUN/logs for TensorBoard.
 """
 
 import sys
@@ -163,7 +162,7 @@ def _read_texts(run: RunFolder) -> ReportTexts:
 
 
 def _print_claims(claims: list[ClaimFigure]) -> None:
-    """Print the figures, those of one claim together."""
+    """Print the figures of the claims, grouped by claim."""
     for name, label in CLAIM_LABELS.items():
         of_claim = [claim for claim in claims if claim.claim == name]
         if of_claim:

@@ -1,4 +1,4 @@
-"""Measure speed: training, encoding, serving, and cost as the work grows.
+"""Measure the speed of training, encoding and serving, and how it scales.
 
 Example:
   lstm-dssm-benchmark --suite=train,encode --data=clicks.tsv.gz --json=out.json
@@ -9,14 +9,15 @@ Suites, several separated by commas, or `all`:
   serve   milliseconds for one query, in process and over gRPC
   load    many clients of lstm-dssm-serve while versions are swapped, and one
           client beside a gRPC server that always sends the same reply
-  batch   requests of 1 to 512 queries, as a server that batches runs them
+  batch   milliseconds for a request of 1 to 512 queries
   retriever  latency, memory and recall of a retriever of many titles
-  profile milliseconds of each kind of operation in a training step; its
-          growth with cells, words and batch
-  scale   cost of a pair, memory and time to the first step, on synthetic logs
+  profile milliseconds of each kind of operation in a training step, and of
+          the step by number of cells, words and pairs in a batch
+  scale   cost of a pair, memory, and time to the first training step, on
+          synthetic logs
 In `train` and `encode`, the same towers in stock Keras and, where it is
-installed, in PyTorch are measured in turn with ours. Figures are medians. Run
-it on an idle machine: the load of the machine is printed first.
+installed, in PyTorch are measured in turn with those of this package. Figures
+are medians. Run it on an idle machine; its load is printed first.
 """
 
 import sys
@@ -59,15 +60,15 @@ define.integer(
 )
 define.integer("steps", 30, "Training steps in one measurement.", 1)
 define.integer("rounds", 5, "Measurements of each figure.", 1)
-define.integer("titles", 20_480, "Most titles to encode.", 1)
+define.integer("titles", 20_480, "Largest number of titles to encode.", 1)
 define.integer("queries", 500, "Single queries in one measurement.", 1)
 define.list("clients", ["8", "64"], "Numbers of concurrent clients in `load`.")
 define.float(
-    "seconds", 60.0, "How long each number of clients sends requests.", 0.1
+    "seconds", 60.0, "Seconds of requests for each number of clients.", 0.1
 )
 define.float(
     "swap_seconds", 5.0,
-    "Interval at which new versions are published in `load`.", 0.1,
+    "Seconds between the new versions published in `load`.", 0.1,
 )  # fmt: skip
 define.integer(
     "titles_in_index", 1_000_000, "Number of titles in `retriever`.", 1

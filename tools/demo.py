@@ -1,9 +1,9 @@
-"""The whole path on text that every machine has: what `make demo` runs.
+"""Demonstrate the whole pipeline on text that every machine has.
 
 Builds the API-search corpus, trains `best`, evaluates it beside BM25 and
 random order, exports it, serves it on a free port, searches for four questions
 over gRPC and writes a report on a query and a title (report.html). Each step is
-one of the programs; its command line is printed.
+one of the programs; its command line is printed. `make demo` runs it.
 
 Example:
   python -m lstm_dssm_programs demo --output=build/demo
@@ -28,7 +28,7 @@ QUESTIONS = (
     "how do I split a string on whitespace",
     "write rows to a csv file",
     "remove a directory",
-    "calculate the mean of an aray",  # spelled as people do
+    "calculate the mean of an aray",  # misspelled on purpose
 )
 # The title shares no word with the query.
 PAIR = "compute the inverse of a matrix", "numpy linalg inv"
@@ -38,7 +38,7 @@ define = definers(FLAGS)
 _OUTPUT = define.string(
     "output",
     "build/demo",
-    "Folder; what an earlier demo left there is removed.",
+    "Folder to write; the files of an earlier demo are removed.",
 )  # fmt: skip
 _DATA = define.string("data", "api", "`api` or a BEIR folder.")
 _PRESET = define.enum("preset", "best", list(PRESETS), "Recipe to train.")

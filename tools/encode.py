@@ -30,8 +30,8 @@ define = definers(FLAGS)
 _MODEL = define.string(
     "saved_model",
     None,
-    "Folder of an exported encoder; the newest version that models.config "
-    "serves is used. Or the folder of one version.",
+    "Folder of an exported encoder, of which the newest version that "
+    "models.config serves is used; or the folder of one version.",
 )
 _INPUT = define.string("input", None, "File of texts, one a line.")
 _OUTPUT = define.string("output", None, "The .npy file to write.")

@@ -1,10 +1,10 @@
-"""Measures a trained model, with BM25 and random order beside it.
+"""Measures a trained model, and BM25 and random order for comparison.
 
 Reranks the judged documents of each query (`--mode=rerank`), or retrieves
 documents from the whole corpus (`--mode=retrieve`), and prints NDCG, MRR, MAP,
-precision and recall in percent. By default BM25 reads words as the model
-does. The figures are also stored in the run's `metrics.json`: of each mode
-as "test/rerank", of the latest evaluation as "test".
+precision and recall in percent. By default BM25 splits words as the model
+does. The figures are also stored in the run's `metrics.json`: as "test/rerank"
+for each split and mode, and as "test" for the latest evaluation of a split.
 
 Example:
     lstm-dssm-evaluate --run=RUN --data=api --split=test --mode=retrieve
@@ -69,7 +69,7 @@ def main(argv: list[str]) -> dict[str, Any]:
     if FLAGS.run_file:
         check_writable(FLAGS.run_file)
     folder = RunFolder(FLAGS.run)
-    folder.read_metrics()  # a damaged file is reported before the work
+    folder.read_metrics()  # reports a damaged file early
     model = folder.load_model()
     results = evaluate_model(model, open_collection(FLAGS.data))
     figures = {"mode": FLAGS.mode, **results[FLAGS.split]}
@@ -80,7 +80,7 @@ def main(argv: list[str]) -> dict[str, Any]:
 
 
 def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
-    """Measures as the flags say, and prints the figures.
+    """Measures a model and BM25 according to the flags; prints the figures.
 
     Args:
         model: The `TwoTower`.

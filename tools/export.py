@@ -4,8 +4,8 @@ Example:
   lstm-dssm-export --run=build/run --documents=titles.txt --output=MODELS
 
 Writes query_encoder/, document_encoder/ and, with --documents, retriever/. All
-get a new version of the same number, and a server that runs on MODELS changes
-to the new versions of all models when they are complete. titles.txt has one
+get a new version of the same number. A running server of MODELS changes to the
+new versions of all models when they are complete. titles.txt has one
 title a line, or an id, a tab and a title. docs/serving.md describes the files
 and how much accuracy --vectors=int8 costs.
 """
@@ -38,7 +38,7 @@ _VECTORS = define.enum(
 )  # fmt: skip
 _MAX_K = define.integer(
     "max_k", MAX_K,
-    "Most results of the retriever for a query. A request for more gets this "
+    "Largest number of results for a query. A request for more gets this "
     "many, so that no request can exhaust the server's memory.",
     1, 2**31 - 1,
 )  # fmt: skip

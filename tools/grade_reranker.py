@@ -1,8 +1,8 @@
 """Rerank judged documents by gradient-boosted trees on word overlap.
 
-A reference for two-tower models: unlike them, the trees see query and title
-together, and are trained on the grades themselves. Prints the measures of the
-judged documents, in percent.
+The trees are a reference for two-tower models: unlike these, they get query
+and title together, and are trained on the grades themselves. Prints the
+measures of the judged documents, in percent.
 
 Example:
     python -m lstm_dssm_programs grade_reranker --data=FOLDER
@@ -27,7 +27,7 @@ define.string("data", None, "`api`, or a folder in BEIR's format.")
 define.string("split", "dev", "Split whose queries are ranked.")
 define.integer("seed", 0, "Seed of the trees.")
 
-_K1, _B = 0.9, 0.9  # parameters of BM25, the best on dev of homedepot
+_K1, _B = 0.9, 0.9  # BM25 parameters that are best on dev of homedepot
 
 
 class WordOverlap:
@@ -142,7 +142,7 @@ class GradeReranker:
         return run
 
     def retrieve(self, *_: Any) -> Run:
-        """Not supported, since it would need the features of every pair."""
+        """Raise `TypeError`, since this needs the features of every pair."""
         raise TypeError("GradeReranker only reranks")
 
 

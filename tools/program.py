@@ -1,4 +1,4 @@
-"""The base of all programs: flags, help, errors of one line, JSON results.
+"""The base of all programs: flags, help, one-line errors, JSON results.
 
 A program is a module with a docstring that serves as its help, its own
 `FLAGS`, and `run = program(main, FLAGS, __doc__)`. `lstm_dssm_programs` and
@@ -49,7 +49,7 @@ class Definers(NamedTuple):
 
 
 def definers(values: flags.FlagValues) -> Definers:
-    """Return the functions, which then take no `flag_values`."""
+    """Return absl's functions with `flag_values` bound to a program's flags."""
     return Definers(
         *(
             partial(getattr(flags, f"DEFINE_{kind}"), flag_values=values)
@@ -87,7 +87,7 @@ def program(
         for name in values:
             values[name].unparse()
         argv = list(sys.argv if argv is None else argv)
-        if isinstance(sys.stdout, io.TextIOWrapper):  # any title can be shown
+        if isinstance(sys.stdout, io.TextIOWrapper):  # prints any title
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
             if {"--help", "-h", "--helpfull"} & set(argv[1:]):

@@ -28,7 +28,7 @@ _MODEL = define.string(
     "The model's name on the server; by default retriever, or query_encoder "
     "with --vectors.",
 )  # fmt: skip
-_K = define.integer("k", 5, "Documents for each query.", 1)
+_K = define.integer("k", 5, "Number of documents for each query.", 1)
 _VECTORS = define.bool("vectors", False, "Print the queries' vectors instead.")
 _VERSION = define.string(
     "version", None,

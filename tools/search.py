@@ -20,7 +20,7 @@ FLAGS = new_flags()
 define = definers(FLAGS)
 _MODELS = define.string("models", None, "Folder that lstm-dssm-export wrote.")
 _MODEL = define.string("model", "retriever", "The retriever's name.")
-_K = define.integer("k", 5, "Documents for each query.", 1)
+_K = define.integer("k", 5, "Number of documents for each query.", 1)
 
 
 def main(queries: list[str]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Evaluate a pre-trained sentence-transformers model on the same files.
 
-A user without clicks would take such a general model as it is. Prints NDCG,
+Such a general model is the alternative for users without clicks. Prints NDCG,
 MRR, recall and other measures in percent, and the texts encoded a second.
 
 Example:
@@ -29,7 +29,7 @@ define.string(
 )  # fmt: skip
 define.string("data", None, "`api`, or a folder in BEIR's format.")
 define.string("split", "test", "Split whose queries are ranked.")
-define.list("mode", list(MODES), "Which rankings to measure.")
+define.list("mode", list(MODES), "Rankings to measure: rerank, retrieve.")
 define.integer(
     "min_relevant", 1, "Lowest grade that counts as relevant.", lower_bound=1
 )

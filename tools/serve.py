@@ -1,10 +1,10 @@
 """Serve exported models over gRPC, with TF Serving's own services.
 
-For trials and tests on one machine; the README beside the exported models has
-the command line of TF Serving itself. Versions that are exported meanwhile are
-loaded, warmed up and then served; models.config may give them policies and
-labels. SIGINT (ctrl-c) and SIGTERM stop the server when the running requests
-have ended.
+The server is meant for trials and tests on one machine; the README beside the
+exported models has the command line of TF Serving itself. Versions exported
+while it runs are loaded, warmed up and then served; models.config can set
+version policies and labels. SIGINT (ctrl-c) and SIGTERM stop the server when
+the running requests have ended.
 
 Example:
   lstm-dssm-serve --models=MODELS --port=8500
@@ -27,12 +27,12 @@ define = definers(FLAGS)
 _MODELS = define.string("models", None, "Folder that lstm-dssm-export wrote.")
 _PORT = define.integer("port", 8500, "Port; 0 takes a free one.", 0, 65535)
 _HOST = define.string(
-    "host", "127.0.0.1", "Address to listen on; 0.0.0.0 for every network."
+    "host", "127.0.0.1", "Address to listen on; 0.0.0.0 for all interfaces."
 )
 _VERSIONS = define.integer(
     "versions", 1,
-    "How many of a model's newest versions to load, where models.config does "
-    "not say which.",
+    "Number of a model's newest versions to load, if models.config has no "
+    "version policy for it.",
     1,
 )  # fmt: skip
 _MAX_MESSAGE_MB = define.integer(
@@ -40,16 +40,17 @@ _MAX_MESSAGE_MB = define.integer(
 )
 _MAX_ROWS = define.integer(
     "max_rows", BATCH_SIZES[-1],
-    "The most rows in a request, as max_batch_size in batching.config.", 1,
+    "Largest number of rows in a request, as max_batch_size in "
+    "batching.config.", 1,
 )  # fmt: skip
 _POLL_SECONDS = define.float(
     "poll_seconds", 1.0,
-    "Seconds between two looks for new versions; 0 looks only at the start.",
+    "Seconds between checks for new versions; 0 checks only at the start.",
     0,
 )  # fmt: skip
 _GRACE_SECONDS = define.float(
     "grace_seconds", 10.0,
-    "Seconds that running requests may take after a signal.", 0,
+    "Seconds that running requests may still take after SIGINT or SIGTERM.", 0,
 )  # fmt: skip
 
 
@@ -90,7 +91,7 @@ def main(_: list[str]) -> None:
 
 @contextmanager
 def _logged() -> Iterator[None]:
-    """Logs what is loaded and unloaded, on standard error."""
+    """Logs loaded and unloaded versions to standard error."""
     log = logging.getLogger("keras_lstm_dssm")
     handler = logging.StreamHandler()
     log.addHandler(handler)

@@ -1,13 +1,13 @@
 """Split clicks by query into training, dev and test.
 
-The folder is an input of `lstm-dssm-train` and `lstm-dssm-evaluate`. It holds
-the clicks of the training queries, every title, and the dev and test queries
-with a grade for each clicked title. The grade is
+The output folder is an input of `lstm-dssm-train` and `lstm-dssm-evaluate`. It
+holds the clicks of the training queries, every title, and the dev and test
+queries with a grade for each clicked title. The grade is
 round(log2(1 + 15 * clicks / most)), where most is the number of clicks of the
-query's most clicked title, and at least 1: so 4 from 69 % of most, 3 from
-31 %, 2 from 12 %, else 1. No query of dev or test occurs in training, not even
-with other letter case, spaces or punctuation; and a query keeps its split when
-the log grows.
+query's most clicked title, and at least 1: it is 4 from 69 % of most, 3 from
+31 %, 2 from 12 %, and otherwise 1. No query of dev or test occurs in training,
+not even with other letter case, spaces or punctuation. A query keeps its split
+when the log grows.
 
 Example:
   lstm-dssm-split --data=clicks.tsv.gz --output=FOLDER

@@ -8,7 +8,7 @@ Example:
 
 `--data` is `api`, or a BEIR folder with the splits dev and test. The
 hyperparameters (learning rate and gamma; k1, b and words of BM25; ...) are
-chosen on dev by the same small search for all systems of a kind. OUT gets
+chosen on dev by the same small search for all systems of a kind. OUT holds
 table.md, table.json, table.html, chart.png, dev.png and .csv, figure_7.png and
 .csv; with --misspelled robustness.md, .json and .png; with --pairs curve.csv
 and curve.MODE.png; and systems/NAME/seed_S/ with the figures and the TREC
@@ -75,7 +75,7 @@ define.list(
     "tried with the first one.",
 )  # fmt: skip
 define.float(
-    "search", 0.15, "Share of the epochs that each trial on dev takes.", 0, 1
+    "search", 0.15, "Share of --epochs that each trial on dev lasts.", 0, 1
 )
 define.integer(
     "dev_evaluations", 5, "Number of evaluations on dev during a training.", 1
@@ -86,7 +86,7 @@ define.list(
 )  # fmt: skip
 define.list(
     "pairs", [],
-    "Also train on about so many clicks, for a learning curve: 1000,10000.",
+    "Also train on about this many clicks, for a learning curve: 1000,10000.",
 )  # fmt: skip
 define.integer(
     "judged_negatives", 0,
@@ -96,7 +96,7 @@ define.integer(
 define.string(
     "paragraphs", None,
     "Text file for Skip-Thought, a sentence on each line, blank lines between "
-    "paragraphs; by default the doc strings on this machine.",
+    "paragraphs; by default docstrings of installed packages.",
 )  # fmt: skip
 define.integer(
     "threads", None, "Number of processor cores to use; by default all.", 1
@@ -104,14 +104,14 @@ define.integer(
 
 
 def main(_: list[str]) -> dict[str, Any]:
-    """Runs what is missing, writes the report and returns its figures."""
+    """Runs unfinished systems, writes the report and returns its figures."""
     rows = choose_rows(TABLE_IV_ROWS, FLAGS.systems)
     output = Path(FLAGS.output)
     pairs = [int(n) for n in _numbers("pairs", 1, float("inf"))]
     settings = TableSettings(
         learning_rates=_numbers("learning_rates", 1e-9, float("inf")),
         gammas=_numbers("gammas", 1e-9, float("inf")),
-        # 0 % is the table itself.
+        # The table itself has no misspelled queries.
         misspelled=tuple(r for r in _numbers("misspelled", 0, 1) if r),
         **{
             name: FLAGS[name].value
@@ -164,9 +164,9 @@ def _make_table(
         if FLAGS.json:
             write_json(FLAGS.json, summary)
         raise InputError(
-            f"{output}: the table lacks what failed ({_reasons(failed)}): mend"
-            " the cause and give the same command again, which runs only what"
-            " is missing"
+            f"{output}: the table lacks what failed ({_reasons(failed)}):"
+            " remove the cause and run the same command again, which runs only"
+            " what is missing"
         )
     return summary
 

@@ -3,14 +3,14 @@ r"""Train two encoders on clicks.
 Example:
   lstm-dssm-train --data=clicks.tsv.gz --preset=best --output=build/run
 
-`--data` is `api` (the corpus found on this machine), a BEIR folder, or click
+`--data` is `api` (docstrings of installed packages), a BEIR folder, or click
 files: one click a line, query TAB clicked title, gzip or not, globs allowed.
 The run folder gets config.json, checkpoints/, model.keras, history.csv,
 metrics.json and logs/ for TensorBoard. A run that was stopped or killed, at
 any moment, is continued by `lstm-dssm-train --output=RUN --resume` and ends
 with the weights of an uninterrupted one. `--dev=JUDGED --select=mrr@10
 --patience=3` measures rankings after each epoch, keeps the best epoch and
-stops when it gets no better.
+stops after 3 evaluations without a better one.
 """
 
 import signal
@@ -46,7 +46,8 @@ _RESUME = define.bool(
 define_train_flags(FLAGS)
 _SAVE_MINUTES = define.float(
     "save_minutes", 10.0,
-    "Age of the last checkpoint after which one is saved within an epoch.",
+    "Minutes since the last checkpoint after which one is saved within an "
+    "epoch.",
     0.0,
 )  # fmt: skip
 _HISTOGRAMS = define.bool(
@@ -105,20 +106,20 @@ def main(_: list[str]) -> dict[str, Any]:
 
 
 def _check(run: RunFolder) -> None:
-    """Checks what can be wrong before anything is written."""
+    """Checks the input before anything is written."""
     if not FLAGS.data:
         raise InputError(
             "--data is missing: expected `api`, a BEIR folder or click files"
         )
     run.check_new()
-    run.read_metrics()  # a damaged file shows before the work
+    run.read_metrics()  # reports a damaged file early
     run.read_history()
     check_folder(run.path)
 
 
 @contextmanager
 def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """Lets the signal by which schedulers stop a process save a checkpoint."""
+    """Treats SIGTERM, by which schedulers stop a process, like Ctrl-C."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The flags that say what is trained on and how, and the recipe they give."""
+"""The flags for the data and the recipe of a training."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from keras_lstm_dssm.models.two_tower import NEGATIVES
 from keras_lstm_dssm.tools.program import definers
 
 _LEAST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing
-_MOST = 1e30  # and let NaN pass; float32 overflows at 3e38
+_MOST = 1e30  # absl's bounds let NaN pass; float32 overflows at 3e38
 
 EXPECTED_FINITE = f"expected a finite number, {_MOST} at most"
 
@@ -22,7 +22,7 @@ DATA_FLAGS = (
     "data", "validation", "dev", "select", "every", "patience",
     "min_relevant", "max_bad_lines", "seed",
 )  # fmt: skip
-"""Flags that `config.json` of a run holds beside those of the recipe."""
+"""Flags that the `config.json` of a run holds, besides the recipe's."""
 
 RECIPE_FLAGS = (
     "epochs", "batch_size", "shuffle_buffer", "learning_rate", "threshold",
@@ -33,7 +33,7 @@ RECIPE_FLAGS = (
 
 
 def is_finite(value: float | None) -> bool:
-    """Whether a number is neither NaN nor too large for float32."""
+    """Returns whether a number is neither NaN nor too large for float32."""
     return value is None or value <= _MOST
 
 
@@ -42,13 +42,13 @@ def define_bad_line_flags(values: flags.FlagValues) -> None:
     define = definers(values)
     define.enum(
         "on_bad_line", "stop", ["stop", "skip"],
-        "What happens at a line of a click file that is no click: stop with "
-        "its number, or skip it and count it.",
+        "What to do with a line of a click file that is not a click: stop and "
+        "report its number, or skip and count it.",
     )  # fmt: skip
     define.integer(
         "max_bad_lines", 100,
-        "With --on_bad_line=skip: stop when there are more bad lines than "
-        "this.", 0,
+        "With --on_bad_line=skip: largest number of bad lines; more stop the "
+        "program.", 0,
     )  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def allowed_bad_lines(settings: Mapping[str, Any]) -> int:
 
 
 def define_train_flags(values: flags.FlagValues) -> None:
-    """Defines the flags of data and recipe."""
+    """Defines the flags for data, evaluation and recipe."""
     text, whole, real, switch, choice, _ = definers(values)
     text(
         "data", None,
@@ -88,7 +88,7 @@ def define_train_flags(values: flags.FlagValues) -> None:
         "the training split counts as clicked.", 1,
     )  # fmt: skip
     whole(
-        "seed", 0, "Seed of the weights, of the order and of all draws.",
+        "seed", 0, "Seed of the weights, the order and all random draws.",
         0, 2**32 - 1,
     )  # fmt: skip
     choice(
@@ -106,7 +106,8 @@ def define_train_flags(values: flags.FlagValues) -> None:
     real("learning_rate", None, "The fixed learning rate, epsilon.", _LEAST)
     real(
         "threshold", None,
-        "Norm to which a tower's longer gradient is scaled down, th_G.",
+        "Largest norm of a tower's gradient, th_G; a larger one is scaled to "
+        "it.",
         _LEAST,
     )  # fmt: skip
     real("gamma", None, "Scale of the cosines in the softmax.", _LEAST)
@@ -136,8 +137,8 @@ def define_train_flags(values: flags.FlagValues) -> None:
     )  # fmt: skip
     whole(
         "mine_every", None,
-        "Epochs between two minings; the epochs before the first one have no "
-        "mined negatives.", 1,
+        "Mine negatives every n epochs; the first n epochs have no mined "
+        "negatives.", 1,
     )  # fmt: skip
     whole(
         "mine_top", None,
@@ -146,12 +147,12 @@ def define_train_flags(values: flags.FlagValues) -> None:
     whole(
         "judged_negatives", None,
         "Judged negatives for each click: titles with a grade below "
-        "--min_relevant for the query; --data is a BEIR folder with such.", 0,
+        "--min_relevant for the query; needs a BEIR folder as --data.", 0,
     )  # fmt: skip
     switch(
         "logq", None,
         "Correct the scores of in-batch negatives for how often each title "
-        "is clicked.",
+        "is clicked (logQ correction).",
     )  # fmt: skip
     whole(
         "oov_buckets", None,
@@ -166,7 +167,7 @@ def define_train_flags(values: flags.FlagValues) -> None:
 
 
 def flagged_recipe(values: flags.FlagValues) -> dssm.Recipe:
-    """Returns the preset's recipe with the values of the flags.
+    """Returns the preset's recipe, changed by the flags that are set.
 
     Raises:
         InputError: Two values exclude each other.
@@ -184,7 +185,7 @@ def flagged_recipe(values: flags.FlagValues) -> dssm.Recipe:
 
 
 def check_unchanged(values: flags.FlagValues, config: dict[str, Any]) -> None:
-    """Checks that the flags given are the settings a run was started with.
+    """Checks that the flags equal the settings a run was started with.
 
     Args:
         values: The flags.
@@ -198,7 +199,7 @@ def check_unchanged(values: flags.FlagValues, config: dict[str, Any]) -> None:
     preset = dssm.PRESETS[values.preset]
     if values["preset"].present and (
         preset.encoder != recipe["encoder"]
-        # Of these, a flag can change the first.
+        # --oov_buckets can change this value of the preset.
         or {"oov_buckets": 0, **preset.encoder_config}
         != {**encoder_config, "oov_buckets": 0}
     ):
