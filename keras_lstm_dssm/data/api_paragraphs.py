@@ -41,6 +41,7 @@ def api_paragraphs(progress: bool = False) -> list[list[str]]:
 
     Args:
         progress: Whether to print to standard error when they are built.
+            Default `False`.
 
     Returns:
         Paragraphs of two or more sentences, in a fixed order; plain words

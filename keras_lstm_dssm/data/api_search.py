@@ -41,6 +41,7 @@ def build_api_search(
             these versions in `$KERAS_LSTM_DSSM_CACHE`, or in
             `~/.cache/keras_lstm_dssm`.
         progress: Whether to print to standard error when it is built.
+            Default `False`.
 
     Returns:
         The collection: split by query (9 % test, 3 % dev), with every title

@@ -111,7 +111,7 @@ class CombinedEncoder(LSTMEncoder):
 
         Args:
             texts: The titles of all documents, each of them once.
-            batch_size: Number of titles to hash at once.
+            batch_size: Number of titles to hash at once. Default 2048.
         """
         strings = as_strings(texts)
 

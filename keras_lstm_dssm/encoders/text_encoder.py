@@ -135,7 +135,7 @@ class TextEncoder(keras.Model):
         Args:
             texts: List or array of strings. Any bytes are allowed, and an
                 empty text has a vector, too.
-            batch_size: Number of texts to encode at once.
+            batch_size: Number of texts to encode at once. Default 2048.
             progress: Whether to show a progress bar. Default `False`.
 
         Returns:
