@@ -84,7 +84,7 @@ class ClickLog:
         return self._checked
 
     def blocks(self) -> LineBlocks:
-        """Returns blocks of lines for random access; the first call scans.
+        """Returns the log's lines in blocks that can be read in any order.
 
         Raises:
             InputError: See the class and `LineBlocks`.
