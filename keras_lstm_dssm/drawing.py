@@ -75,9 +75,9 @@ def drawing(
             figure.savefig(partial, dpi=DOTS_PER_INCH)
 
 
-def short(text: str, most: int = 24) -> str:
+def short(text: str) -> str:
     """Cut a label to a length that leaves room for the picture."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return text if len(text) <= 24 else f"{text[:23]}…"
 
 
 def add_legend(axis: Any, columns: int) -> None:

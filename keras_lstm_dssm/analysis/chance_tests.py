@@ -54,6 +54,7 @@ def compare_with_draws(
 
 
 _STOP_WORDS = frozenset(STOPWORDS_EN_PLUS)
+_DRAWS = 2000
 
 
 def is_stop_word(words: Sequence[str]) -> np.ndarray:
@@ -74,8 +75,6 @@ def stop_word_share(
     stop: Sequence[np.ndarray],
     chosen: Sequence[np.ndarray],
     candidates: Sequence[np.ndarray],
-    draws: int = 2000,
-    seed: int = 0,
 ) -> ChanceComparison:
     """Compute the share of stop words among the words that a model chose.
 
@@ -86,8 +85,6 @@ def stop_word_share(
         chosen: bool `[words]` for each text: the words that the model chose.
         candidates: bool `[words]` for each text: the words that the model
             could choose from; they include the chosen ones.
-        draws: The number of random choices.
-        seed: The seed of the random choices.
 
     Returns:
         Shares from 0 to 1; `number` is that of the chosen words.
@@ -108,8 +105,8 @@ def stop_word_share(
     total = int(sample_sizes.sum())
     if not total:
         return NO_COMPARISON
-    random_counts = np.random.default_rng(seed).hypergeometric(
-        stop_words, others, sample_sizes, (draws, len(sizes))
+    random_counts = np.random.default_rng(0).hypergeometric(
+        stop_words, others, sample_sizes, (_DRAWS, len(sizes))
     )
     return compare_with_draws(
         random_counts.sum(axis=1) / total,
@@ -127,7 +124,6 @@ def remaining_cosine(
     others: np.ndarray,
     chosen: Sequence[np.ndarray],
     candidates: Sequence[np.ndarray],
-    seed: int = 0,
 ) -> ChanceComparison:
     """Compute the cosine that remains when only the chosen words are read.
 
@@ -142,7 +138,6 @@ def remaining_cosine(
             the text that it is paired with.
         chosen: bool `[words]` for each text: the words to read.
         candidates: bool `[words]` for each text, see `stop_word_share`.
-        seed: The seed of the random choices.
 
     Returns:
         Mean cosines of the chosen words as shares of the mean cosine of the
@@ -156,7 +151,7 @@ def remaining_cosine(
     ]
     if not rows:
         return NO_COMPARISON
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     shortened = []
     for row in rows:
         masks = [np.ones(len(texts[row]), bool), chosen[row]]
@@ -176,7 +171,7 @@ def remaining_cosine(
     cosines = np.einsum("nkd,nd->nk", vectors, others[rows])
     whole, value = cosines[:, 0], cosines[:, 1]
     chance = cosines[:, 2:].mean(axis=1)
-    p = randomisation_test(value - chance, 10_000, seed)[0]
+    p = randomisation_test(value - chance, 10_000, 0)[0]
     return ChanceComparison(
         float(value.mean() / whole.mean()),
         float(chance.mean() / whole.mean()),

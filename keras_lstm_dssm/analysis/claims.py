@@ -81,7 +81,6 @@ def measure_claims(
     cells: int = ACTIVE_CELLS,
     change: float = LEAST_CHANGE,
     share: float = KEYWORD_SHARE,
-    seed: int = 0,
 ) -> list[ClaimFigure]:
     """Measure "attenuates unimportant words" and "cells have topics".
 
@@ -96,7 +95,6 @@ def measure_claims(
         cells: See `keywords`.
         change: See `keywords`.
         share: See `keywords`.
-        seed: The seed of the random weights and choices.
 
     Returns:
         The figures that the texts allow: where no text has a keyword, for
@@ -111,13 +109,12 @@ def measure_claims(
             "found no query with a relevant document, expected one or more to "
             "measure the claims with: name other data"
         )
-    keras.utils.set_random_seed(seed)
+    keras.utils.set_random_seed(0)
     models = {"trained": model, "untrained": untrained_copy(model)}
     queries, titles = (list(side) for side in zip(*pairs, strict=True))
     recurrent = is_recurrent(model.query_encoder, model.document_encoder)
     if recurrent:
-        context_words = words_of(model.query_encoder, contexts)
-        word_vectors = context_vectors(context_words, seed=seed)
+        word_vectors = context_vectors(words_of(model.query_encoder, contexts))
     figures = []
     for name, measured in models.items():
         towers = (

@@ -43,7 +43,6 @@ def read_report_texts(
     max_bad_lines: int = 0,
     most: int = 60_000,
     pairs: int = 1000,
-    seed: int = 0,
 ) -> ReportTexts:
     """Read the texts for a report.
 
@@ -53,7 +52,6 @@ def read_report_texts(
             `ClickLog`; by default the first one raises `InputError`.
         most: The number of titles and of contexts, the first ones.
         pairs: The number of queries, drawn at random.
-        seed: The seed of this draw.
 
     Raises:
         InputError: `data` is something else, or a line is wrong.
@@ -77,7 +75,7 @@ def read_report_texts(
         log = open_log(data, max_bad_lines=max_bad_lines)
         titles = log.documents()
         judged_pairs = [Pair(q, d) for q, d in dict(islice(log, most)).items()]
-    order = np.random.default_rng(seed).permutation(len(judged_pairs))
+    order = np.random.default_rng(0).permutation(len(judged_pairs))
     titles = list(islice(dict.fromkeys(titles), most))
     contexts = [f"{q} {d}" for q, d in islice(log or (), most)] or titles
     return ReportTexts(

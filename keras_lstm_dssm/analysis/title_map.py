@@ -34,22 +34,18 @@ def title_map(
     titles: Sequence[str],
     vectors: np.ndarray,
     method: str = "tsne",
-    least: int | None = None,
-    seed: int = 0,
 ) -> TitleMap:
     """Lay titles out on a plane and cluster their positions.
 
     HDBSCAN clusters the positions on the plane and not the vectors, so that
-    the clusters are those that a reader of the picture sees.
+    the clusters are those that a reader of the picture sees. A cluster has
+    an 80th of all titles or more, and at least 5.
 
     Args:
         titles: The texts, for the names of the clusters.
         vectors: Float `[titles, dimension]`, unit vectors from `encode`.
         method: `"tsne"`, the default, shows which titles are neighbours,
             while its distances mean little; `"pca"` is linear.
-        least: The number of titles of the smallest cluster; by default an
-            80th of all titles, and at least 5.
-        seed: The seed of the layout.
 
     Raises:
         InputError: The method is unknown, there are fewer than three titles,
@@ -70,16 +66,16 @@ def title_map(
         )
     if method == "pca":
         decomposition = import_optional("sklearn.decomposition", "analysis")
-        layout = decomposition.PCA(2, random_state=seed)
+        layout = decomposition.PCA(2, random_state=0)
     else:
         manifold = import_optional("sklearn.manifold", "analysis")
         # The Euclidean neighbours of unit vectors are those by cosine.
         layout = manifold.TSNE(
-            perplexity=min(30, (len(titles) - 1) / 3), random_state=seed
+            perplexity=min(30, (len(titles) - 1) / 3), random_state=0
         )
     cluster = import_optional("sklearn.cluster", "analysis")
     clustering = cluster.HDBSCAN(
-        least or max(5, len(titles) // 80),
+        max(5, len(titles) // 80),
         min_samples=min(5, len(titles)),
         cluster_selection_method="leaf",  # many small clusters
         copy=True,
@@ -136,19 +132,17 @@ def write_projector(
     logs: str | os.PathLike[str],
     titles: Sequence[str],
     vectors: np.ndarray,
-    name: str = "titles",
 ) -> None:
     """Write titles and vectors for TensorBoard's embedding projector.
 
     `tensorboard --logdir=LOGS` shows them. The files are
-    `projector_config.pbtxt`, `projector/NAME.tsv` and
-    `projector/NAME.labels.tsv`.
+    `projector_config.pbtxt`, `projector/titles.tsv` and
+    `projector/titles.labels.tsv`.
 
     Args:
         logs: The folder of logs, such as `logs/` of a run.
         titles: The texts.
         vectors: Float `[titles, dimension]`, from `encode`.
-        name: The name of the tensor.
 
     Raises:
         InputError: There are not as many titles as vectors.
@@ -167,7 +161,7 @@ def write_projector(
         )
     folder = Path(logs, "projector")
     folder.mkdir(parents=True, exist_ok=True)
-    tensors, labels = folder / f"{name}.tsv", folder / f"{name}.labels.tsv"
+    tensors, labels = folder / "titles.tsv", folder / "titles.labels.tsv"
     with replacing(tensors) as partial:
         np.savetxt(partial, vectors, fmt="%.5g", delimiter="\t")
     with replacing(labels) as partial:
@@ -178,7 +172,7 @@ def write_projector(
         )
     config = projector.ProjectorConfig()
     config.embeddings.add(
-        tensor_name=name,
+        tensor_name="titles",
         tensor_path=str(tensors.relative_to(logs)),
         metadata_path=str(labels.relative_to(logs)),
     )

@@ -16,6 +16,10 @@ from keras_lstm_dssm.analysis.keywords import active_cells, assigned
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError, import_optional
 
+_LEAST_CONTEXTS = 3
+_MOST_WORDS = 1500
+_DRAWS = 499
+
 
 class WordAssignments(NamedTuple):
     """The active cells of texts, and the words that are assigned to them.
@@ -72,20 +76,15 @@ def assign_words(
     )
 
 
-def context_vectors(
-    contexts: Sequence[Sequence[str]], least: int = 3, seed: int = 0
-) -> WordVectors:
+def context_vectors(contexts: Sequence[Sequence[str]]) -> WordVectors:
     """Compute word vectors from the texts that words occur in (LSA).
 
     They are the 100 largest singular vectors of the TF-IDF matrix of words
-    and contexts. Neither the model nor the spelling of a word has an
-    influence on them.
+    and contexts, of which words in fewer than three contexts are left out.
+    Neither the model nor the spelling of a word has an influence on them.
 
     Args:
         contexts: The words of each text.
-        least: The least number of contexts of a word; rarer ones are left
-            out.
-        seed: The seed of the decomposition.
 
     Raises:
         InputError: scikit-learn is not installed, or fewer than two words
@@ -96,15 +95,15 @@ def context_vectors(
     text = import_optional("sklearn.feature_extraction.text", "analysis")
     decomposition = import_optional("sklearn.decomposition", "analysis")
     counts = Counter(word for words in contexts for word in set(words))
-    if sum(count >= least for count in counts.values()) < 2:
+    if sum(count >= _LEAST_CONTEXTS for count in counts.values()) < 2:
         raise InputError(
             f"{len(contexts)} contexts: found no two words that occur in "
-            f"{least} of them or more: name data with more clicks"
+            f"{_LEAST_CONTEXTS} of them or more: name data with more clicks"
         )
-    vectorizer = text.TfidfVectorizer(analyzer=tuple, min_df=least)
+    vectorizer = text.TfidfVectorizer(analyzer=tuple, min_df=_LEAST_CONTEXTS)
     table = vectorizer.fit_transform(contexts)
     size = min(100, min(table.shape) - 1)
-    svd = decomposition.TruncatedSVD(size, random_state=seed).fit(table)
+    svd = decomposition.TruncatedSVD(size, random_state=0).fit(table)
     vectors = svd.components_.T * svd.singular_values_
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors = vectors / np.maximum(lengths, 1e-12)
@@ -116,9 +115,6 @@ def coherence(
     assignments: WordAssignments,
     word_vectors: WordVectors,
     same_trigrams: bool = True,
-    most: int = 1500,
-    draws: int = 499,
-    seed: int = 0,
 ) -> ChanceComparison:
     """Compute how similar the words of one cell are.
 
@@ -135,12 +131,10 @@ def coherence(
         same_trigrams: Whether pairs that share a letter trigram count. Any
             encoder of trigrams treats such words alike, before training,
             too.
-        most: The number of words, the most frequent ones.
-        draws: The number of random choices.
-        seed: The seed of the random choices.
 
     Returns:
-        Mean cosines; `number` is that of the different words.
+        Mean cosines; `number` is that of the different words, 1500 at most,
+        the most frequent ones.
     """
     names, name_of, counts = np.unique(
         assignments.word.astype(str), return_inverse=True, return_counts=True
@@ -148,7 +142,9 @@ def coherence(
     known = np.array([name in word_vectors.rows for name in names], bool)
     if not known.any():
         return NO_COMPARISON
-    frequent = np.argsort(-np.where(known, counts, 0), kind="stable")[:most]
+    frequent = np.argsort(-np.where(known, counts, 0), kind="stable")[
+        :_MOST_WORDS
+    ]
     frequent = frequent[known[frequent]]
     number = np.full(len(names), -1)
     number[frequent] = np.arange(len(frequent))
@@ -172,9 +168,9 @@ def coherence(
         total = table.multiply(table @ pairs).sum()
         return float(table.multiply(table @ similarity).sum() / max(total, 1))
 
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     active = assignments.active
-    shuffled = [mean(random.permutation(active)) for _ in range(draws)]
+    shuffled = [mean(random.permutation(active)) for _ in range(_DRAWS)]
     return compare_with_draws(np.array(shuffled), mean(active), len(frequent))
 
 

@@ -57,10 +57,6 @@ def test_equal_vectors_and_few_titles(method, tmp_path) -> None:
     assert (tmp_path / "map.png").stat().st_size > 1000
 
 
-def test_the_smallest_cluster_can_be_set() -> None:
-    assert title_map(TITLES, VECTORS, "pca", least=9).names == []
-
-
 def test_a_name_is_not_read_as_a_formula(tmp_path) -> None:
     found = TitleMap(np.eye(2), np.array([0, 1]), ["$5_$", r"$\frac$"])
     draw_title_map(tmp_path / "map.png", found)
