@@ -1,6 +1,6 @@
-"""The stock Keras peer: the same towers from layers that Keras has.
+"""The Keras peer: the same towers built from stock Keras layers.
 
-As a practised Keras user would write them: trigram ids are computed in
+They are written as an experienced user would: trigram ids are computed in
 `tf.data`, an `Embedding` of 288 columns is summed by word,
 `keras.layers.LSTM` reads the words, `keras.optimizers.SGD` has Nesterov
 momentum, and `fit` and `predict` run the model. There are two forms because
@@ -18,13 +18,13 @@ from keras_lstm_dssm.layers import LetterTrigrams
 
 CELLS = 96
 WIDTH = 288
-"""Columns of an embedding: as many parameters as 3 gates of 96 cells."""
+"""Columns of an embedding, for as many parameters as 3 gates of 96 cells."""
 
 HASHING = LetterTrigrams()
 
 
 class PaddedTower(keras.Model):
-    """Sums `(batch, words, trigrams)` padded ids, 0 where there are none."""
+    """Encodes texts from padded ids `(batch, words, trigrams)`, 0 for none."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,12 +40,12 @@ class PaddedTower(keras.Model):
 
     @staticmethod
     def hash(texts: tf.Tensor) -> tf.Tensor:
-        """Hash strings in the dataset into padded ids plus 1."""
+        """Hash strings into ids plus 1, padded with 0."""
         return (HASHING(texts) + 1).to_tensor()
 
 
 class SegmentTower(keras.Model):
-    """Sums flat ids by word with `segment_sum`, then pads the words."""
+    """Encodes texts from flat ids, with `segment_sum` and padded words."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class SegmentTower(keras.Model):
 
 
 class PairScores(keras.Model):
-    """Scaled cosines of all queries and all documents of a batch."""
+    """Computes scaled cosines of all queries and documents of a batch."""
 
     def __init__(self, query: keras.Model, document: keras.Model) -> None:
         super().__init__()
@@ -86,9 +86,9 @@ class PairScores(keras.Model):
 
 
 class KerasTowers:
-    """Two towers of stock Keras parts.
+    """Trains and runs two towers of stock Keras layers.
 
-    XLA is off because it would compile again for each batch of a new shape.
+    XLA is off because it would compile again for each new batch shape.
     With batches padded to one shape, it made `PaddedTower` 15 % faster.
 
     Args:
@@ -107,7 +107,7 @@ class KerasTowers:
         )
 
     def train(self, batches: tf.data.Dataset, steps: int) -> float:
-        """Return seconds a step, from batches of strings to new weights."""
+        """Return the seconds of a training step from strings to new weights."""
 
         def prepare(query: tf.Tensor, document: tf.Tensor) -> Any:
             labels = tf.range(tf.shape(query)[0])

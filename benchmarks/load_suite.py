@@ -1,7 +1,7 @@
-"""The suite `load`: many clients at once while versions are swapped.
+"""The suite `load`: concurrent clients while model versions are swapped.
 
-One client is also measured beside an echo server, which reads the same
-messages and answers each with the same reply: its time is that of gRPC.
+One client is also measured with an echo server, which reads the same messages
+and answers each with the same reply: its latency is that of gRPC alone.
 
     python -m keras_lstm_dssm.benchmarks.load_suite REPLY   # the echo server
 """
@@ -53,14 +53,14 @@ def measure_load(
     """Send many requests to `lstm-dssm-serve`, which runs as a process.
 
     Args:
-        queries: Sent in turn, one in a request.
+        queries: The queries, sent in turn, one in each request.
         clients: Numbers of concurrent clients, measured one after another.
         seconds: How long each number of clients sends requests.
         swap_seconds: Interval at which new versions are published meanwhile.
-        rounds: Passes of one client over the queries; medians count.
+        rounds: Passes of one client over the queries, for medians.
 
     Returns:
-        For each number of clients see `ClientLog.figures`. `one_client` has
+        `ClientLog.figures` for each number of clients. `one_client` has
         `p50_ms` and `p99_ms` without swaps, `echo_p50_ms` and `echo_p99_ms`
         of the echo server, and `ratio_echo`, the p50 divided by the echo
         server's.
@@ -137,7 +137,7 @@ def send_requests(
 
     Args:
         target: The server's address.
-        requests: Sent in turn; each client starts at another one.
+        requests: The requests, sent in turn; each client starts at another.
         clients: Number of concurrent clients.
         seconds: How long they send requests.
     """
@@ -212,7 +212,7 @@ def _version_swaps(base: Path, swap_seconds: float) -> Iterator[None]:
 def _beside_echo(
     target: str, requests: Sequence[PredictRequest], rounds: int, folder: str
 ) -> dict[str, float]:
-    """Measure one client; our server and the echo server take turns."""
+    """Measure one client of our server and of the echo server in turn."""
     with grpc.insecure_channel(target) as channel:
         ours = partial(
             PredictionServiceStub(channel).Predict, timeout=_TIMEOUT_SECONDS

@@ -1,4 +1,4 @@
-"""The machine, and how fast it could take a training step at best."""
+"""Describe the machine, and estimate its fastest training step."""
 
 import datetime
 import importlib.metadata
@@ -86,7 +86,7 @@ def _cpu() -> str:
 
 
 class StepWork(NamedTuple):
-    """Count the work that a training step cannot do without.
+    """The least work of a training step.
 
     Attributes:
         flops: Floating point operations in matrix products.
@@ -112,13 +112,13 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
     With S words in the distinct texts, w distinct words, r distinct
     trigrams, H cells and G = gates H, the matrix products are
     `y(t-1) W_rec` (2 S H G operations) and, in the backward pass, the errors
-    `dz W_rec'` and the gradient `y' dz` of the weights, as much each. Each
-    array that a step cannot do without counts as written once and read once:
+    `dz W_rec'` and the gradient `y' dz` of the weights, as many each. Each
+    array that a step needs is counted as written once and read once:
     the trigrams' rows of W and V (4 r G: read, moved, written back), their
     gradients and the words' vectors and gradients (2 r G + 4 w G), the
     inputs of the recurrence and their gradients (4 S G), and the activations
-    of the gates, c and y (2 S (G + 2 H)). Arrays that fit into a cache count
-    too, and element-wise arithmetic does not: the sum is a yardstick, not a
+    of the gates, c and y (2 S (G + 2 H)). Arrays that fit into a cache are
+    counted too, element-wise arithmetic is not: the sum is an estimate, not a
     strict bound.
 
     Args:

@@ -1,4 +1,4 @@
-"""Clocks, medians of repeated measurements, and processes to measure in."""
+"""Measure time and memory, repeatedly or in processes of their own."""
 
 import json
 import statistics
@@ -28,8 +28,8 @@ def interleaved_medians(
     """Repeat several measurements in turn and return their medians.
 
     They take turns so that a period in which other processes use the machine
-    does not affect one of them alone. A first round, which does not count,
-    warms all of them up.
+    does not affect one of them alone. The first round is a warm-up and is
+    discarded.
 
     Args:
         measurements: Functions by name, each of which returns a figure, such

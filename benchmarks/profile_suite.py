@@ -1,4 +1,4 @@
-"""The suite `profile`: the parts of a training step, and how it grows."""
+"""The suite `profile`: time of a training step, by operation and by size."""
 
 import collections
 import itertools
@@ -58,9 +58,9 @@ def measure_profile(
 
     Args:
         log: The clicks.
-        batch_size: Pairs in a step.
-        steps: Steps in one measurement.
-        rounds: Measurements, of which the median counts.
+        batch_size: Pairs in a training step.
+        steps: Training steps in one measurement.
+        rounds: Number of measurements, whose median is returned.
 
     Returns:
         `parts`, the milliseconds that each kind of operation takes in a
@@ -107,7 +107,7 @@ def measure_profile(
 def _titles_of_length(
     words: int, log: ClickLog, batch_size: int, steps: int
 ) -> tf.data.Dataset:
-    """Return batches whose titles have an equal number of words each."""
+    """Return batches whose titles have the same number of words."""
     count = batch_size * (steps + WARM_STEPS)
     pairs = list(islice(itertools.cycle(log), count))
     stream = itertools.cycle(
@@ -146,6 +146,6 @@ def _operations(folder: str) -> Iterable[tuple[str, float]]:
         for line in plane.lines:
             for event in line.events:
                 name = plane.event_metadata[event.metadata_id].name
-                # Events that are no operations have no type behind the name.
+                # Events that are not operations have no type after the name.
                 if "::" not in name and ":" in name and " " not in name:
                     yield name.rsplit(":", 1)[1], event.duration_ps / 1e9

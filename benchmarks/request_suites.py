@@ -31,8 +31,8 @@ def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
     """Time single queries, one after the other.
 
     Args:
-        queries: Sent in turn, one in a request.
-        rounds: Passes over the queries; medians over them count.
+        queries: The queries, sent in turn, one in each request.
+        rounds: Number of passes over the queries, for medians.
 
     Returns:
         `in_process`, of the exported encoder, and `grpc`, of the same
@@ -71,15 +71,15 @@ def measure_batches(
 ) -> dict[str, Any]:
     """Time requests of 1, 8, 64 and 512 queries to the local service.
 
-    A server that batches merges the requests of many clients into such
-    large ones. The cost of a row in each size tells an operator which sizes
-    to allow, and the cost of a request how long to wait for others.
+    A batching server merges the requests of many clients into such large
+    ones. The rows per second show which sizes it should allow, and the time
+    of a request how long it should wait for others.
 
     Args:
-        queries: Sent in turn.
+        queries: The queries, sent in turn.
         titles: Distinct titles of the retriever.
-        rounds: Measurements of each size, in turn, of which the median
-            counts.
+        rounds: Number of measurements of each size, in turn, whose median is
+            returned.
 
     Returns:
         By model and size (such as `rows_8`): `ms`, of a request, and

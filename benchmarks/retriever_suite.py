@@ -54,14 +54,14 @@ def measure_retriever(
     Args:
         log: Clicks to train on; also the source of titles and queries.
         titles: Number of titles, 100 or more.
-        queries: Single queries in one measurement; larger batches hold as
-            many together, but there are 20 calls or more.
-        rounds: Processes for each way, in turn; medians over them count.
+        queries: Number of queries in one measurement, single or in batches;
+            there are 20 calls or more.
+        rounds: Number of processes for each way, in turn, for medians.
 
     Returns:
-        For `float32`, `int8` and `numpy` see `search_figures`. The
-        retrievers also have `disk_megabytes`; `recall@10` and `recall@100`
-        beside exact search over the float32 vectors; and `ratio_numpy`, the
+        The `search_figures` of `float32`, `int8` and `numpy`. The retrievers
+        also have `disk_megabytes`; `recall@10` and `recall@100` compared
+        with exact search over the float32 vectors; and `ratio_numpy`, the
         p50 of NumPy divided by theirs. `make_seconds` is the time of
         training, encoding and exporting.
     """
@@ -108,7 +108,7 @@ def write_retrievers(
     Args:
         log: Clicks to train on; their titles come first.
         titles: Number of titles; see `fill_up_titles`.
-        queries: Most queries to write.
+        queries: Largest number of queries to write.
         folder: `titles.npy`, the float32 vectors `[titles, d]`,
             `queries.txt`, distinct queries of the log, and `models/` are
             written here.
@@ -132,15 +132,15 @@ def write_retrievers(
 
 
 def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
-    """Return titles and as many random ones as are missing to a number.
+    """Return titles, and random ones up to a total number.
 
     Args:
         titles: Titles of a log, at most `count`.
-        count: Number of titles returned.
+        count: Number of titles to return.
 
     Returns:
-        The titles, then others of eight words, drawn as often as they occur
-        in the titles.
+        The titles, then others of eight words, drawn by their frequency in
+        the titles.
     """
     words = np.array([word for text in titles for word in text.split()], object)
     drawn = np.random.default_rng(_SEED).choice(
@@ -156,14 +156,14 @@ def search_figures(way: str, folder: Path, count: int) -> dict[str, Any]:
         way: `float32` or `int8`, an exported retriever, or `numpy`: the
             exported encoder, one matrix product and `argpartition`.
         folder: See `write_retrievers`.
-        count: Queries in a measurement, one in a call; larger batches hold
-            as many together, but make 20 calls or more.
+        count: Number of queries in a measurement, single or in batches;
+            there are 20 calls or more.
 
     Returns:
         `batch_1` and `batch_32`, each with `p50_ms` and `p99_ms` of a call;
-        `resident_megabytes`, by which memory grew when encoder, vectors and
-        ids were loaded and used; `peak_megabytes`, the same at its peak,
-        when 512 queries were searched at once.
+        `resident_megabytes`, the growth of memory when encoder, vectors and
+        ids are loaded and used; `peak_megabytes`, the largest growth, when
+        512 queries are searched at once.
     """
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     megabytes_before = memory_megabytes("VmRSS")

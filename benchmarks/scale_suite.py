@@ -1,4 +1,4 @@
-"""The suite `scale`: cost and memory as the log grows; time to a first step.
+"""The suite `scale`: cost and memory by log size; time to the first step.
 
 Each log is measured in a new process, because memory is counted by process:
 
@@ -36,13 +36,13 @@ def measure_scale(
 
     Args:
         sizes: Numbers of pairs in the logs.
-        batch_size: Pairs in a step.
-        steps: Steps timed in each process.
-        rounds: Processes for each size, in turn; medians over them count.
+        batch_size: Pairs in a training step.
+        steps: Training steps timed in each process.
+        rounds: Number of processes for each size, in turn, for medians.
 
     Returns:
-        See `summary`; and `first_step_seconds`, from the start of
-        `lstm-dssm-train` until its first step and epoch are done.
+        The `summary`, and `first_step_seconds`, from the start of
+        `lstm-dssm-train` to the end of its first step and epoch.
     """
     sizes = sorted(set(sizes))
     with tempfile.TemporaryDirectory() as folder:
@@ -69,7 +69,7 @@ def measure_scale(
 def summary(
     figures: Mapping[int, Sequence[Mapping[str, float]]],
 ) -> dict[str, Any]:
-    """Return medians by size, and the largest log beside the smallest.
+    """Return medians by size, and compare the largest and smallest log.
 
     Args:
         figures: By size of the log, the results of `log_figures`.
@@ -101,8 +101,8 @@ def log_figures(path: str, batch_size: int, steps: int) -> dict[str, Any]:
 
     Args:
         path: A click file.
-        batch_size: Pairs in a step.
-        steps: Number of steps to time.
+        batch_size: Pairs in a training step.
+        steps: Number of training steps to time.
 
     Returns:
         `count_seconds`; `step_microseconds_per_pair`;
@@ -122,7 +122,7 @@ def log_figures(path: str, batch_size: int, steps: int) -> dict[str, Any]:
 
 
 def _first_step_seconds(run: Path, batch_size: int) -> float:
-    """Train on a log of one step, until the run's history is written."""
+    """Return seconds to train on a log of one step and write the history."""
     log = run.with_name("one_step.tsv")
     write_log(log, batch_size)
     start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The suites `train` and `encode`: pairs and titles a second, beside peers."""
+"""The suites `train` and `encode`: speed of our towers and of peers."""
 
 import tempfile
 from collections.abc import Callable
@@ -22,19 +22,19 @@ def measure_training(
     steps: int,
     rounds: int,
 ) -> dict[str, Any]:
-    """Time training steps of ours and of the peers on the same clicks.
+    """Time training steps of our towers and of peers on the same clicks.
 
     Args:
         log: The clicks.
         machine: The result of `describe_machine`.
-        batch_size: Pairs in a step.
-        steps: Steps in one measurement.
-        rounds: Measurements, of which the median counts.
+        batch_size: Pairs in a training step.
+        steps: Training steps in one measurement.
+        rounds: Number of measurements, whose median is returned.
 
     Returns:
-        See `compared`, in pairs a second, and `limit_fraction`: the time
-        that the work of a step (`step_work`) would take at the machine's
-        rates, divided by the time that a step takes.
+        The result of `compared`, in pairs a second, and `limit_fraction`:
+        the time that the work of a step (`step_work`) would take at the
+        machine's rates, divided by the time that a step takes.
     """
     batches = whole_batches(log, batch_size, steps)
     ours = OwnTowers()
@@ -60,18 +60,18 @@ def measure_training(
 def measure_encoding(
     titles: list[str], batch_size: int, rounds: int
 ) -> dict[str, Any]:
-    """Time the encoding of distinct titles by ours and by the peers.
+    """Time the encoding of distinct titles by our towers and by peers.
 
-    The exported encoder is measured beside them. The PyTorch peer hashes the
+    The exported encoder is measured too. The PyTorch peer hashes the
     titles before its clock starts.
 
     Args:
         titles: The texts.
         batch_size: Texts encoded at once.
-        rounds: Measurements, of which the median counts.
+        rounds: Number of measurements, whose median is returned.
 
     Returns:
-        See `compared`, in titles a second.
+        The result of `compared`, in titles a second.
     """
     ours = OwnTowers()
     encodings: dict[str, Callable[[], Any]] = {}

@@ -1,4 +1,4 @@
-"""The PyTorch peer: the same towers as a practised user would write them.
+"""The PyTorch peer: the same towers as an experienced user would write them.
 
 An `EmbeddingBag` of 288 columns sums trigrams by word, `nn.LSTM` reads packed
 sequences, and `SGD` has Nesterov momentum. The texts are hashed before the
@@ -16,7 +16,7 @@ from keras_lstm_dssm.benchmarks.measurement import WARM_STEPS, seconds
 
 
 class Hashed(NamedTuple):
-    """A batch of hashed texts, the input of `TorchTower`.
+    """A batch of hashed texts, the input of a `TorchTower`.
 
     Attributes:
         trigrams: Trigram ids of all words.
@@ -57,7 +57,7 @@ class TorchTower(torch.nn.Module):
         self.lstm = torch.nn.LSTM(keras_towers.WIDTH, keras_towers.CELLS)
 
     def forward(self, batch: Hashed) -> torch.Tensor:
-        """Encode a batch."""
+        """Encode a batch into `(batch, 96)`."""
         words = self.words(batch.trigrams, batch.word_starts)
         order, *rest = batch.word_order
         packed = PackedSequence(words.index_select(0, order), *rest)
@@ -66,7 +66,7 @@ class TorchTower(torch.nn.Module):
 
 
 class TorchTowers:
-    """Two towers, which run on batches that are hashed beforehand."""
+    """Trains and runs two towers on batches that are hashed beforehand."""
 
     def __init__(self) -> None:
         self.query, self.document = TorchTower(), TorchTower()
@@ -78,7 +78,7 @@ class TorchTowers:
         )
 
     def train(self, batches: tf.data.Dataset, steps: int) -> float:
-        """Return seconds a step, from hashed batches to new weights."""
+        """Return the seconds of a training step, from hashed batches."""
         hashed = [
             (hash_texts(query), hash_texts(document))
             for query, document in batches.take(WARM_STEPS + steps)

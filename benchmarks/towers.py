@@ -36,7 +36,7 @@ class OwnTowers:
         self.model = new_model(keras_towers.CELLS)
 
     def train(self, batches: tf.data.Dataset, steps: int) -> float:
-        """Return seconds a step, from batches of strings to new weights."""
+        """Return the seconds of a training step from strings to new weights."""
         return fit_seconds(self.model, batches, steps)
 
     def encode(self, titles: list[str], batch_size: int) -> Any:
@@ -55,7 +55,7 @@ class OwnTowers:
 
 
 def new_peers() -> dict[str, Any]:
-    """Return the peers by name; without PyTorch, print that it is missing."""
+    """Return the peers by name; without PyTorch, print how to install it."""
     forms = (keras_towers.SegmentTower, keras_towers.PaddedTower)
     peers: dict[str, Any] = {
         name: keras_towers.KerasTowers(form)
@@ -82,7 +82,7 @@ def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
         unit: Name of the rate in the result, such as `pairs_per_second`.
 
     Returns:
-        `{name: {unit: rate}}`, with `keras` for the faster of the two forms,
+        `{name: {unit: rate}}`, with `keras` for the faster of the Keras forms,
         and `ratio_<name>` for each peer, above 1 where ours is faster.
         `ratio_exported` is the exported encoder's rate divided by ours.
 
