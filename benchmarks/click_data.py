@@ -1,4 +1,4 @@
-"""Clicks to measure with: batches of equal size, and logs of any length."""
+"""Clicks for benchmarks: batches of equal size, and logs of any length."""
 
 import itertools
 import os
@@ -30,8 +30,8 @@ def whole_batches(
 
     Args:
         log: The clicks, read as often as needed.
-        batch_size: Pairs in a step.
-        steps: Number of steps to time.
+        batch_size: Pairs in a training step.
+        steps: Number of training steps to time.
 
     Returns:
         Batches `(query, document)` of strings, `WARM_STEPS + steps` or more.

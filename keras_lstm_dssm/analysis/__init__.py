@@ -1,4 +1,4 @@
-"""What an encoder keeps of a text: section V-A of Palangi et al. 2016."""
+"""Analyse what encoders represent, as section V-A of Palangi et al. 2016."""
 
 from keras_lstm_dssm.analysis.activations import (
     Activations,

@@ -98,11 +98,11 @@ class Activations(NamedTuple):
 def activations(encoder: TextEncoder, text: str) -> Activations:
     """Return all activations of a recurrent encoder while it reads a text.
 
-    Palangi et al. 2016, section V-A and Figs. 4 and 5.
+    See section V-A and Figs. 4 and 5 of Palangi et al. 2016.
 
     Args:
         encoder: An LSTM, bidirectional LSTM, RNN or combined encoder.
-        text: One text.
+        text: The text.
 
     Raises:
         InputError: The encoder is not recurrent (DSSM, CLSM).
@@ -123,7 +123,8 @@ def each_activations(
     Args:
         encoder: A recurrent encoder.
         texts: The texts.
-        batch_size: Texts computed at once; the result does not depend on it.
+        batch_size: Number of texts computed at once, without effect on the
+            results.
 
     Raises:
         InputError: The encoder is not recurrent (DSSM, CLSM).
@@ -152,7 +153,7 @@ def each_activations(
 def words_of(
     encoder: TextEncoder, texts: Sequence[str]
 ) -> list[tuple[str, ...]]:
-    """Split texts into words as an encoder does.
+    """Split texts into words as an encoder does, a tuple for each text.
 
     Example:
     >>> words_of(dssm.LSTMEncoder(cells=32), ["Hotels in  Shanghai"])
@@ -197,7 +198,7 @@ def _compute(
     network: Recurrent,
     reverse: bool,
 ) -> dict[str, Any]:
-    """Return name -> `[texts, longest text, cells]`, by position of words."""
+    """Return name -> `[texts, words, cells]`, in the order of the words."""
     batch = encoder.trigrams.distinct(texts)
     inputs = tf.gather(embedding(batch), batch.words)
 

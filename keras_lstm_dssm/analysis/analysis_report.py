@@ -31,8 +31,8 @@ def write_analysis_report(
 ) -> None:
     """Write the report, a page that needs no other file and no network.
 
-    Section V-A of Palangi et al. 2016. For encoders that are not recurrent
-    it has the sections that need no cells, and says so.
+    It covers section V-A of Palangi et al. 2016. For encoders that are not
+    recurrent, it states that the sections about cells are left out.
 
     Args:
         path: The HTML file.

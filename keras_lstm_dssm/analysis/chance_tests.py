@@ -1,4 +1,4 @@
-"""Figures about chosen words, compared with words chosen at random."""
+"""Compare figures about chosen words with those of random words."""
 
 import string
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from keras_lstm_dssm.evaluation.significance import randomisation_test
 
 
 class ChanceComparison(NamedTuple):
-    """A figure beside the same figure of random choices.
+    """A figure, compared with the same figure of random choices.
 
     Attributes:
-        value: The figure.
-        chance: Its mean over random choices.
+        value: The figure of the actual choice.
+        chance: The mean of the figure over random choices.
         p: The two-sided p-value: how often a random choice is as far from
             the mean as `value` is.
         number: The number of texts or words that the figure is computed from;
@@ -40,7 +40,7 @@ def compare_with_draws(
 
     Args:
         draws: `[draws]`, the figure of each random choice.
-        value: The figure.
+        value: The figure of the actual choice.
         number: See `ChanceComparison`.
 
     Example:
@@ -60,8 +60,8 @@ _DRAWS = 2000
 def is_stop_word(words: Sequence[str]) -> np.ndarray:
     """Return which words are English stop words, bool `[words]`.
 
-    They are the 179 of NLTK's list, which bm25s contains. Punctuation before
-    and after a word is ignored.
+    Stop words are the 179 of NLTK's list, which bm25s contains. Punctuation
+    before and after a word is ignored.
 
     Example:
     >>> is_stop_word(["the", "array,", "of"]).tolist()

@@ -1,4 +1,4 @@
-"""The paper's claims about its encoder, as figures beside chance."""
+"""Measure the paper's claims about its encoder, compared with chance."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -54,18 +54,18 @@ CLAIM_LABELS = {
         "Mean cosine of the words of one cell that share no letter trigram"
     ),
 }
-"""The name of each figure -> what it is."""
+"""Name of a figure -> its description."""
 
 
 class ClaimFigure(NamedTuple):
-    """One figure.
+    """A figure that measures a claim.
 
     Attributes:
-        claim: Which figure it is, a key of `CLAIM_LABELS`.
-        side: Which encoder's texts it is about, "query" or "document".
+        claim: The name of the figure, a key of `CLAIM_LABELS`.
+        side: The encoder whose texts it is about, "query" or "document".
         model: "trained", or "untrained" for the same encoders with random
             weights.
-        comparison: The figure and chance.
+        comparison: The value of the figure, and chance.
     """
 
     claim: str
@@ -82,7 +82,7 @@ def measure_claims(
     change: float = LEAST_CHANGE,
     share: float = KEYWORD_SHARE,
 ) -> list[ClaimFigure]:
-    """Measure "attenuates unimportant words" and "cells have topics".
+    """Measure whether unimportant words are attenuated and cells have topics.
 
     Each figure is computed for the model and for `untrained_copy(model)`:
     what both show is not an effect of training. For example, any encoder of
@@ -156,7 +156,7 @@ def untrained_copy(model: Any) -> Any:
     copy = type(model).from_config(model.get_config())
     for random, trained in zip(copy.towers, model.towers, strict=True):
         for weight, value in zip(random.weights, trained.weights, strict=True):
-            # Asked of the copy, whose layers are not frozen.
+            # The copy decides, because its layers are not frozen.
             if not weight.trainable:
                 weight.assign(value)
     return copy

@@ -1,4 +1,4 @@
-"""The sections of the report about many texts, and about the training."""
+"""The report's sections about many texts and about the training."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,8 +50,8 @@ def topics_section(
         "the query, with their counts. The cells with the most words come "
         "first; of each, the words that distinguish it from the others. Look "
         "for cells whose words belong together in meaning. Words that share "
-        "letters share trigrams, and fall together in any encoder of trigrams."
-        + cell_note(model.query_encoder),
+        "letters share trigrams, and have similar vectors in any encoder of "
+        "trigrams." + cell_note(model.query_encoder),
     )
 
 
@@ -91,8 +91,8 @@ def map_section(
         f"{len(some):,} titles, laid out by {_METHOD_NAMES[settings.map]}: "
         "titles with similar vectors lie together. Clusters have colours, and "
         "are named by the words that distinguish them from the others. Look "
-        "for clusters that share a meaning and not a word. Distances between "
-        "clusters mean little.",
+        "for clusters of titles that share a meaning but no word. Distances "
+        "between clusters mean little.",
     )
 
 
@@ -138,11 +138,12 @@ def claims_section(claims: Sequence[ClaimFigure]) -> HtmlSection:
     return HtmlSection(
         "The paper's claims as figures",
         tables,
-        "Chance chooses as many other words of the same texts or, for cells, "
-        "gives each text the active cells of another one. The two-sided p is "
-        "how often chance is as far from its mean. The last column is the "
-        "number of words or texts. What untrained encoders show, too, is not "
-        "an effect of training: a short word has few trigrams, and changes "
-        "any vector little. Untrained encoders have random weights, and the "
-        "same IDF of words where the encoder has one.",
+        "Chance is the mean over random draws of as many words of the same "
+        "texts or, for cells, over random exchanges of active cells between "
+        "texts. The two-sided p is how often a draw is as far from the mean as "
+        "the value. The last column is the number of words or texts. What "
+        "untrained encoders show, too, is not an effect of training: a short "
+        "word has few trigrams, and changes any vector little. Untrained "
+        "encoders have random weights, and the same IDF of words where the "
+        "encoder has one.",
     )

@@ -1,4 +1,4 @@
-"""The results of the analysis as pandas data frames, for a notebook."""
+"""Convert the results of the analysis into pandas data frames."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

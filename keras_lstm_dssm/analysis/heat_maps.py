@@ -1,4 +1,4 @@
-"""Heat maps of activations: Figs. 4, 5 and 6 of the paper, and of a pair."""
+"""Draw heat maps of activations: Figs. 4 to 6 of the paper, and of a pair."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,17 +27,16 @@ _AXIS_TITLES = {
 def draw_activations(
     path: Path, read: Activations, beside: Sequence[Activations] = ()
 ) -> None:
-    """Draw i, f, c, o and y of one network, as far as it has them.
+    """Draw i, f, c, o and y of one network, if it has them.
 
-    Figs. 4 and 5 of the paper: a row for each cell, a column for each word,
-    one range of colours for all, and zero after the last word.
+    As in Figs. 4 and 5 of the paper, there is a row for each cell, a column
+    for each word and one range of colours; columns after the text are zero.
 
     Args:
         path: The PNG file.
         read: From `activations`.
-        beside: Other activations that the picture is to be compared with:
-            it has the range of colours and the number of columns that all of
-            them need.
+        beside: Other activations to compare with: the range of colours and
+            the number of columns are those that all of them need.
     """
     arrays, texts = read.arrays, [read, *beside]
     limit = max(
@@ -116,7 +115,7 @@ def draw_aligned(
         best = np.argsort(-products, kind="stable")[:cells].tolist()
         limit = max(np.abs(rows[:, best]).max() for rows in scaled)
     lines = _lines(growing)
-    # The lines take the height of so many rows of cells.
+    # The height of the lines, in rows of cells.
     space = 2 if len(lines) == 1 else 6
     widths = [len(words) for words in sides]
     height = 1.0 + 0.26 * (len(best) + space) + _label_height(*sides)
@@ -147,7 +146,7 @@ def _heat_map(axis: Any, rows: np.ndarray, **colours: Any) -> Any:
 
 
 def _label_height(*texts: Sequence[str]) -> float:
-    """Return the height in inches that the words take below the picture."""
+    """Return the height in inches of the words below a picture."""
     return 0.12 * max(len(short(word)) for words in texts for word in words)
 
 
@@ -164,7 +163,7 @@ def _signed_square(values: np.ndarray) -> np.ndarray:
 
 
 def _lines(growing: Growth) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return label -> the figures of the query and of the document."""
+    """Return label -> the values of the query and of the document."""
     lines = {"cosine": (growing.query_cosines, growing.document_cosines)}
     if len(growing.parts) > 1:
         for index, name in enumerate(growing.parts):
@@ -184,7 +183,7 @@ def _draw_lines(
     rows: int,
     space: int,
 ) -> None:
-    """Draw lines of one side below so many rows of cells.
+    """Draw the lines of one side below the rows of cells.
 
     They share the axis of the cells, so that each figure is below its word.
     """

@@ -35,7 +35,7 @@ class Keyword(NamedTuple):
             each direction of reading; None where the word is the first one
             read.
         keyword: Whether the word is a keyword: whether every count exceeds
-            the share of the cells. A word without any count is none.
+            the share of the cells. A word without a count is not a keyword.
     """
 
     word: str
@@ -52,9 +52,8 @@ def active_cells(
     output adds as much to a cosine as a strongly positive one.
 
     Args:
-        read: From `activations`. Of a bidirectional encoder, it stands for
-            the network that reads from the left; `read.backward` is the
-            other one.
+        read: From `activations`. Of a bidirectional encoder, it holds the
+            network that reads from the left, and `read.backward` the other.
         cells: The number of cells, by default 10; at most all are returned.
 
     Returns:
@@ -105,8 +104,8 @@ def keywords(
 ) -> list[Keyword]:
     """Count for each word the active cells that it is assigned to.
 
-    Tables I and II of the paper. With a bidirectional encoder each network
-    has its own active cells.
+    The counts are those of Tables I and II of the paper. Each network of a
+    bidirectional encoder has its own active cells.
 
     Args:
         read: From `activations`.
@@ -165,7 +164,7 @@ def topics(
 ) -> dict[int, list[TopicWord]]:
     """Collect the words that are assigned to the active cells of queries.
 
-    Section V-A3 and Table III of the paper.
+    See section V-A3 and Table III of the paper.
 
     Args:
         encoder: A recurrent encoder.
@@ -207,7 +206,7 @@ def distinctive_words(
 
     Args:
         groups: The words of each group, repeated as often as they occur.
-        most: The number of words wanted for each group.
+        most: The largest number of words for each group.
 
     Returns:
         For each group, its words and their counts in it, the best first.

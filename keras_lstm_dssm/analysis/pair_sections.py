@@ -1,4 +1,4 @@
-"""The sections of the report about one query and one title."""
+"""The report's sections about one query and one title."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -151,11 +151,11 @@ def _activations_section(read: list[Activations], folder: Path) -> HtmlSection:
         "Activations (Figs. 4 and 5 of the paper)",
         _pictures(read, folder, "activations", draw),
         "Every cell at every word: red is positive, blue negative, white "
-        "zero, and white after the last word. All pictures have one range of "
+        "zero or after the last word. All pictures have one range of "
         "colours, proportional to the square root, so that small values are "
         "visible. In c(t) and y(t), a row that keeps its colour from one word "
         "to the end remembers that word. Where the input gates are pale, the "
-        "network lets little of that word in.",
+        "network passes little of that word on.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What the report is made from: a model, texts of a data set, thresholds."""
+"""The inputs of the report: a model, texts of a data set, thresholds."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -19,17 +19,17 @@ from keras_lstm_dssm.data.open_data import API
 
 
 class ReportTexts(NamedTuple):
-    """Texts of a data set.
+    """Texts of a data set for a report.
 
     Attributes:
         titles: Distinct titles of documents, in the order of the data.
-        pairs: Queries, each with the title of a relevant document: of a
-            collection the best judged one of its last split, of click files
-            a clicked one.
-        contexts: The query and the title of each click as one text; without
-            clicks the titles.
-        bad_lines: What is wrong with lines of the click files that were left
-            out -> how many there are.
+        pairs: Queries, each with the title of a relevant document: in a
+            collection, the one with the best grade for a query of the last
+            split; in click files, a clicked one.
+        contexts: The query and the title of each click as one text; the
+            titles if there are no clicks.
+        bad_lines: Reason for skipping lines of the click files -> number of
+            such lines.
     """
 
     titles: list[str]
@@ -48,13 +48,13 @@ def read_report_texts(
 
     Args:
         data: "api", a BEIR folder or click files, see `open_log`.
-        max_bad_lines: How many bad lines of click files to leave out, see
-            `ClickLog`; by default the first one raises `InputError`.
+        max_bad_lines: Largest number of bad lines of click files to skip,
+            see `ClickLog`; by default the first one raises `InputError`.
         most: The number of titles and of contexts, the first ones.
         pairs: The number of queries, drawn at random.
 
     Raises:
-        InputError: `data` is something else, or a line is wrong.
+        InputError: `data` is none of these, or a line is not a click.
     """
     log: ClickLog | None
     titles: Iterable[str]
@@ -87,7 +87,7 @@ def read_report_texts(
 
 
 class ReportSettings(NamedTuple):
-    """Thresholds and sizes.
+    """Thresholds and sizes of a report.
 
     Attributes:
         cells: The number of most active cells of a text, see `keywords`.
@@ -108,7 +108,7 @@ class ReportSettings(NamedTuple):
 
 
 class ReportInput(NamedTuple):
-    """What a report is made from.
+    """The model and the texts of a report, and what was measured of them.
 
     Attributes:
         model: A `TwoTower`.
@@ -117,7 +117,7 @@ class ReportInput(NamedTuple):
         queries: Queries for the topics of the cells.
         titles: Distinct titles, at least three, to search and to lay out on
             the map.
-        history: The figures of the epochs, from `RunFolder.read_history`; by
+        history: The losses of the epochs, from `RunFolder.read_history`; by
             default none, and the report has no curve of the cost.
         claims: From `measure_claims`; by default none, and the report has no
             section about them.

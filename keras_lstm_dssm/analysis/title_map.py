@@ -1,4 +1,4 @@
-"""Titles laid out on a plane by similarity: a picture, and TensorBoard's."""
+"""Lay titles out on a plane by similarity, as a picture or for TensorBoard."""
 
 import os
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def title_map(
 
     HDBSCAN clusters the positions on the plane and not the vectors, so that
     the clusters are those that a reader of the picture sees. A cluster has
-    an 80th of all titles or more, and at least 5.
+    1/80 of all titles or more, and at least 5.
 
     Args:
         titles: The texts, for the names of the clusters.
@@ -80,8 +80,8 @@ def title_map(
         cluster_selection_method="leaf",  # many small clusters
         copy=True,
     )
-    # Several threads would spin while they wait for each other at each of
-    # a thousand steps: a minute instead of seconds beside other work.
+    # Several threads would busy-wait for each other at each of a thousand
+    # steps: on a busy machine, a minute instead of seconds.
     limits = import_optional("threadpoolctl", "analysis").threadpool_limits
     with limits(1):
         positions = layout.fit_transform(vectors)

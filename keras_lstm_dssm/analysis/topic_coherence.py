@@ -1,4 +1,4 @@
-"""Whether the words of one cell are more similar than chance."""
+"""Test whether the words of one cell are more similar than chance."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -129,12 +129,11 @@ def coherence(
         word_vectors: From `context_vectors`. Words without a vector are left
             out.
         same_trigrams: Whether pairs that share a letter trigram count. Any
-            encoder of trigrams treats such words alike, before training,
-            too.
+            encoder of trigrams treats such words alike, even untrained.
 
     Returns:
-        Mean cosines; `number` is that of the different words, 1500 at most,
-        the most frequent ones.
+        Mean cosines; `number` is that of the different words, which are the
+        1500 most frequent ones at most.
     """
     names, name_of, counts = np.unique(
         assignments.word.astype(str), return_inverse=True, return_counts=True

@@ -11,7 +11,7 @@ from keras_lstm_dssm.encoders import (
 )
 
 WHOLE_VECTOR = "whole vector"
-"""The name of the only part of an encoder that has no others."""
+"""The name of the part where a vector is not divided into parts."""
 
 
 class VectorPart(NamedTuple):
@@ -59,7 +59,7 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
 def common_parts(model: Any) -> list[VectorPart]:
     """Return the parts of a `TwoTower`'s vectors.
 
-    They are one part where the two encoders do not have the same ones.
+    If the two encoders have different parts, the whole vector is one part.
     """
     parts = vector_parts(model.query_encoder)
     if parts == vector_parts(model.document_encoder):
@@ -90,8 +90,8 @@ def part_products(
 def cell_note(encoder: TextEncoder) -> str:
     """Return a sentence that says which numbers of the vector are cells.
 
-    It begins with a space, and is empty where the cells are the vector in
-    the order in which a text is read.
+    It begins with a space, and is empty where the vector consists of the
+    cells of one network.
     """
     if isinstance(encoder, CombinedEncoder):
         return (

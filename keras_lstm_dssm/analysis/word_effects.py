@@ -1,4 +1,4 @@
-"""What each word changes in the vector of a text and in a cosine."""
+"""The effect of each word on the vector of a text and on a cosine."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -75,7 +75,7 @@ def _beginnings(words: Sequence[str]) -> list[str]:
 
 
 class WordEffect(NamedTuple):
-    """What one word adds to the vector of its text.
+    """The effect of one word on the vector of its text.
 
     Attributes:
         word: The word.
@@ -99,7 +99,7 @@ def attenuation(
 
     Args:
         encoder: The encoder of the text.
-        text: One text.
+        text: The text.
         other: Float `[dimension]`, a unit vector to compute `cosine` with;
             by default None.
 
