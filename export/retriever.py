@@ -1,4 +1,4 @@
-"""The retriever as a SavedModel: query text in, the nearest documents out."""
+"""Exports a retriever as a SavedModel from queries to nearest documents."""
 
 import os
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ from keras_lstm_dssm.export.encoder import EncoderModule, publish_module
 from keras_lstm_dssm.text import as_strings, encode_in_batches
 
 BLOCK = 16_384
-"""Documents multiplied at once: 64 KiB of scores for each query."""
+"""Number of documents scored at once: 64 KiB of scores for each query."""
 
 # Two blocks at a time: one is multiplied while another is sorted.
 _BLOCKS_AT_ONCE = 2
 
 MAX_K = 1000
-"""Most results for a query, unless an export sets another `max_k`."""
+"""Maximum number of results for a query; default of `max_k`."""
 
 NO_SCORE = -2.0
-"""Score in the columns beyond a query's own k: below every cosine."""
+"""Score in the columns beyond a query's own k; lower than any cosine."""
 
 _ENCODE_BATCH = 2048
 
@@ -39,17 +39,17 @@ def nearest(
 
     The documents are compared block by block, and only the best `width` of
     all blocks so far are kept. The matrix `[batch, n]` of all scores is never
-    made: a million documents and 512 queries would take 2 GB.
+    computed: a million documents and 512 queries would take 2 GB.
 
     Args:
         queries: Unit vectors, float32 `[batch, d]`.
         documents: The vectors of n documents.
-        width: How many documents to return, a scalar from 0 to n.
+        width: Number of documents to return, an int32 scalar from 0 to n.
 
     Returns:
-        Scores, float32 `[batch, width]`, descending, and the numbers of the
-        documents, int32 of the same shape; of equal scores the document with
-        the lower number comes first.
+        Scores, float32 `[batch, width]`, descending, and the rows of the
+        documents, int32 of the same shape. Of documents with equal scores
+        the one with the lower row comes first.
     """
     count = documents.count
 
@@ -61,7 +61,7 @@ def nearest(
             documents.cosines(queries, start, stop),
             tf.minimum(width, stop - start),
         )
-        # `top_k` prefers the first of equal scores, so earlier blocks lead.
+        # `top_k` returns equal scores in order, so earlier blocks come first.
         scores = tf.concat([scores, block_scores], axis=1)
         numbers = tf.concat([numbers, start + columns], axis=1)
         scores, best = tf.math.top_k(
@@ -89,12 +89,12 @@ class RetrieverModule(EncoderModule):
 
     Args:
         encoder: The trained query encoder, float32 or float64.
-        ids: String tensor `[n]`.
+        ids: Ids of the documents, string tensor `[n]`.
         vectors: Unit vectors of the documents, float32 `[n, d]`.
-        kind: How the vectors are held, a key of `VECTORS`.
-        max_k: Most results for a query. A larger k in a request counts as
-            `max_k`, so that no request can make the server sort and send an
-            unlimited number of documents.
+        kind: How the vectors are stored, a key of `VECTORS`.
+        max_k: Maximum number of results for a query. A larger k in a request
+            is reduced to it, so that no request can make the server sort and
+            send an unlimited number of documents.
     """
 
     def __init__(
@@ -117,14 +117,14 @@ class RetrieverModule(EncoderModule):
         ]
     )
     def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Signature `serving_default`.
+        """Finds the nearest documents; the signature `serving_default`.
 
-        `k` has one value a row, because a server that batches requests
-        needs the batch as the first dimension of every input.
+        `k` has one value for each query, because a server that batches
+        requests needs the batch as the first dimension of every input.
 
         Args:
             text: Queries, strings `[batch]`.
-            k: int32 `[batch]`, results wanted for each query.
+            k: Number of results for each query, int32 `[batch]`.
 
         Returns:
             `ids`, string `[batch, width]`, and `scores`, float32 of the same
@@ -151,22 +151,22 @@ def new_retriever(
     max_k: int = MAX_K,
     progress: bool = False,
 ) -> RetrieverModule:
-    """Encodes documents and makes a retriever of them.
+    """Encodes documents and returns a retriever of them.
 
     Args:
-        query_encoder: Encodes the queries, in the server.
-        document_encoder: Encodes the titles, once, here.
-        ids: What the retriever answers with, one for each title.
+        query_encoder: The encoder that encodes queries, in the server.
+        document_encoder: The encoder that encodes the titles, during export.
+        ids: The ids that the retriever returns, one for each title.
         titles: The documents' titles.
         vectors: `float32`, or `int8` for a quarter of the memory.
-        max_k: Most results for a query; a larger k in a request counts as
-            this one.
+        max_k: Maximum number of results for a query; a larger k in a request
+            is reduced to it.
         progress: Whether to show a progress bar.
 
     Raises:
-        InputError: There are no titles, or not as many ids; an id is empty;
-            `vectors` is another word; `max_k` is below 1; a weight is not
-            finite.
+        InputError: There are no titles, or another number of ids; an id is
+            empty; `vectors` is no key of `VECTORS`; `max_k` is below 1; a
+            weight is not finite.
     """
     check_vectors(vectors)
     check_max_k(max_k)
@@ -192,10 +192,10 @@ def new_retriever(
 
 
 def check_max_k(max_k: int) -> None:
-    """Checks that `max_k` is a number of results.
+    """Checks that `max_k` is a positive int32.
 
     Raises:
-        InputError: It is below 1, or above what int32 holds.
+        InputError: It is not.
     """
     if not 1 <= max_k < 2**31:
         raise InputError(f"max_k is {max_k}; expected 1 or more, below 2**31")
@@ -214,18 +214,18 @@ def export_retriever(
     """Publishes a retriever over the given titles, for TF Serving.
 
     Args:
-        query_encoder: Encodes the queries, in the server.
-        document_encoder: Encodes the titles, once, here.
-        ids: What the retriever answers with, one for each title.
+        query_encoder: The encoder that encodes queries, in the server.
+        document_encoder: The encoder that encodes the titles, during export.
+        ids: The ids that the retriever returns, one for each title.
         titles: The documents' titles.
-        base: The model's folder; the version becomes a folder in it.
+        base: The model's folder, in which the version's folder is made.
         version: The version number, by default one above the largest.
         vectors: `float32`, or `int8` for a quarter of the memory.
-        max_k: Most results for a query; a larger k in a request counts as
-            this one.
+        max_k: Maximum number of results for a query; a larger k in a request
+            is reduced to it.
 
     Returns:
-        `base/<number>`.
+        The version's folder, `base/<number>`.
 
     Raises:
         InputError: See `new_retriever`; or the version exists already.

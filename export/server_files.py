@@ -1,4 +1,4 @@
-"""The files beside exported models: batching.config, README.md, and checks."""
+"""Writes and checks the files beside exported models, for the server."""
 
 import os
 import re
@@ -21,7 +21,7 @@ BATCHING_CONFIG = "batching.config"
 # Requests that arrive within a millisecond are computed together. The last
 # of the allowed sizes must be the maximum.
 _BATCHING = f"""\
-# Exports leave this file as it is; change it as you like. TF Serving refuses
+# Exports never change this file, so you can edit it. TF Serving rejects
 # a version if one of its warm-up requests has more rows than max_batch_size.
 # The largest has {WARMUP_SIZES[-1]} rows. For a lower max_batch_size, change it
 # here and export again: the new versions have smaller warm-up requests.
@@ -35,7 +35,7 @@ num_batch_threads {{ value: 2 }}
 def check_server_files(
     models_dir: str | os.PathLike[str], names: Collection[str] = ()
 ) -> None:
-    """Checks, before long work, that `write_server_files` will succeed.
+    """Checks, before an export, that `write_server_files` will succeed.
 
     Args:
         models_dir: The folder of the models, which may be missing.
@@ -43,8 +43,8 @@ def check_server_files(
 
     Raises:
         InputError: There is a `models.config` that no server could read, a
-            folder whose name no model may have, or another model whose newest
-            version is no SavedModel with a signature.
+            folder whose name is no valid model name, or another model whose
+            newest version is no SavedModel with a signature.
     """
     read_models_config(Path(models_dir, MODELS_CONFIG))
     others = {
@@ -56,14 +56,14 @@ def check_server_files(
 
 
 def warmup_sizes(models_dir: str | os.PathLike[str]) -> list[int]:
-    """Returns the warm-up sizes that a server with `batching.config` takes.
+    """Returns the warm-up sizes that `batching.config` allows.
 
     Args:
         models_dir: The folder of the models.
 
     Returns:
-        The `WARMUP_SIZES` up to `max_batch_size`, or all of them where there
-        is no file or no such entry. At least one.
+        The `WARMUP_SIZES` up to `max_batch_size`, all of them if there is no
+        file or no such entry, and `[1]` if none is small enough.
     """
     path = Path(models_dir, BATCHING_CONFIG)
     text = path.read_text(errors="replace") if path.exists() else ""
@@ -85,16 +85,16 @@ def write_server_files(
     It is replaced as a whole, so a server that reads it sees the versions of
     one export together, and never those of an export that was interrupted.
 
-    What an operator has written into the first two stays: only the versions
-    that have the export's own remark are moved, models that are missing are
-    added, and `batching.config` is only written where there is none. The
-    README is always written anew.
+    An operator's changes to the two configurations are kept: in
+    `models.config` only the version numbers with the export's own comment
+    change and missing models are added, and an existing `batching.config` is
+    not replaced. The README is always replaced.
 
     Args:
         models_dir: A folder with models, `NAME/NUMBER/saved_model.pb`.
         exported: Model name to the version that an export has published.
-        root: Where the server sees the folder; TF Serving takes absolute
-            paths only.
+        root: The folder's path on the server; TF Serving needs an absolute
+            path.
 
     Raises:
         InputError: There is no model in the folder, one is damaged, or

@@ -1,4 +1,4 @@
-"""The README beside exported models, for the operator of the server."""
+"""Writes the README beside exported models, for the server's operator."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from keras_lstm_dssm.export.signatures import signature_defs, signatures
 from keras_lstm_dssm.export.warmup import BATCH_SIZES, WARMUP_SIZES
 
 # The newest server with these models' ops. Servers from 2.12 on load the
-# models too, with older Unicode tables.
+# models, too, but have older Unicode tables.
 _IMAGE = "tensorflow/serving:2.20.0"
 
 # Memory of a string in a tensor, without its own bytes.
@@ -28,10 +28,10 @@ _README = """\
 Rows of `text` are UTF-8 strings. Equal version numbers of two models mean that
 they come from the same training.
 
-`models.config` says which versions are served. The next export moves the
-numbers that have the remark `# newest export of ...`, all at once, and leaves
-everything else in `models.config` and `batching.config` as it is. To choose a
-model's versions yourself, remove its remark.
+`models.config` says which versions are served. The next export changes the
+version numbers with the comment `# newest export of ...`, all at once, and
+nothing else in `models.config` and `batching.config`. To choose a model's
+versions yourself, remove its comment.
 
 ## Start a server
 
@@ -44,8 +44,8 @@ docker run --rm -p 8500:8500 -p 8501:8501 -v "$PWD:{root}:ro" {image} \\
   --enable_batching --batching_parameters_file={root}/batching.config
 ```
 
-Without a container, where `tensorflow_model_server` (2.12 or newer) is
-installed. Run the first two lines again after each export:
+Without a container, if `tensorflow_model_server` (2.12 or newer) is
+installed (run the first two lines again after each export):
 
 ```sh
 sed "s|{root}/|$PWD/|" models.config > /tmp/new
@@ -67,9 +67,9 @@ For a trial, without TensorFlow Serving: `lstm-dssm-serve --models=.`
   requests in its batch.
 - The `ids` and `scores` of a retriever are as wide as the largest `k` in the
   batch; columns beyond a row's own `k` hold "" and -2. An export limits `k`
-  (`--max_k`, by default 1000): a larger one counts as the limit.
+  (`--max_k`, by default 1000): a larger one is reduced to the limit.
 - The server runs the requests in `assets.extra/tf_serving_warmup_requests`
-  before it serves a version, and refuses the version if one of them has more
+  before it serves a version, and rejects the version if one of them has more
   rows than `max_batch_size`. The largest has {warmup} rows; `batching.config`
   says how to get smaller ones.
 
@@ -119,7 +119,7 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
 
     Args:
         folders: Model name to folder, each with at least one version.
-        root: Where the server sees the folder of all models.
+        root: The path of the folder of all models on the server.
 
     Raises:
         InputError: The newest version of a model is no SavedModel, or has no
@@ -169,7 +169,7 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
 
 
 def memory_bytes(version: Path) -> int:
-    """Returns what a version's variables take in memory, from its files.
+    """Returns the memory of a version's variables, in bytes, from its files.
 
     Args:
         version: The version's folder.
@@ -202,7 +202,7 @@ def _megabytes(size: int) -> str:
 
 
 def _cell(specs: Mapping[str, tf.TensorSpec]) -> str:
-    """Returns one cell of the table: "`text` string [batch]"."""
+    """Returns a cell of the table, such as "`text` string [batch]"."""
     parts = []
     for alias, spec in specs.items():
         sizes = ["any" if size is None else str(size) for size in spec.shape]

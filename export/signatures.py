@@ -1,4 +1,4 @@
-"""The inputs and outputs of a SavedModel, read without loading it."""
+"""Reads the inputs and outputs of a SavedModel without loading it."""
 
 import os
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ class Signature(NamedTuple):
     """The tensors of one signature, by name.
 
     Attributes:
-        inputs: What a request holds.
-        outputs: What a reply holds.
+        inputs: The tensors of a request, by name.
+        outputs: The tensors of a reply, by name.
     """
 
     inputs: dict[str, tf.TensorSpec]
@@ -32,8 +32,8 @@ def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
         folder: A version's folder, with `saved_model.pb` in it.
 
     Returns:
-        Signature name to `SignatureDef`, including those that TensorFlow
-        adds for itself.
+        Signature name to `SignatureDef`, including internal ones of
+        TensorFlow.
 
     Raises:
         InputError: The folder holds no SavedModel.
@@ -59,7 +59,7 @@ def signatures(defs: Mapping[str, SignatureDef]) -> dict[str, Signature]:
 
     Args:
         defs: Signature name to `SignatureDef`, from `signature_defs` or from
-            the reply to GetModelMetadata.
+            a reply to GetModelMetadata.
 
     Example:
         >>> signatures(signature_defs("models/query_encoder/1"))

@@ -1,8 +1,8 @@
-"""Warm-up: requests that a server runs on a new version before serving it.
+"""Writes the requests with which a server warms up a new version.
 
 A graph's first calls are slow, because memory is allocated and kernels are
 created. TF Serving runs the requests in
-`assets.extra/tf_serving_warmup_requests` first, so that no user waits.
+`assets.extra/tf_serving_warmup_requests` before it serves the version.
 
 Source: https://www.tensorflow.org/tfx/serving/saved_model_warmup
 """
@@ -30,7 +30,7 @@ WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 """Path of the requests in a version's folder."""
 
 BATCH_SIZES = (1, 8, 64, 512)
-"""Numbers of rows that a server fills its batches up to.
+"""Batch sizes, in rows, to which a server pads its batches.
 
 Exports write them into `batching.config`; the last is `max_batch_size`.
 """
@@ -38,12 +38,12 @@ Exports write them into `batching.config`; the last is `max_batch_size`.
 WARMUP_SIZES = BATCH_SIZES[:3]
 """Numbers of rows of the warm-up requests.
 
-A server that batches refuses a version if one of its warm-up requests has
+A server that batches rejects a version if one of its warm-up requests has
 more rows than `max_batch_size`. The largest is well below it, so that
 `max_batch_size` can be lowered without exporting again.
 """
 
-# With more records a server refuses the version.
+# With more records a server rejects the version.
 _MOST_RECORDS = 1000
 _K = 10
 
@@ -55,9 +55,9 @@ def write_warmup(
 ) -> Path:
     """Writes one request for each signature and number of rows.
 
-    A server refuses a version if one of the requests fails. So each is run
-    here first, by the SavedModel as it is on disk, and its outputs are
-    checked: they must be finite and have as many rows as the input.
+    A server rejects a version if one of the requests fails. So the SavedModel
+    is loaded from disk and runs each request first; its outputs must be
+    finite and have as many rows as the input.
 
     Args:
         version: The version's folder, with `saved_model.pb` in it.
@@ -68,9 +68,9 @@ def write_warmup(
         The file, a TFRecord of `PredictionLog`.
 
     Raises:
-        InputError: A request fails or its output is not finite; an input is
-            not one of those that models of this package have; there are over
-            1,000 requests.
+        InputError: A request fails or its output is not finite; a signature
+            has an input other than `text` and `k`; there are over 1,000
+            requests.
 
     Example:
     >>> write_warmup("models/query_encoder/1", "query_encoder")
