@@ -1,1 +1,1 @@
-"""The suites of `lstm-dssm-benchmark`: speed, memory and cost, beside peers."""
+"""The suites of `lstm-dssm-benchmark`: speed, memory, cost, and peers."""

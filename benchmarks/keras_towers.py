@@ -24,7 +24,7 @@ HASHING = LetterTrigrams()
 
 
 class PaddedTower(keras.Model):
-    """Encodes texts from padded ids `(batch, words, trigrams)`, 0 for none."""
+    """Encodes texts from ids `(batch, words, trigrams)`, padded with 0."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class SegmentTower(keras.Model):
 
     @staticmethod
     def hash(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Return trigram ids, the word of each, and the words of each text."""
+        """Return trigram ids, the word of each id, and texts' word counts."""
         ids = HASHING(texts)
         return ids.flat_values, ids.values.value_rowids(), ids.row_lengths()
 

@@ -130,7 +130,7 @@ def send_requests(
     clients: int,
     seconds: float,
 ) -> ClientLog:
-    """Send requests from many clients for some time.
+    """Send requests from concurrent clients for a number of seconds.
 
     Each client has its own connection and sends the next request when the
     last one is answered, without a pause. A failed request is not repeated.

@@ -97,7 +97,7 @@ class StepWork(NamedTuple):
     bytes: int
 
     def seconds(self, gemm_flops: float, copy_bytes: float) -> float:
-        """Return the time of both, one after the other.
+        """Return the seconds of the operations and then of the copies.
 
         Args:
             gemm_flops: The machine's rate of `gemm_rate`.

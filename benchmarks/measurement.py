@@ -56,7 +56,7 @@ def seconds(run: Callable[[], Any]) -> float:
 
 
 def percentiles(run: Callable[[Any], Any], inputs: Iterable) -> np.ndarray:
-    """Call a function with one input after the other.
+    """Return percentiles of the time that calls with single inputs take.
 
     Returns:
         `[2]`, the 50th and the 99th percentile of the calls' milliseconds.
@@ -149,7 +149,7 @@ def running_server(command: Sequence[str]) -> Iterator[str]:
 
 
 def figures_of_process(module: str, *arguments: str) -> Any:
-    """Measure in a new process, so that its memory is that of the work alone.
+    """Run a module in a new process, whose memory is that of the work alone.
 
     Args:
         module: Dotted name of a module that prints its figures as JSON when

@@ -1,6 +1,6 @@
 """Demonstrate the whole pipeline on text that every machine has.
 
-Builds the API-search corpus, trains `best`, evaluates it beside BM25 and
+Builds the API-search corpus, trains `best`, evaluates it, BM25 and
 random order, exports it, serves it on a free port, searches for four questions
 over gRPC and writes a report on a query and a title (report.html). Each step is
 one of the programs; its command line is printed. `make demo` runs it.

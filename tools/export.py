@@ -24,7 +24,7 @@ FLAGS = new_flags()
 define = definers(FLAGS)
 _RUN = define.string("run", None, "Folder of a run that lstm-dssm-train wrote.")
 _OUTPUT = define.string(
-    "output", None, "Folder of the models; made when missing."
+    "output", None, "Folder of the models, created if missing."
 )
 _DOCUMENTS = define.string(
     "documents", None,

@@ -54,7 +54,7 @@ class WordOverlap:
         self._unseen_idf = float(np.log1p(2 * n + 1))
 
     def __call__(self, query: str, title: str) -> list[float]:
-        """Return the features of one pair, in the order of the comments."""
+        """Return the features of a pair, in the order of the comments below."""
         query_stems, title_stems = self.split(query), self.split(title)
         idf = [self._idf.get(stem, self._unseen_idf) for stem in query_stems]
         matched = [stem in title_stems for stem in query_stems]

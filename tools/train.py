@@ -5,7 +5,7 @@ Example:
 
 `--data` is `api` (docstrings of installed packages), a BEIR folder, or click
 files: one click a line, query TAB clicked title, gzip or not, globs allowed.
-The run folder gets config.json, checkpoints/, model.keras, history.csv,
+The run folder holds config.json, checkpoints/, model.keras, history.csv,
 metrics.json and logs/ for TensorBoard. A run that was stopped or killed, at
 any moment, is continued by `lstm-dssm-train --output=RUN --resume` and ends
 with the weights of an uninterrupted one. `--dev=JUDGED --select=mrr@10

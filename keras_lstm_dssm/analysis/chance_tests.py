@@ -78,7 +78,7 @@ def stop_word_share(
 ) -> ChanceComparison:
     """Compute the share of stop words among the words that a model chose.
 
-    A random choice takes as many words of each text's candidates.
+    A random choice takes equally many words from each text's candidates.
 
     Args:
         stop: bool `[words]` for each text: which words are stop words.
@@ -127,9 +127,9 @@ def remaining_cosine(
 ) -> ChanceComparison:
     """Compute the cosine that remains when only the chosen words are read.
 
-    A random choice takes as many words of each text's candidates. Texts of
-    which all candidates are chosen, or none, are left out, because every
-    random choice of theirs is the same.
+    A random choice takes equally many words from each text's candidates.
+    Texts of which all candidates are chosen, or none, are left out, because
+    they have only one random choice.
 
     Args:
         encoder: The encoder of the texts.

@@ -98,8 +98,8 @@ def measure_claims(
 
     Returns:
         The figures that the texts allow: where no text has a keyword, for
-        example, there are no figures about keywords. Of the untrained copy
-        there are none about cosines, which are noise.
+        example, there are no figures about keywords. The untrained copy has
+        none about cosines, which would be noise.
 
     Raises:
         InputError: scikit-learn is not installed, or there are no pairs.

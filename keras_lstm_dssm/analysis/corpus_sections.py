@@ -79,7 +79,7 @@ def nearest_section(
 def map_section(
     model: Any, titles: Sequence[str], settings: ReportSettings, folder: Path
 ) -> HtmlSection:
-    """Return the titles on a plane."""
+    """Return a map of the titles on a plane."""
     rows = np.random.default_rng(0).permutation(len(titles))
     some = [titles[row] for row in rows[: settings.map_titles]]
     path = folder / "title_map.png"
@@ -138,8 +138,8 @@ def claims_section(claims: Sequence[ClaimFigure]) -> HtmlSection:
     return HtmlSection(
         "The paper's claims as figures",
         tables,
-        "Chance is the mean over random draws of as many words of the same "
-        "texts or, for cells, over random exchanges of active cells between "
+        "Chance is the mean over random draws of equally many words of the "
+        "same texts or, for cells, over random exchanges of active cells between "
         "texts. The two-sided p is how often a draw is as far from the mean as "
         "the value. The last column is the number of words or texts. What "
         "untrained encoders show, too, is not an effect of training: a short "

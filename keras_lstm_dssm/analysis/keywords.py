@@ -27,7 +27,7 @@ class ActiveCell(NamedTuple):
 
 
 class Keyword(NamedTuple):
-    """A word of Tables I and II.
+    """A word of a text, as in Tables I and II of the paper.
 
     Attributes:
         word: The word.

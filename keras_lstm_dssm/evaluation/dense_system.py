@@ -21,8 +21,8 @@ class DenseSystem:
 
     Args:
         encode_query: Function from n query texts to float `[n, d]`.
-        encode_document: Function from n titles to float `[n, d]`; it gets
-            each distinct title once.
+        encode_document: Function from n titles to float `[n, d]`; each
+            distinct title is encoded once.
 
     Example:
     >>> system = DenseSystem(

@@ -28,7 +28,7 @@ ROBUSTNESS_NOTE = (
 def write_robustness(
     output: Path, summary: Mapping[str, Any]
 ) -> list[TextTable]:
-    """Writes `robustness.md`, `.json` and `.png`.
+    """Writes the losses to `robustness.md`, `.json` and `.png`.
 
     Args:
         output: Folder of the table.

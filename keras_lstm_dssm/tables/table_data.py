@@ -28,7 +28,7 @@ _DEV_DEPTH = 10  # MRR@10 needs no more
 
 
 class TableData(NamedTuple):
-    """A collection as the systems of a table use it.
+    """The data that the systems of a table are trained and measured on.
 
     Attributes:
         titles: All distinct titles of the corpus.

@@ -84,7 +84,7 @@ def write_report(
     tables, notes = _tables(summary), _notes(summary)
     write_json(output / "table.json", summary)
     write_markdown(output / "table.md", tables, notes)
-    charts = {"Every system beside random order": output / "chart.png"}
+    charts = {"Every system and random order": output / "chart.png"}
     bar_chart(output / "chart.png", summary)
     if picture := draw_figure_7(output, costs):
         charts[FIGURE_7_CAPTION] = picture

@@ -56,7 +56,7 @@ class TableSettings:
         """Writes `settings.json`, or checks that an existing one is equal.
 
         Args:
-            folder: Folder of the results; made when it does not exist.
+            folder: Folder of the results, created if it does not exist.
             sizes: Sizes of the data, which must stay the same, too.
 
         Raises:

@@ -190,7 +190,7 @@ class SkipThoughtSystem(DenseSystem):
         """Writes the encoder with its vocabulary, arguments and history.
 
         Args:
-            folder: The folder; made when it does not exist.
+            folder: The folder, created if it does not exist.
         """
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
