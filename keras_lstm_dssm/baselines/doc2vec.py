@@ -1,7 +1,7 @@
 """Doc2VecSystem: paragraph vectors, computed by gensim."""
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,9 @@ from keras_lstm_dssm.baselines.tokenizers import (
 )
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.dense_system import DenseSystem
-from keras_lstm_dssm.evaluation.ranking import Run
 
 
-class Doc2VecSystem:
+class Doc2VecSystem(DenseSystem):
     """Ranks by the cosine of paragraph vectors (PV-DM).
 
     The vectors of queries and titles are inferred in the same way. The
@@ -66,6 +65,7 @@ class Doc2VecSystem:
         tokenizer: Tokenizer = alphanumeric,
         seed: int = 0,
     ) -> None:
+        super().__init__(self.encode, self.encode)
         self.vector_size = vector_size
         self.window = window
         self.sample = sample
@@ -75,7 +75,6 @@ class Doc2VecSystem:
         self.tokenizer = tokenizer
         self.seed = seed
         self.parameters = 0
-        self._system = DenseSystem(self.encode, self.encode)
 
     def fit(self, titles: Sequence[str]) -> "Doc2VecSystem":
         """Trains the vectors, in one thread so that training is reproducible.
@@ -140,24 +139,6 @@ class Doc2VecSystem:
             if text not in self._vectors:
                 self._vectors[text] = self._infer(text)
         return np.array([self._vectors[text] for text in texts])
-
-    def rerank(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
-    ) -> Run:
-        """Orders candidates; see `System.rerank`."""
-        return self._system.rerank(queries, candidates, documents)
-
-    def retrieve(
-        self,
-        queries: Mapping[str, str],
-        documents: Mapping[str, str],
-        depth: int,
-    ) -> Run:
-        """Searches the whole corpus; see `System.retrieve`."""
-        return self._system.retrieve(queries, documents, depth)
 
     def _infer(self, text: str) -> np.ndarray:
         # Like `model.infer_vector`, but reproducible. Gensim continues the
