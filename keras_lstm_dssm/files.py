@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -222,12 +223,12 @@ def cache_folder() -> str:
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write one or more rows with equal keys; `None` is an empty cell."""
+    """Write rows, with a column for every key; `None` is an empty cell."""
     with (
         replacing(path) as partial,
         partial.open("w", newline="", encoding="utf-8") as file,
     ):
-        writer = csv.DictWriter(file, list(rows[0]))
+        writer = csv.DictWriter(file, list(dict.fromkeys(chain(*rows))))
         writer.writeheader()
         writer.writerows(rows)
 

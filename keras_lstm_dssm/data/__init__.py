@@ -7,7 +7,7 @@ from keras_lstm_dssm.data.batches import evaluation_batches, training_batches
 from keras_lstm_dssm.data.beir import Collection, describe, write_collection
 from keras_lstm_dssm.data.click_frequencies import ClickFrequencies
 from keras_lstm_dssm.data.click_lines import Pair, describe_bad
-from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.given_negatives import GivenNegatives
 from keras_lstm_dssm.data.open_data import (
     absolute_spec,
@@ -16,7 +16,6 @@ from keras_lstm_dssm.data.open_data import (
     open_files,
     open_log,
     titles_of,
-    write_pairs,
 )
 from keras_lstm_dssm.data.split import click_grades, split_log, splits_of
 

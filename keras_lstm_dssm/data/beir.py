@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 
 from keras_lstm_dssm.data.click_lines import Pair, click_line
-from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import flush_to_disk, replacing
+from keras_lstm_dssm.files import flush_to_disk
 
 SPLITS = ("train", "dev", "test")
 _CLICKS = "clicks.train.tsv"
@@ -163,12 +163,7 @@ class Collection:
                 " --min_relevant"
             )
         os.makedirs(os.path.dirname(write_to) or ".", exist_ok=True)
-        with (
-            replacing(write_to) as partial,
-            partial.open("w", encoding="utf-8") as file,
-        ):
-            file.writelines(map(click_line, clicks))
-        return ClickLog(write_to)
+        return write_pairs(clicks, write_to)
 
     def judged_negatives(self, min_relevant: int = 1) -> dict[str, list[str]]:
         """Returns query -> titles that are judged not relevant to it.

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator
 from keras_lstm_dssm.data.click_lines import (
     BadLines,
     Pair,
+    click_line,
     find_bad,
     parse_line,
 )
 from keras_lstm_dssm.data.line_blocks import LineBlocks, LogFile
 from keras_lstm_dssm.data.line_reader import EmptyFile, line_chunks
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import replacing
 
 
 class ClickLog:
@@ -122,6 +124,23 @@ class ClickLog:
     def documents(self) -> Iterator[str]:
         """Yields each clicked title once, in order of first appearance."""
         return iter(dict.fromkeys(pair.document for pair in self))
+
+
+def write_pairs(
+    pairs: Iterable[tuple[str, str]], path: str | os.PathLike[str]
+) -> ClickLog:
+    """Writes pairs as a click file, and opens it.
+
+    Args:
+        pairs: Query and clicked title of each pair.
+        path: The file to write.
+    """
+    with (
+        replacing(path) as partial,
+        partial.open("w", encoding="utf-8") as file,
+    ):
+        file.writelines(click_line(Pair(*pair)) for pair in pairs)
+    return ClickLog(path)
 
 
 def _files(path: str) -> list[str]:

@@ -1,15 +1,12 @@
 """Opens the data that `--data` names: "api", BEIR folders, click files."""
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.beir import Collection
-from keras_lstm_dssm.data.click_lines import Pair, click_line
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import replacing
 
 API = "api"
 
@@ -112,23 +109,6 @@ def titles_of(spec: str, log: ClickLog) -> list[str]:
             )
     titles.update(dict.fromkeys(log.documents()))
     return list(titles)
-
-
-def write_pairs(
-    pairs: Iterable[tuple[str, str]], path: str | os.PathLike[str]
-) -> ClickLog:
-    """Writes pairs as a click file, and opens it.
-
-    Args:
-        pairs: Query and clicked title of each pair.
-        path: The file to write.
-    """
-    with (
-        replacing(path) as partial,
-        partial.open("w", encoding="utf-8") as file,
-    ):
-        file.writelines(click_line(Pair(*pair)) for pair in pairs)
-    return ClickLog(path)
 
 
 def absolute_spec(spec: str) -> str:

@@ -1,13 +1,12 @@
 """Callbacks that write the files of a run folder while it is trained."""
 
-import csv
 import time
 from contextlib import nullcontext
 from typing import Any
 
 import keras
 
-from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.files import replacing, write_csv
 from keras_lstm_dssm.training.faults import check_finite
 from keras_lstm_dssm.training.run_folder import RunFolder
 
@@ -80,11 +79,4 @@ class HistoryFile(keras.callbacks.Callback):
         """Adds a row: epoch (from 1), training steps, losses, accuracies."""
         updates = int(self.model.optimizer.iterations.numpy())
         self.rows.append({"epoch": epoch + 1, "updates": updates, **logs})
-        with (
-            replacing(self.run.history) as partial,
-            partial.open("w", newline="", encoding="utf-8") as file,
-        ):
-            names = list(dict.fromkeys(n for row in self.rows for n in row))
-            writer = csv.DictWriter(file, names)
-            writer.writeheader()
-            writer.writerows(self.rows)
+        write_csv(self.run.history, self.rows)
