@@ -75,21 +75,6 @@ def test_another_setting(
     assert error.count("\n") == 1
 
 
-def test_other_data(
-    copy: pathlib.Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps({**config, "pairs": 121}))
-    before = (copy / "model.keras").stat().st_mtime_ns
-    assert resume(copy) == 1
-    error = capsys.readouterr().err
-    assert (
-        "hardware: found 120 pairs and 0 bad lines, expected the 121 and 0 "
-    ) in error
-    assert error.count("\n") == 1
-    assert (copy / "model.keras").stat().st_mtime_ns == before
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -13,7 +13,7 @@ from tensorflow_serving.apis.get_model_metadata_pb2 import (
 from tensorflow_serving.apis.predict_pb2 import PredictResponse
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.client.calls import Calls, ModelCalls, Version
+from keras_lstm_dssm.serving.client.calls import Calls, ModelCalls
 from keras_lstm_dssm.serving.tensor_protos import to_proto
 
 
@@ -136,15 +136,3 @@ def test_what_cannot_be_sent(
 ) -> None:
     with pytest.raises(InputError, match=message):
         next(calls_of(ModelCalls()))
-
-
-@pytest.mark.parametrize("version", [None, 2, "canary"])
-def test_no_texts_send_no_rows(version: Version) -> None:
-    search = ModelCalls().search([], 5, "m", version)
-    with pytest.raises(StopIteration) as ended:
-        next(search)
-    assert ended.value.value == []
-    encode = ModelCalls().encode([], "m", version)
-    assert next(encode).method == "GetModelMetadata"
-    with pytest.raises(InputError, match="has no output embedding"):
-        encode.send(metadata(2))
