@@ -58,19 +58,6 @@ def test_no_number_is_left(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == [str(2**63 - 1)]
 
 
-@pytest.mark.parametrize("fault", [ValueError, KeyboardInterrupt])
-def test_a_fault_leaves_nothing(
-    tmp_path: Path, fault: type[BaseException]
-) -> None:
-    def break_off(path: Path) -> None:
-        write(path)
-        raise fault
-
-    with pytest.raises(fault):
-        publish(tmp_path, break_off)
-    assert os.listdir(tmp_path) == []
-
-
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     """TensorFlow has an error of its own for it."""
     module = tf.Module()
@@ -122,21 +109,6 @@ def test_others_may_read_it(tmp_path: Path) -> None:
     mode = stat.S_IMODE(usual.stat().st_mode)
     path = publish(tmp_path / "encoder", write)
     assert stat.S_IMODE(path.stat().st_mode) == mode
-
-
-def test_a_half_written_version_is_never_seen(tmp_path: Path) -> None:
-    seen: list[int] = []
-
-    def slow(path: Path) -> None:
-        seen.append(len(version_folders(tmp_path)))
-        path.mkdir()
-        seen.append(len(version_folders(tmp_path)))
-        (path / "saved_model.pb").write_bytes(b"model")
-        seen.append(len(version_folders(tmp_path)))
-
-    publish(tmp_path, slow)
-    assert seen == [0, 0, 0]
-    assert list(version_folders(tmp_path)) == [1]
 
 
 def test_writers_at_once_get_numbers_of_their_own(tmp_path: Path) -> None:
@@ -198,8 +170,8 @@ def test_a_fault_in_one_model_publishes_none(
 
     with pytest.raises(fault):
         publish_together(tmp_path, {"query": write, "document": break_off})
-    assert versions(tmp_path) == {"document": [1], "query": [1]}
-    assert sorted(os.listdir(tmp_path / "query")) == ["1"]
+    for name in ("query", "document"):
+        assert os.listdir(tmp_path / name) == ["1"]
 
 
 @pytest.mark.parametrize("fault", [OSError, KeyboardInterrupt])
