@@ -1,4 +1,4 @@
-"""Texts in chunks that one request may hold, and the hits of a reply."""
+"""Divides texts into the chunks of requests, and reads hits from replies."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,17 +8,17 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Hit
 from keras_lstm_dssm.text import as_bytes
 
-# The most in one request: texts, bytes of texts, hits in the reply.
+# Limits of one request: texts, bytes of texts, hits in the reply.
 _ROWS = 512
 _BYTES = 1 << 19
 _HITS = 1 << 18
 
 
 def rows_for(k: int) -> int:
-    """Returns how many queries a request may hold that asks for k hits each.
+    """Returns the maximum number of queries in a request for k hits each.
 
     Raises:
-        InputError: k is below 1, or above what int32 holds.
+        InputError: k is below 1, or too large for int32.
     """
     if not 1 <= k < 2**31:
         raise InputError(f"k is {k}; expected 1 or more, below 2**31")
@@ -31,8 +31,8 @@ def chunked(
     """Divides texts into chunks for one request each.
 
     Args:
-        texts: n texts.
-        max_rows: The most texts in a chunk.
+        texts: Any number of texts.
+        max_rows: Maximum number of texts in a chunk, by default 512.
 
     Yields:
         Object arrays of bytes, none of them empty, of half a megabyte at
@@ -59,11 +59,11 @@ def hits_from_outputs(
     """Returns the hits in a retriever's outputs.
 
     Args:
-        ids: Bytes `[batch, width]`, best first; empty where a row has no
-            further hit.
-        scores: float32 `[batch, width]`.
-        k: The most hits of a query. The width is larger when the server
-            computed the request together with another one of a larger k.
+        ids: Ids of documents, bytes `[batch, width]`, best first; empty where
+            a row has no further hit.
+        scores: Scores of the documents, float32 `[batch, width]`.
+        k: Maximum number of hits for a query. The width is larger if the
+            server batched the request with another one of a larger k.
     """
     return [
         [

@@ -1,4 +1,4 @@
-"""Exported models in this process, loaded from their SavedModels."""
+"""Runs exported models in this process, from their SavedModels."""
 
 import os
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from keras_lstm_dssm.text import encode_in_batches
 
 
 class SavedEncoder:
-    """An exported encoder; it needs no class of this package's models.
+    """Runs an exported encoder, without the Python class of the encoder.
 
-    For large corpora each worker of an engine such as Ray Data loads one.
+    For a large corpus, each worker of a system such as Ray Data loads one.
 
     Args:
-        path: A version's folder, or a model's folder for the newest version
-            that is served, see `served_version`.
+        path: A version's folder, or a model's folder: then the newest version
+            that `models.config` serves is loaded.
 
     Raises:
         InputError: The folder holds no SavedModel of an encoder.
@@ -47,8 +47,8 @@ class SavedEncoder:
 
         Args:
             texts: n texts.
-            batch_size: Texts encoded at once. Larger batches are faster and
-                need more memory.
+            batch_size: Number of texts encoded at once. Larger batches are
+                faster and need more memory.
             progress: Whether to show a progress bar.
 
         Returns:
@@ -63,11 +63,11 @@ class SavedEncoder:
 
 
 class SavedRetriever:
-    """An exported retriever: searches its documents in this process.
+    """Searches the documents of an exported retriever, in this process.
 
     Args:
-        path: A version's folder, or a model's folder for the newest version
-            that is served, see `served_version`.
+        path: A version's folder, or a model's folder: then the newest version
+            that `models.config` serves is loaded.
 
     Raises:
         InputError: The folder holds no SavedModel of a retriever.
@@ -87,13 +87,13 @@ class SavedRetriever:
 
         Args:
             texts: n queries.
-            k: Documents for each query; see `Client.search`.
+            k: Number of documents for each query; see `Client.search`.
 
         Returns:
             n lists of `Hit`.
 
         Raises:
-            InputError: k is below 1, or above what int32 holds.
+            InputError: k is below 1, or too large for int32.
         """
         hits: list[list[Hit]] = []
         for rows in chunked(texts, rows_for(k)):
@@ -110,8 +110,8 @@ def _load(path: str | os.PathLike[str], inputs: set[str]) -> tuple[Any, Any]:
     """Loads a SavedModel, and checks the names of its inputs.
 
     Returns:
-        The model, which has to stay alive for its variables, and the function
-        of its signature.
+        The model, whose variables exist as long as it is referenced, and the
+        function of its signature.
     """
     folder = served_version(path) or Path(path)
     try:

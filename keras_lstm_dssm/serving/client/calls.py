@@ -1,4 +1,4 @@
-"""The requests of a client and how it reads the replies, without transport.
+"""Makes the requests of a client and reads the replies, without transport.
 
 Each method of `ModelCalls` is a generator: it yields a `Call`, is sent the
 reply, and returns the result after its last reply. `Client` and `AsyncClient`
@@ -39,7 +39,7 @@ Version = int | str | None
 
 
 class Call(NamedTuple):
-    """One request.
+    """Holds one request.
 
     Attributes:
         method: The method's name in TF Serving's API, such as `Predict`.
@@ -54,7 +54,14 @@ Calls = Generator[Call, Any, Answer]
 
 
 class Prediction(NamedTuple):
-    """The outputs of a model, and which version computed them."""
+    """The outputs of a model, and the version that computed them.
+
+    Attributes:
+        model: The model's name.
+        version: The version's number.
+        signature: The signature's name.
+        outputs: Arrays by the outputs' names.
+    """
 
     model: str
     version: int
@@ -63,9 +70,12 @@ class Prediction(NamedTuple):
 
 
 class VersionStatus(NamedTuple):
-    """The state of a version: START, LOADING, AVAILABLE, UNLOADING or END.
+    """The state of a version on a server.
 
-    `code` is "OK" unless the version did not load; `message` says why.
+    Attributes:
+        state: START, LOADING, AVAILABLE, UNLOADING or END.
+        code: "OK", or the error code of a version that did not load.
+        message: Why the version did not load; empty otherwise.
     """
 
     state: str
@@ -74,14 +84,14 @@ class VersionStatus(NamedTuple):
 
 
 class _KnownSignatures(NamedTuple):
-    """What a model's metadata said, and of which version."""
+    """The signatures of a model, and the version that they are of."""
 
     version: int
     signatures: dict[str, Signature]
 
 
 class ModelCalls:
-    """The calls of one client; it remembers the signatures of models.
+    """Makes the calls of one client, and caches the signatures of models.
 
     A server that batches computes the requests of several clients together.
     A request without rows, or with a wrong dtype or rank, can then fail the
@@ -109,8 +119,8 @@ class ModelCalls:
         )
         key = signature or tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
         known = self._known.get((model, version))
-        # Another version may take other inputs: what does not fit the
-        # signature of before is compared with that of now.
+        # A new version may have other inputs: inputs that do not fit the
+        # cached signature are compared with the current one.
         if known is None or _misfit(arrays, known.signatures.get(key)):
             current = yield from self.signatures(model, version)
             misfit = _misfit(arrays, current.get(key))
@@ -144,7 +154,7 @@ class ModelCalls:
                 vectors.setdefault(prediction.version, []).append(
                     _matrix(prediction, "embedding", np.float32, len(rows))
                 )
-                # Vectors of two versions cannot be compared: when another
+                # Vectors of two versions cannot be compared: if another
                 # version answers, all texts are sent again.
                 if len(vectors) > 1:
                     break
@@ -237,9 +247,9 @@ def _proto(name: str, values: np.ndarray) -> Any:
 
 
 def _misfit(arrays: dict[str, np.ndarray], signature: Signature | None) -> str:
-    """Returns which input has another dtype or shape than the model's, or "".
+    """Describes an input whose dtype or shape does not fit the signature.
 
-    Names are left to the server, which checks them before it batches.
+    Returns "" if all fit. The server checks the names before it batches.
     """
     specs = signature.inputs if signature else {}
     for name in arrays.keys() & specs.keys():
@@ -258,7 +268,7 @@ def _misfit(arrays: dict[str, np.ndarray], signature: Signature | None) -> str:
 def _matrix(
     prediction: Prediction, name: str, dtype: type[np.generic], rows: int
 ) -> np.ndarray:
-    """Returns an output, checked to be a matrix with a row for each text."""
+    """Returns an output after checking its dtype and number of rows."""
     values = prediction.outputs[name]
     if values.dtype != dtype or values.ndim != 2 or len(values) != rows:
         raise InputError(

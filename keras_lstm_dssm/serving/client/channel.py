@@ -1,4 +1,4 @@
-"""A client's connection: message sizes, deadlines, retries and errors."""
+"""Options and errors of a client's connection: sizes, deadlines, retries."""
 
 import json
 from typing import Any
@@ -30,10 +30,10 @@ _ADVICE = {
 
 
 class ServingError(OSError):
-    """A request that the server rejected, or that did not reach it.
+    """Raised if the server rejects a request, or the request does not reach it.
 
     It is an `OSError`, like `ConnectionError` and `TimeoutError`, because its
-    cause lies outside this program. The message is one line.
+    cause is outside this program. The message is one line.
 
     Attributes:
         code: The status code, for example `grpc.StatusCode.NOT_FOUND`.
@@ -59,7 +59,7 @@ class ServingError(OSError):
     def from_rpc_error(
         cls, error: grpc.RpcError, target: str, model: str
     ) -> "ServingError":
-        """Returns the error for what gRPC raised.
+        """Returns the `ServingError` for an error of gRPC.
 
         Args:
             error: The error that gRPC raised.
@@ -82,10 +82,10 @@ class ServingError(OSError):
 
 
 # gRPC's own retries. They count against the call's deadline, wait 0.1, 0.2,
-# 0.4 and 0.8 seconds, each randomly changed by up to a fifth, and repeat
+# 0.4 and 0.8 seconds, each randomly changed by up to a fifth, and resend
 # only requests that the server did not process (UNAVAILABLE: it is starting
-# or stopping, or its queue is full). A message above a size limit, which is
-# RESOURCE_EXHAUSTED, would be rejected each time.
+# or stopping, or its queue is full). A message above a size limit
+# (RESOURCE_EXHAUSTED) would be rejected each time.
 # https://grpc.io/docs/guides/retry/
 _RETRIES = {
     "methodConfig": [
@@ -109,7 +109,7 @@ def channel_options(max_message_mb: int) -> list[tuple[str, Any]]:
     """Returns the gRPC options of a client's connection.
 
     Args:
-        max_message_mb: Largest message sent or accepted, in MiB.
+        max_message_mb: Size of the largest message sent or accepted, in MiB.
 
     Raises:
         InputError: `max_message_mb` is not from 1 to 2047.
@@ -125,9 +125,9 @@ def channel_options(max_message_mb: int) -> list[tuple[str, Any]]:
         # gRPC would send even 127.0.0.1 through $http_proxy.
         ("grpc.enable_http_proxy", 0),
         ("grpc.service_config", json.dumps(_RETRIES)),
-        # A request that does not fit this buffer would not be repeated.
+        # A request that does not fit into this buffer is not retried.
         ("grpc.per_rpc_retry_buffer_size", size),
-        # Short enough to reach a restarted server within the retries.
+        # Short enough to reach a restarted server during the retries.
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 1000),
         # By default all clients of a process share one connection.
@@ -136,11 +136,11 @@ def channel_options(max_message_mb: int) -> list[tuple[str, Any]]:
 
 
 def checked_timeout(timeout: float) -> float:
-    """Returns a deadline in seconds, which every request has.
+    """Checks and returns the deadline of a request, in seconds.
 
     Raises:
-        InputError: `timeout` is not above 0, or more than a day. (gRPC takes
-            a number that is far too large for a deadline that has passed.)
+        InputError: `timeout` is not above 0, or more than a day. (gRPC treats
+            a number that is far too large as a deadline that has passed.)
     """
     if not 0 < timeout <= _DAY:
         raise InputError(

@@ -29,7 +29,7 @@ from keras_lstm_dssm.serving.client.channel import (
 
 
 def rpc_methods(channel: Any) -> dict[str, Callable[..., Any]]:
-    """Returns the methods of TF Serving's gRPC services, by name."""
+    """Returns the methods of TF Serving's gRPC services by name."""
     stubs = PredictionServiceStub(channel), ModelServiceStub(channel)
     return {name: f for stub in stubs for name, f in vars(stub).items()}
 
@@ -37,21 +37,22 @@ def rpc_methods(channel: Any) -> dict[str, Callable[..., Any]]:
 class Client:
     """Sends texts to a server's models; threads may share a client.
 
-    Inputs are checked against the model's signature before they are sent: one
-    request without rows, or of a wrong dtype or rank, would fail the requests
-    of others on a server that batches. The signature is read with the first
-    request for a model, and again when another version answers.
+    Inputs are checked against the model's signature before they are sent: on
+    a server that batches, one request without rows, or of a wrong dtype or
+    rank, would fail the requests of others. The signature is read before the
+    first request for a model, and again after another version has answered.
 
     Args:
         target: The server's gRPC address, for example `127.0.0.1:8500`.
-        timeout: Seconds that each request may take, its retries included.
-            Many texts are sent as several requests, of 512 texts, half a
-            megabyte or 262,144 hits each.
-        max_message_mb: Largest reply accepted, in MiB (gRPC's own limit
-            is 4, which is 10,000 vectors of 96 numbers).
+        timeout: Seconds that each request may take, its retries included, by
+            default 5. Many texts are sent as several requests, of 512 texts,
+            half a megabyte or 262,144 hits each.
+        max_message_mb: Size of the largest message sent or accepted, in MiB,
+            by default 64 (gRPC's own default is 4: 10,000 vectors of 96
+            numbers).
 
-    A request is repeated, up to four times and within its time, when the
-    server is not available. Every method raises `ServingError` when the
+    A request is retried, up to four times and within `timeout`, if the
+    server is not available. Every method raises `ServingError` if the
     server rejects a request, does not answer in time or cannot be reached.
     `AsyncClient` has the same methods as coroutines.
 
@@ -82,9 +83,8 @@ class Client:
     ) -> np.ndarray:
         """Returns the vectors of texts, all of one version.
 
-        When another version begins to answer between two requests, all texts
-        are sent again. Without texts nothing is encoded: the width comes from
-        the model's signature.
+        If another version begins to answer between two requests, all texts
+        are sent again. For no texts, d comes from the model's signature.
 
         Args:
             texts: n texts.
@@ -112,9 +112,9 @@ class Client:
 
         Args:
             texts: n queries.
-            k: Documents for each query; the whole corpus where it is smaller.
-                A retriever returns no more than the largest k that it was
-                exported with.
+            k: Number of documents for each query, by default 5. It is limited
+                by the size of the corpus and by the `max_k` with which the
+                retriever was exported.
             model: The retriever's name on the server.
             version: The retriever's version or its label, by default the
                 newest.
@@ -123,8 +123,8 @@ class Client:
             n lists of `Hit`.
 
         Raises:
-            InputError: k is below 1 or above what int32 holds, or the model
-                is no retriever.
+            InputError: k is below 1 or too large for int32, or the model is
+                no retriever.
         """
         return self._run(self._calls.search(texts, k, model, version))
 
@@ -199,9 +199,10 @@ class Client:
 
 
 class AsyncClient:
-    """`Client` with coroutines; create and use it in a running event loop.
+    """Sends texts like `Client`, with coroutines.
 
-    Arguments, results and errors are the same as those of `Client`.
+    It is made and used in a running event loop. Arguments, results and errors
+    are those of `Client`.
 
     Example:
         >>> async def main():
