@@ -1,4 +1,4 @@
-"""NumPy arrays as `TensorProto` messages, in the form TF Serving writes."""
+"""Converts NumPy arrays to `TensorProto` messages, as TF Serving does."""
 
 import numpy as np
 import tensorflow as tf
@@ -28,12 +28,12 @@ def to_proto(
     """Writes an array into the typed field of its dtype.
 
     TF Serving replies with typed fields, whereas `tf.make_tensor_proto` packs
-    numbers into `tensor_content`. A client that reads only one of the two
-    forms must behave in the same way with both servers. `tf.make_ndarray`
-    reads either form.
+    numbers into `tensor_content`. With typed fields here, a client that reads
+    only one of the two forms behaves in the same way with both servers.
+    `tf.make_ndarray` reads either form.
 
     Args:
-        values: An array of any shape; strings as an object array of bytes.
+        values: Array of any shape; strings as an object array of bytes.
         proto: An empty message to write into, such as an output of a reply;
             by default a new message.
 
@@ -56,7 +56,7 @@ def to_proto(
         proto.CopyFrom(tf.make_tensor_proto(values))
         return proto
     proto.dtype = dtype.as_datatype_enum
-    proto.tensor_shape.SetInParent()  # present for a scalar, too
+    proto.tensor_shape.SetInParent()  # set for a scalar, too
     for size in values.shape:
         proto.tensor_shape.dim.add(size=size)
     if _FIELDS[dtype] == "half_val":  # holds the 16 bits of each number

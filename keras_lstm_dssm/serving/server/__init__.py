@@ -1,4 +1,4 @@
-"""The local server: models from disk, behind TF Serving's gRPC services."""
+"""The local server, with TF Serving's gRPC services for models on disk."""
 
 from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
 

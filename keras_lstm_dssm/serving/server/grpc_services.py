@@ -1,4 +1,4 @@
-"""TF Serving's gRPC services over a registry of models."""
+"""Implements TF Serving's gRPC services with a registry of models."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,14 +25,14 @@ from keras_lstm_dssm.serving.server.signature_call import (
     invalid_argument,
 )
 
-# Longer messages are cut by TF Serving, too.
+# TF Serving also truncates longer messages.
 _MESSAGE_BYTES = 1024
 
 
 def _answers(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Turns a `StatusError` into the call's status.
+    """Converts a method's `StatusError` into the call's status.
 
-    Also rejects requests that came too late or name no model.
+    It also rejects requests whose deadline has passed or that name no model.
     """
 
     def answer(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
@@ -73,11 +73,11 @@ def _unimplemented(_: Any, request: Any, context: grpc.ServicerContext) -> None:
 
 
 class PredictionService(PredictionServiceServicer):
-    """Predict and GetModelMetadata.
+    """Implements Predict and GetModelMetadata.
 
     Args:
-        models: The models to answer with.
-        max_rows: The most rows in a request.
+        models: The registry of the models that are served.
+        max_rows: Maximum number of rows in a request.
     """
 
     Classify = Regress = MultiInference = _unimplemented
@@ -88,7 +88,7 @@ class PredictionService(PredictionServiceServicer):
 
     @_answers
     def Predict(self, request: PredictRequest) -> PredictResponse:
-        """Runs a model."""
+        """Runs a signature of the requested model."""
         servable = self._models.find(request.model_spec)
         shapes = [proto.tensor_shape.dim for proto in request.inputs.values()]
         rows = max((shape[0].size for shape in shapes if shape), default=0)
@@ -103,7 +103,7 @@ class PredictionService(PredictionServiceServicer):
     def GetModelMetadata(
         self, request: GetModelMetadataRequest
     ) -> GetModelMetadataResponse:
-        """Returns a model's signatures."""
+        """Returns the signatures of the requested model."""
         if not request.metadata_field:
             raise invalid_argument(
                 "GetModelMetadataRequest must specify at least one "
@@ -125,10 +125,10 @@ class PredictionService(PredictionServiceServicer):
 
 
 class ModelService(ModelServiceServicer):
-    """GetModelStatus.
+    """Implements GetModelStatus.
 
     Args:
-        models: The models whose states it reports.
+        models: The registry of the models whose states it reports.
     """
 
     HandleReloadConfigRequest = _unimplemented

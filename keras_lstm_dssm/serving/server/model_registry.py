@@ -1,4 +1,4 @@
-"""The models of a folder: follows the disk, finds the version to answer."""
+"""Loads the models of a folder, and finds the version for a request."""
 
 import gc
 import logging
@@ -37,16 +37,16 @@ Configs = Mapping[str, ModelConfig] | None
 
 
 class ModelRegistry:
-    """All models of a folder, with the wanted versions of each in memory.
+    """Holds the models of a folder, with their served versions in memory.
 
-    `models.config`, where the folder has one, says which models and versions
+    If the folder has a `models.config`, it says which models and versions
     are served and what their labels are; its `base_path`s are those of a
     container and are ignored. Without the file every model is served.
 
     Args:
         models_dir: The folder, with `NAME/NUMBER/saved_model.pb` in it.
-        versions: How many of the newest versions to load of a model without
-            a `model_version_policy`.
+        versions: Number of the newest versions to load of a model without a
+            `model_version_policy`, by default 1.
 
     Raises:
         InputError: There is no model in the folder, one does not load, or
@@ -76,23 +76,23 @@ class ModelRegistry:
                     or f"{self._models_dir / name}: none of the versions that "
                     "models.config asks for is there"
                 )
-        # Labels refer to loaded versions, so at the start they come last.
+        # Labels refer to loaded versions, so they are set last.
         problems = self._label(self._configs) + problems
         if problems:
             raise InputError("; ".join(problems))
         self._warn_of(self._errors())
 
     def refresh(self) -> None:
-        """Loads new versions from disk and unloads those not wanted any more.
+        """Loads new versions from disk and unloads those no longer served.
 
-        Requests are answered meanwhile, by the old version or the new one. A
-        version that does not load is logged, and reported by `states`.
+        Meanwhile the old or the new version answers requests. A version that
+        does not load is logged, and reported by `states`.
 
         Raises:
-            InputError: The folder is missing, a name in it could not be a
-                model's, `models.config` lists a model that is not there, or
-                the file is wrong. All other models are updated; a wrong file
-                leaves the last correct one in force.
+            InputError: The folder is missing, a name in it is no valid model
+                name, `models.config` lists a model that is missing, or the
+                file is wrong. All other models are updated; if the file is
+                wrong, the last correct configuration still applies.
         """
         with self._lock:
             if self._unloaded:
@@ -111,10 +111,10 @@ class ModelRegistry:
                 raise InputError("; ".join(problems))
 
     def _read_configs(self) -> list[str]:
-        """Reads `models.config` again; returns what is wrong with it.
+        """Reads `models.config` again, and returns the errors in it.
 
-        As under TF Serving, only a version that an earlier change of the file
-        has loaded can get a label.
+        As in TF Serving, only a version that is loaded already can get a
+        label.
         """
         try:
             configs = read_configs(self._models_dir / "models.config")
@@ -126,7 +126,7 @@ class ModelRegistry:
         return problems
 
     def _update_models(self) -> list[str]:
-        """Loads and unloads versions; returns what is wrong in the folder."""
+        """Loads and unloads versions, and returns the errors in the folder."""
         problems: list[str] = []
         folders: dict[str, dict[int, Path]] = {}
         for path in sorted(self._models_dir.iterdir()):
@@ -140,8 +140,8 @@ class ModelRegistry:
             config = (self._configs or {}).get(name, ModelConfig())
             self._update(name, wanted_versions(versions, config, self._latest))
         if self._configs is None:
-            # A model whose folder is gone is served on: the disk may have
-            # been unmounted.
+            # A model whose folder is missing is still served: the disk may
+            # have been unmounted.
             return problems
         for name in sorted(self._models.keys() - self._configs.keys()):
             self._update(name, {})
@@ -155,7 +155,7 @@ class ModelRegistry:
         return problems
 
     def _may_be_model(self, path: Path) -> bool:
-        """Returns whether a folder is listed, or has or had a version."""
+        """Returns whether a folder is a model's, by configuration or files."""
         name = path.name
         if not path.is_dir():
             return False
@@ -175,7 +175,7 @@ class ModelRegistry:
             _LOG.warning("%s; other versions serve on", message)
 
     def _label(self, configs: Configs) -> list[str]:
-        """Sets all labels; or sets none and returns why."""
+        """Sets all labels, or none if there are errors; returns the errors."""
         configs = configs or {}
         problems = [
             f"Request to assign label to version {version} of model {name}, "
@@ -232,7 +232,7 @@ class ModelRegistry:
     def states(self, name: str) -> dict[int, VersionState]:
         """Returns the states of a model's versions, newest first.
 
-        A version that ended stays in it; an unknown model has none.
+        Unloaded versions are included; an unknown model has no states.
         """
         model = self._models.get(name)
         return model.states() if model else {}
@@ -251,16 +251,17 @@ def read_configs(path: Path) -> Configs:
     """Reads `models.config`.
 
     Args:
-        path: The file, a `ModelServerConfig` in text form. It may be missing.
+        path: The file, a `ModelServerConfig` in text format. It may be
+            missing.
 
     Returns:
-        The listed models by name; none of them for `model_config_list {}`,
+        The listed models by name; an empty dict for `model_config_list {}`,
         which unloads all; None without the file.
 
     Raises:
-        InputError: It is not in that form, lists a model twice, or has no
-            `model_config_list`: TF Serving takes no action then, and the
-            file may be in the midst of being written.
+        InputError: The file has another format, lists a model twice, or has
+            no `model_config_list`: TF Serving ignores such a file, which may
+            be incomplete because it is being written.
     """
     if not path.exists():
         return None

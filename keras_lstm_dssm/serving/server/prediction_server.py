@@ -1,4 +1,4 @@
-"""The local server: a port, gRPC's services and the polling of the disk."""
+"""Runs the local server: gRPC services on a port, and polling of the disk."""
 
 import logging
 import os
@@ -38,28 +38,30 @@ class PredictionServer:
     """Serves a folder of models over gRPC; a context manager.
 
     New versions are loaded and warmed up while the old ones answer. The
-    standard health service reports on the server (""), on its services and
-    on each model by name.
+    standard gRPC health service reports on the server (""), on its services
+    and on each model by name.
 
     Args:
         models_dir: The folder, with `NAME/NUMBER/saved_model.pb` in it, and
             `models.config` where versions have policies or labels.
-        port: The port; 0 takes a free one.
-        host: The address to listen on; by default only this machine can
-            connect.
-        versions: How many of the newest versions of each model to load.
-        max_message_mb: Largest request and largest reply, in MiB.
-        max_rows: The most rows in a request; by default the maximum of the
-            exported `batching.config`.
-        threads: Requests computed at the same time; others wait.
-        poll_seconds: Seconds between two looks for new versions; 0 looks
+        port: The port, by default 8500; 0 takes a free one.
+        host: The address to listen on; with the default, 127.0.0.1, only
+            this machine can connect.
+        versions: Number of the newest versions to load of each model without
+            a `model_version_policy`, by default 1.
+        max_message_mb: Maximum size of a request or reply, in MiB.
+        max_rows: Maximum number of rows in a request; by default 512, the
+            maximum of the exported `batching.config`.
+        threads: Number of requests computed at the same time; others wait.
+        poll_seconds: Seconds between two checks for new versions; 0 checks
             only at the start.
-        grace_seconds: How long running requests may take when it stops.
+        grace_seconds: Seconds that running requests may take after the server
+            stops; then they are cancelled.
 
     Attributes:
-        port: The port it listens on.
+        port: The port that the server listens on.
         address: Host and port, for clients on this machine.
-        models: The `ModelRegistry` of what is loaded.
+        models: The `ModelRegistry` of the loaded models.
 
     Raises:
         InputError: The port is taken, there is no model in the folder, one
@@ -118,7 +120,7 @@ class PredictionServer:
         )
         self._set_health()
         if ":" in host and not host.startswith("["):
-            host = f"[{host}]"  # an address of IPv6
+            host = f"[{host}]"  # an IPv6 address
         try:
             self.port = self._server.add_insecure_port(f"{host}:{port}")
         except RuntimeError as error:
@@ -130,7 +132,7 @@ class PredictionServer:
         self.address = f"{host}:{self.port}"
 
     def refresh(self) -> None:
-        """Looks for new versions now; see `ModelRegistry.refresh`."""
+        """Checks for new versions now; see `ModelRegistry.refresh`."""
         try:
             self.models.refresh()
         finally:
@@ -152,7 +154,7 @@ class PredictionServer:
             try:
                 self.refresh()
                 logged = ""
-            except Exception as error:  # of any kind: the models serve on
+            except Exception as error:  # of any kind: keep serving
                 if str(error) != logged:  # once, not at every poll
                     logged = str(error)
                     expected = isinstance(error, InputError | OSError)

@@ -1,4 +1,4 @@
-"""One loaded version of one model, which answers Predict."""
+"""Loads one version of one model, and runs its signatures."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ _MAX_RECORDS = 1000
 
 
 class Servable:
-    """A SavedModel in memory; any number of threads may call `predict`.
+    """Holds a SavedModel in memory; threads may share it.
 
     Args:
         name: The model's name.
@@ -43,8 +43,8 @@ class Servable:
         self.version = version
         self.signature_defs = signature_defs(folder)
         try:
-            # The functions refer to the model's variables only weakly, so
-            # the model has to stay alive with them.
+            # The functions have only weak references to the model's
+            # variables, so the model has to be referenced, too.
             self._model = tf.saved_model.load(str(folder))
         except (OSError, ValueError, tf.errors.OpError) as error:
             raise InputError(
@@ -86,9 +86,9 @@ class Servable:
     def warm_up(self, folder: Path) -> int:
         """Replays the requests that were exported with the model, if any.
 
-        The first run of a graph takes a hundred times as long as the second;
-        the warm-up makes it before the version is served. One request that
-        fails makes TF Serving reject the version, and this server as well.
+        The first run of a graph takes a hundred times as long as the second,
+        so it is done before the version is served. If a request fails, TF
+        Serving rejects the version, and so does this server.
 
         Args:
             folder: The version's folder. The requests are a TFRecord file of

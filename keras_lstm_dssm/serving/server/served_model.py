@@ -1,4 +1,4 @@
-"""The versions of one model: chosen by policy, loaded, served and unloaded."""
+"""Loads, serves and unloads the versions of one model, by its policy."""
 
 import logging
 import time
@@ -29,7 +29,7 @@ def wanted_versions(
         config: The model's entry in `models.config`. Its
             `model_version_policy` is `latest`, `all` or `specific`, or is
             not set.
-        latest: The number of newest versions to load when it is not set.
+        latest: The number of newest versions to load if it is not set.
     """
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
@@ -47,8 +47,8 @@ class VersionState(NamedTuple):
 
     Attributes:
         state: A value of `ModelVersionStatus.State`.
-        code: The gRPC status code that kept it from loading; 0 for OK.
-        message: Why it did not load; empty otherwise.
+        code: The gRPC status code of a loading error; 0 for OK.
+        message: Why the version did not load; empty otherwise.
     """
 
     state: int
@@ -69,7 +69,7 @@ class Available(NamedTuple):
 
 
 class ServedModel:
-    """One model; one thread updates it while any number send requests.
+    """Holds the versions of one model; one thread updates, others read it.
 
     A version passes through the states of TF Serving: START, LOADING (its
     warm-up included), AVAILABLE, UNLOADING (requests still run), END. A
@@ -79,8 +79,8 @@ class ServedModel:
         name: The model's name.
 
     Attributes:
-        available: Versions and labels; replaced as a whole, so that a
-            request never sees labels of one moment and versions of another.
+        available: Versions and labels. They are replaced together, so that
+            labels never refer to the versions of another moment.
     """
 
     def __init__(self, name: str) -> None:
@@ -95,7 +95,7 @@ class ServedModel:
         return dict(sorted(self._states.copy().items(), reverse=True))
 
     def errors(self) -> list[str]:
-        """Returns why versions did not load, newest first."""
+        """Returns the messages of versions that did not load, newest first."""
         return [s.message for s in self.states().values() if s.code]
 
     def set_labels(self, labels: Mapping[str, int]) -> None:
@@ -105,12 +105,12 @@ class ServedModel:
     def update(self, wanted: Mapping[int, Path]) -> bool:
         """Loads new versions, then unloads those that are not wanted.
 
-        Old versions are served until a wanted one is available, as under TF
+        Old versions are served until a wanted one is available, as with TF
         Serving's `AvailabilityPreservingPolicy`. A version that did not load
-        is tried again when its files change.
+        is loaded again when its files change.
 
         Args:
-            wanted: Version number to folder.
+            wanted: Version number to folder, for the versions to serve.
 
         Returns:
             Whether a version was unloaded.
@@ -169,8 +169,8 @@ class ServedModel:
         for version in versions:
             unloading = VersionState(ModelVersionStatus.UNLOADING)
             self._states[version] = unloading
-            # Running requests refer to the servable; it is freed, and the
-            # version ends, with the last of them.
+            # Running requests refer to the servable; when the last of them
+            # ends, it is freed, and the version's state becomes END.
             weakref.finalize(
                 self.available.versions[version], self._end, version, unloading
             ).atexit = False
@@ -193,7 +193,7 @@ class ServedModel:
 
 
 def _last_change(folder: Path) -> int:
-    """Returns when a file, or the list of files, of a folder last changed."""
+    """Returns the last modification of a folder or its files, in ns."""
     try:
         paths = [folder, *folder.rglob("*")]
         return max(path.stat().st_mtime_ns for path in paths)

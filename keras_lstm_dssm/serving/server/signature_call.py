@@ -1,4 +1,4 @@
-"""Predict for one signature: checks a request, runs the graph, replies."""
+"""Answers Predict for one signature: checks the request, runs the graph."""
 
 import re
 import threading
@@ -16,11 +16,11 @@ from keras_lstm_dssm.serving.tensor_protos import to_proto
 
 
 class StatusError(Exception):
-    """A call that fails with a gRPC status.
+    """Raised if a call fails with a gRPC status.
 
     Codes and messages are those of TensorFlow Serving, so that a client that
-    was tested with the local server handles the errors of the other one, too.
-    docs/local-service.md names the exceptions.
+    was tested with this server handles TensorFlow Serving's errors, too.
+    docs/local-service.md lists the differences.
 
     Args:
         code: The status code, for example `grpc.StatusCode.NOT_FOUND`.
@@ -34,7 +34,7 @@ class StatusError(Exception):
 
 
 def invalid_argument(details: str) -> StatusError:
-    """Returns the error for a request that the model cannot take."""
+    """Returns a `StatusError` with the code INVALID_ARGUMENT."""
     return StatusError(grpc.StatusCode.INVALID_ARGUMENT, details)
 
 
@@ -51,7 +51,7 @@ class SignatureCall:
         definition: The signature's definition in the SavedModel.
         function: The signature's function, of a model that stays loaded.
             None for an operation that is stored as a signature, such as
-            `__saved_model_init_op`: it has no outputs that can be fetched.
+            `__saved_model_init_op`, which has no outputs.
 
     Example:
     >>> call = SignatureCall(definition, model.signatures["serving_default"])
@@ -81,9 +81,13 @@ class SignatureCall:
     def __call__(self, request: PredictRequest, reply: PredictResponse) -> None:
         """Runs the graph and writes the requested outputs into the reply.
 
-        The checks come in TF Serving's order: names and contents of the
-        inputs, names of the outputs, and last the inputs' dtypes. Their
-        shapes are an addition; TF Serving leaves them to the graph.
+        The checks are in TF Serving's order: names and contents of the
+        inputs, names of the outputs, and last the inputs' dtypes. Shapes
+        are checked in addition; in TF Serving the graph fails instead.
+
+        Args:
+            request: The inputs by name, and the names of the outputs.
+            reply: The message to write the outputs into.
 
         Raises:
             StatusError: The request does not fit the signature, or the graph
@@ -105,10 +109,10 @@ class SignatureCall:
             to_proto(values, reply.outputs[alias])
 
     def _parse(self, protos: Mapping[str, TensorProto]) -> dict[str, tf.Tensor]:
-        """Returns the inputs of a possible shape, whatever their dtypes are.
+        """Parses the inputs whose shapes fit the signature, of any dtype.
 
-        A few bytes can announce a shape of any size, so a tensor is only made
-        of a shape that the signature allows.
+        A message of a few bytes can declare a huge shape, so only shapes that
+        the signature allows are made into tensors.
         """
         specs = self._specs
         if len(protos) != len(specs):
@@ -187,8 +191,8 @@ class SignatureCall:
                 f"Node '{info.name}' (type: 'NoOp', num of outputs: 0) does "
                 "not have output 0",
             )
-        # The operation that `self._function(...)` runs, without the tenth of
-        # a millisecond that the call itself takes in Python.
+        # The operation that `self._function(...)` runs, without the call's
+        # overhead of 0.1 ms in Python.
         outputs = tf.raw_ops.StatefulPartitionedCall(
             args=[*tensors, *self._variables],
             Tout=self._dtypes,
@@ -198,10 +202,10 @@ class SignatureCall:
 
 
 def session_message(message: str) -> str:
-    """Returns an eager operation's error as a session words it.
+    """Converts an eager operation's error message to that of a session.
 
     TF Serving runs graphs in a session. Eager execution adds the operation
-    that called the graph, before and behind the message. Where a message ends
+    that called the graph before and after the message. If a message ends
     with the node that failed, `[[{{node ...}}]]`, the two may still differ.
 
     Example:
@@ -214,7 +218,7 @@ def session_message(message: str) -> str:
 
 def _fits(proto: TensorProto, spec: tf.TensorSpec) -> bool:
     shape = proto.tensor_shape
-    # A size below 0 is an error in the message, which parsing reports.
+    # Parsing reports a size below 0 as an error in the message.
     sizes = [None if dim.size < 0 else dim.size for dim in shape.dim]
     return shape.unknown_rank or spec.shape.is_compatible_with(sizes)
 
@@ -223,9 +227,9 @@ def _tensor(alias: str, proto: TensorProto) -> tf.Tensor:
     texts = proto.string_val
     sizes = [dim.size for dim in proto.tensor_shape.dim]
     if proto.dtype == DataType.DT_STRING and sizes == [len(texts)]:
-        return tf.constant(list(texts), tf.string)  # in a third of the time
+        return tf.constant(list(texts), tf.string)  # three times as fast
     try:
-        # In C++, from either form of field, without a NumPy array.
+        # Parses either form of field in C++, without a NumPy array.
         return tf.io.parse_tensor(
             proto.SerializeToString(), tf.as_dtype(proto.dtype)
         )
@@ -238,5 +242,5 @@ def _set(names: Iterable[str]) -> str:
 
 
 def _cpp_name(dtype: int) -> str:
-    """Returns the name of a dtype in C++: `float` for DT_FLOAT."""
+    """Returns the C++ name of a dtype, such as `float` for DT_FLOAT."""
     return DataType.Name(dtype).removeprefix("DT_").lower()
