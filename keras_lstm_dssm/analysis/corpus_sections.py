@@ -138,10 +138,10 @@ def claims_section(claims: Sequence[ClaimFigure]) -> HtmlSection:
     return HtmlSection(
         "The paper's claims as figures",
         tables,
-        "Chance is the mean over random draws of equally many words of the "
-        "same texts or, for cells, over random exchanges of active cells between "
-        "texts. The two-sided p is how often a draw is as far from the mean as "
-        "the value. The last column is the number of words or texts. What "
+        "Chance is the mean over random draws: of equally many words of the "
+        "same texts or, for cells, of the active cells of another text. The "
+        "two-sided p is how often a draw is as far from this mean as the "
+        "value. The last column is the number of words or texts. What "
         "untrained encoders show, too, is not an effect of training: a short "
         "word has few trigrams, and changes any vector little. Untrained "
         "encoders have random weights, and the same IDF of words where the "

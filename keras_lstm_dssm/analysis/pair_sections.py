@@ -101,9 +101,9 @@ def _parts_section(model: Any, vectors: list[np.ndarray]) -> HtmlSection:
         [HtmlTable(header, rows)],
         f"A text's vector of {whole.stop} numbers consists of the final output "
         "of an LSTM, a sum of trained rows for its letter trigrams, a sketch "
-        "of its words that is not trained, and one number that completes the "
-        "sketch of a short title to the length of a long one's. A share is "
-        "that of the squared length; the cosine is the sum of what the parts "
+        "of its words that is not trained, and one number that raises the norm "
+        "of a short title's sketch to that of a long one's. A share is that of "
+        "the vector's squared norm; the cosine is the sum of what the parts "
         "add. Only the LSTM has cells: activations, active cells, keywords "
         "and topics describe the LSTM, everything else the whole vector.",
     )
@@ -232,9 +232,9 @@ def _words_section(
             )
         )
     text = (
-        "What happens when a word is left out: 1 - cosine of the vectors with "
-        "and without it, and how much smaller the cosine with the other text "
-        "gets. The encoder attenuates the words with short bars."
+        "The effect of leaving out a word: 1 - cosine of the vectors with and "
+        "without it, and the decrease of the cosine with the other text. The "
+        "encoder attenuates the words with short bars."
     )
     if read:
         text = (

@@ -253,11 +253,11 @@ def _notes(summary: Summary) -> list[str]:
         " query's words are in its relevant title,"
         f" {words['seen']:.0%} in some training query;"
         f" {words['clicks_per_title']:.1f} clicks for each clicked title.",
-        "Figures are percent of the test split, means and standard deviations"
-        " over seeds. NDCG has gain 2^grade - 1 and discount log2(rank + 1);"
-        " click counts are turned into grades 0 to 4 first. Ties are broken by"
-        " a fixed hash. The paper's figures were measured on its own, private"
-        " log.",
+        "Figures are in percent, on the test split: means and standard"
+        " deviations over seeds. NDCG has gain 2^grade - 1 and discount"
+        " log2(rank + 1); click counts are turned into grades 0 to 4 first."
+        " Ties are broken by a fixed hash. The paper's figures were measured on"
+        " its own, private log.",
         "The figures of random order are exact expectations, so it has no run"
         " file.",
         "* differs significantly: paired randomisation test over queries on"
