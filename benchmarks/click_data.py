@@ -59,7 +59,7 @@ def synthetic_lines(pairs: int) -> Iterator[str]:
     not depend on `pairs`.
 
     Args:
-        pairs: Number of lines.
+        pairs: Number of lines, one for each pair.
 
     Example:
     >>> "".join(synthetic_lines(2)).count("\t")

@@ -123,7 +123,7 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
 
     Args:
         words: The tower's batch.
-        cells: H.
+        cells: H, the number of cells.
         gates: 3 without a forget gate, 4 with one.
     """
     steps = int(tf.reduce_sum(words.lengths))
@@ -151,7 +151,7 @@ def step_work(
     Args:
         query: The query tower's batch.
         document: The document tower's batch.
-        cells: H.
+        cells: H, the number of cells.
         gates: 3 without a forget gate, 4 with one.
     """
     towers = [tower_work(words, cells, gates) for words in (query, document)]

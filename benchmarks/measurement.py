@@ -154,7 +154,7 @@ def figures_of_process(module: str, *arguments: str) -> Any:
     Args:
         module: Dotted name of a module that prints its figures as JSON when
             it is run.
-        arguments: Its command line.
+        arguments: Command-line arguments of the module.
 
     Raises:
         InputError: The module failed; the message ends with its last line.

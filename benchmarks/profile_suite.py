@@ -57,7 +57,7 @@ def measure_profile(
     """Time training steps of several sizes, and the operations of one.
 
     Args:
-        log: The clicks.
+        log: The clicks to train on.
         batch_size: Pairs in a training step.
         steps: Training steps in one measurement.
         rounds: Number of measurements, whose median is returned.

@@ -25,7 +25,7 @@ def measure_training(
     """Time training steps of our towers and of peers on the same clicks.
 
     Args:
-        log: The clicks.
+        log: The clicks to train on.
         machine: The result of `describe_machine`.
         batch_size: Pairs in a training step.
         steps: Training steps in one measurement.
@@ -66,7 +66,7 @@ def measure_encoding(
     titles before its clock starts.
 
     Args:
-        titles: The texts.
+        titles: The distinct titles to encode.
         batch_size: Texts encoded at once.
         rounds: Number of measurements, whose median is returned.
 

@@ -83,8 +83,8 @@ def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
     """Measures a model and BM25 according to the flags; prints the figures.
 
     Args:
-        model: The `TwoTower`.
-        collection: The data.
+        model: The `TwoTower` to evaluate.
+        collection: The data with the split to evaluate on.
 
     Returns:
         Split -> system -> measure -> value from 0 to 1; beside the systems,

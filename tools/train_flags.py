@@ -188,7 +188,7 @@ def check_unchanged(values: flags.FlagValues, config: dict[str, Any]) -> None:
     """Checks that the flags equal the settings a run was started with.
 
     Args:
-        values: The flags.
+        values: The program's flags, parsed.
         config: Content of the run's `config.json`.
 
     Raises:

@@ -102,7 +102,7 @@ def activations(encoder: TextEncoder, text: str) -> Activations:
 
     Args:
         encoder: An LSTM, bidirectional LSTM, RNN or combined encoder.
-        text: The text.
+        text: The text to read.
 
     Raises:
         InputError: The encoder is not recurrent (DSSM, CLSM).
@@ -122,7 +122,7 @@ def each_activations(
 
     Args:
         encoder: A recurrent encoder.
-        texts: The texts.
+        texts: The texts to read.
         batch_size: Number of texts computed at once, without effect on the
             results.
 

@@ -35,8 +35,8 @@ def write_analysis_report(
     recurrent, it states that the sections about cells are left out.
 
     Args:
-        path: The HTML file.
-        report_input: The model and the texts.
+        path: The HTML file to write.
+        report_input: The model and the texts to report on.
         settings: Thresholds and sizes, by default those of `ReportSettings`.
         pictures: A folder in which the pictures are kept as PNG files; by
             default they are in the page only.

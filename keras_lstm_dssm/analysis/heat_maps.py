@@ -33,7 +33,7 @@ def draw_activations(
     for each word and one range of colours; columns after the text are zero.
 
     Args:
-        path: The PNG file.
+        path: The PNG file to write.
         read: From `activations`.
         beside: Other activations to compare with: the range of colours and
             the number of columns are those that all of them need.
@@ -69,7 +69,7 @@ def draw_active(
     """Draw y(t) of the most active cells at each word, Fig. 6.
 
     Args:
-        path: The PNG file.
+        path: The PNG file to write.
         read: From `activations`.
         cells: The number of cells; the most active one is on top.
     """
@@ -101,8 +101,8 @@ def draw_aligned(
     each word and, where the vectors have several parts, what each part adds.
 
     Args:
-        path: The PNG file.
-        growing: From `growth`.
+        path: The PNG file to write.
+        growing: The cosines after each word, from `growth`.
         read: The activations of the query and of the title; without them
             only the lines are drawn.
         cells: The number of cells.

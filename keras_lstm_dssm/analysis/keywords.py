@@ -168,7 +168,7 @@ def topics(
 
     Args:
         encoder: A recurrent encoder.
-        queries: The texts.
+        queries: The texts to read.
         cells: The number of most active cells of each query, and of each
             network of a bidirectional encoder.
         change: The threshold of `assigned`.

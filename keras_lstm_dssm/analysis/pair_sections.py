@@ -47,7 +47,7 @@ def pair_sections(
     Args:
         model: A `TwoTower`.
         texts: The query and the title.
-        settings: The thresholds.
+        settings: The thresholds, for active cells and keywords.
         folder: The folder in which pictures are written.
     """
     towers = model.query_encoder, model.document_encoder

@@ -93,8 +93,8 @@ def draw_title_map(path: Path, layout: TitleMap) -> None:
     """Draw a map on which each cluster has a colour, a marker and its name.
 
     Args:
-        path: The PNG file.
-        layout: From `title_map`.
+        path: The PNG file to write.
+        layout: The positions and clusters, from `title_map`.
     """
     effects = import_optional("matplotlib.patheffects", "analysis")
     halo = effects.withStroke(linewidth=3, foreground="white")
@@ -141,7 +141,7 @@ def write_projector(
 
     Args:
         logs: The folder of logs, such as `logs/` of a run.
-        titles: The texts.
+        titles: The texts, one for each vector.
         vectors: Float `[titles, dimension]`, from `encode`.
 
     Raises:

@@ -99,7 +99,7 @@ def attenuation(
 
     Args:
         encoder: The encoder of the text.
-        text: The text.
+        text: The text, of which each word is left out once.
         other: Float `[dimension]`, a unit vector to compute `cosine` with;
             by default None.
 

@@ -81,8 +81,8 @@ class TokenizedTitles:
     """Maps the words of titles to ids.
 
     Args:
-        titles: The titles.
-        tokenizer: String -> words.
+        titles: The titles to split into words.
+        tokenizer: Function from a string to its words.
         vocabulary: Word -> id; other words are dropped. By default, the
             words of the titles are numbered in order of occurrence.
 

@@ -64,7 +64,7 @@ def holm(p_values: np.ndarray) -> np.ndarray:
     """Corrects p-values for the number of tests (Holm 1979).
 
     Args:
-        p_values: Float `[tests]`.
+        p_values: Float `[tests]`, not corrected.
 
     Returns:
         float64 `[tests]`: the corrected p-values; those below a level are

@@ -158,7 +158,7 @@ def evaluate_systems(
     """Measures systems and random order on one task.
 
     Args:
-        task: The task.
+        task: The queries and documents to rank.
         systems: Name -> system.
         run_files: Name -> file for the system's TREC run; by default no
             run is written.

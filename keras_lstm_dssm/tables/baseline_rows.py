@@ -141,7 +141,7 @@ def train_baseline(
         name: `"random"` or a key of `BASELINE_GRIDS`.
         options: One combination of its grid.
         seed: Seed of its training.
-        data: The titles, and the dev task.
+        data: The titles to train on, and the dev task.
         settings: Only `paragraphs` is used.
     """
     if name == "random":

@@ -32,7 +32,7 @@ def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
     Bars begin at the value of random order on the same queries.
 
     Args:
-        path: The PNG.
+        path: The PNG file to write.
         summary: From `table_iv_report.summarise`.
     """
     systems = list(summary["systems"].values())

@@ -32,7 +32,7 @@ def choose_on_dev(
 
     Args:
         name: The system's name.
-        row: Its row.
+        row: The row of the system.
         data: What to train on, and the dev task.
         settings: The learning rates and gammas to try.
         path: JSON file of the search: `options`, the best hyperparameters;
@@ -96,8 +96,8 @@ def train_system(
 
     Args:
         name: The system's name.
-        row: Its row.
-        options: Its hyperparameters.
+        row: The row of the system.
+        options: The hyperparameters of the system.
         seed: Seed of the training.
         data: What to train on, and the dev task.
         settings: The table's settings.

@@ -94,7 +94,7 @@ def best_with_gamma(gamma: float, folder: Path) -> Hyperparameters:
     """Returns the best hyperparameters on dev among those with one gamma.
 
     Args:
-        gamma: The gamma.
+        gamma: The scale of the cosines.
         folder: Folder of the system, with the search in `choice.json`.
     """
     trials = read_json(folder / "choice.json")["tried"]

@@ -11,7 +11,7 @@ class Row(NamedTuple):
     """One system of a table.
 
     Attributes:
-        label: Its name in the table.
+        label: The name of the system in the table.
         paper: NDCG@1, @3, @10 in the paper, in percent, on the paper's data.
         recipe: The encoders and the training of two towers; `None` for a
             baseline.

@@ -98,7 +98,7 @@ def run_system(
     Args:
         output: Folder of the table.
         name: The system's name.
-        row: Its row.
+        row: The row of the system.
         settings: The table's settings, as recorded in `output`.
         seeds: Number of trainings, with seeds 0 to seeds - 1; a row that is
             not `seeded` is trained once.

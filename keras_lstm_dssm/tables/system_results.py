@@ -33,7 +33,7 @@ class SystemResults:
 
     Args:
         name: The system's name.
-        row: Its row.
+        row: The row of the system.
         folders: The folders of its finished seeds, at least one.
 
     Attributes:
@@ -145,7 +145,7 @@ def compare_with(
 
     Args:
         references: Names of the systems to compare with.
-        results: Name -> results.
+        results: Name -> results of the systems to compare.
         mode: `"rerank"` or `"retrieve"`.
 
     Returns:

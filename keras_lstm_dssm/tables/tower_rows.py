@@ -56,10 +56,10 @@ def train_towers(
     """Trains two towers with `dssm.train`, and keeps the best epoch on dev.
 
     Args:
-        row: The system.
+        row: The row of the system.
         options: Learning rate and gamma, see `next_tower_options`.
         seed: Seed of the weights, the order of clicks and the negatives.
-        data: The clicks and the dev task.
+        data: The clicks to train on, and the dev task.
         settings: `batch_size`, `dev_evaluations`, `updates_of` and
             `judged_negatives` are used.
         epochs: Passes over the clicks of a tuned row; others train for as

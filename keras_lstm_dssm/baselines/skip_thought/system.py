@@ -167,7 +167,7 @@ class SkipThoughtSystem(DenseSystem):
         """Encodes texts, which may be empty.
 
         Args:
-            texts: The texts.
+            texts: The texts to encode.
 
         Returns:
             float32 `[texts, units]`, twice as wide if "combined".
