@@ -33,7 +33,7 @@ def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
         except (text_format.ParseError, UnicodeDecodeError) as error:
             raise InputError(
                 f"{path}:{error}; expected a ModelServerConfig: mend it, or "
-                "remove it to have a new one written"
+                "remove it, and the next export writes a new one"
             ) from error
     if config.WhichOneof("config") == "custom_model_config":
         raise InputError(

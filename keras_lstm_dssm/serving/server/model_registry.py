@@ -66,7 +66,7 @@ class ModelRegistry:
         if self._configs is not None and not self._configs:
             raise InputError(
                 f"{self._models_dir / 'models.config'}: lists no model; list "
-                "one, or remove the file to have all served"
+                "one, or remove the file to serve all models"
             )
         problems = self._update_models()
         for name, model in self._models.items():
@@ -74,7 +74,7 @@ class ModelRegistry:
                 raise InputError(
                     "; ".join(model.errors())
                     or f"{self._models_dir / name}: none of the versions that "
-                    "models.config asks for is there"
+                    "models.config asks for exists"
                 )
         # Labels refer to loaded versions, so they are set last.
         problems = self._label(self._configs) + problems
@@ -150,7 +150,7 @@ class ModelRegistry:
             problems.append(
                 f"{self._models_dir}: models.config lists "
                 f"{', '.join(sorted(missing))}, which is not in this folder "
-                "or has no version; export it, or take it off the list"
+                "or has no version; export it, or remove it from the list"
             )
         return problems
 
@@ -269,8 +269,8 @@ def read_configs(path: Path) -> Configs:
     if not listed.HasField("model_config_list"):
         raise InputError(
             f"{path}: has no model_config_list; list a model, write "
-            "model_config_list {} to unload all, or remove the file to have "
-            "all served"
+            "model_config_list {} to unload all, or remove the file to serve "
+            "all models"
         )
     configs: dict[str, ModelConfig] = {}
     for config in listed.model_config_list.config:
