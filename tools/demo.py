@@ -1,9 +1,10 @@
 """Demonstrate the whole pipeline on text that every machine has.
 
-Builds the API-search corpus, trains `best`, evaluates it, BM25 and
-random order, exports it, serves it on a free port, searches for four questions
-over gRPC and writes a report on a query and a title (report.html). Each step is
-one of the programs; its command line is printed. `make demo` runs it.
+Builds the API-search corpus, trains `best`, evaluates it with BM25 and random
+order for comparison, exports it, serves it on a free port, searches for four
+questions over gRPC and writes a report on a query and a title (report.html).
+Each step is one of the programs, whose command line is printed. `make demo`
+runs this program.
 
 Example:
   python -m lstm_dssm_programs demo --output=build/demo

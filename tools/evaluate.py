@@ -1,10 +1,10 @@
-"""Measures a trained model, and BM25 and random order for comparison.
+"""Measure a trained model, and BM25 and random order for comparison.
 
 Reranks the judged documents of each query (`--mode=rerank`), or retrieves
 documents from the whole corpus (`--mode=retrieve`), and prints NDCG, MRR, MAP,
 precision and recall in percent. By default BM25 splits words as the model
-does. The figures are also stored in the run's `metrics.json`: as "test/rerank"
-for each split and mode, and as "test" for the latest evaluation of a split.
+does. The figures are also stored in the run's `metrics.json`, under split and
+mode, such as "test/rerank"; those of the latest evaluation also under "test".
 
 Example:
     lstm-dssm-evaluate --run=RUN --data=api --split=test --mode=retrieve
@@ -33,7 +33,7 @@ define = definers(FLAGS)
 
 define.string("run", None, "Folder of the training run.")
 define.string("data", None, "`api`, or a BEIR folder.")
-define.string("split", "test", "Split of the data whose queries are used.")
+define.string("split", "test", "Split of the data whose queries are evaluated.")
 define.enum(
     "mode", "rerank", MODES,
     "Rerank the judged documents, or retrieve from the whole corpus.",

@@ -5,9 +5,9 @@ Example:
 
 Writes query_encoder/, document_encoder/ and, with --documents, retriever/. All
 get a new version of the same number. A running server of MODELS changes to the
-new versions of all models when they are complete. titles.txt has one
-title a line, or an id, a tab and a title. docs/serving.md describes the files
-and how much accuracy --vectors=int8 costs.
+new versions of all models when they are complete. titles.txt has one title a
+line, or an id, a tab and a title. docs/serving.md describes the files and how
+much accuracy --vectors=int8 costs.
 """
 
 import sys

@@ -1,7 +1,7 @@
 r"""Build a faiss index over exported vectors and measure its recall.
 
-An index answers faster than an exported retriever when there are tens of
-millions of documents, and it misses some of the nearest ones. Needs
+With tens of millions of documents, an index is faster than an exported
+retriever, but misses some of the nearest documents. Needs
 pip install "keras-lstm-dssm[faiss]".
 
 Example:

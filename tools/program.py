@@ -31,7 +31,7 @@ def new_flags() -> flags.FlagValues:
         "json", None, "File to which the results are also written, as JSON."
     )
     define.bool(
-        "debug", False, "Show the traceback of errors in the input, too."
+        "debug", False, "Show tracebacks of errors, also for wrong input."
     )
     define.bool("help", False, "Show this help.", short_name="h")
     return values

@@ -35,12 +35,12 @@ from keras_lstm_dssm.tools.train_flags import (
 FLAGS = new_flags()
 define = definers(FLAGS)
 _DATA = define.string("data", None, "Click files (.tsv, .tsv.gz, globs).")
-_OUTPUT = define.string("output", None, "Folder to make, in BEIR's form.")
+_OUTPUT = define.string("output", None, "Folder to write, in BEIR's format.")
 _DEV = define.integer(
-    "dev_percent", 5, "Percentage of the queries for choices (dev).", 0, 99
+    "dev_percent", 5, "Percentage of queries for model selection (dev).", 0, 99
 )
 _TEST = define.integer(
-    "test_percent", 10, "Percentage of the queries for final figures (test).",
+    "test_percent", 10, "Percentage of queries for final evaluation (test).",
     0, 99,
 )  # fmt: skip
 define_bad_line_flags(FLAGS)

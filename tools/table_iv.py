@@ -1,4 +1,4 @@
-r"""Trains and measures the systems of the paper's Table IV on one data set.
+r"""Train and measure the systems of the paper's Table IV on one data set.
 
 Example:
   lstm-dssm-table_iv --data=FOLDER --systems=all --seeds=3 --epochs=30 \
@@ -11,7 +11,7 @@ hyperparameters (learning rate and gamma; k1, b and words of BM25; ...) are
 chosen on dev by the same small search for all systems of a kind. OUT holds
 table.md, table.json, table.html, chart.png, dev.png and .csv, figure_7.png and
 .csv; with --misspelled robustness.md, .json and .png; with --pairs curve.csv
-and curve.MODE.png; and systems/NAME/seed_S/ with the figures and the TREC
+and curve.MODE.png; and systems/NAME/seed_S/ with the measures and the TREC
 runs. Finished systems are not run again, so that a table can be interrupted,
 and more systems or seeds can be named later. The exit code is 1 if a system
 failed; the table then holds the others.
@@ -44,7 +44,7 @@ FLAGS = new_flags()
 define = definers(FLAGS)
 define.string("data", None, "`api`, or a BEIR folder.")
 define.string("output", None, "Folder of the table.")
-define.list("systems", ["all"], "Names of systems, or `all`.")
+define.list("systems", ["all"], "Systems, such as bm25,lstm_96, or `all`.")
 define.integer("seeds", 3, "Number of trainings of each system.", 1)
 define.integer(
     "epochs", 30,
