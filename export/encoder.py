@@ -33,7 +33,7 @@ class EncoderModule(tf.Module):
         super().__init__()
         encoder.sync_weights()
         for weight in encoder.weights:
-            # Its vectors may still be finite, but equal for all texts.
+            # The vectors may still be finite, but equal for all texts.
             if not np.isfinite(weight.numpy()).all():
                 raise InputError(
                     f"{weight.path}: found numbers that are not finite; the "

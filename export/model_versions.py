@@ -201,8 +201,8 @@ def _publish(
 
     Args:
         writers: Model folder to the function that writes its SavedModel.
-        numbered: Returns the model folders; the new number is above all of
-            their versions.
+        numbered: A function that returns the model folders; the new number
+            is above all of their versions.
         version: The version number; None chooses it.
     """
     with ExitStack() as stack:

@@ -17,6 +17,7 @@ from keras_lstm_dssm.export.warmup import BATCH_SIZES, WARMUP_SIZES
 from keras_lstm_dssm.files import replacing
 
 BATCHING_CONFIG = "batching.config"
+_ROOT = "/models"  # of the models in a container
 
 # Requests that arrive within a millisecond are computed together. The last
 # of the allowed sizes must be the maximum.
@@ -52,7 +53,7 @@ def check_server_files(
         for name, base in find_models(models_dir).items()
         if name not in names
     }
-    server_readme(others, "/models")
+    server_readme(others, _ROOT)
 
 
 def warmup_sizes(models_dir: str | os.PathLike[str]) -> list[int]:
@@ -77,7 +78,6 @@ def warmup_sizes(models_dir: str | os.PathLike[str]) -> list[int]:
 def write_server_files(
     models_dir: str | os.PathLike[str],
     exported: Mapping[str, int] = MappingProxyType({}),
-    root: str = "/models",
 ) -> None:
     """Writes `batching.config`, `README.md` and, last, `models.config`.
 
@@ -93,8 +93,6 @@ def write_server_files(
     Args:
         models_dir: A folder with models, `NAME/NUMBER/saved_model.pb`.
         exported: Model name to the version that an export has published.
-        root: The folder's path on the server; TF Serving needs an absolute
-            path.
 
     Raises:
         InputError: There is no model in the folder, one is damaged, or
@@ -116,8 +114,8 @@ def write_server_files(
     folders = model_folders(models_dir)
     if not (models_dir / BATCHING_CONFIG).exists():
         _write(models_dir / BATCHING_CONFIG, _BATCHING)
-    _write(models_dir / "README.md", server_readme(folders, root))
-    update_models_config(models_dir / MODELS_CONFIG, folders, exported, root)
+    _write(models_dir / "README.md", server_readme(folders, _ROOT))
+    update_models_config(models_dir / MODELS_CONFIG, folders, exported, _ROOT)
 
 
 def _write(path: Path, content: str) -> None:

@@ -84,7 +84,7 @@ class VersionStatus(NamedTuple):
 
 
 class _KnownSignatures(NamedTuple):
-    """The signatures of a model, and the version that they are of."""
+    """The signatures of a model, and the version that has them."""
 
     version: int
     signatures: dict[str, Signature]

@@ -49,14 +49,16 @@ class PredictionServer:
             this machine can connect.
         versions: Number of the newest versions to load of each model without
             a `model_version_policy`, by default 1.
-        max_message_mb: Maximum size of a request or reply, in MiB.
+        max_message_mb: Maximum size of a request or reply in MiB, by default
+            64.
         max_rows: Maximum number of rows in a request; by default 512, the
             maximum of the exported `batching.config`.
-        threads: Number of requests computed at the same time; others wait.
-        poll_seconds: Seconds between two checks for new versions; 0 checks
-            only at the start.
+        threads: Number of requests computed at the same time, by default 8;
+            others wait.
+        poll_seconds: Seconds between two checks for new versions, by default
+            1; 0 checks only at the start.
         grace_seconds: Seconds that running requests may take after the server
-            stops; then they are cancelled.
+            stops, by default 10; then they are cancelled.
 
     Attributes:
         port: The port that the server listens on.

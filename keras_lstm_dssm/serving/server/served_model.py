@@ -79,8 +79,8 @@ class ServedModel:
         name: The model's name.
 
     Attributes:
-        available: Versions and labels. They are replaced together, so that
-            labels never refer to the versions of another moment.
+        available: Versions and labels, in a tuple that is replaced as a
+            whole, so that the two are consistent for each request.
     """
 
     def __init__(self, name: str) -> None:
@@ -193,7 +193,7 @@ class ServedModel:
 
 
 def _last_change(folder: Path) -> int:
-    """Returns the last modification of a folder or its files, in ns."""
+    """Returns when a folder or one of its files last changed, in ns."""
     try:
         paths = [folder, *folder.rglob("*")]
         return max(path.stat().st_mtime_ns for path in paths)
