@@ -96,7 +96,7 @@ def draw_aligned(
     """Draw the cells of a query and a title side by side, and their cosine.
 
     The heat maps above have the cells that add most to the final cosine, the
-    same ones for both texts, divided by the length of each text's final
+    same ones for both texts, divided by the norm of each text's final
     output. The lines below are the cosine with the whole other text after
     each word and, where the vectors have several parts, what each part adds.
 

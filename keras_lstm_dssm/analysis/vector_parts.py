@@ -33,7 +33,7 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
 
     A `CombinedEncoder` has four: the final output of its LSTM, the sum of
     trained trigram rows, the sketch of the words, and one number that
-    completes the sketch to a fixed length. The vectors of other encoders are
+    completes the sketch to a fixed norm. The vectors of other encoders are
     one part.
 
     Example:

@@ -48,7 +48,7 @@ class Index:
 
     Attributes:
         ids: The documents' ids, in the corpus's order.
-        vectors: float32 `[documents, d]`, the documents' vectors, of length
+        vectors: float32 `[documents, d]`, the documents' vectors, of norm
             1 each (a zero vector stays zero and has cosine 0 with all).
 
     Raises:

@@ -60,8 +60,8 @@ def skip_thought(
 ) -> tuple[SkipThoughtSystem, float]:
     """Trains Skip-Thought, or loads it if the same training is cached.
 
-    It learns from paragraphs and not from clicks: one training serves all
-    data sets, and the combined mode reuses the encoders of the other two.
+    It is trained on paragraphs, not on clicks: one training serves all data
+    sets, and the combined mode reuses the encoders of the other two.
     Trained systems are stored in the cache folder (`files.cache_folder`).
 
     Args:

@@ -36,8 +36,8 @@ class SkipThoughtSystem(DenseSystem):
     """Ranks by the cosine of Skip-Thought vectors of query and title.
 
     An encoder is trained so that two decoders predict the sentences before
-    and after a sentence from its vector (`SkipThought`). It learns from
-    paragraphs, not from clicks. Words are runs of letters and digits, case
+    and after a sentence from its vector (`SkipThought`). It is trained
+    on paragraphs, not on clicks. Words are runs of letters and digits, case
     folded, the first 30 of a text. Words that are not among the most frequent
     of the paragraphs share one id; the paper's vocabulary expansion, which
     needs published word vectors, is not supported. The defaults suit about
