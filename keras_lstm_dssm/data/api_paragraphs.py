@@ -19,7 +19,7 @@ from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
 
-FORMAT = 1  # increment when the same packages give other paragraphs
+PROSE_FORMAT = 1  # increment when the same packages give other paragraphs
 
 _DOCUMENTED = (
     ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
@@ -55,7 +55,7 @@ def api_paragraphs(progress: bool = False) -> list[list[str]]:
         ['Set the profiling function', 'It will be called on each call']
     """
     collection = build_api_search(progress=progress)
-    path = os.path.join(collection.folder, f"paragraphs-{FORMAT}.txt.gz")
+    path = os.path.join(collection.folder, f"paragraphs-{PROSE_FORMAT}.txt.gz")
     if not os.path.isfile(path):
         if progress:
             print("Reading paragraphs (once, ~40 seconds) ...", file=sys.stderr)

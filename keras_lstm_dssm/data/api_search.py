@@ -22,7 +22,7 @@ from keras_lstm_dssm.data.split import splits_of
 from keras_lstm_dssm.files import cache_folder
 from keras_lstm_dssm.text import normalize
 
-FORMAT = 4  # increment when the same packages give another corpus
+CORPUS_FORMAT = 4  # increment when the same packages give another corpus
 MAX_TITLES = 5  # a sentence with more names is boilerplate
 TEST_PERCENT, DEV_PERCENT = 9, 3
 
@@ -112,5 +112,5 @@ def _write(
 
 def _fingerprint(packages: list[Distribution]) -> str:
     versions = [f"{d.metadata['Name']} {d.version}" for d in packages]
-    key = json.dumps([FORMAT, platform.python_version(), *versions])
+    key = json.dumps([CORPUS_FORMAT, platform.python_version(), *versions])
     return hashlib.sha256(key.encode()).hexdigest()[:16]

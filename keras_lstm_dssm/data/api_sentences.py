@@ -49,8 +49,8 @@ _NEXT_SENTENCE = re.compile(
     r"(?<![ (]e\.g\.)(?<![ (]i\.e\.)(?<=[.!?])\s+(?=[A-Z`'\"*:(])|\n\s*\n"
 )
 _JOINTS = str.maketrans("", "", "-/'")
-MIN_WORDS = 3
-MAX_WORDS = 32
+_MIN_WORDS = 3
+_MAX_WORDS = 32
 
 
 def first_sentence(doc: str) -> str | None:
@@ -66,7 +66,7 @@ def first_sentence(doc: str) -> str | None:
     text = _plain(_first_paragraph(doc))
     sentence = _END.split(text, maxsplit=1)[0].strip(" .,:;!?-_=")
     words = sentence.split()
-    if not MIN_WORDS <= len(words) <= MAX_WORDS:
+    if not _MIN_WORDS <= len(words) <= _MAX_WORDS:
         return None
     if _BOILERPLATE.search(sentence) or not _is_prose(words):
         return None
@@ -112,7 +112,7 @@ def _without_signature(doc: str) -> str:
         return doc
     line, _, rest = doc[signature.end() :].partition("\n")
     text, results = _RESULT.subn("", line)
-    is_prose = len(text.split()) >= MIN_WORDS and (results or not rest.strip())
+    is_prose = len(text.split()) >= _MIN_WORDS and (results or not rest.strip())
     if is_prose:
         return f"{text}\n{rest}"
     return _without_signature(rest.strip(" \n-"))

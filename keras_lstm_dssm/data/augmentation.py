@@ -46,7 +46,7 @@ def misspell(text: str, rate: float, seed: int = 0) -> str:
 
 def _edit(word: str, draw: random.Random) -> str:
     with_neighbours = [
-        i for i, letter in enumerate(word) if letter.lower() in NEIGHBOURS
+        i for i, letter in enumerate(word) if letter.lower() in KEYS_AROUND
     ]
     positions = {
         "delete": list(range(len(word))),
@@ -65,7 +65,7 @@ def _edit(word: str, draw: random.Random) -> str:
         return before + after
     if kind == "transpose":
         return before + after[0] + letter + after[1:]
-    struck = draw.choice(NEIGHBOURS[letter.lower()])
+    struck = draw.choice(KEYS_AROUND[letter.lower()])
     return before + (letter if kind == "insert" else "") + struck + after
 
 
@@ -87,7 +87,7 @@ def _neighbours() -> Mapping[str, str]:
     }
 
 
-NEIGHBOURS = _neighbours()
+KEYS_AROUND = _neighbours()
 """Letter or digit -> the keys around it, on a US QWERTY keyboard."""
 
 

@@ -5,7 +5,7 @@ import collections
 import pytest
 
 from keras_lstm_dssm.data import title_pairs
-from keras_lstm_dssm.data.augmentation import NEIGHBOURS, misspell
+from keras_lstm_dssm.data.augmentation import KEYS_AROUND, misspell
 
 TEXT = "interior wood glue for 8 oz bottles"
 
@@ -15,7 +15,7 @@ def edits(word: str) -> dict[str, set[str]]:
     found: dict[str, set[str]] = collections.defaultdict(set)
     for i, letter in enumerate(word):
         found["delete"].add(word[:i] + word[i + 1 :])
-        for key in NEIGHBOURS.get(letter, ""):
+        for key in KEYS_AROUND.get(letter, ""):
             found["insert"].add(word[: i + 1] + key + word[i + 1 :])
             found["substitute"].add(word[:i] + key + word[i + 1 :])
         swapped = word[:i] + word[i : i + 2][::-1] + word[i + 2 :]
@@ -24,9 +24,9 @@ def edits(word: str) -> dict[str, set[str]]:
 
 
 def test_keyboard() -> None:
-    assert set(NEIGHBOURS["g"]) == set("tyfhvb")
-    assert set(NEIGHBOURS["q"]) == set("12wa")
-    assert all(a in NEIGHBOURS[b] for a in NEIGHBOURS for b in NEIGHBOURS[a])
+    assert set(KEYS_AROUND["g"]) == set("tyfhvb")
+    assert set(KEYS_AROUND["q"]) == set("12wa")
+    assert all(a in KEYS_AROUND[b] for a in KEYS_AROUND for b in KEYS_AROUND[a])
 
 
 def test_each_kind_of_edit_is_made() -> None:
