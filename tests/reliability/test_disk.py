@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools import train as program
 from keras_lstm_dssm.training import RunFolder
 from tests.bare_package import BARE_PACKAGE
@@ -131,28 +130,3 @@ def test_a_file_in_the_way(
     assert program.run(["train", f"--data={log}", f"--output={log}/run"]) == 1
     error = one_line(capsys.readouterr().err)
     assert f"{log}: found a file, expected a folder to write in" in error
-
-
-def test_two_processes_on_one_run(tmp_path: pathlib.Path) -> None:
-    """The second is refused; files that a killed one was writing go away."""
-    run = RunFolder(tmp_path / "run")
-    run.checkpoint.parent.mkdir(parents=True)
-    halves = [
-        run.checkpoint.with_name(".partial-7-last.keras"),
-        run.path / ".partial-7-history.csv",
-    ]
-    # Other programs may still be writing these.
-    others = [
-        run.path / ".partial-8-metrics.json",
-        run.path / ".partial-8-report.html",
-    ]
-    for half in (*halves, *others):
-        half.write_bytes(b"half")
-    with run.locked():
-        assert not any(half.exists() for half in halves)
-        assert all(half.exists() for half in others)
-        with pytest.raises(InputError, match="another process is training"):
-            with run.locked():
-                pass
-    with run.locked():
-        pass

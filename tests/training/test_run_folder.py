@@ -103,9 +103,11 @@ def test_files_that_other_programs_are_writing_stay(
     ours = [
         ".partial-7-model.keras", ".partial-7-config.json",
         ".partial-7-title_pairs.tsv", "checkpoints/.partial-7-last.keras",
+        ".partial-7-history.csv",
     ]  # fmt: skip
     theirs = [
         ".partial-8-metrics.json", ".partial-8-run.trec", ".partial-8-vectors",
+        ".partial-8-report.html",
     ]  # fmt: skip
     for name in ours + theirs:
         (tmp_path / name).touch()
