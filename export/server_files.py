@@ -17,7 +17,7 @@ from keras_lstm_dssm.export.warmup import BATCH_SIZES, WARMUP_SIZES
 from keras_lstm_dssm.files import replacing
 
 BATCHING_CONFIG = "batching.config"
-_ROOT = "/models"  # of the models in a container
+_ROOT = "/models"  # in the container; TF Serving needs an absolute path
 
 # Requests that arrive within a millisecond are computed together. The last
 # of the allowed sizes must be the maximum.

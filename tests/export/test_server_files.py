@@ -55,16 +55,6 @@ def test_models_config_is_what_the_server_reads(models: Path) -> None:
     ]
 
 
-def test_another_root(tiny_models: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(tiny_models / "retriever", copy / "retriever")
-    write_server_files(copy, root="/srv/search")
-    config = (copy / "models.config").read_text()
-    assert 'base_path: "/srv/search/retriever"' in config
-    assert "/models/" not in config
-    assert "/srv/search/models.config" in (copy / "README.md").read_text()
-
-
 def batching_parameters() -> Message:
     """An empty BatchingParameters, which the API package lacks.
 
