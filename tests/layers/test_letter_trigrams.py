@@ -1,7 +1,6 @@
 import pathlib
 from typing import Any
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -25,22 +24,6 @@ def test_called_directly(expected: list[Any]) -> None:
     assert expected[2] == [[37], [74]]
     assert [len(text) for text in expected] == [3, 1, 2, 2, 1]
     assert expected[0][0] == expected[4][0]
-
-
-@pytest.mark.parametrize(
-    "texts",
-    [
-        tuple(TEXTS),
-        np.array(TEXTS),
-        np.array(TEXTS, object),
-        [text.encode() for text in TEXTS],
-        tf.constant(TEXTS),
-    ],
-)
-def test_all_kinds_of_strings(
-    layer: LetterTrigrams, expected: list[Any], texts: Any
-) -> None:
-    assert layer(texts).to_list() == expected
 
 
 def test_in_a_dataset_before_batching(
@@ -93,19 +76,6 @@ def test_max_words() -> None:
 def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         LetterTrigrams(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        ("one", r"got one text, 'one'; write \[text\]"),
-        (["a", 3], r"text 1 is 3 \(int\), expected str or bytes"),
-        ([None], r"text 0 is None \(NoneType\), expected str or bytes"),
-    ],
-)
-def test_what_is_no_string(texts: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        as_strings(texts)
 
 
 def test_strings_as_they_are() -> None:
