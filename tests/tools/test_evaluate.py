@@ -180,10 +180,3 @@ def test_missing_input_is_one_line(folder, tmp_path, capsys, missing) -> None:
     error = capsys.readouterr().err
     assert str(paths["run"]) in error
     assert error.startswith("error: ") and error.count("\n") == 1
-
-
-def test_help_has_an_example(capsys) -> None:
-    assert evaluate.run(["evaluate", "--help"]) == 0
-    out = capsys.readouterr().out
-    assert "lstm-dssm-evaluate --run=RUN --data=api" in out
-    assert "--min_relevant" in out

@@ -97,8 +97,3 @@ def test_wrong_input_is_one_line(
     assert code == 1 and message in error
     assert error.startswith("error: ") and error.count("\n") == 1
     assert list(tmp_path.iterdir()) == [clicks]
-
-
-def test_help_has_an_example(capsys) -> None:
-    assert split.run(["split", "--help"]) == 0
-    assert "lstm-dssm-split --data=clicks.tsv.gz" in capsys.readouterr().out

@@ -229,7 +229,7 @@ def test_a_reply_above_the_clients_limit(client: Client) -> None:
         small.search(["bolt"], k=300_000)
 
 
-def test_an_encoder_that_is_none(client: Client, tmp_path: Path) -> None:
+def test_an_encoder_that_is_none(tmp_path: Path) -> None:
     module = tf.Module()
     module.serve = tf.function(
         lambda text: {"embedding": tf.strings.length(text)},

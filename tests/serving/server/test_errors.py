@@ -168,12 +168,6 @@ def initialise(**inputs: object) -> PredictRequest:
             "len({}). Sent extra: {text}. Missing but required: {}.",
         ),
         (
-            predict_request("query_encoder", "x", text=["a"]),
-            Code.INVALID_ARGUMENT,
-            "output tensor alias not found in signature: x Outputs expected "
-            "to be in the set {embedding}.",
-        ),
-        (
             predict_request(
                 "query_encoder", "embedding", "embedding", text=["a"]
             ),
