@@ -118,7 +118,7 @@ def test_what_is_not_a_text(rnn: TextEncoder) -> None:
         rnn.encode("hotels")
 
 
-def test_max_words(rnn: TextEncoder) -> None:
+def test_max_words() -> None:
     short = small_encoder("rnn", max_words=2)
     vectors = short.encode(["a b c d", "a b", "a"])
     np.testing.assert_array_equal(vectors[0], vectors[1])

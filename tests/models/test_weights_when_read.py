@@ -87,9 +87,7 @@ def test_within_an_epoch(tmp_path: pathlib.Path) -> None:
     assert abs(behind).max() > 1e-3
 
 
-def test_reading_the_weights_changes_no_later_step(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_reading_the_weights_changes_no_later_step() -> None:
     one, other = two_tower(), two_tower()
     fit(one)
     fit(other, *(AfterBatch(n, lambda m: m.get_weights()) for n in range(5)))

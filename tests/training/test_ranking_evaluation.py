@@ -143,7 +143,7 @@ def test_figures_in_tensorboard_and_for_other_callbacks(
     assert found == pytest.approx({0: 0.2, 1: 0.6, 2: 0.4})
 
 
-def test_wrong_arguments(collection_folder: pathlib.Path) -> None:
+def test_wrong_arguments() -> None:
     for arguments, message in (
         ({"measure": "mrr@5"}, "measure is 'mrr@5': expected one of ndcg@1, "),
         ({"every": 0}, "every is 0: expected 1 or more"),
