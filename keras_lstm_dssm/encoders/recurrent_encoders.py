@@ -17,6 +17,19 @@ from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text import WordBatch
 
 
+def _run(
+    embedding: TrigramEmbedding,
+    layer: Recurrent,
+    words: WordBatch,
+    training: bool,
+) -> tf.Tensor:
+    """Run a recurrent layer over the words of each distinct text."""
+    steps = pack(words.words, words.lengths)
+    projected = layer.project(embedding(words, training=training))
+    values = gather_sum(projected, steps.values, training=training)
+    return layer(steps._replace(values=values), training=training)
+
+
 @register
 class RNNEncoder(TextEncoder):
     """Runs an RNN over the words; y at the last word is the vector.
@@ -49,11 +62,7 @@ class RNNEncoder(TextEncoder):
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Run the RNN over the words of each distinct text."""
-        steps = pack(words.words, words.lengths)
-        rows = self.embedding(words, training=training)
-        projected = self.rnn.project(rows)
-        values = gather_sum(projected, steps.values, training=training)
-        return self.rnn(steps._replace(values=values), training=training)
+        return _run(self.embedding, self.rnn, words, training)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
@@ -103,19 +112,7 @@ class LSTMEncoder(TextEncoder):
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Run the LSTM over the words of each distinct text."""
-        return self._run(self.embedding, self.lstm, words, training)
-
-    def _run(
-        self,
-        embedding: TrigramEmbedding,
-        lstm: PeepholeLSTM,
-        words: WordBatch,
-        training: bool,
-    ) -> tf.Tensor:
-        steps = pack(words.words, words.lengths)
-        projected = lstm.project(embedding(words, training=training))
-        values = gather_sum(projected, steps.values, training=training)
-        return lstm(steps._replace(values=values), training=training)
+        return _run(self.embedding, self.lstm, words, training)
 
     def _create_layers(self, suffix: str) -> tuple[Any, PeepholeLSTM]:
         """Create one direction's embedding, of all gates, and its LSTM."""
@@ -166,7 +163,7 @@ class BidirectionalLSTMEncoder(LSTMEncoder):
         """Run both LSTMs over the words of each distinct text."""
         forward = super().compose(words, training)
         reverse = tf.reverse_sequence(words.words, words.lengths, seq_axis=1)
-        backward = self._run(
+        backward = _run(
             self.backward_embedding,
             self.backward_lstm,
             words._replace(words=reverse),
