@@ -169,7 +169,17 @@ def train(
         if recipe.judged_negatives and judged is None:
             judged = judged_negatives(spec, min_relevant)
         checked = _open_validation(data), _ranking(run, data, dev)
-        model = new_model(recipe, seed, lambda: all_titles)
+        model = recipe.build(seed)
+        if model.needs_adapt:
+            model.adapt(all_titles)
+        model.compile(
+            NesterovMomentum(
+                recipe.learning_rate,
+                recipe.momentum_ends,
+                threshold=recipe.threshold,
+            ),
+            CosineSoftmax(recipe.gamma),
+        )
         plan = make_plan(
             recipe,
             seed,
@@ -277,29 +287,6 @@ def resume(
         )
         training.restore(model)
         return training.fit(model, callbacks, verbose, save_minutes, histograms)
-
-
-def new_model(recipe: Recipe, seed: int, titles: Any) -> TwoTower:
-    """Builds, adapts and compiles the model of a recipe.
-
-    Args:
-        recipe: The `Recipe` of the model.
-        seed: Seed of the weights and of random negatives.
-        titles: Function that returns the document titles, called if an
-            encoder needs them.
-    """
-    model = recipe.build(seed)
-    if model.needs_adapt:
-        model.adapt(titles())
-    model.compile(
-        NesterovMomentum(
-            recipe.learning_rate,
-            recipe.momentum_ends,
-            threshold=recipe.threshold,
-        ),
-        CosineSoftmax(recipe.gamma),
-    )
-    return model
 
 
 def _open_validation(data: Data) -> ClickLog | None:
