@@ -4,7 +4,6 @@ import ast
 import gzip
 import itertools
 import os
-import sys
 import warnings
 from collections.abc import Iterable, Iterator
 
@@ -26,7 +25,7 @@ _DOCUMENTED = (
 )  # fmt: skip
 
 
-def api_paragraphs(progress: bool = False) -> list[list[str]]:
+def api_paragraphs() -> list[list[str]]:
     """Reads the prose of the docstrings that API search is made from.
 
     A paragraph is a run of consecutive sentences of one docstring (of a
@@ -39,10 +38,6 @@ def api_paragraphs(progress: bool = False) -> list[list[str]]:
     of dev or test and no title. The other sentences of a docstring that
     begins with a dev or test query are included.
 
-    Args:
-        progress: Whether to print to standard error when they are built.
-            Default `False`.
-
     Returns:
         Paragraphs of two or more sentences, in a fixed order; plain words
         without markup and without the closing full stop.
@@ -54,11 +49,9 @@ def api_paragraphs(progress: bool = False) -> list[list[str]]:
         >>> api_paragraphs()[7]  # doctest: +SKIP
         ['Set the profiling function', 'It will be called on each call']
     """
-    collection = build_api_search(progress=progress)
+    collection = build_api_search()
     path = os.path.join(collection.folder, f"paragraphs-{PROSE_FORMAT}.txt.gz")
     if not os.path.isfile(path):
-        if progress:
-            print("Reading paragraphs (once, ~40 seconds) ...", file=sys.stderr)
         held_out = {
             collection.queries[query].casefold()
             for split in ("dev", "test")

@@ -48,26 +48,21 @@ class GateHistograms(keras.callbacks.Callback):
 
     @classmethod
     def from_log(
-        cls,
-        logs: str | os.PathLike[str],
-        model: Any,
-        log: ClickLog,
-        clicks: int = 256,
+        cls, logs: str | os.PathLike[str], model: Any, log: ClickLog
     ) -> "GateHistograms":
-        """Make a callback whose texts are the first clicks of a log.
+        """Make a callback whose texts are the first 256 clicks of a log.
 
         Args:
             logs: The folder for TensorBoard's files.
             model: The `TwoTower` that will be trained.
-            log: Click log, of which the first `clicks` pairs are used.
-            clicks: The number of clicks, by default 256.
+            log: The click log.
 
         Raises:
             InputError: An encoder is not recurrent (DSSM, CLSM).
         """
         for encoder in (model.query_encoder, model.document_encoder):
             recurrent_networks(encoder)
-        queries, documents = zip(*islice(log, clicks), strict=True)
+        queries, documents = zip(*islice(log, 256), strict=True)
         return cls(logs, queries, documents)
 
     def on_train_begin(self, logs: Any = None) -> None:

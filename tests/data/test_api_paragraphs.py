@@ -66,7 +66,7 @@ def read(
         return files
 
     for name, instead in (
-        ("build_api_search", lambda progress: collection),
+        ("build_api_search", lambda: collection),
         ("source_files", source_files),
         ("read_modules", lambda _: {}),
     ):

@@ -3,11 +3,8 @@
 import subprocess
 import sys
 
-import pytest
-
 from keras_lstm_dssm import CosineSoftmax, NesterovMomentum, TwoTower
 from keras_lstm_dssm.data import ClickLog
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.training.gate_histograms import GateHistograms
 from tests.encoders.small import small_encoder
 from tests.training.histogram_events import read_histograms
@@ -49,14 +46,6 @@ def test_histograms_of_both_directions(tmp_path) -> None:
         *(f"query/{way}{name}" for way in ("", "backward/") for name in "icoy"),
         "document/y",
     }
-
-
-def test_an_encoder_without_gates_is_one_line(tmp_path) -> None:
-    clicks = tmp_path / "clicks.tsv"
-    clicks.write_text("glue\twood glue\n")
-    model = TwoTower(small_encoder("dssm"), small_encoder("dssm"))
-    with pytest.raises(InputError, match="no activations by word"):
-        GateHistograms.from_log(tmp_path, model, ClickLog(clicks))
 
 
 def test_training_imports_no_library_of_reports() -> None:
