@@ -75,17 +75,6 @@ def test_the_same_on_every_machine(log, tmp_path):
     assert digest.hexdigest()[:16] == "368c1f767d03cc2c"
 
 
-def test_grades_do_not_grow_with_the_clicks(tmp_path):
-    clicks = {"top": 30, "second": 20, "third": 10, "last": 10}
-    lines = [f"a b c d\t{t}\n" * n for t, n in clicks.items()]
-    (tmp_path / "log.tsv").write_text("".join([*lines, "sort a list\tz\n"]))
-    collection = split_log(
-        ClickLog(tmp_path / "log.tsv"), tmp_path / "new", 0, 9
-    )
-    (grades,) = collection.qrels("test").values()
-    assert list(grades.values()) == [4, 3, 3, 3]
-
-
 def test_no_test_query_has_the_words_of_a_training_query(tmp_path):
     """As runs of letters and digits, which `best` reads."""
     spellings = ["query {}", "QUERY-{}", "(query) {}!", "query/{}"]

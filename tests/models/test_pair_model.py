@@ -329,17 +329,13 @@ def test_encoders_that_cannot_be(make: Any) -> None:
         make()
 
 
-@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-def test_mixed_precision_is_refused(policy: str) -> None:
+def test_loss_scaling_is_refused() -> None:
     towers = [dssm.DSSMEncoder([3]) for _ in range(2)]
     with precision("float32"):
-        keras.config.set_dtype_policy(policy)
-        with pytest.raises(InputError, match=f"float64, not in {policy}; "):
-            dssm.DSSMEncoder([3])
-        if policy == "mixed_float16":  # the model's alone scales the loss
-            model = dssm.TwoTower(*towers)
-            with pytest.raises(InputError, match="precision with loss scali"):
-                model.compile(dssm.NesterovMomentum(), dssm.CosineSoftmax())
+        keras.config.set_dtype_policy("mixed_float16")
+        model = dssm.TwoTower(*towers)
+        with pytest.raises(InputError, match="precision with loss scali"):
+            model.compile(dssm.NesterovMomentum(), dssm.CosineSoftmax())
 
 
 def test_an_encoder_that_was_not_adapted_is_refused() -> None:
@@ -360,20 +356,12 @@ def test_an_encoder_that_was_not_adapted_is_refused() -> None:
     model.train_step((tf.constant(QUERIES), tf.constant(TITLES)))
 
 
-def test_summary_and_plot(tmp_path: pathlib.Path) -> None:
-    model = two_tower()
-    lines: list[str] = []
-    model.summary(expand_nested=True, print_fn=lines.append)
-    text = "\n".join(lines)
-    for name in ("(DSSMEncoder)", "└ embedding"):  # twice each
-        rows = [line for line in text.splitlines() if name in line]
-        assert len(rows) == 2, text
-        for row in rows:
-            assert "(None, 3)" in row and "151,959" in row, text
-    assert "Trainable params: 303,918" in text
+def test_plot(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("pydot")
     if shutil.which("dot") is None:
         pytest.skip("Graphviz is not installed")
     picture = tmp_path / "model.png"
-    keras.utils.plot_model(model, picture, show_shapes=True, expand_nested=True)
+    keras.utils.plot_model(
+        two_tower(), picture, show_shapes=True, expand_nested=True
+    )
     assert picture.stat().st_size > 1000

@@ -60,14 +60,6 @@ def test_lists_and_datasets_train_alike() -> None:
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-def test_reports_the_loss_of_the_validation_data() -> None:
-    model = new_model("in_batch")
-    fitted = model.fit(PAIRS, validation_data=(QUERIES, TITLES), verbose=0)
-    assert fitted.history["val_loss"][0] == pytest.approx(
-        model.evaluate(PAIRS, verbose=0)[0], rel=1e-5
-    )
-
-
 def test_the_reported_loss_is_the_mean_over_pairs() -> None:
     """In batches of 4 and 1; the one alone has nothing to beat."""
     model = new_model("in_batch")
