@@ -43,7 +43,7 @@ def mine_negatives(
         clicks: Pairs `(query, document)`; distinct texts are held in memory.
         top: Number of titles for each query.
         max_comparisons: Upper bound on the number of cosines; the default
-            takes about two minutes on two cores.
+            takes about a minute on two cores.
         seed: Seed of the samples.
 
     Returns:
