@@ -35,8 +35,9 @@ class PairModel(BuiltModel):
     Rows of the trigram tables that a batch does not read are updated later
     (`LazyRows`). They are brought up to date before the weights are read:
     by `encode`, `get_weights`, saving, `evaluate`, `predict`, exporting and
-    a direct call. Only your own `tf.function` or functional model, called
-    from a callback within an epoch, needs `sync_weights()` before it.
+    a direct call. Within an epoch, call `sync_weights()` from a callback
+    before your own `tf.function` or functional model uses an encoder, and
+    before you read a variable itself.
 
     Args:
         hasher: `PairHasher` that turns batches of texts into the input of a
