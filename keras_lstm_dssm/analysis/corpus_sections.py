@@ -118,7 +118,7 @@ def cost_section(
 
 
 def claims_section(claims: Sequence[ClaimFigure]) -> HtmlSection:
-    """Return the figures about the paper's claims."""
+    """Return the report's section that tests the paper's claims."""
     tables = []
     for name, label in CLAIM_LABELS.items():
         rows = [

@@ -1,4 +1,4 @@
-"""Tables of systems on one data set: choose on dev, train, measure, report.
+"""Compares systems on one data set: tunes, trains, evaluates, reports.
 
 `table_iv_rows.py`, `table_iv_report.py` and `figure_7.py` are specific to
 Palangi et al. 2016. The other modules can make any table.

@@ -58,13 +58,13 @@ def check_equal(
 
 
 def loss(found: Any) -> float:
-    """Of `evaluate` or of one batch."""
+    """Returns the loss from what `evaluate` or `train_on_batch` returned."""
     return float(found[0])
 
 
 @pytest.mark.parametrize("again", ["same optimizer", "after pending rows"])
 def test_compiling_again_loses_nothing(again: str) -> None:
-    """Rows that are behind stay as far behind, or are brought up to date."""
+    """Pending updates of table rows stay pending or are applied."""
     models = []
     for lazy in (True, False):
         model = two_tower(lazy)

@@ -39,7 +39,7 @@ def test_many_hits_are_fewer_queries() -> None:
 
 
 def test_columns_beyond_k_are_a_neighbours() -> None:
-    """A reply is as wide as the largest k that was computed with it."""
+    """A server that batches pads each reply to the batch's largest k."""
     ids = np.array([[b"a", b"b", b"", b""], [b"c", b"", b"", b""]], object)
     scores = np.float32([[0.5, 0.25, -2, -2], [1, -2, -2, -2]])
     hits = [[("a", 0.5), ("b", 0.25)], [("c", 1.0)]]
