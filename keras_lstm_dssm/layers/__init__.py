@@ -14,6 +14,7 @@ from keras_lstm_dssm.layers.trigram_embedding import (
     gather_sum,
 )
 from keras_lstm_dssm.layers.word_sketch import WordSketch
+from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 
 __all__ = [
     "LetterTrigrams",
@@ -23,7 +24,9 @@ __all__ = [
     "RNNCell",
     "Recurrent",
     "TrigramEmbedding",
+    "WordSequences",
     "WordSketch",
+    "WordVectors",
     "cosine_matrix",
     "cosine_pairs",
     "gather_sum",

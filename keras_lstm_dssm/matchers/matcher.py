@@ -1,0 +1,101 @@
+"""Matcher: the base of the models that score a pair of texts."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import WordSequences
+from keras_lstm_dssm.private_api import accept_any_inputs
+
+SIDES = ("query", "document")
+
+
+class Matcher(keras.layers.Layer):
+    """Base of the matchers: two sequences of word vectors give a score.
+
+    A subclass implements `match`, and `represent` for the part that depends
+    on one text alone. `PairScorer` represents each distinct text of a batch
+    once, however many pairs it occurs in.
+
+    All weights are created by the constructor.
+
+    Args:
+        word_dimension: Width of the word vectors. Default 50.
+        **kwargs: Arguments of `keras.layers.Layer`. `dtype` is `"float32"`
+            or `"float64"`.
+
+    Call arguments:
+        query: `WordSequences` of `pairs` queries.
+        document: `WordSequences` of as many documents.
+        training: Whether a gradient will be computed. Default `False`.
+
+    Returns:
+        Scores `(pairs,)`; only their order within a query has a meaning.
+
+    Raises:
+        InputError: An argument is not supported.
+    """
+
+    def __init__(self, word_dimension: int = 50, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if word_dimension < 1:
+            raise InputError(
+                f"word_dimension must be at least 1, not {word_dimension}"
+            )
+        self.word_dimension = word_dimension
+        accept_any_inputs(self)
+        self.supports_jit = False
+
+    def build(self, *shapes: Any) -> None:
+        """Do nothing: the constructor has created all weights."""
+
+    def represent(
+        self, texts: WordSequences, side: str, training: bool = False
+    ) -> Any:
+        """Compute what `match` needs of each text.
+
+        Args:
+            texts: The word vectors of distinct texts.
+            side: `"query"` or `"document"`, for matchers with separate
+                weights.
+            training: Whether a gradient will be computed. Default `False`.
+
+        Returns:
+            Tensors in any nest of tuples, the first axis of each is that of
+            the texts. Here `texts` itself.
+        """
+        return texts
+
+    def match(
+        self, query: Any, document: Any, training: bool = False
+    ) -> tf.Tensor:
+        """Score pairs of represented texts.
+
+        Args:
+            query: Result of `represent` with one row for each pair.
+            document: Result of `represent` with one row for each pair.
+            training: Whether a gradient will be computed. Default `False`.
+
+        Returns:
+            Scores `(pairs,)`.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.match")
+
+    def call(
+        self,
+        query: WordSequences,
+        document: WordSequences,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Score pairs of texts."""
+        return self.match(
+            self.represent(query, "query", training),
+            self.represent(document, "document", training),
+            training,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {**super().get_config(), "word_dimension": self.word_dimension}
