@@ -12,10 +12,12 @@ Example:
 import functools
 import importlib
 import os
+import pickle
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 _NOTES = (b"I0000 ", b"WARNING: All log messages before absl::Initialize")
 
@@ -33,15 +35,10 @@ def start(name: str) -> int:
     Returns:
         The exit code: 0, or 1 after one line on standard error.
     """
-    level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
-        if level == "0":
+        with _without_notes():
             program = importlib.import_module(f"keras_lstm_dssm.tools.{name}")
-        else:
-            with _without_notes():
-                program = importlib.import_module(
-                    f"keras_lstm_dssm.tools.{name}"
-                )
     except ImportError as error:
         if "--debug" in sys.argv:
             raise
@@ -50,6 +47,19 @@ def start(name: str) -> int:
     except KeyboardInterrupt:
         return 130
     return program.run()
+
+
+def call_pickled(pickled: bytes, *arguments: Any) -> None:
+    """Unpickle a function, which imports TensorFlow, and call it.
+
+    Args:
+        pickled: The pickled function. As the argument of a process that a
+            program starts, it is unpickled here and not before.
+        *arguments: The function's arguments.
+    """
+    with _without_notes():
+        function = pickle.loads(pickled)
+    function(*arguments)
 
 
 def __getattr__(name: str) -> Callable[[], int]:
@@ -66,6 +76,9 @@ def _without_notes() -> Iterator[None]:
     Another process filters the lines, so that TensorFlow's last message is
     shown even if it ends this process, as on an unsupported processor.
     """
+    if os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
+        yield
+        return
     try:
         stderr = os.dup(2)
     except OSError:  # this process has no standard error

@@ -188,11 +188,15 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         )
 
 
-def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Write a value as indented JSON in UTF-8, through `replacing`."""
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text in UTF-8, through `replacing`."""
     with replacing(path) as partial:
-        text = json.dumps(value, indent=2) + "\n"
         partial.write_text(text, encoding="utf-8")
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Write a value as indented JSON, through `replacing`."""
+    write_text(path, json.dumps(value, indent=2) + "\n")
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:

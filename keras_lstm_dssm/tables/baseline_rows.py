@@ -170,6 +170,5 @@ def train_baseline(
             raise ValueError(name)
     if seconds is None:
         seconds = time.perf_counter() - start
-    return TrainedSystem(
-        system, system.parameters, data.dev_figure(system), seconds
-    )
+    dev = data.measure_on_dev(system)
+    return TrainedSystem(system, system.parameters, dev, seconds)

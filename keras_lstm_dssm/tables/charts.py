@@ -1,4 +1,4 @@
-"""Charts of a table: bars over systems, and figures on dev by epoch."""
+"""Charts of a table: bars over systems, and values on dev by epoch."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from keras_lstm_dssm.tables.system_results import MeanAndSpread, SystemResults
 from keras_lstm_dssm.tables.table_data import DEV_MEASURES
 from keras_lstm_dssm.tables.text_table import MODE_TITLES
 
-DEV_CAPTION = "Figure on dev by epoch"
+DEV_CAPTION = "Value on dev by epoch"
 
 # Colours of different lightness, and hatches for print.
 _KINDS = {
@@ -18,6 +18,12 @@ _KINDS = {
     "feed-forward": ("#e69f00", "//"),
     "recurrent": ("#0072b2", ""),
 }
+
+
+def curve(values: Mapping[int, MeanAndSpread]) -> Curve:
+    """Returns a curve of means with their deviations, by position."""
+    means, deviations = zip(*values.values(), strict=True)
+    return Curve(list(values), means, deviations)
 
 
 def bar_panels(labels: Sequence[str], columns: int) -> dict[str, Any]:
@@ -44,11 +50,11 @@ def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
             chance = 100 * summary["random"][mode][name]
             for kind, (colour, hatch) in _KINDS.items():
                 rows = [i for i, s in enumerate(systems) if s["kind"] == kind]
-                figures = [systems[i]["test"][mode][name] for i in rows]
-                spread = [100 * figure["std"] for figure in figures]
+                values = [systems[i]["test"][mode][name] for i in rows]
+                spread = [100 * value["std"] for value in values]
                 axis.barh(
                     rows,
-                    [100 * figure["mean"] - chance for figure in figures],
+                    [100 * value["mean"] - chance for value in values],
                     left=chance,
                     xerr=spread if any(spread) else None,
                     color=colour, hatch=hatch, edgecolor="#222222",
@@ -80,25 +86,18 @@ def draw_dev_curves(
         output: Folder of the table.
         results: System -> results of neural systems, at most six for a
             legible chart.
-        measure: Name of the dev figure, see `TableData.dev_measure`.
+        measure: Name of the measure, see `TableData.dev_measure`.
 
     Returns:
         The picture, or `None` without results.
     """
     rows, curves = [], {}
     for name, result in results.items():
-        by_epoch = {
-            int(epoch[0]["epoch"]): MeanAndSpread.over(
-                [100 * float(row["dev"]) for row in epoch]
-            )
-            for epoch in zip(*result.history(), strict=True)
-            if epoch[0]["dev"]
-        }
-        means, spreads = zip(*by_epoch.values(), strict=True)
-        curves[result.row.label] = Curve(list(by_epoch), means, spreads)
+        by_epoch = {e: v.percent for e, v in result.by_epoch("dev").items()}
+        curves[result.row.label] = curve(by_epoch)
         rows += [
-            {"system": name, "epoch": epoch, **figure._asdict()}
-            for epoch, figure in by_epoch.items()
+            {"system": name, "epoch": epoch, **value._asdict()}
+            for epoch, value in by_epoch.items()
         ]
     if not rows:
         return None

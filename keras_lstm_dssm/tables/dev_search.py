@@ -36,8 +36,8 @@ def choose_on_dev(
         data: What to train on, and the dev task.
         settings: The learning rates and gammas to try.
         path: JSON file of the search: `options`, the best hyperparameters;
-            `measure`; and `tried`, all trials, each with its `dev` figure.
-            It is not written if there is only one choice.
+            `measure`; and `tried`, all trials, each with its `dev`
+            measure. It is not written if there is only one choice.
     """
     epochs = max(1, round(settings.search * settings.epochs))
     trials = read_json(path)["tried"] if path.exists() else []
@@ -52,14 +52,12 @@ def choose_on_dev(
         seconds = time.perf_counter() - start
         trials.append({**options, "dev": trained.dev, "seconds": seconds})
         best = max(trials, key=lambda trial: trial["dev"])
-        write_json(
-            path,
-            {
-                "options": {key: best[key] for key in options},
-                "measure": f"dev {data.dev_measure}",
-                "tried": trials,
-            },
-        )
+        search = {
+            "options": {key: best[key] for key in options},
+            "measure": f"dev {data.dev_measure}",
+            "tried": trials,
+        }
+        write_json(path, search)
         options = _next_trial(name, row, settings, trials)
     return read_json(path)["options"]
 
@@ -77,10 +75,8 @@ def _next_trial(
         return next_tower_options(settings, trials)
     if trials:
         return None
-    return {
-        "learning_rate": row.recipe.learning_rate,
-        "gamma": row.recipe.gamma,
-    }
+    recipe = row.recipe
+    return {"learning_rate": recipe.learning_rate, "gamma": recipe.gamma}
 
 
 def train_system(
@@ -92,17 +88,7 @@ def train_system(
     settings: TableSettings,
     epochs: int,
 ) -> TrainedSystem:
-    """Trains a baseline or the two towers of a neural system.
-
-    Args:
-        name: The system's name.
-        row: The row of the system.
-        options: The hyperparameters of the system.
-        seed: Seed of the training.
-        data: What to train on, and the dev task.
-        settings: The table's settings.
-        epochs: Epochs of a neural system.
-    """
+    """Trains a baseline (`train_baseline`) or two towers (`train_towers`)."""
     if row.recipe is None:
         return train_baseline(name, options, seed, data, settings)
     return train_towers(row, options, seed, data, settings, epochs)

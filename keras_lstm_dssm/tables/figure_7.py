@@ -3,15 +3,12 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from keras_lstm_dssm.drawing import Curve, curve_chart
+from keras_lstm_dssm.drawing import curve_chart
 from keras_lstm_dssm.files import read_json, write_csv
 from keras_lstm_dssm.tables.baseline_rows import Hyperparameters
+from keras_lstm_dssm.tables.charts import curve
 from keras_lstm_dssm.tables.run_systems import run_systems
-from keras_lstm_dssm.tables.system_results import (
-    MeanAndSpread,
-    SystemResults,
-    read_results,
-)
+from keras_lstm_dssm.tables.system_results import SystemResults, read_results
 from keras_lstm_dssm.tables.table_settings import TableSettings
 
 FIGURE_7_CAPTION = "Cost of training by epoch (the paper's Figure 7)"
@@ -70,19 +67,13 @@ def draw_figure_7(
         return None
     rows, curves = [], {}
     for name, result in results.items():
-        costs = [
-            MeanAndSpread.over([float(row["loss"]) for row in epoch])
-            for epoch in zip(*result.history(), strict=True)
-        ]
-        epochs = list(range(1, len(costs) + 1))
+        costs = result.by_epoch("loss")
         options = result.seeds[0]["options"]
         label = "{}, learning rate {learning_rate:g}, gamma {gamma:g}"
-        curves[label.format(result.row.label, **options)] = Curve(
-            epochs, [c.mean for c in costs], [c.std for c in costs]
-        )
+        curves[label.format(result.row.label, **options)] = curve(costs)
         rows += [
             {"system": name, "epoch": epoch, **cost._asdict(), **options}
-            for epoch, cost in zip(epochs, costs, strict=True)
+            for epoch, cost in costs.items()
         ]
     write_csv(output / "figure_7.csv", rows)
     path = output / "figure_7.png"

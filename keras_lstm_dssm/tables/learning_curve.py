@@ -4,9 +4,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from keras_lstm_dssm.drawing import Curve, curve_chart
+from keras_lstm_dssm.drawing import curve_chart
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_csv
+from keras_lstm_dssm.tables.charts import curve
 from keras_lstm_dssm.tables.run_systems import run_systems
 from keras_lstm_dssm.tables.system_results import (
     MeanAndSpread,
@@ -87,32 +88,21 @@ def run_learning_curve(
     pictures = {}
     rows = []
     for mode in data.tests:
+        measure = DEV_MEASURES[mode]
         curves: dict[str, dict[int, MeanAndSpread]] = {}
         for size, part_results in points.items():
             for name, result in part_results.items():
-                figure = result.figure(mode, DEV_MEASURES[mode])
-                curves.setdefault(result.row.label, {})[size] = figure
-                rows.append(
-                    {
-                        "mode": mode, "system": name, "pairs": size,
-                        "measure": DEV_MEASURES[mode], **figure._asdict(),
-                    }
-                )  # fmt: skip
+                value = result.value(mode, measure)
+                curves.setdefault(result.row.label, {})[size] = value.percent
+                names = {"mode": mode, "system": name, "pairs": size}
+                rows.append({**names, "measure": measure, **value._asdict()})
         pictures[mode] = output / f"curve.{mode}.png"
         curve_chart(
             pictures[mode],
-            {label: _percent(curve) for label, curve in curves.items()},
+            {label: curve(values) for label, values in curves.items()},
             "clicks to train on",
-            f"{DEV_MEASURES[mode].upper()}, percent ({mode})",
+            f"{measure.upper()}, percent ({mode})",
             xscale="log",
         )
     write_csv(output / "curve.csv", rows)
     return pictures, failed
-
-
-def _percent(figures: Mapping[int, MeanAndSpread]) -> Curve:
-    return Curve(
-        list(figures),
-        [100 * figure.mean for figure in figures.values()],
-        [100 * figure.std for figure in figures.values()],
-    )

@@ -18,10 +18,10 @@ from keras_lstm_dssm.tables.text_table import (
 ROBUSTNESS_CAPTION = "Loss when query words are misspelled"
 ROBUSTNESS_NOTE = (
     "Each query word of three or more letters is misspelled with the stated"
-    " probability, by one edit: a letter is left out, the key beside it"
-    " (QWERTY) is hit as well or instead, or two letters are exchanged, all"
+    " probability, by one edit: a letter is left out, the key next to"
+    " it (QWERTY) is hit as well or instead, or two letters are exchanged, all"
     " equally likely. The errors are the same for every system. The loss is"
-    " relative to the figure at 0 %."
+    " relative to the value at 0 %."
 )
 
 
@@ -51,7 +51,7 @@ def write_robustness(
         }
         for mode in modes
     }
-    figures = {
+    values = {
         name: {
             mode: {
                 "0": s["test"][mode],
@@ -63,7 +63,7 @@ def write_robustness(
     }
     write_json(
         output / "robustness.json",
-        {"model": ROBUSTNESS_NOTE, "figures": figures, "loss_percent": losses},
+        {"model": ROBUSTNESS_NOTE, "values": values, "loss_percent": losses},
     )
     write_markdown(output / "robustness.md", tables, [ROBUSTNESS_NOTE])
     _draw(output / "robustness.png", summary, losses)
@@ -89,11 +89,9 @@ def _table(
         several = system["seeds"] > 1
         row = [system["label"], percent(system["test"][mode][name], several)]
         for rate in rates:
-            figure = system["misspelled"][rate][mode][name]
-            row += [
-                percent(figure, several),
-                f"{_loss(system, mode, rate):.1f}",
-            ]
+            value = system["misspelled"][rate][mode][name]
+            loss = _loss(system, mode, rate)
+            row += [percent(value, several), f"{loss:.1f}"]
         rows.append(row)
     title = f"Misspelled queries. {MODE_TITLES[mode]}"
     return TextTable(title, header, rows)

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import shutil
 import signal
 import threading
@@ -35,6 +36,7 @@ from keras_lstm_dssm.tables.table_data import (
     open_table_data,
 )
 from keras_lstm_dssm.tables.table_settings import TableSettings
+from lstm_dssm_programs import call_pickled
 
 
 def run_systems(
@@ -160,12 +162,9 @@ def _write_seed(
         write_csv(partial_folder / f"test.{mode}.queries.csv", rows)
     misspelled: dict[str, dict[str, Any]] = {}
     for rate in settings.misspelled:
+        change = partial(misspell, rate=rate)
         misspelled[str(rate)] = {
-            mode: mean(
-                measure_system(
-                    change_queries(task, partial(misspell, rate=rate)), trained
-                )[1]
-            )
+            mode: mean(measure_system(change_queries(task, change), trained)[1])
             for mode, task in data.tests.items()
         }
     if trained.history:
@@ -192,7 +191,8 @@ def _run_in_process(*arguments: Any) -> str | None:
     """Calls `run_system` in a new process; returns why it failed, or None."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(sender, *arguments))
+    function = pickle.dumps(partial(_child, arguments))
+    process = context.Process(target=call_pickled, args=(function, sender))
     process.start()
     sender.close()  # so that reading ends when the child does
     try:
@@ -207,7 +207,7 @@ def _run_in_process(*arguments: Any) -> str | None:
         process.join()
 
 
-def _child(sender: Connection, *arguments: Any) -> None:
+def _child(arguments: tuple[Any, ...], sender: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent terminates it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:

@@ -1,7 +1,6 @@
 """Read, average and compare the finished results of systems."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +26,11 @@ class MeanAndSpread(NamedTuple):
         std = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
         return cls(float(np.mean(values)), std)
 
+    @property
+    def percent(self) -> "MeanAndSpread":
+        """Both numbers times 100."""
+        return MeanAndSpread(100 * self.mean, 100 * self.std)
+
 
 class SystemResults:
     """Reads the results of all seeds of a system.
@@ -48,12 +52,7 @@ class SystemResults:
             read_json(folder / "result.json") for folder in folders
         ]
 
-    @cached_property
-    def modes(self) -> list[str]:
-        """The modes that were measured."""
-        return list(self.seeds[0]["test"])
-
-    def figure(
+    def value(
         self, mode: str, measure: str, rate: float = 0.0
     ) -> MeanAndSpread:
         """Averages a measure on test over seeds.
@@ -64,25 +63,22 @@ class SystemResults:
             rate: Share of the query words that are misspelled, one of the
                 table's settings; by default none.
         """
-        return MeanAndSpread.over(
-            [
-                (s["misspelled"][str(rate)] if rate else s["test"])[mode][
-                    measure
-                ]
-                for s in self.seeds
-            ]
-        )
+        tests = [
+            seed["misspelled"][str(rate)] if rate else seed["test"]
+            for seed in self.seeds
+        ]
+        return MeanAndSpread.over([test[mode][measure] for test in tests])
 
-    def figures(
+    def values(
         self, rate: float = 0.0
     ) -> dict[str, dict[str, dict[str, float]]]:
-        """Returns mode -> measure -> `figure`, as JSON holds it."""
+        """Returns mode -> measure -> `value`, as JSON holds it."""
         return {
             mode: {
-                name: self.figure(mode, name, rate)._asdict()
+                name: self.value(mode, name, rate)._asdict()
                 for name in MEASURES
             }
-            for mode in self.modes
+            for mode in self.seeds[0]["test"]
         }
 
     @property
@@ -106,10 +102,20 @@ class SystemResults:
                 by_query.setdefault(row["query"], []).append(value)
         return {key: float(np.mean(v)) for key, v in by_query.items()}
 
-    def history(self) -> list[list[dict[str, str]]]:
-        """Returns each seed's rows of `history.csv`; none for baselines."""
-        paths = [folder / "history.csv" for folder in self.folders]
-        return [read_csv(path) for path in paths if path.exists()]
+    def by_epoch(self, column: str) -> dict[int, MeanAndSpread]:
+        """Averages a column of a neural system's `history.csv` over seeds.
+
+        Returns:
+            Epoch -> mean, for the epochs that have a value.
+        """
+        histories = [read_csv(f / "history.csv") for f in self.folders]
+        return {
+            int(rows[0]["epoch"]): MeanAndSpread.over(
+                [float(row[column]) for row in rows]
+            )
+            for rows in zip(*histories, strict=True)
+            if rows[0][column]
+        }
 
 
 def read_results(

@@ -47,7 +47,7 @@ class TableData(NamedTuple):
     tests: dict[str, Task]
     judged: dict[str, list[str]] | None = None
 
-    def dev_figure(self, system: System) -> float:
+    def measure_on_dev(self, system: System) -> float:
         """Measures a system on dev, from 0 to 1."""
         return self.dev.evaluate(self.dev.run(system))[self.dev_measure]
 

@@ -119,13 +119,8 @@ def summarise(
     """Collects all results, and tests differences for significance.
 
     Systems are compared with BM25, and with the CLSM that is best on dev
-    among those trained with the paper's negatives; see `compare_with`.
-
-    Args:
-        output: See `write_report`.
-        data: See `write_report`.
-        results: See `write_report`.
-        failed: See `write_report`.
+    among those trained with the paper's negatives; see `compare_with`. For
+    the arguments see `write_report`.
     """
     references = [
         name for name in ("bm25", _best_clsm(results)) if name in results
@@ -142,9 +137,9 @@ def summarise(
             "dev": result.dev,
             "train_seconds": result.mean_of("train_seconds"),
             "titles_per_second": result.mean_of("titles_per_second"),
-            "test": result.figures(),
+            "test": result.values(),
             "misspelled": {
-                rate: result.figures(float(rate))
+                rate: result.values(float(rate))
                 for rate in result.seeds[0]["misspelled"]
             },
             "significance": {},
@@ -202,7 +197,7 @@ def _tables(summary: Summary) -> list[TextTable]:
     ]
     header = [
         "System", "Parameters", "Chosen on dev", "Best epoch on dev",
-        "Dev figure", "Training, s", "Titles encoded/s",
+        "Dev value", "Training, s", "Titles encoded/s",
     ]  # fmt: skip
     return [
         *(_mode_table(summary, mode) for mode in modes),
@@ -221,8 +216,8 @@ def _mode_table(summary: Summary, mode: str) -> TextTable:
     for system in systems.values():
         row = [system["label"]]
         for name in _COLUMNS[mode]:
-            figure = system["test"][mode][name]
-            row.append(percent(figure, system["seeds"] > 1))
+            value = system["test"][mode][name]
+            row.append(percent(value, system["seeds"] > 1))
         for reference in references:
             row.append(_difference(system["significance"][mode].get(reference)))
         if mode == "rerank":
@@ -253,12 +248,12 @@ def _notes(summary: Summary) -> list[str]:
         " query's words are in its relevant title,"
         f" {words['seen']:.0%} in some training query;"
         f" {words['clicks_per_title']:.1f} clicks for each clicked title.",
-        "Figures are in percent, on the test split: means and standard"
+        "Values are in percent, on the test split: means and standard"
         " deviations over seeds. NDCG has gain 2^grade - 1 and discount"
         " log2(rank + 1); click counts are turned into grades 0 to 4 first."
-        " Ties are broken by a fixed hash. The paper's figures were measured on"
+        " Ties are broken by a fixed hash. The paper's values were measured on"
         " its own, private log.",
-        "The figures of random order are exact expectations, so it has no run"
+        "The values of random order are exact expectations, so it has no run"
         " file.",
         "* differs significantly: paired randomisation test over queries on"
         f" {' or '.join(f'{DEV_MEASURES[m].upper()} ({m})' for m in modes)},"

@@ -23,8 +23,8 @@ TABLE_IV_ROWS: dict[str, Row] = {
     "doc2vec": Row("Doc2Vec", (29.1, 31.8, 38.4)),
     "skip_thought": Row("Skip-Thought", (26.9, 29.7, 36.2)),
     **{
-        name: Row(label, figures, PRESETS[name])
-        for name, (label, figures) in _PAPER.items()
+        name: Row(label, paper, PRESETS[name])
+        for name, (label, paper) in _PAPER.items()
     },
     "lstm_96_n2": Row(
         "LSTM-RNN 96, n=2", (32.6, 36.0, 43.4), _LSTM.replace(n=2)

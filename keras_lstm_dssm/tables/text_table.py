@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.files import write_text
 
 MODE_TITLES = {
     "rerank": "Judged documents of each query, reranked",
@@ -27,10 +27,10 @@ class TextTable(NamedTuple):
         return f"## {self.title}\n\n{body}\n"
 
 
-def percent(figure: Mapping[str, float], several: bool) -> str:
+def percent(value: Mapping[str, float], several: bool) -> str:
     """Formats a mean in percent, with its deviation if `several` seeds."""
-    spread = f" ± {100 * figure['std']:.2f}" if several else ""
-    return f"{100 * figure['mean']:.2f}{spread}"
+    spread = f" ± {100 * value['std']:.2f}" if several else ""
+    return f"{100 * value['mean']:.2f}{spread}"
 
 
 def write_markdown(
@@ -39,5 +39,4 @@ def write_markdown(
     """Writes tables, and a list of notes below them."""
     parts = [table.markdown() for table in tables]
     parts.append("".join(f"- {note}\n" for note in notes))
-    with replacing(path) as partial:
-        partial.write_text("\n".join(parts), encoding="utf-8")
+    write_text(path, "\n".join(parts))

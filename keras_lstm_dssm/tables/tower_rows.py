@@ -137,8 +137,8 @@ class _EpochTimes(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         row = dict(logs or {})
-        figures = [row.pop(name) for name in list(row) if name[:4] == "dev_"]
-        dev = figures[0] if figures else None
+        names = [name for name in row if name.startswith("dev_")]
+        dev = row.pop(names[0]) if names else None
         seconds = self.end - self.start
         self.history.append(
             {"epoch": epoch + 1, **row, "dev": dev, "seconds": seconds}

@@ -122,13 +122,13 @@ def test_results_are_averaged(table_folder: Path) -> None:
             (s[part]["0.5"] if rate else s[part])["rerank"]["map"]
             for s in seeds
         )
-        figure = found.figure("rerank", "map", rate)
-        assert figure.mean == pytest.approx((a + b) / 2)
-        assert figure.std == pytest.approx(abs(a - b) / math.sqrt(2))
+        value = found.value("rerank", "map", rate)
+        assert value.mean == pytest.approx((a + b) / 2)
+        assert value.std == pytest.approx(abs(a - b) / math.sqrt(2))
     queries = found.queries("rerank", "map")
     assert len(queries) == 6
     mean = math.fsum(queries.values()) / 6
-    assert mean == pytest.approx(found.figure("rerank", "map").mean)
+    assert mean == pytest.approx(found.value("rerank", "map").mean)
     assert found.row is ROWS["dssm"]
 
 

@@ -59,7 +59,7 @@ def test_table_holds_the_results(report: Path, table_folder: Path) -> None:
     dssm = table["systems"]["dssm"]
     found = read_results(table_folder, ROWS, 2)["dssm"]
     assert dssm["test"]["rerank"]["ndcg@5"] == (
-        found.figure("rerank", "ndcg@5")._asdict()
+        found.value("rerank", "ndcg@5")._asdict()
     )
     # Its results are those of the copy it is compared with.
     test = dssm["significance"]["rerank"]["clsm_win3"]
@@ -75,8 +75,8 @@ def test_table_holds_the_results(report: Path, table_folder: Path) -> None:
 def test_text_has_every_system(report: Path) -> None:
     text = (report / "table.md").read_text()
     table = json.loads((report / "table.json").read_text())
-    figure = table["systems"]["dssm"]["test"]["retrieve"]["mrr@10"]
-    cell = f"{100 * figure['mean']:.2f} ± {100 * figure['std']:.2f}"
+    value = table["systems"]["dssm"]["test"]["retrieve"]["mrr@10"]
+    cell = f"{100 * value['mean']:.2f} ± {100 * value['std']:.2f}"
     line = next(
         x for x in text.split("Documents retrieved")[1].splitlines()
         if x.startswith("| DSSM 288/96 |")
@@ -119,7 +119,7 @@ def test_figure_7_is_the_mean_cost(report: Path, table_folder: Path) -> None:
 def test_dev_by_epoch_is_the_mean_over_seeds(
     report: Path, table_folder: Path
 ) -> None:
-    figures = [
+    dev_values = [
         {
             int(row["epoch"]): 100 * float(row["dev"])
             for row in read_csv(table_folder / f"systems/dssm/{s}/history.csv")
@@ -135,15 +135,15 @@ def test_dev_by_epoch_is_the_mean_over_seeds(
         if row["system"] == "lstm_96"
     }
     assert means == {
-        epoch: pytest.approx((figures[0][epoch] + figures[1][epoch]) / 2)
-        for epoch in figures[0]
+        epoch: pytest.approx((dev_values[0][epoch] + dev_values[1][epoch]) / 2)
+        for epoch in dev_values[0]
     }
 
 
 def test_loss_by_misspelling(report: Path) -> None:
     robust = json.loads((report / "robustness.json").read_text())
     whole, left = (
-        robust["figures"]["bm25"]["retrieve"][rate]["mrr@10"]["mean"]
+        robust["values"]["bm25"]["retrieve"][rate]["mrr@10"]["mean"]
         for rate in ("0", "1.0")
     )
     assert whole == 1.0 > left
