@@ -16,7 +16,6 @@ from tensorflow_serving.apis.get_model_status_pb2 import ModelVersionStatus
 from tensorflow_serving.apis.inference_pb2 import MultiInferenceRequest
 from tensorflow_serving.apis.model_management_pb2 import ReloadConfigRequest
 from tensorflow_serving.apis.model_service_pb2_grpc import ModelServiceStub
-from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     PredictionServiceStub,
 )
@@ -25,20 +24,29 @@ from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 from tests.serving.wire import predict_request, status_request
 
 
-def embed() -> PredictRequest:
-    return predict_request("query_encoder", text=["ab cd"])
-
-
-def test_the_newest_version_answers(predictions: PredictionServiceStub) -> None:
-    reply = predictions.Predict(embed(), timeout=20)
+@pytest.mark.parametrize(
+    ("version", "answered", "vector"),
+    [
+        (None, 2, [4 / 41**0.5, 5 / 41**0.5]),  # the newest
+        (1, 1, [3 / 34**0.5, 5 / 34**0.5]),
+    ],
+)
+def test_a_version_answers(
+    predictions: PredictionServiceStub,
+    version: int | None,
+    answered: int,
+    vector: list[float],
+) -> None:
+    request = predict_request("query_encoder", text=["ab cd"])
+    if version:
+        request.model_spec.version.value = version
+    reply = predictions.Predict(request, timeout=20)
     assert reply.model_spec.name == "query_encoder"
-    assert reply.model_spec.version.value == 2
+    assert reply.model_spec.version.value == answered
     assert reply.model_spec.signature_name == "serving_default"
     assert list(reply.outputs) == ["embedding"]
     np.testing.assert_allclose(
-        tf.make_ndarray(reply.outputs["embedding"]),
-        [[4 / 41**0.5, 5 / 41**0.5]],
-        rtol=1e-6,
+        tf.make_ndarray(reply.outputs["embedding"]), [vector], rtol=1e-6
     )
 
 
@@ -46,18 +54,6 @@ def test_a_request_without_rows(predictions: PredictionServiceStub) -> None:
     request = predict_request("query_encoder", text=np.array([], object))
     reply = predictions.Predict(request, timeout=20)
     assert tf.make_ndarray(reply.outputs["embedding"]).shape == (0, 2)
-
-
-def test_a_version_by_number(predictions: PredictionServiceStub) -> None:
-    request = embed()
-    request.model_spec.version.value = 1
-    reply = predictions.Predict(request, timeout=20)
-    assert reply.model_spec.version.value == 1
-    np.testing.assert_allclose(
-        reply.outputs["embedding"].float_val,
-        [3 / 34**0.5, 5 / 34**0.5],
-        rtol=1e-6,
-    )
 
 
 def test_a_signature_by_name(predictions: PredictionServiceStub) -> None:
@@ -71,17 +67,15 @@ def test_a_signature_by_name(predictions: PredictionServiceStub) -> None:
 def test_values_come_as_typed_fields(
     predictions: PredictionServiceStub,
 ) -> None:
-    reply = predictions.Predict(
-        predict_request("numbers", x=np.float32([2, 0, -1])), timeout=20
-    )
-    outputs = reply.outputs
-    assert list(outputs["float32"].float_val) == [2, 0, -1]
-    assert list(outputs["float64"].double_val) == [2, 0, -1]
-    assert list(outputs["int32"].int_val) == [2, 0, -1]
-    assert list(outputs["int64"].int64_val) == [2, 0, -1]
+    request = predict_request("numbers", x=np.float32([2, 0, -1]))
+    outputs = predictions.Predict(request, timeout=20).outputs
+    for name, field in {
+        "float32": "float_val", "float64": "double_val", "int32": "int_val",
+        "int64": "int64_val", "int8": "int_val",
+    }.items():  # fmt: skip
+        assert list(getattr(outputs[name], field)) == [2, 0, -1]
     assert list(outputs["bool"].bool_val) == [True, False, False]
     assert list(outputs["string"].string_val) == [b"2", b"0", b"-1"]
-    assert list(outputs["int8"].int_val) == [2, 0, -1]
     assert tf.make_ndarray(outputs["int8"]).tolist() == [2, 0, -1]
     assert tf.make_ndarray(outputs["bool"]).tolist() == [True, False, False]
 
