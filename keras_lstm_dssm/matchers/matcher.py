@@ -1,12 +1,13 @@
 """Matcher: the base of the models that score a pair of texts."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers import WordSequences
+from keras_lstm_dssm.layers import WordSequences, WordVectors
 from keras_lstm_dssm.private_api import accept_any_inputs
 
 SIDES = ("query", "document")
@@ -50,6 +51,31 @@ class Matcher(keras.layers.Layer):
 
     def build(self, *shapes: Any) -> None:
         """Do nothing: the constructor has created all weights."""
+
+    @property
+    def needs_pretraining(self) -> bool:
+        """Whether `pretrain` must be called before scores have a meaning."""
+        return False
+
+    def pretrain(
+        self,
+        words: WordVectors,
+        queries: Sequence[str],
+        documents: Sequence[str],
+        seed: int = 0,
+    ) -> None:
+        """Compute what a matcher reads off the training texts beforehand.
+
+        It runs once, before training. The result is saved with the weights.
+        Here it does nothing; matchers of which `needs_pretraining` is true
+        implement it.
+
+        Args:
+            words: The layer whose word vectors the matcher will read.
+            queries: The queries of the positive training pairs.
+            documents: The documents of these pairs, in the same order.
+            seed: Seed of all random numbers. Default 0.
+        """
 
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
