@@ -2,7 +2,7 @@
 
 from keras_lstm_dssm.layers.cosine import cosine_matrix, cosine_pairs, unit
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
-from keras_lstm_dssm.layers.packed_recurrence import PackedSequence, pack
+from keras_lstm_dssm.layers.packed_sequence import PackedSequence, pack
 from keras_lstm_dssm.layers.peephole_lstm import (
     PeepholeLSTM,
     PeepholeLSTMCell,
@@ -14,7 +14,12 @@ from keras_lstm_dssm.layers.trigram_embedding import (
     gather_sum,
 )
 from keras_lstm_dssm.layers.word_sketch import WordSketch
-from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
+from keras_lstm_dssm.layers.word_vectors import (
+    TrigramVectors,
+    VocabularyVectors,
+    WordSequences,
+    WordVectors,
+)
 
 __all__ = [
     "LetterTrigrams",
@@ -24,6 +29,8 @@ __all__ = [
     "RNNCell",
     "Recurrent",
     "TrigramEmbedding",
+    "TrigramVectors",
+    "VocabularyVectors",
     "WordSequences",
     "WordSketch",
     "WordVectors",

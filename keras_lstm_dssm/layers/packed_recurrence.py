@@ -1,89 +1,12 @@
 """Runs a cell over packed sequences, and computes its gradient."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
+from keras_lstm_dssm.layers.packed_sequence import PackedSequence, last_values
 from keras_lstm_dssm.layers.recurrent_cell import RecurrentCell, Tensors
-
-
-class PackedSequence(NamedTuple):
-    """Holds sequences of different lengths without padding.
-
-    The values of all rows at time 0 come first, then those at time 1, and so
-    on. Rows are ordered by descending length, so the rows that have a value
-    at time t are the first `counts[t]` ones. Titles have 12 words on average
-    and 30 at most: in padded batches most steps would be padding.
-
-    Attributes:
-        values: The packed values, `(sum of counts, ...)`.
-        counts: int32 `(time,)`, descending, the number of rows longer than t.
-        lengths: int32 `(rows,)`, descending, the number of values of a row.
-    """
-
-    values: tf.Tensor
-    counts: tf.Tensor
-    lengths: tf.Tensor
-
-    @property
-    def starts(self) -> tf.Tensor:
-        """The index in `values` at which each time begins, int32 `(time,)`."""
-        return tf.cumsum(self.counts, exclusive=True)
-
-
-def pack(values: tf.Tensor, lengths: tf.Tensor) -> PackedSequence:
-    """Pack rows that are ordered by descending length.
-
-    Args:
-        values: Padded rows, `(rows, time, ...)`.
-        lengths: int `(rows,)`, descending, from 1 to `time`.
-
-    Example:
-    >>> pack(tf.constant([[1, 2], [3, 0]]), tf.constant([2, 1])).values
-    <tf.Tensor: shape=(3,), dtype=int32, numpy=array([1, 3, 2], dtype=int32)>
-    """
-    is_value = tf.transpose(tf.sequence_mask(lengths, tf.shape(values)[1]))
-    time_major = tf.transpose(values, [1, 0, *range(2, values.shape.rank)])
-    return PackedSequence(
-        tf.boolean_mask(time_major, is_value),
-        tf.reduce_sum(tf.cast(is_value, tf.int32), axis=1),
-        tf.cast(lengths, tf.int32),
-    )
-
-
-def unpack(steps: PackedSequence) -> tf.Tensor:
-    """Pad packed rows with zeros again, the inverse of `pack`.
-
-    Args:
-        steps: Packed rows, whose values are `(steps, width)`.
-
-    Returns:
-        `(rows, time, width)`.
-    """
-    time, rows = tf.size(steps.counts), tf.size(steps.lengths)
-    is_value = tf.transpose(tf.sequence_mask(steps.lengths, time))
-    time_major = tf.scatter_nd(
-        tf.cast(tf.where(is_value), tf.int32),  # in the order of packing
-        steps.values,
-        tf.stack([time, rows, tf.shape(steps.values)[1]]),
-    )
-    return tf.transpose(time_major, [1, 0, 2])
-
-
-def last_values(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:
-    """Take each row's value at its last step.
-
-    Args:
-        values: `(steps, units)`, packed like `steps.values`.
-        steps: Packed rows, of which only `counts` and `lengths` are read.
-
-    Returns:
-        `(rows, units)`.
-    """
-    rows = tf.range(tf.size(steps.lengths))
-    return tf.gather(values, tf.gather(steps.starts, steps.lengths - 1) + rows)
-
 
 Arrays = dict[str, tf.TensorArray]
 
@@ -192,15 +115,59 @@ def _loop(
     return arrays
 
 
+def run_with_gradient(
+    cell: RecurrentCell,
+    weights: Tensors,
+    steps: PackedSequence,
+    truncate: int | None = None,
+    at_all_steps: bool = False,
+) -> tf.Tensor:
+    """Run a cell; its gradient is `backpropagate_through_time`.
+
+    Args:
+        cell: Cell to run.
+        weights: Result of `cell.recurrent_weights`.
+        steps: Inputs after `cell.project`, `(steps, gates * units)`.
+        truncate: Number of steps that the gradient goes back. Default `None`
+            for all.
+        at_all_steps: Whether to return y at all steps. Default `False`.
+
+    Returns:
+        Each row's last y, `(rows, units)`; or with `at_all_steps` y at all
+        steps, `(steps, units)`, packed.
+    """
+    names = list(weights)
+
+    @tf.custom_gradient
+    def outputs(values: tf.Tensor, *tensors: tf.Tensor) -> Any:
+        weights = dict(zip(names, tensors, strict=True))
+        packed = steps._replace(values=values)
+        now = run_forward(cell, weights, packed, cell.activation_names)
+
+        def gradient(error: tf.Tensor) -> list[tf.Tensor]:
+            # If a gather follows, the error is a `tf.IndexedSlices`.
+            error = tf.convert_to_tensor(error)
+            dz, by_weight = backpropagate_through_time(
+                cell, weights, packed, now, error, truncate, at_all_steps
+            )
+            return [dz, *(by_weight[name] for name in names)]
+
+        y = now["y"].concat()
+        return (y if at_all_steps else last_values(y, packed)), gradient
+
+    return outputs(steps.values, *weights.values())
+
+
 def backpropagate_through_time(
     cell: RecurrentCell,
     weights: Tensors,
     steps: PackedSequence,
     now: Arrays,
     error: tf.Tensor,
-    truncate: int | None,
+    truncate: int | None = None,
+    at_all_steps: bool = False,
 ) -> tuple[tf.Tensor, Tensors]:
-    """Compute gradients from the error at each row's last output.
+    """Compute gradients from errors at the outputs.
 
     The loop over time carries only the error signals. The gradients of the
     weights are sums of outer products over all steps (Appendix A), computed
@@ -211,9 +178,11 @@ def backpropagate_through_time(
         weights: Result of `cell.recurrent_weights`.
         steps: The inputs of `run_forward`.
         now: All activations, from `run_forward`.
-        error: Gradient of the loss at each row's last y, `(rows, units)`.
-        truncate: Number of steps that the error goes back, the T of (7);
-            `None` for all.
+        error: Gradient of the loss at each row's last y, `(rows, units)`;
+            or with `at_all_steps` at every y, `(steps, units)`, packed.
+        truncate: Number of steps that the error goes back, the T of (7).
+            Default `None` for all.
+        at_all_steps: Which of both `error` is. Default `False`.
 
     Returns:
         Gradients for the values of `steps`, and for each of the weights.
@@ -230,13 +199,14 @@ def backpropagate_through_time(
 
         # Going back in time, each row is added at its last step.
         longer = tf.shape(errors["y"])[0]
-        ending = error[longer:rows]
+        zeros = tf.zeros([rows - longer, cell.units], error.dtype)
+        ending = zeros if at_all_steps else error[longer:rows]
         errors = {
-            name: tf.concat(
-                [value, ending if name == "y" else tf.zeros_like(ending)], 0
-            )
+            name: tf.concat([value, ending if name == "y" else zeros], 0)
             for name, value in errors.items()
         }
+        if at_all_steps:
+            errors["y"] += error[first : first + rows]
         dz, errors = cell.backpropagate(
             {name: array.read(t) for name, array in now.items()},
             {n: value[first : first + rows] for n, value in before.items()},

@@ -7,12 +7,13 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.packed_recurrence import (
-    PackedSequence,
-    backpropagate_through_time,
-    last_values,
-    pack,
     run_forward,
     run_to_last_output,
+    run_with_gradient,
+)
+from keras_lstm_dssm.layers.packed_sequence import (
+    PackedSequence,
+    pack,
     unpack,
 )
 from keras_lstm_dssm.private_api import accept_any_arguments
@@ -26,9 +27,10 @@ class Recurrent(keras.layers.Layer):
     The results match those of `keras.layers.RNN(cell)`. The last output,
     which is all that an encoder needs, is computed without the padding of
     shorter rows and with a custom gradient, which is several times faster.
-    All other results come from `keras.layers.RNN` itself: those of
-    `return_sequences`, of `return_state`, of an `initial_state`, and of a
-    mask that is not right-padded.
+    So are the outputs at all steps of a `PackedSequence`. All other results
+    come from `keras.layers.RNN` itself: those of `return_sequences`, of
+    `return_state`, of an `initial_state`, and of a mask that is not
+    right-padded.
 
     Args:
         cell: `RNNCell` or `PeepholeLSTMCell`.
@@ -61,7 +63,8 @@ class Recurrent(keras.layers.Layer):
         The last output `(batch, units)`, or `(batch, time, units)` with
         `return_sequences`, where the last output is repeated past the end of
         a row; with `return_state` a list of it and the states.
-        The rows of a `PackedSequence` keep their order.
+        The rows of a `PackedSequence` keep their order; with
+        `return_sequences` the outputs are a `PackedSequence`, too.
     """
 
     # `keras.layers.Bidirectional` reads these attributes, and sets the
@@ -113,10 +116,11 @@ class Recurrent(keras.layers.Layer):
     ) -> Any:
         """Run the cell over the rows."""
         if isinstance(inputs, PackedSequence):
-            if self.return_sequences or self.return_state or self.go_backwards:
+            if self.return_state or self.go_backwards:
                 raise InputError(
-                    "a PackedSequence gives last outputs, read forward; call "
-                    "the layer with (batch, time, features) for others"
+                    "a PackedSequence gives outputs, read forward; call the "
+                    "layer with (batch, time, features) for states, and "
+                    "reverse the PackedSequence to read it backward"
                 )
             return self._packed_outputs(inputs, training)
         if lengths is not None and mask is not None:
@@ -170,31 +174,20 @@ class Recurrent(keras.layers.Layer):
 
     def _packed_outputs(
         self, steps: PackedSequence, training: bool
-    ) -> tf.Tensor:
+    ) -> tf.Tensor | PackedSequence:
         weights = self.cell.recurrent_weights()
-        if not training and self.truncate is None:
-            return run_to_last_output(self.cell, weights, steps)
-        names = list(weights)
-
-        @tf.custom_gradient
-        def last_outputs(values: tf.Tensor, *tensors: tf.Tensor) -> Any:
-            weights = dict(zip(names, tensors, strict=True))
-            packed = steps._replace(values=values)
-            now = run_forward(
-                self.cell, weights, packed, self.cell.activation_names
+        if training or self.truncate is not None:
+            outputs = run_with_gradient(
+                self.cell, weights, steps, self.truncate, self.return_sequences
             )
-
-            def gradient(error: tf.Tensor) -> list[tf.Tensor]:
-                # If a gather follows, the error is a `tf.IndexedSlices`.
-                error = tf.convert_to_tensor(error)
-                dz, by_weight = backpropagate_through_time(
-                    self.cell, weights, packed, now, error, self.truncate
-                )
-                return [dz, *(by_weight[name] for name in names)]
-
-            return last_values(now["y"].concat(), packed), gradient
-
-        return last_outputs(steps.values, *weights.values())
+        elif self.return_sequences:
+            arrays = run_forward(self.cell, weights, steps, ["y"])
+            outputs = arrays["y"].concat()
+        else:
+            outputs = run_to_last_output(self.cell, weights, steps)
+        if self.return_sequences:
+            return steps._replace(values=outputs)
+        return outputs
 
     def _last_outputs(
         self, inputs: tf.Tensor, lengths: tf.Tensor | None, training: bool

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.layers.packed_recurrence import unpack
+from keras_lstm_dssm.layers.packed_sequence import unpack
 from tests import reference
 from tests.precision import precision
 

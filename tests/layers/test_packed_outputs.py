@@ -1,0 +1,118 @@
+"""Outputs at all steps of packed rows, against Keras, in float64."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm import InputError, PeepholeLSTM, Recurrent, RNNCell
+from keras_lstm_dssm.layers.packed_sequence import pack, reverse, unpack
+from tests import reference
+
+TIME, FEATURES, UNITS = 5, 4, 3
+LENGTHS = [5, 3, 3, 1]
+RANDOM = np.random.default_rng(0)
+INPUTS = RANDOM.normal(size=(len(LENGTHS), TIME, FEATURES))
+MASK = np.arange(TIME) < np.array(LENGTHS)[:, np.newaxis]
+ERRORS = RANDOM.normal(size=(len(LENGTHS), TIME, UNITS))
+
+pytestmark = pytest.mark.usefixtures("float64")
+LAYERS = [
+    *itertools.product(["lstm"], [None, "diagonal", "full"], [False, True]),
+    ("rnn", None, False),
+]
+
+
+def layer_of(kind: str, peephole: str | None, forget_gate: bool) -> Recurrent:
+    layer = (
+        Recurrent(RNNCell(UNITS), return_sequences=True)
+        if kind == "rnn"
+        else PeepholeLSTM(UNITS, peephole, forget_gate, return_sequences=True)
+    )
+    layer.build(INPUTS.shape)
+    for variable in layer.variables:
+        variable.assign(RANDOM.normal(size=variable.shape) * 0.7)
+    return layer
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize(("kind", "peephole", "forget_gate"), LAYERS)
+def test_all_outputs_and_their_gradients_equal_those_of_keras(
+    kind: str, peephole: str | None, forget_gate: bool, backward: bool
+) -> None:
+    layer = layer_of(kind, peephole, forget_gate)
+    stock = keras.layers.RNN(layer.cell, return_sequences=True)
+    weights = [variable.value for variable in layer.variables]
+    values, lengths = tf.constant(INPUTS), tf.constant(LENGTHS)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(values)
+        steps = pack(layer.project(values), lengths)
+        if backward:
+            packed = reverse(layer(reverse(steps), training=True))
+            wrong = tf.reverse_sequence(values, lengths, seq_axis=1)
+            expected = stock(wrong, mask=tf.constant(MASK))
+            expected = tf.reverse_sequence(expected, lengths, seq_axis=1)
+        else:
+            packed = layer(steps, training=True)
+            expected = stock(values, mask=tf.constant(MASK))
+        outputs = unpack(packed)
+        loss = tf.reduce_sum(outputs * ERRORS)
+        expected *= tf.constant(MASK[:, :, np.newaxis], tf.float64)
+        expected_loss = tf.reduce_sum(expected * ERRORS)
+    np.testing.assert_allclose(outputs, expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(outputs.numpy()[~MASK], 0)
+    sources = [values, *weights]
+    for ours, theirs in zip(
+        tape.gradient(loss, sources),
+        tape.gradient(expected_loss, sources),
+        strict=True,
+    ):
+        ours, theirs = (tf.convert_to_tensor(one) for one in (ours, theirs))
+        assert np.abs(theirs).max() > 1e-3
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_outputs_at_all_steps_do_not_depend_on_training() -> None:
+    layer = layer_of("lstm", None, True)
+    steps = pack(layer.project(tf.constant(INPUTS)), tf.constant(LENGTHS))
+    np.testing.assert_array_equal(
+        layer(steps, training=True).values, layer(steps).values
+    )
+
+
+def test_without_peepholes_it_is_the_lstm_of_numpy_and_of_keras() -> None:
+    """The LSTM of Wan et al. 2016: i, f, o and c without peepholes."""
+    layer = layer_of("lstm", None, True)
+    stock = keras.layers.LSTM(UNITS, return_sequences=True)
+    stock.build(INPUTS.shape)
+    stock.set_weights(layer.get_weights())  # both have the order i, f, c, o
+    steps = pack(layer.project(tf.constant(INPUTS)), tf.constant(LENGTHS))
+    outputs = unpack(layer(steps))
+    every = stock(INPUTS)
+    gates = reference.gates_of(layer.cell, layer.cell.kernel)
+    for row, length in enumerate(LENGTHS):
+        expected = reference.lstm(gates, INPUTS[row, :length])["y"]
+        for y in outputs[row, :length], every[row, :length]:
+            np.testing.assert_allclose(y, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_reverse_reads_each_row_from_its_own_end() -> None:
+    rows = np.where(MASK, np.arange(20).reshape(4, TIME), 0)[:, :, np.newaxis]
+    steps = pack(tf.constant(rows), tf.constant(LENGTHS))
+    backward = reverse(steps)
+    expected = [row[:n][::-1] for row, n in zip(rows, LENGTHS, strict=True)]
+    for row, values in enumerate(expected):
+        np.testing.assert_array_equal(
+            unpack(backward)[row, : len(values)], values
+        )
+    np.testing.assert_array_equal(reverse(backward).values, steps.values)
+
+
+def test_states_and_other_orders_need_padded_rows() -> None:
+    steps = pack(tf.constant(INPUTS), tf.constant(LENGTHS))
+    for argument in "return_state", "go_backwards":
+        layer = Recurrent(RNNCell(UNITS), **{argument: True})
+        with pytest.raises(InputError, match="reverse the PackedSequence"):
+            layer(steps)
