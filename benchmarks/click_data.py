@@ -70,12 +70,11 @@ def synthetic_lines(pairs: int) -> Iterator[str]:
     total = np.cumsum(1 / np.arange(1, _VOCABULARY + 1))
     for start in range(0, pairs, _LINES):
         queries = rng.integers(1, 2 * _QUERY_WORDS, _LINES)
-        titles = rng.integers(_TITLE_WORDS // 2, 3 * _TITLE_WORDS // 2 + 1,
-                              _LINES)  # fmt: skip
+        fewest, most = _TITLE_WORDS // 2, 3 * _TITLE_WORDS // 2
+        titles = rng.integers(fewest, most + 1, _LINES)
         ends = np.cumsum(titles)
-        drawn = words[
-            np.searchsorted(total, rng.uniform(0, total[-1], ends[-1]))
-        ].tolist()
+        ranks = np.searchsorted(total, rng.uniform(0, total[-1], ends[-1]))
+        drawn = words[ranks].tolist()
         lines = [
             f"{' '.join(drawn[end - n : end - n + q])}\t"
             f"{' '.join(drawn[end - n : end])}\n"

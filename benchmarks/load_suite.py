@@ -29,6 +29,7 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
 )
 
 from keras_lstm_dssm.benchmarks.measurement import (
+    interleaved_medians,
     percentiles,
     program_command,
     running_server,
@@ -60,7 +61,7 @@ def measure_load(
         rounds: Passes of one client over the queries, for medians.
 
     Returns:
-        `ClientLog.figures` for each number of clients. `one_client` has
+        `ClientLog.summary` for each number of clients. `one_client` has
         `p50_ms` and `p99_ms` without swaps, `echo_p50_ms` and `echo_p99_ms`
         of the echo server, and `ratio_echo`, the p50 divided by the echo
         server's.
@@ -70,20 +71,17 @@ def measure_load(
         base = Path(folder, "models", MODEL)
         export_encoder(OwnTowers().model.query_encoder, base)
         command = program_command(
-            "serve",
-            f"--models={base.parent}",
-            "--port=0",
-            "--poll_seconds=0.2",
+            "serve", f"--models={base.parent}", "--port=0", "--poll_seconds=0.2"
         )
         with running_server(command) as target:
-            figures = {
-                "one_client": _beside_echo(target, requests, rounds, folder)
+            results = {
+                "one_client": _compare_echo(target, requests, rounds, folder)
             }
             for count in clients:
                 with _version_swaps(base, swap_seconds):
                     log = send_requests(target, requests, count, seconds)
-                figures[f"{count}_clients"] = log.figures()
-    return figures
+                results[f"{count}_clients"] = log.summary()
+    return results
 
 
 class ClientLog(NamedTuple):
@@ -101,7 +99,7 @@ class ClientLog(NamedTuple):
     versions: set[int]
     seconds: float
 
-    def figures(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Summarize the requests.
 
         Returns:
@@ -110,7 +108,7 @@ class ClientLog(NamedTuple):
             of `versions` that answered, and `first_error` if there is one.
         """
         p50, p99 = np.percentile(self.milliseconds or [np.nan], [50, 99])
-        figures: dict[str, Any] = {
+        result: dict[str, Any] = {
             "requests": len(self.milliseconds) + len(self.errors),
             "errors": len(self.errors),
             "p50_ms": float(p50),
@@ -120,8 +118,8 @@ class ClientLog(NamedTuple):
             "versions": len(self.versions),
         }
         if self.errors:
-            figures["first_error"] = self.errors[0]
-        return figures
+            result["first_error"] = self.errors[0]
+        return result
 
 
 def send_requests(
@@ -209,7 +207,7 @@ def _version_swaps(base: Path, swap_seconds: float) -> Iterator[None]:
         thread.join()
 
 
-def _beside_echo(
+def _compare_echo(
     target: str, requests: Sequence[PredictRequest], rounds: int, folder: str
 ) -> dict[str, float]:
     """Measure one client of our server and of the echo server in turn."""
@@ -228,11 +226,14 @@ def _beside_echo(
                 PredictionServiceStub(echo_channel).Predict,
                 timeout=_TIMEOUT_SECONDS,
             )
-            milliseconds = [
-                [percentiles(predict, requests) for predict in (ours, echo)]
-                for _ in range(rounds + 1)
-            ][1:]
-    (p50, p99), (echo_p50, echo_p99) = np.median(milliseconds, axis=0).tolist()
+            milliseconds = interleaved_medians(
+                {
+                    "ours": partial(percentiles, ours, requests),
+                    "echo": partial(percentiles, echo, requests),
+                },
+                rounds,
+            )
+    (p50, p99), (echo_p50, echo_p99) = milliseconds.values()
     return {
         "p50_ms": p50,
         "p99_ms": p99,

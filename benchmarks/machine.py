@@ -27,7 +27,7 @@ def describe_machine() -> dict[str, Any]:
 
     Returns:
         `cpu`, `cores`, `memory_gigabytes`, `load` (the average number of
-        running processes before the benchmark: figures of a machine in use
+        running processes before the benchmark: results of a machine in use
         mean little), `date`, `system`, `python`, `versions`, and two rates:
         `gemm_flops`, floating point operations a second in TensorFlow's
         float32 matrix product, and `copy_bytes`, bytes read and written a

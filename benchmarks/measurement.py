@@ -23,8 +23,8 @@ WARM_STEPS = 3
 
 
 def interleaved_medians(
-    measurements: Mapping[str, Callable[[], float]], rounds: int
-) -> dict[str, float]:
+    measurements: Mapping[str, Callable[[], Any]], rounds: int
+) -> dict[str, Any]:
     """Repeat several measurements in turn and return their medians.
 
     They take turns so that a period in which other processes use the machine
@@ -32,20 +32,36 @@ def interleaved_medians(
     discarded.
 
     Args:
-        measurements: Functions by name, each of which returns a figure, such
-            as seconds.
+        measurements: Functions by name, each of which returns a number, such
+            as seconds, or an array of numbers.
         rounds: How often each is repeated.
 
     Returns:
-        The median of each, by name.
+        The median of each, by name; a list for arrays.
     """
-    figures: dict[str, list[float]] = {name: [] for name in measurements}
-    for round_number in range(rounds + 1):
+    values: dict[str, list[Any]] = {name: [] for name in measurements}
+    for _ in range(rounds + 1):
         for name, measurement in measurements.items():
-            figure = measurement()
-            if round_number:
-                figures[name].append(figure)
-    return {name: statistics.median(each) for name, each in figures.items()}
+            values[name].append(measurement())
+    return {
+        name: np.median(each[1:], axis=0).tolist()
+        for name, each in values.items()
+    }
+
+
+def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the median of each number, also in nested dictionaries.
+
+    Example:
+    >>> medians([{"p50": {"ms": 1.0}}, {"p50": {"ms": 2.0}}])
+    {'p50': {'ms': 1.5}}
+    """
+    return {
+        name: medians([each[name] for each in results])
+        if isinstance(value, dict)
+        else statistics.median(each[name] for each in results)
+        for name, value in results[0].items()
+    }
 
 
 def seconds(run: Callable[[], Any]) -> float:
@@ -148,11 +164,11 @@ def running_server(command: Sequence[str]) -> Iterator[str]:
             process.terminate()
 
 
-def figures_of_process(module: str, *arguments: str) -> Any:
+def results_of_process(module: str, *arguments: str) -> Any:
     """Run a module in a new process, whose memory is that of the work alone.
 
     Args:
-        module: Dotted name of a module that prints its figures as JSON when
+        module: Dotted name of a module that prints its results as JSON when
             it is run.
         arguments: Command-line arguments of the module.
 

@@ -3,10 +3,9 @@
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from keras_lstm_dssm.benchmarks.measurement import (
     interleaved_medians,
@@ -52,17 +51,16 @@ def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
                 "in_process": lambda query: encoder.encode([query]),
                 "grpc": lambda query: client.encode([query]),
             }
-            times: dict[str, list[np.ndarray]] = {name: [] for name in calls}
-            for _ in range(rounds + 1):
-                for name, call in calls.items():
-                    times[name].append(percentiles(call, queries))
-    medians = {
-        name: np.median(each[1:], axis=0).tolist()  # the first warms up
-        for name, each in times.items()
-    }
+            milliseconds = interleaved_medians(
+                {
+                    name: partial(percentiles, call, queries)
+                    for name, call in calls.items()
+                },
+                rounds,
+            )
     return {
         name: {"p50_ms": p50, "p99_ms": p99}
-        for name, (p50, p99) in medians.items()
+        for name, (p50, p99) in milliseconds.items()
     }
 
 
@@ -98,19 +96,17 @@ def measure_batches(
                 "retriever": partial(client.search, k=10),
             }
             return {
-                name: _figures_by_size(call, queries, rounds)
+                name: _results_by_size(call, queries, rounds)
                 for name, call in calls.items()
             }
 
 
-def _figures_by_size(
+def _results_by_size(
     call: Callable[[list[str]], Any], queries: Sequence[str], rounds: int
 ) -> dict[str, dict[str, float]]:
     def request_seconds(size: int) -> float:
-        batches = [
-            [queries[(start + i) % len(queries)] for i in range(size)]
-            for start in range(0, _CALLS * size, size)
-        ]
+        endless = cycle(queries)
+        batches = [list(islice(endless, size)) for _ in range(_CALLS)]
         return seconds(lambda: [call(batch) for batch in batches]) / _CALLS
 
     medians = interleaved_medians(
@@ -118,9 +114,6 @@ def _figures_by_size(
         rounds,
     )
     return {
-        f"rows_{size}": {
-            "ms": 1000 * each,
-            "rows_per_second": int(size) / each,
-        }
-        for size, each in medians.items()
+        f"rows_{n}": {"ms": 1000 * each, "rows_per_second": int(n) / each}
+        for n, each in medians.items()
     }

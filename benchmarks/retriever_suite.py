@@ -1,26 +1,26 @@
 """The suite `retriever`: latency, memory and recall of large retrievers.
 
-Each way to search is measured in a new process, because memory is counted by
+Each method of search is measured in a new process, because memory is counted by
 process. FOLDER holds `titles.npy`, `queries.txt` and `models/`:
 
-    python -m keras_lstm_dssm.benchmarks.retriever_suite WAY FOLDER QUERIES
+    python -m keras_lstm_dssm.benchmarks.retriever_suite METHOD FOLDER QUERIES
 """
 
 import json
-import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from keras_lstm_dssm.benchmarks.measurement import (
-    figures_of_process,
+    medians,
     memory_megabytes,
     percentiles,
+    results_of_process,
     seconds,
 )
 from keras_lstm_dssm.benchmarks.towers import OwnTowers
@@ -56,14 +56,14 @@ def measure_retriever(
         titles: Number of titles, 100 or more.
         queries: Number of queries in one measurement, single or in batches;
             there are 20 calls or more.
-        rounds: Number of processes for each way, in turn, for medians.
+        rounds: Number of processes for each method, in turn, for medians.
 
     Returns:
-        The `search_figures` of `float32`, `int8` and `numpy`. The retrievers
-        also have `disk_megabytes`; `recall@10` and `recall@100` compared
-        with exact search over the float32 vectors; and `ratio_numpy`, the
-        p50 of NumPy divided by theirs. `make_seconds` is the time of
-        training, encoding and exporting.
+        The result of `measure_search` for `float32`, `int8` and `numpy`. The
+        retrievers also have `disk_megabytes`; `recall@10` and `recall@100`
+        compared with exact search over the float32 vectors; and
+        `ratio_numpy`, the p50 of NumPy divided by theirs. `make_seconds` is
+        the time of training, encoding and exporting.
     """
     if titles < _RECALL_KS[-1]:
         raise InputError(
@@ -74,27 +74,28 @@ def measure_retriever(
         make_seconds = seconds(
             lambda: write_retrievers(log, titles, queries, folder)
         )
-        rows: dict[str, list[dict[str, Any]]] = {
-            way: [] for way in (*VECTORS, "numpy")
+        rounds_of: dict[str, list[dict[str, Any]]] = {
+            method: [] for method in (*VECTORS, "numpy")
         }
         for _ in range(rounds):
-            for way, each in rows.items():
-                each.append(_figures_of_way(way, folder, queries))
-        figures: dict[str, Any] = {
-            way: _medians(each) for way, each in rows.items()
+            for method, each in rounds_of.items():
+                each.append(
+                    results_of_process(__name__, method, name, str(queries))
+                )
+        results: dict[str, Any] = {
+            method: medians(each) for method, each in rounds_of.items()
         }
         for kind, recall in _recall(folder).items():
-            figures[kind] |= recall
-            figures[kind]["disk_megabytes"] = _disk_megabytes(
-                folder / "models" / kind
-            )
+            files = (folder / "models" / kind).glob("*/variables/*")
+            disk_bytes = sum(file.stat().st_size for file in files)
+            results[kind] |= {**recall, "disk_megabytes": disk_bytes / 1e6}
     for kind in VECTORS:
-        figures[kind]["ratio_numpy"] = {
-            size: figures["numpy"][size]["p50_ms"]
-            / figures[kind][size]["p50_ms"]
+        results[kind]["ratio_numpy"] = {
+            size: results["numpy"][size]["p50_ms"]
+            / results[kind][size]["p50_ms"]
             for size in (f"batch_{size}" for size in _BATCH_SIZES)
         }
-    return figures | {"make_seconds": make_seconds}
+    return results | {"make_seconds": make_seconds}
 
 
 def write_retrievers(
@@ -149,11 +150,11 @@ def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
     return [*titles, *map(" ".join, drawn.tolist())]
 
 
-def search_figures(way: str, folder: Path, count: int) -> dict[str, Any]:
+def measure_search(method: str, folder: Path, count: int) -> dict[str, Any]:
     """Time searches for the ten best titles, from text to result.
 
     Args:
-        way: `float32` or `int8`, an exported retriever, or `numpy`: the
+        method: `float32` or `int8`, an exported retriever, or `numpy`: the
             exported encoder, one matrix product and `argpartition`.
         folder: See `write_retrievers`.
         count: Number of queries in a measurement, single or in batches;
@@ -167,50 +168,30 @@ def search_figures(way: str, folder: Path, count: int) -> dict[str, Any]:
     """
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     megabytes_before = memory_megabytes("VmRSS")
-    search = _new_search(way, folder)
-    figures: dict[str, Any] = {}
+    search = _new_search(method, folder)
+    results: dict[str, Any] = {}
     for size in _BATCH_SIZES:
-        batches = [
-            [queries[(start + i) % len(queries)] for i in range(size)]
-            for start in range(0, max(count, _FEWEST_CALLS * size), size)
-        ]
+        endless = cycle(queries)
+        calls = max(_FEWEST_CALLS, -(-count // size))
+        batches = [list(islice(endless, size)) for _ in range(calls)]
         percentiles(search, batches[:3])  # the first calls allocate memory
         p50, p99 = percentiles(search, batches)
-        figures[f"batch_{size}"] = {"p50_ms": p50, "p99_ms": p99}
+        results[f"batch_{size}"] = {"p50_ms": p50, "p99_ms": p99}
     resident = memory_megabytes("VmRSS") - megabytes_before
-    search([queries[i % len(queries)] for i in range(_LARGEST_BATCH)])
+    search(list(islice(cycle(queries), _LARGEST_BATCH)))
     peak = memory_megabytes("VmHWM") - megabytes_before
-    return figures | {"resident_megabytes": resident, "peak_megabytes": peak}
+    return results | {"resident_megabytes": resident, "peak_megabytes": peak}
 
 
-def _new_search(way: str, folder: Path) -> Callable[[list[str]], Any]:
-    if way != "numpy":
-        retriever = SavedRetriever(folder / "models" / way)
+def _new_search(method: str, folder: Path) -> Callable[[list[str]], Any]:
+    if method != "numpy":
+        retriever = SavedRetriever(folder / "models" / method)
         return lambda texts: retriever.search(texts, _K)
     encoder = SavedEncoder(folder / "models" / "query_encoder")
     titles = np.load(folder / "titles.npy")
     return lambda texts: np.argpartition(
         encoder.encode(texts) @ titles.T, -_K, axis=1
     )[:, -_K:]
-
-
-def _figures_of_way(way: str, folder: Path, queries: int) -> dict[str, Any]:
-    return figures_of_process(__name__, way, str(folder), str(queries))
-
-
-def _medians(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the median of each figure, also in nested dictionaries."""
-    return {
-        name: _medians([each[name] for each in results])
-        if isinstance(value, dict)
-        else statistics.median(each[name] for each in results)
-        for name, value in results[0].items()
-    }
-
-
-def _disk_megabytes(model: Path) -> float:
-    files = model.glob("*/variables/*")
-    return sum(file.stat().st_size for file in files) / 1e6
 
 
 def _recall(folder: Path) -> dict[str, dict[str, float]]:
@@ -232,5 +213,5 @@ def _recall(folder: Path) -> dict[str, dict[str, float]]:
 
 
 if __name__ == "__main__":
-    way, folder, count = sys.argv[1:]
-    print(json.dumps(search_figures(way, Path(folder), int(count))))
+    method, folder, count = sys.argv[1:]
+    print(json.dumps(measure_search(method, Path(folder), int(count))))

@@ -17,9 +17,10 @@ from typing import Any
 
 from keras_lstm_dssm.benchmarks.click_data import whole_batches, write_log
 from keras_lstm_dssm.benchmarks.measurement import (
-    figures_of_process,
+    medians,
     memory_megabytes,
     program_command,
+    results_of_process,
     seconds,
 )
 from keras_lstm_dssm.benchmarks.towers import OwnTowers
@@ -49,54 +50,44 @@ def measure_scale(
         paths = {size: Path(folder, f"{size}.tsv") for size in sizes}
         for size, path in paths.items():
             write_log(path, size)
-        figures: dict[int, list[dict[str, float]]] = {n: [] for n in sizes}
+        results: dict[int, list[dict[str, float]]] = {n: [] for n in sizes}
         first_steps = []
         for round_number in range(rounds):
             for size, path in paths.items():
-                figures[size].append(
-                    figures_of_process(
-                        __name__, str(path), str(batch_size), str(steps)
-                    )
-                )
+                arguments = map(str, (path, batch_size, steps))
+                results[size].append(results_of_process(__name__, *arguments))
             run = Path(folder, f"run-{round_number}")
             first_steps.append(_first_step_seconds(run, batch_size))
     return {
-        **summary(figures),
+        **summary(results),
         "first_step_seconds": statistics.median(first_steps),
     }
 
 
 def summary(
-    figures: Mapping[int, Sequence[Mapping[str, float]]],
+    results: Mapping[int, Sequence[Mapping[str, float]]],
 ) -> dict[str, Any]:
     """Return medians by size, and compare the largest and smallest log.
 
     Args:
-        figures: By size of the log, the results of `log_figures`.
+        results: By size of the log, the results of `measure_log`.
 
     Returns:
         `logs`, the medians by size; `cost_ratio`, the cost of a pair in the
         largest log divided by that in the smallest; `peak_gigabytes` with
         the largest.
     """
-    medians = {
-        size: {
-            name: statistics.median(each[name] for each in rounds)
-            for name in rounds[0]
-        }
-        for size, rounds in figures.items()
-    }
-    smallest, largest = medians[min(medians)], medians[max(medians)]
+    logs = {size: medians(rounds) for size, rounds in results.items()}
+    smallest, largest = logs[min(logs)], logs[max(logs)]
+    cost = "microseconds_per_pair"
     return {
-        "logs": {str(size): each for size, each in medians.items()},
-        "cost_ratio": (
-            largest["microseconds_per_pair"] / smallest["microseconds_per_pair"]
-        ),
+        "logs": {str(size): each for size, each in logs.items()},
+        "cost_ratio": largest[cost] / smallest[cost],
         "peak_gigabytes": largest["peak_gigabytes"],
     }
 
 
-def log_figures(path: str, batch_size: int, steps: int) -> dict[str, Any]:
+def measure_log(path: str, batch_size: int, steps: int) -> dict[str, Any]:
     """Read, check and count a log, then time training steps on it.
 
     Args:
@@ -140,4 +131,4 @@ def _first_step_seconds(run: Path, batch_size: int) -> float:
 
 if __name__ == "__main__":
     path, batch_size, steps = sys.argv[1:]
-    print(json.dumps(log_figures(path, int(batch_size), int(steps))))
+    print(json.dumps(measure_log(path, int(batch_size), int(steps))))

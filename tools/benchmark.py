@@ -8,7 +8,7 @@ Suites, several separated by commas, or `all`:
   encode  titles/s, from strings to vectors
   serve   milliseconds for one query, in process and over gRPC
   load    many clients of lstm-dssm-serve while versions are swapped, and one
-          client beside a gRPC server that always sends the same reply
+          client of a gRPC server that always sends the same reply
   batch   milliseconds for a request of 1 to 512 queries
   retriever  latency, memory and recall of a retriever of many titles
   profile milliseconds of each kind of operation in a training step, and of
@@ -16,7 +16,7 @@ Suites, several separated by commas, or `all`:
   scale   cost of a pair, memory, and time to the first training step, on
           synthetic logs
 In `train` and `encode`, the same towers in stock Keras and, where it is
-installed, in PyTorch are measured in turn with those of this package. Figures
+installed, in PyTorch are measured in turn with those of this package. Results
 are medians. Run it on an idle machine; its load is printed first.
 """
 
@@ -59,7 +59,7 @@ define.integer(
     "batch_size", 1024, "Pairs in a training step; texts encoded at once.", 2
 )
 define.integer("steps", 30, "Training steps in one measurement.", 1)
-define.integer("rounds", 5, "Measurements of each figure.", 1)
+define.integer("rounds", 5, "Measurements, whose median is printed.", 1)
 define.integer("titles", 20_480, "Largest number of titles to encode.", 1)
 define.integer("queries", 500, "Single queries in one measurement.", 1)
 define.list("clients", ["8", "64"], "Numbers of concurrent clients in `load`.")
@@ -80,7 +80,7 @@ define.list(
 
 
 def main(_: list[str]) -> dict[str, Any]:
-    """Run the suites; print and return their figures."""
+    """Run the suites; print and return their results."""
     suites = SUITES if FLAGS.suite == ["all"] else FLAGS.suite
     unknown = set(suites) - set(SUITES)
     if unknown or not suites:
@@ -149,9 +149,9 @@ def _numbers(name: str) -> list[int]:
     return [int(text) for text in texts]
 
 
-def _show(figures: dict[str, Any]) -> None:
+def _show(results: dict[str, Any]) -> None:
     """Print one line for each key."""
-    for key, value in figures.items():
+    for key, value in results.items():
         print(f"  {key:20} {_text(value)}", flush=True)
 
 

@@ -13,10 +13,10 @@ import tensorflow as tf
 
 from keras_lstm_dssm.benchmarks.measurement import (
     WARM_STEPS,
-    figures_of_process,
     fit_seconds,
     interleaved_medians,
     percentiles,
+    results_of_process,
     running_server,
 )
 from keras_lstm_dssm.errors import InputError
@@ -77,6 +77,6 @@ def test_a_server_that_ends_at_once() -> None:
 def test_a_measurement_that_fails_in_its_process(tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
     path.write_text('{"pairs": 3}')
-    assert figures_of_process("json.tool", str(path)) == {"pairs": 3}
+    assert results_of_process("json.tool", str(path)) == {"pairs": 3}
     with pytest.raises(InputError, match="none.json: .*No such file"):
-        figures_of_process("json.tool", str(tmp_path / "none.json"))
+        results_of_process("json.tool", str(tmp_path / "none.json"))

@@ -9,29 +9,33 @@ from keras_lstm_dssm.errors import InputError
 
 
 @pytest.mark.usefixtures("small_towers")
-def test_figures(
+def test_results(
     collection_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # In this process: what it measures then means little, but is all there.
     monkeypatch.setattr(
-        retriever_suite, "_figures_of_way", retriever_suite.search_figures
+        retriever_suite,
+        "results_of_process",
+        lambda _, method, folder, count: retriever_suite.measure_search(
+            method, Path(folder), int(count)
+        ),
     )
     log = open_log(str(collection_folder))
-    figures = retriever_suite.measure_retriever(log, 120, 6, 1)
-    assert figures.keys() == {"float32", "int8", "numpy", "make_seconds"}
-    for way in ("float32", "int8", "numpy"):
+    results = retriever_suite.measure_retriever(log, 120, 6, 1)
+    assert results.keys() == {"float32", "int8", "numpy", "make_seconds"}
+    for method in ("float32", "int8", "numpy"):
         for size in ("batch_1", "batch_32"):
-            times: dict[str, Any] = figures[way][size]
+            times: dict[str, Any] = results[method][size]
             assert 0 < times["p50_ms"] <= times["p99_ms"]
-    assert figures["float32"]["recall@10"] == 1
-    assert 0.7 < figures["int8"]["recall@10"] <= 1
-    assert figures["int8"]["recall@100"] > 0.9
-    ratio = figures["numpy"]["batch_1"]["p50_ms"]
-    ratio /= figures["int8"]["batch_1"]["p50_ms"]
-    assert figures["int8"]["ratio_numpy"]["batch_1"] == ratio
+    assert results["float32"]["recall@10"] == 1
+    assert 0.7 < results["int8"]["recall@10"] <= 1
+    assert results["int8"]["recall@100"] > 0.9
+    ratio = results["numpy"]["batch_1"]["p50_ms"]
+    ratio /= results["int8"]["batch_1"]["p50_ms"]
+    assert results["int8"]["ratio_numpy"]["batch_1"] == ratio
     # 120 vectors of 16 numbers, less the scales.
     less = (
-        figures["float32"]["disk_megabytes"] - figures["int8"]["disk_megabytes"]
+        results["float32"]["disk_megabytes"] - results["int8"]["disk_megabytes"]
     )
     assert less == pytest.approx(120 * (16 * 3 - 4) / 1e6, rel=0.05)
 
