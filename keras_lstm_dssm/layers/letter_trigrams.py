@@ -10,9 +10,9 @@ from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text import (
     TRIGRAMS,
-    WORD_SPLITS,
     WordBatch,
     as_strings,
+    check_split,
     distinct_words,
     split_words,
     trigram_ids,
@@ -70,14 +70,7 @@ class LetterTrigrams(keras.layers.Layer):
             )
         if oov_buckets < 0:
             raise InputError(f"oov_buckets must be >= 0, not {oov_buckets}")
-        if max_words is not None and max_words < 1:
-            raise InputError(
-                f"max_words must be at least 1 or None, not {max_words}"
-            )
-        if split not in WORD_SPLITS:
-            raise InputError(
-                f"split must be one of {', '.join(WORD_SPLITS)}, not {split!r}"
-            )
+        check_split(max_words, split)
         self.alphabet = alphabet
         self.oov_buckets = oov_buckets
         self.max_words = max_words

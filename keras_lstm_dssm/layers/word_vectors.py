@@ -1,11 +1,26 @@
 """WordVectors: texts -> a sequence of word vectors for each text."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.text import WordBatch
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
+from keras_lstm_dssm.layers.trigram_embedding import (
+    TrigramEmbedding,
+    gather_sum,
+)
+from keras_lstm_dssm.private_api import accept_any_inputs
+from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.text import (
+    Vocabulary,
+    WordBatch,
+    as_strings,
+    check_split,
+)
 
 
 class WordSequences(NamedTuple):
@@ -16,8 +31,9 @@ class WordSequences(NamedTuple):
             text.
         lengths: int32 `[texts]`, the number of words of each text, at least
             1; descending.
-        words: int32 `[texts, time]`, the vocabulary id of each word; 0 past
-            the end of a text.
+        words: int32 `[texts, time]`, the vocabulary id of each word; with
+            trigram words, its index among the distinct words of the batch. 0
+            past the end of a text.
     """
 
     vectors: tf.Tensor
@@ -33,20 +49,294 @@ class WordSequences(NamedTuple):
 class WordVectors(keras.layers.Layer):
     """Base of the layers that turn texts into word vectors.
 
+    A subclass implements `distinct` and creates `embedding` in its
+    constructor.
+
+    Args:
+        dimension: Width of the vectors. Default 50.
+        max_words: Number of words to read of each text, from its start.
+            Default 50; `None` for all.
+        split: Rule that separates words, `"alphanumeric"` (default) or
+            `"space"`; see `normalize_texts`.
+        **kwargs: Arguments of `keras.layers.Layer`. `dtype` is `"float32"`
+            or `"float64"`.
+
+    Call arguments:
+        words: `WordBatch`, the result of `distinct`.
+        training: Whether a gradient will be computed. Default `False`; see
+            `gather_sum`.
+
+    Returns:
+        `WordSequences` of the distinct texts, in the order of the
+        `WordBatch`.
+
     Attributes:
-        dimension: Width of the vectors.
+        embedding: The table of vectors, which computes the vector of each
+            distinct word.
+
+    Raises:
+        InputError: An argument is not supported.
     """
 
-    dimension: int
+    embedding: TrigramEmbedding
+
+    def __init__(
+        self,
+        dimension: int = 50,
+        max_words: int | None = 50,
+        split: str = "alphanumeric",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if dimension < 1:
+            raise InputError(f"dimension must be at least 1, not {dimension}")
+        check_split(max_words, split)
+        self.dimension = dimension
+        self.max_words = max_words
+        self.split = split
+        # Strings must reach `distinct` untouched; XLA has no string ops.
+        accept_any_inputs(self)
+        self.supports_jit = False
+
+    def build(self, input_shape: Any) -> None:
+        """Do nothing: the constructor has created all weights.
+
+        Args:
+            input_shape: `(texts,)`, recorded by Keras for summaries.
+        """
 
     def distinct(self, texts: Any) -> WordBatch:
         """Hash texts into a `WordBatch`, each distinct word once.
 
         Args:
-            texts: Strings `(batch,)`.
+            texts: Strings `(batch,)`: a tensor, an array or a list.
         """
         raise NotImplementedError(f"{type(self).__name__}.distinct")
 
     def call(self, words: WordBatch, training: bool = False) -> WordSequences:
         """Look up the vectors of the distinct texts of a batch."""
-        raise NotImplementedError(f"{type(self).__name__}.call")
+        rows = self.embedding(words, training=training)
+        shape = tf.shape(words.words)
+        # A sum over the words at each time step: one, or none past the end.
+        is_word = tf.sequence_mask(words.lengths, shape[1])
+        steps = tf.where(tf.reshape(is_word, [-1]))[:, 0]
+        word, _ = words.flat()
+        vectors = gather_sum(
+            rows,
+            word,
+            tf.cast(steps, tf.int32),
+            shape[0] * shape[1],
+            training=training,
+        )
+        return WordSequences(
+            tf.reshape(vectors, [shape[0], shape[1], self.dimension]),
+            words.lengths,
+            tf.where(is_word, self._word_ids(words), 0),
+        )
+
+    def _word_ids(self, words: WordBatch) -> tf.Tensor:
+        """Return `WordSequences.words`; any values past the end of a text."""
+        return words.words
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "dimension": self.dimension,
+            "max_words": self.max_words,
+            "split": self.split,
+        }
+
+
+@register
+class VocabularyVectors(WordVectors):
+    """Looks up one vector for each word of a vocabulary.
+
+    Words outside the vocabulary have the id 0 and share one vector, which is
+    trained like the others; an empty text is one such word.
+
+    Args:
+        vocabulary: The words, all different and normalised; see
+            `vocabulary_of`.
+        dimension: Width of the vectors. Default 50.
+        max_words: Number of words to read of each text. Default 50.
+        initializer: Initializer of the vectors. Default `None`: uniform in
+            [-0.1, 0.1], as in Wan et al. 2016. See also `set_vectors`.
+        split: Rule that separates words. Default `"alphanumeric"`.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        words: See `WordVectors`.
+        training: See `WordVectors`.
+
+    Returns:
+        See `WordVectors`.
+
+    Raises:
+        InputError: An argument is not supported; see `Vocabulary`.
+
+    Example:
+    >>> layer = VocabularyVectors(["hat", "red"], dimension=4)
+    >>> sequences = layer(layer.distinct(["Red hat!", "old hat", ""]))
+    >>> sequences.words.numpy().tolist(), sequences.vectors.shape.as_list()
+    ([[2, 1], [0, 1], [0, 0]], [3, 2, 4])
+    """
+
+    def __init__(
+        self,
+        vocabulary: Sequence[str],
+        dimension: int = 50,
+        max_words: int | None = 50,
+        initializer: Any = None,
+        split: str = "alphanumeric",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(dimension, max_words, split, **kwargs)
+        # An attribute of the layer, so that an exported layer has the table.
+        self.lookup = Vocabulary(vocabulary, split)
+        self.embedding = TrigramEmbedding(
+            len(self.lookup) + 1,
+            dimension,
+            initializer or keras.initializers.RandomUniform(-0.1, 0.1),
+            dtype=self.dtype_policy,
+            name="embedding",
+        )
+        self.build((None,))
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The words; the one with id i is `vocabulary[i - 1]`."""
+        return self.lookup.words
+
+    def distinct(self, texts: Any) -> WordBatch:
+        """Hash texts into a `WordBatch` of vocabulary ids.
+
+        Args:
+            texts: Strings `(batch,)`: a tensor, an array or a list.
+        """
+        return self.lookup.distinct(as_strings(texts), self.max_words)
+
+    def set_vectors(self, vectors: Any) -> None:
+        """Replace the vectors of all words but the unknown one.
+
+        Args:
+            vectors: Array `[len(vocabulary), dimension]`, for example from
+                `skip_gram_vectors`.
+
+        Raises:
+            InputError: The shape is another one, or a value is not finite.
+        """
+        vectors = np.asarray(vectors)
+        expected = (len(self.lookup), self.dimension)
+        if vectors.shape != expected:
+            raise InputError(
+                f"found vectors of shape {vectors.shape}, expected {expected}:"
+                " one for each word of the vocabulary"
+            )
+        if not np.isfinite(vectors).all():
+            row = int(np.argmin(np.isfinite(vectors).all(axis=1)))
+            raise InputError(
+                f"the vector of word {self.vocabulary[row]!r:.60}, row {row},"
+                " has a value that is not finite"
+            )
+        (table,) = self.embedding.get_weights()
+        table[1:] = vectors  # row 0 is that of unknown words
+        self.embedding.set_weights([table])
+
+    def _word_ids(self, words: WordBatch) -> tf.Tensor:
+        return tf.gather(words.trigrams, words.words)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments.
+
+        The vocabulary is one string, with spaces between the words: Keras
+        reads a list from a configuration element by element.
+        """
+        return {
+            **super().get_config(),
+            "vocabulary": self.lookup.joined,
+            "initializer": keras.initializers.serialize(
+                self.embedding.initializer
+            ),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "VocabularyVectors":
+        """Create the layer from the result of `get_config`."""
+        words = config["vocabulary"].split(" ")
+        return cls(**{**config, "vocabulary": words})
+
+
+@register
+class TrigramVectors(WordVectors):
+    """Adds up the vectors of each word's letter trigrams.
+
+    Every word has a vector, also one that no training text contains. The
+    vectors need no start from `skip_gram_vectors`: words with common
+    trigrams, such as inflections, have similar vectors from the beginning.
+
+    The table starts uniform in [-0.05, 0.05], see `TrigramEmbedding`. The sum
+    over the trigrams of a word of four letters then has the variance of the
+    vectors of `VocabularyVectors`.
+
+    Args:
+        dimension: Width of the vectors. Default 50.
+        oov_buckets: Number of ids for trigrams with a letter outside the
+            alphabet. Default 0; see `LetterTrigrams`.
+        max_words: Number of words to read of each text. Default 50.
+        split: Rule that separates words. Default `"alphanumeric"`.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        words: See `WordVectors`.
+        training: See `WordVectors`.
+
+    Returns:
+        See `WordVectors`.
+
+    Raises:
+        InputError: An argument is not supported.
+
+    Example:
+    >>> layer = TrigramVectors(dimension=4)
+    >>> layer(layer.distinct(["Red hat!", ""])).vectors.shape.as_list()
+    [2, 2, 4]
+    """
+
+    def __init__(
+        self,
+        dimension: int = 50,
+        oov_buckets: int = 0,
+        max_words: int | None = 50,
+        split: str = "alphanumeric",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(dimension, max_words, split, **kwargs)
+        self.trigrams = LetterTrigrams(
+            oov_buckets=oov_buckets,
+            max_words=max_words,
+            split=split,
+            name="trigrams",
+        )
+        self.embedding = TrigramEmbedding(
+            self.trigrams.size,
+            dimension,
+            dtype=self.dtype_policy,
+            name="embedding",
+        )
+        self.build((None,))
+
+    def distinct(self, texts: Any) -> WordBatch:
+        """Hash texts into a `WordBatch` of letter trigrams.
+
+        Args:
+            texts: Strings `(batch,)`: a tensor, an array or a list.
+        """
+        return self.trigrams.distinct(texts)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "oov_buckets": self.trigrams.oov_buckets,
+        }

@@ -1,11 +1,17 @@
 """Strings -> words -> letter-trigram ids, in TensorFlow and TF.Text ops."""
 
 from keras_lstm_dssm.text.strings import as_bytes, as_strings, encode_in_batches
+from keras_lstm_dssm.text.vocabulary import (
+    Vocabulary,
+    split_in_batches,
+    vocabulary_of,
+)
 from keras_lstm_dssm.text.word_batch import WordBatch, distinct_words
 from keras_lstm_dssm.text.word_hashing import (
     LETTERS,
     TRIGRAMS,
     WORD_SPLITS,
+    check_split,
     normalize,
     normalize_texts,
     split_words,
@@ -15,14 +21,18 @@ from keras_lstm_dssm.text.word_hashing import (
 __all__ = [
     "LETTERS",
     "TRIGRAMS",
+    "Vocabulary",
     "WORD_SPLITS",
     "WordBatch",
     "as_bytes",
     "as_strings",
+    "check_split",
     "distinct_words",
     "encode_in_batches",
     "normalize",
     "normalize_texts",
+    "split_in_batches",
     "split_words",
     "trigram_ids",
+    "vocabulary_of",
 ]

@@ -74,30 +74,53 @@ def distinct_words(
     >>> batch.words.numpy().tolist(), batch.text_index.numpy().tolist()
     ([[0, 1], [1, 0]], [0, 1, 0])
     """
-    # Duplicates are removed by bytes first, which is cheap; then by words.
-    distinct_bytes, bytes_index = tf.unique(texts)
-    normal = normalize_texts(distinct_bytes, max_words, split)
-    distinct_texts, normal_index = tf.unique(normal)
-    text_words = separate_words(distinct_texts, max_words)
-    order = tf.argsort(
-        text_words.row_lengths(), direction="DESCENDING", stable=True
-    )
-    text_words = tf.gather(text_words, order)
+    text_words, text_index = distinct_texts(texts, max_words, split)
     distinct, word_indices = tf.unique(text_words.flat_values)
     ids, word_index = trigram_ids(distinct, oov_buckets)
     trigrams, trigram_index = tf.unique(ids)
-    words = text_words.with_flat_values(word_indices).to_tensor()
-    # At least one time step: a loop over none has no last state.
-    missing = tf.maximum(1 - tf.shape(words)[1], 0)
-    words = tf.pad(words, [[0, 0], [0, missing]])
     return WordBatch(
         trigrams,
         trigram_index,
         word_index,
-        words,
+        pad_words(text_words.with_flat_values(word_indices)),
         tf.cast(text_words.row_lengths(), tf.int32),
-        tf.gather(
-            tf.math.invert_permutation(order),
-            tf.gather(normal_index, bytes_index),
-        ),
+        text_index,
     )
+
+
+def distinct_texts(
+    texts: tf.Tensor, max_words: int | None, split: str
+) -> tuple[tf.RaggedTensor, tf.Tensor]:
+    """Splits each distinct text into its normalised words.
+
+    Args:
+        texts: String tensor `[batch]`, which may be empty.
+        max_words: Number of words kept of each text; see `split_words`.
+        split: `"space"` or `"alphanumeric"`; see `normalize_texts`.
+
+    Returns:
+        The words, ragged strings `[texts, (words)]`, the longest text first;
+        and for each row of the batch the index of its text, int32 `[batch]`.
+    """
+    # Duplicates are removed by bytes first, which is cheap; then by words.
+    distinct_bytes, bytes_index = tf.unique(texts)
+    normal = normalize_texts(distinct_bytes, max_words, split)
+    distinct, normal_index = tf.unique(normal)
+    text_words = separate_words(distinct, max_words)
+    order = tf.argsort(
+        text_words.row_lengths(), direction="DESCENDING", stable=True
+    )
+    text_index = tf.gather(
+        tf.math.invert_permutation(order), tf.gather(normal_index, bytes_index)
+    )
+    return tf.gather(text_words, order), text_index
+
+
+def pad_words(words: tf.RaggedTensor) -> tf.Tensor:
+    """Pads rows of word indices with 0, to at least one time step.
+
+    A loop over no time steps has no last state.
+    """
+    padded = words.to_tensor()
+    missing = tf.maximum(1 - tf.shape(padded)[1], 0)
+    return tf.pad(padded, [[0, 0], [0, missing]])

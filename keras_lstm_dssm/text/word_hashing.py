@@ -70,12 +70,9 @@ def normalize_texts(
     [b'angle bracket', b'#']
 
     Raises:
-        InputError: `split` is unknown.
+        InputError: `split` is unknown, or `max_words` is below 1.
     """
-    if split not in WORD_SPLITS:
-        raise InputError(
-            f"split must be one of {', '.join(WORD_SPLITS)}, not {split!r}"
-        )
+    check_split(max_words, split)
     if max_words is not None:
         texts = tf.strings.substr(texts, 0, max_words * MAX_BYTES_PER_WORD)
     valid = tf.strings.unicode_transcode(
@@ -86,6 +83,22 @@ def normalize_texts(
         tf.strings.regex_replace(folded, _SPACES[split], " ")
     )
     return tf.where(tf.equal(joined, ""), EMPTY_TEXT, joined)
+
+
+def check_split(max_words: int | None, split: str) -> None:
+    """Checks the arguments that say how texts are split into words.
+
+    Raises:
+        InputError: `split` is unknown, or `max_words` is below 1.
+    """
+    if max_words is not None and max_words < 1:
+        raise InputError(
+            f"max_words must be at least 1 or None, not {max_words}"
+        )
+    if split not in WORD_SPLITS:
+        raise InputError(
+            f"split must be one of {', '.join(WORD_SPLITS)}, not {split!r}"
+        )
 
 
 def normalize(texts: Iterable[str | bytes], split: str = "space") -> list[str]:

@@ -9,6 +9,7 @@ from keras_lstm_dssm.training.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.training.ranking_evaluation import RankingEvaluation
 from keras_lstm_dssm.training.run_folder import RunFolder, load_run
+from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from keras_lstm_dssm.training.train import resume, train
 from keras_lstm_dssm.training.training_plan import TrainingPlan, fit_plan
 
@@ -24,5 +25,6 @@ __all__ = [
     "load_run",
     "mine_negatives",
     "resume",
+    "skip_gram_vectors",
     "train",
 ]

@@ -24,7 +24,11 @@ from keras_lstm_dssm import (
     TrigramEmbedding,
     TwoTower,
 )
-from keras_lstm_dssm.layers import WordSketch
+from keras_lstm_dssm.layers import (
+    TrigramVectors,
+    VocabularyVectors,
+    WordSketch,
+)
 from keras_lstm_dssm.registration import PACKAGE
 from tests.encoders.small import EACH, small_encoder
 
@@ -50,6 +54,11 @@ SAMPLES: dict[type, dict[str, Any]] = {  # no argument has its default
         "length_norm": 0.25,
         **{**HASHING, "split": "space"},
     },
+    VocabularyVectors: {
+        "vocabulary": ("b", "上海"), "dimension": 2, "max_words": 9,
+        "initializer": "ones", "split": "space", "name": "mine",
+    },
+    TrigramVectors: {"dimension": 2, **HASHING, "split": "space"},
     WordSketch: {"units": 2, "buckets": 8, "start": 2, "seed": 1},
     CLSMEncoder: {"window": 1, "filters": 3, "units": 2, **HASHING},
     TwoTower: {

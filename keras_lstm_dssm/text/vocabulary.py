@@ -1,0 +1,226 @@
+"""Vocabulary: the words of texts as ids, by lookup in a fixed list."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.text.strings import as_bytes
+from keras_lstm_dssm.text.word_batch import (
+    WordBatch,
+    distinct_texts,
+    pad_words,
+)
+from keras_lstm_dssm.text.word_hashing import (
+    EMPTY_TEXT,
+    normalize,
+    split_words,
+)
+
+UNKNOWN = 0
+"""The id of all words outside the vocabulary, and of an empty text."""
+
+_TEXTS_AT_ONCE = 10_000
+
+
+class Vocabulary(tf.Module):
+    """Maps words to ids, in the TensorFlow graph.
+
+    The first word of the vocabulary has the id 1; all words that it does not
+    contain have the id 0. The ids are the same if `distinct` is called
+    directly, in `Dataset.map`, in a `tf.function` and in a SavedModel.
+
+    An object that is exported with `tf.saved_model.save` must have the
+    vocabulary, or the layer that owns it, as an attribute. The words are then
+    part of the graph, and no other file is needed to load it.
+
+    Args:
+        words: The words, all different, in the form that
+            `normalize_texts(words, split=split)` gives them; see
+            `vocabulary_of`.
+        split: Rule that separates words, `"alphanumeric"` (default) or
+            `"space"`; see `normalize_texts`.
+
+    Raises:
+        InputError: There are no words, a word occurs twice, or a word is not
+            in its normalised form.
+
+    Example:
+    >>> batch = Vocabulary(["hat", "red"]).distinct(tf.constant(["Red hat!"]))
+    >>> tf.gather(batch.trigrams, batch.words).numpy().tolist()
+    [[2, 1]]
+    """
+
+    def __init__(
+        self, words: Sequence[str], split: str = "alphanumeric"
+    ) -> None:
+        super().__init__()
+        _check(words, split)
+        self.split = split
+        self._size = len(words)
+        # TensorFlow would wrap a list, and look for variables in it.
+        self._joined = " ".join(words)
+        # `keras.layers.StringLookup` makes a NumPy array of the words, in
+        # which each has the width of the longest and loses NULs at its end.
+        self._table = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(
+                tf.constant(as_bytes(words)),
+                tf.range(1, self._size + 1, dtype=tf.int64),
+            ),
+            default_value=UNKNOWN,
+        )
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def words(self) -> list[str]:
+        """The words; the one with id i is `words[i - 1]`."""
+        return self._joined.split(" ")
+
+    @property
+    def joined(self) -> str:
+        """The words in one string, single spaces between them."""
+        return self._joined
+
+    def ids(self, words: tf.Tensor) -> tf.Tensor:
+        """Look up normalised words.
+
+        Args:
+            words: String tensor of any shape.
+
+        Returns:
+            int32 tensor of the same shape.
+        """
+        return tf.cast(self._table.lookup(words), tf.int32)
+
+    def distinct(
+        self, texts: tf.Tensor, max_words: int | None = None
+    ) -> WordBatch:
+        """Hash texts into a `WordBatch` of vocabulary ids.
+
+        A word has one "trigram", its id, so `WordBatch.trigrams` has the
+        distinct ids and `WordBatch.words` the indices of ids in it. All
+        unknown words are one word, but texts that differ in unknown words
+        are different texts.
+
+        Args:
+            texts: String tensor `[batch]`, which may be empty.
+            max_words: Number of words kept of each text, default `None` for
+                all; see `split_words`.
+        """
+        text_words, text_index = distinct_texts(texts, max_words, self.split)
+        ids, word_indices = tf.unique(self.ids(text_words.flat_values))
+        each = tf.range(tf.size(ids))
+        return WordBatch(
+            ids,
+            each,
+            each,
+            pad_words(text_words.with_flat_values(word_indices)),
+            tf.cast(text_words.row_lengths(), tf.int32),
+            text_index,
+        )
+
+
+def _check(words: Any, split: str) -> None:
+    """Check that each word is one that texts are split into."""
+    normal = normalize(words, split)
+    if not normal:
+        raise InputError(
+            "the vocabulary has no words, expected at least 1; "
+            "vocabulary_of(texts) makes one"
+        )
+    for index, (word, normal_word) in enumerate(
+        zip(words, normal, strict=True)
+    ):
+        if word == EMPTY_TEXT:
+            raise InputError(
+                f"vocabulary[{index}] is {word!r}, which stands for an empty "
+                "text and is unknown always; leave it out"
+            )
+        if word != normal_word or " " in word:
+            raise InputError(
+                f"vocabulary[{index}] is {word!r:.60}, which split={split!r} "
+                f"reads as {normal_word!r:.60}; expected words in the form "
+                "that vocabulary_of(texts) gives them"
+            )
+    ((word, count),) = Counter(normal).most_common(1)
+    if count > 1:
+        raise InputError(
+            f"the vocabulary has {word!r:.60} {count} times, expected "
+            "different words"
+        )
+
+
+def vocabulary_of(
+    texts: Iterable[str | bytes],
+    min_count: int = 1,
+    max_words: int | None = None,
+    split: str = "alphanumeric",
+) -> list[str]:
+    """List the words of texts, the most frequent first.
+
+    Words of the same frequency are in the order of their code points, so the
+    result does not depend on the order of the texts.
+
+    Args:
+        texts: Any iterable of `str` or `bytes`; words that occur twice in a
+            text count twice.
+        min_count: Least number of occurrences of a word, default 1.
+        max_words: Number of words to list, the most frequent ones. Default
+            `None` for all.
+        split: Rule that separates words, `"alphanumeric"` (default) or
+            `"space"`; see `normalize_texts`.
+
+    Returns:
+        Normalised words, at least one.
+
+    Raises:
+        InputError: No word occurs `min_count` times, or an argument is below
+            1.
+
+    Example:
+    >>> vocabulary_of(["red hat", "Blue hat"])
+    ['hat', 'blue', 'red']
+    """
+    for name, number in (("min_count", min_count), ("max_words", max_words)):
+        if number is not None and number < 1:
+            raise InputError(f"{name} must be at least 1, not {number}")
+    counts: Counter[bytes] = Counter()
+    for words in split_in_batches(texts, split):
+        counts.update(words.flat_values.numpy().tolist())
+    del counts[EMPTY_TEXT.encode()]
+    # Bytes of UTF-8 sort as code points do.
+    frequent = sorted(
+        (-count, word) for word, count in counts.items() if count >= min_count
+    )
+    if not frequent:
+        raise InputError(
+            f"no word occurs min_count={min_count} times in the texts; give "
+            "other texts or a lower min_count"
+        )
+    return [word.decode() for _, word in frequent[:max_words]]
+
+
+def split_in_batches(
+    texts: Iterable[str | bytes], split: str
+) -> Iterator[tf.RaggedTensor]:
+    """Split any number of texts into normalised words.
+
+    Args:
+        texts: Any iterable of `str` or `bytes`.
+        split: `"space"` or `"alphanumeric"`; see `normalize_texts`.
+
+    Yields:
+        Ragged strings `[batch, (words)]`, see `split_words`, of at most
+        10,000 texts.
+
+    Raises:
+        InputError: `texts` is not an iterable, or an element is not a string.
+    """
+    encoded = as_bytes(texts)
+    for start in range(0, len(encoded), _TEXTS_AT_ONCE):
+        batch = tf.constant(encoded[start : start + _TEXTS_AT_ONCE])
+        yield split_words(batch, None, split)

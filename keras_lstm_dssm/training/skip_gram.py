@@ -1,0 +1,94 @@
+"""skip_gram_vectors: the vectors with which the words of a vocabulary start."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.text import split_in_batches
+
+
+def skip_gram_vectors(
+    texts: Iterable[str | bytes],
+    vocabulary: Sequence[str],
+    dimension: int = 50,
+    window: int = 5,
+    epochs: int = 5,
+    seed: int = 0,
+    split: str = "alphanumeric",
+) -> np.ndarray:
+    """Train skip-gram word vectors with gensim.
+
+    Wan et al. 2016 start from such vectors. They are trained with 5 negative
+    samples, and very frequent words are subsampled (gensim's defaults). Words
+    outside the vocabulary are left out of the texts, as word2vec does with
+    rare words, and of each text the first 10,000 words are read.
+
+    Training runs in one thread, so that a seed gives one result, in every
+    process on one machine. Needs the extra `[baselines]`.
+
+    Args:
+        texts: The texts to train on, any iterable of `str` or `bytes`.
+        vocabulary: The words, normalised; see `vocabulary_of`.
+        dimension: Width of the vectors. Default 50.
+        window: Largest distance of two words of a training pair. Default 5.
+        epochs: Passes over the texts. Default 5.
+        seed: Seed of all random numbers, 0 or above. Default 0.
+        split: Rule that separates words. Default `"alphanumeric"`; it must be
+            that of the layer that takes the vectors.
+
+    Returns:
+        float32 `[len(vocabulary), dimension]`, the argument of
+        `VocabularyVectors.set_vectors`. A word that no text contains has
+        uniform random numbers in [-0.1, 0.1].
+
+    Raises:
+        InputError: No text contains a word of the vocabulary, a number is
+            too small, or gensim is not installed.
+
+    Reference: Mikolov et al. 2013, "Distributed Representations of Words and
+        Phrases and their Compositionality".
+
+    Example:
+    >>> skip_gram_vectors(["red hat", "blue hat"], ["hat", "red"]).shape
+    (2, 50)
+    """
+    for name, number in (
+        ("dimension", dimension),
+        ("window", window),
+        ("epochs", epochs),
+    ):
+        if number < 1:
+            raise InputError(f"{name} must be at least 1, not {number}")
+    if seed < 0:
+        raise InputError(f"seed must be at least 0, not {seed}")
+    word2vec = import_optional("gensim.models.word2vec", "baselines")
+    known = {word.encode(): word for word in vocabulary}
+    sentences = [
+        [known[word] for word in text if word in known]
+        for batch in split_in_batches(texts, split)
+        for text in batch.to_list()
+    ]
+    if not any(sentences):
+        raise InputError(
+            f"found no word of the vocabulary in {len(sentences)} texts, "
+            "expected the texts that the vocabulary was made of"
+        )
+    trained = word2vec.Word2Vec(
+        sentences,
+        vector_size=dimension,
+        window=window,
+        min_count=1,
+        sg=1,
+        workers=1,
+        epochs=epochs,
+        seed=seed,
+    ).wv
+    start = np.random.default_rng(seed).uniform(
+        -0.1, 0.1, (len(vocabulary), dimension)
+    )
+    vectors = start.astype(np.float32)
+    for row, word in enumerate(vocabulary):
+        if word in trained:
+            vectors[row] = trained[word]
+    return vectors
