@@ -25,7 +25,7 @@ lint: setup
 	$(BIN)/mypy
 
 test: $(if $(PYTEST),setup,lint)
-	$(BIN)/python -m pytest $(or $(PYTEST),-n 2)
+	$(BIN)/python -m pytest $(or $(PYTEST),-n 2 --dist worksteal)
 
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

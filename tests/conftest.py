@@ -1,8 +1,14 @@
 """Fixtures that all tests share."""
 
-import pathlib
+import fcntl
+import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+# The processes of a run share the cores: threads of OpenMP and OpenBLAS
+# that wait for one another would take many times as long.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import keras
 import pytest
@@ -12,7 +18,7 @@ from keras_lstm_dssm.tools import train
 from tests.memory import release_graphs
 from tests.precision import precision
 
-SHARED_DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
+SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 def pytest_configure() -> None:
@@ -42,7 +48,7 @@ def float64() -> Iterator[None]:
 
 
 @pytest.fixture
-def shared_data() -> pathlib.Path:
+def shared_data() -> Path:
     """The folder of real data sets; the test is skipped without it."""
     if not SHARED_DATA.is_dir():
         pytest.skip("the real data sets are not on this machine")
@@ -61,45 +67,57 @@ TOPICS = {
 
 
 @pytest.fixture(scope="session")
-def collection_folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def made_once(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str, Callable[[Path], object]], Path]:
+    """Makes a folder, once for all processes of a run of the tests."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+
+    def make_once(name: str, make: Callable[[Path], object]) -> Path:
+        folder, done = shared / name, shared / f"{name}.done"
+        with open(shared / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                make(folder)
+                done.touch()
+        return folder
+
+    return make_once
+
+
+@pytest.fixture(scope="session")
+def collection_folder(made_once) -> Path:
     """A small collection in BEIR's form, with clicks."""
-    folder = tmp_path_factory.mktemp("data") / "hardware"
     documents = {name: title for name, (_, title) in TOPICS.items()}
     queries = {f"q-{name}": query for name, (query, _) in TOPICS.items()}
     judged = {
         f"q-{name}": {other: 2 * (other == name) for other in TOPICS}
         for name in TOPICS
     }
-    clicks = [Pair(*pair) for pair in TOPICS.values()] * 20
-    write_collection(
-        folder, documents, queries, {"test": judged, "dev": judged}, clicks
+    arguments = (
+        *(documents, queries, {"test": judged, "dev": judged}),
+        [Pair(*pair) for pair in TOPICS.values()] * 20,
     )
-    return folder
+    return made_once("hardware", lambda new: write_collection(new, *arguments))
 
 
 @pytest.fixture(scope="session")
-def trained_run(
-    collection_folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
-) -> pathlib.Path:
-    """A run folder, trained by the program itself."""
-    folder = tmp_path_factory.mktemp("runs") / "run"
-    code = train.run(
-        [
-            "lstm-dssm-train",
-            f"--data={collection_folder}",
-            "--preset=lstm_32",
-            "--epochs=3",
-            "--batch_size=16",
-            f"--output={folder}",
-        ]
-    )
-    assert code == 0
-    return folder
+def trained_run(collection_folder: Path, made_once) -> Path:
+    """A run folder, trained by the program itself; tests only read it."""
+
+    def run(folder: Path) -> None:
+        flags = [f"--data={collection_folder}", "--preset=lstm_32",
+                 "--epochs=3", "--batch_size=16"]  # fmt: skip
+        assert train.run(["train", *flags, f"--output={folder}"]) == 0
+
+    return made_once("run", run)
 
 
 @pytest.fixture(scope="session")
-def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def tiny_models(made_once) -> Path:
     """A folder of models to serve; tests must not write into it."""
     from tests.serving.tiny_models import save_models  # imports TF.Text
 
-    return save_models(tmp_path_factory.mktemp("tiny_models"))
+    return made_once("tiny_models", save_models)

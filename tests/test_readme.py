@@ -1,26 +1,39 @@
 """The README's Python runs as it stands, and its commands exist."""
 
-import pathlib
 import re
-import subprocess
-import sys
+from collections.abc import Callable
+from pathlib import Path
 
-ROOT = pathlib.Path(__file__).parents[1]
+import pytest
+
+ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 
-def test_python_blocks_run_in_order(tmp_path: pathlib.Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(blocks) == 4
-    script = tmp_path / "readme.py"
-    script.write_text("\n".join(blocks))
-    done = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.fixture
+def run_blocks(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Callable[[str, int], str]:
+    """Runs the Python of a page in an empty folder, and returns its output."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(page: str, count: int) -> str:
+        blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+        assert len(blocks) == count
+        exec("\n".join(blocks), {})
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_python_blocks_run_in_order(
+    run_blocks: Callable[[str, int], str],
+) -> None:
     found, first, second, shape = [
         line
-        for line in done.stdout.splitlines()
+        for line in run_blocks(README, 4).splitlines()
         if line.startswith(("[[Hit", "(1,"))
     ]
     assert found.startswith("[[Hit(id='Titanium Drill Bit Set'")
@@ -28,7 +41,7 @@ def test_python_blocks_run_in_order(tmp_path: pathlib.Path) -> None:
     assert first == second
     assert "Drill" in first
     assert shape == "(1, 32)"
-    assert (tmp_path / "models" / "retriever" / "1" / "saved_model.pb").exists()
+    assert Path("models/retriever/1/saved_model.pb").exists()
 
 
 def test_every_flag_of_every_command_exists() -> None:
@@ -45,15 +58,11 @@ def test_every_flag_of_every_command_exists() -> None:
             assert flag in module.FLAGS, (name, flag)
 
 
-def test_the_page_of_negatives_runs(tmp_path: pathlib.Path) -> None:
+def test_the_page_of_negatives_runs(
+    run_blocks: Callable[[str, int], str],
+) -> None:
     page = (ROOT / "docs/negatives.md").read_text()
-    script = tmp_path / "negatives.py"
-    script.write_text(*re.findall(r"```python\n(.*?)```", page, re.DOTALL))
-    done = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert "['titanium drill bits']" in done.stdout
+    assert "['titanium drill bits']" in run_blocks(page, 1)
     module = __import__("keras_lstm_dssm.tools.train", fromlist=["FLAGS"])
     for flag in re.findall(r"`--(\w+)", page):
         assert flag in module.FLAGS, flag

@@ -9,6 +9,7 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.tools import train
+from tests.tools.conftest import Refused
 from tests.training.small_trainings import QUICK
 
 
@@ -64,13 +65,15 @@ def test_a_finished_run(
 )
 def test_another_setting(
     trained_run: pathlib.Path,
+    tmp_path: pathlib.Path,
     flag: str,
     known: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert resume(trained_run, flag) == 1
+    shutil.copy(trained_run / "config.json", tmp_path)
+    assert resume(tmp_path, flag) == 1
     error = capsys.readouterr().err
-    assert error.startswith(f"error: {flag}: the run in {trained_run} was ")
+    assert error.startswith(f"error: {flag}: the run in {tmp_path} was ")
     assert f"{known}; leave the flag out" in error
     assert error.count("\n") == 1
 
@@ -90,14 +93,11 @@ def test_a_damaged_run(
     name: str,
     content: str,
     message: str,
-    capsys: pytest.CaptureFixture[str],
+    refused: Refused,
 ) -> None:
     shutil.copy(trained_run / "config.json", tmp_path)
     (tmp_path / name).write_text(content)
-    assert resume(tmp_path) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.startswith("error: ") and error.count("\n") == 1
+    refused(resume(tmp_path), message)
 
 
 def test_a_start_that_failed_can_be_repeated(
