@@ -1,0 +1,102 @@
+"""ScoringMLP: the dense layers that turn features of a pair into its score."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.registration import register
+
+
+def small_uniform() -> keras.initializers.Initializer:
+    """Return a new U(-0.1, 0.1), the initializer of Wan et al. 2016.
+
+    Each weight needs an initializer of its own: one initializer gives equal
+    values to weights of equal shape.
+    """
+    return keras.initializers.RandomUniform(-0.1, 0.1)
+
+
+@register
+class ScoringMLP(keras.layers.Layer):
+    """Computes the score of a pair from its features.
+
+        r = f(W_r q + b_r) for each hidden layer;  s = W_s r + b_s
+
+    The weights of the last layer are 0 at the start, so that all scores are
+    0 and a hinge loss of margin 1 is exactly 1.
+
+    Args:
+        hidden: Widths of the hidden layers. Default 200; empty for none.
+        activation: The f of the hidden layers. Default `"relu"`.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Features `(pairs, width)`.
+
+    Returns:
+        Scores `(pairs,)`.
+
+    Raises:
+        InputError: A width is less than 1.
+
+    Example:
+    >>> ScoringMLP([60])(tf.ones([3, 8])).shape
+    TensorShape([3])
+    """
+
+    def __init__(
+        self,
+        hidden: Sequence[int] = (200,),
+        activation: str = "relu",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.hidden = list(hidden)
+        self.activation = activation
+        if any(width < 1 for width in self.hidden):
+            raise InputError(f"hidden must be widths of layers, not {hidden}")
+        self.dense = [
+            keras.layers.Dense(
+                width,
+                activation,
+                kernel_initializer=small_uniform(),
+                dtype=self.dtype_policy,
+                name=f"hidden_{number}",
+            )
+            for number, width in enumerate(self.hidden)
+        ]
+        self.score = keras.layers.Dense(
+            1,
+            kernel_initializer="zeros",
+            dtype=self.dtype_policy,
+            name="score",
+        )
+
+    def build(self, input_shape: Any) -> None:
+        """Create the weights.
+
+        Args:
+            input_shape: `(pairs, width)`.
+        """
+        width = input_shape[-1]
+        for layer in [*self.dense, self.score]:
+            layer.build((None, width))
+            width = layer.units
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        """Compute the scores."""
+        values = inputs
+        for layer in self.dense:
+            values = layer(values)
+        return self.score(values)[:, 0]
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "hidden": self.hidden,
+            "activation": self.activation,
+        }
