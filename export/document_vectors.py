@@ -3,8 +3,6 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
-
 
 class Float32Vectors(tf.Module):
     """Stores vectors as float32, 4 bytes a number.
@@ -105,15 +103,3 @@ VECTORS: dict[str, type[DocumentVectors]] = {
     "int8": Int8Vectors,
 }
 """Classes by the values of `lstm-dssm-export --vectors`."""
-
-
-def check_vectors(kind: str) -> None:
-    """Checks that `kind` is a key of `VECTORS`.
-
-    Raises:
-        InputError: It is not.
-    """
-    if kind not in VECTORS:
-        raise InputError(
-            f"vectors {kind!r}: expected one of {', '.join(VECTORS)}"
-        )

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from keras_lstm_dssm.export.document_vectors import check_vectors
 from keras_lstm_dssm.export.documents import Documents
 from keras_lstm_dssm.export.encoder import EncoderModule, saved_model_writer
 from keras_lstm_dssm.export.model_versions import publish_together
-from keras_lstm_dssm.export.retriever import MAX_K, check_max_k, new_retriever
+from keras_lstm_dssm.export.retriever import (
+    MAX_K,
+    check_retriever_options,
+    new_retriever,
+)
 from keras_lstm_dssm.export.server_files import (
     check_server_files,
     warmup_sizes,
@@ -39,7 +42,7 @@ def export_models(
         model: The trained model.
         output: Folder of the models, made if missing. `models.config`,
             `batching.config` and a README for the server's operator are
-            written beside the models.
+            written next to the models.
         documents: Ids and titles for the retriever; by default no retriever
             is exported, and an existing one does not change.
         vectors: How the retriever stores its vectors: `float32`, or `int8`
@@ -61,8 +64,7 @@ def export_models(
     >>> export_models(model, "models", Documents(titles, titles))
     [PosixPath('models/query_encoder/1'), ...]
     """
-    check_vectors(vectors)
-    check_max_k(max_k)
+    check_retriever_options(vectors, max_k)
     check_folder(output)
     modules: dict[str, tf.Module] = {
         "query_encoder": EncoderModule(model.query_encoder),

@@ -50,7 +50,8 @@ def build_index(
         # The C++ message begins with file and line and has several lines.
         reason = str(error).strip().splitlines()[0]
         raise InputError(
-            f"faiss refuses {factory!r} {search!r}: {reason}"
+            f"faiss does not accept {factory!r} {search!r}: {reason}; "
+            "correct the index's description or parameters"
         ) from error
     index.add(vectors)
     return index

@@ -127,7 +127,7 @@ def publish(
 
     A running server polls `base` and loads a version as soon as its folder
     appears, even if files are missing from it. Therefore the SavedModel is
-    written into a hidden folder beside it, on the same file system, and
+    written into a hidden folder next to it, on the same file system, and
     renamed when all its files are complete and on the disk. If writing
     fails or is interrupted, the hidden folder is removed.
 

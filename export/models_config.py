@@ -10,7 +10,7 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.model_versions import version_folders
-from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.files import write_text
 
 MODELS_CONFIG = "models.config"
 
@@ -32,8 +32,8 @@ def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
             text_format.Parse(path.read_text(encoding="utf-8"), config)
         except (text_format.ParseError, UnicodeDecodeError) as error:
             raise InputError(
-                f"{path}:{error}; expected a ModelServerConfig: mend it, or "
-                "remove it, and the next export writes a new one"
+                f"{path}:{error}; expected a ModelServerConfig: correct it, "
+                "or remove it, and the next export writes a new one"
             ) from error
     if config.WhichOneof("config") == "custom_model_config":
         raise InputError(
@@ -46,7 +46,7 @@ def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
 def served_version(base: str | os.PathLike[str]) -> Path | None:
     """Returns the newest version of a model that a server serves.
 
-    If `models.config` beside the model names versions, newer ones are not
+    If `models.config` next to the model names versions, newer ones are not
     served, for example that of an interrupted export.
 
     Args:
@@ -104,8 +104,7 @@ def update_models_config(
         entries = [_entry(name, exported.get(name), root) for name in missing]
         text = _added(text, "".join(entries))
     if text != old:
-        with replacing(path) as partial:
-            partial.write_text(text, encoding="utf-8")
+        write_text(path, text)
 
 
 def _remark(name: str) -> str:

@@ -9,11 +9,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.document_vectors import (
-    VECTORS,
-    DocumentVectors,
-    check_vectors,
-)
+from keras_lstm_dssm.export.document_vectors import VECTORS, DocumentVectors
 from keras_lstm_dssm.export.encoder import EncoderModule, publish_module
 from keras_lstm_dssm.text import as_strings, encode_in_batches
 
@@ -153,23 +149,10 @@ def new_retriever(
 ) -> RetrieverModule:
     """Encodes documents and returns a retriever of them.
 
-    Args:
-        query_encoder: The encoder that encodes queries, in the server.
-        document_encoder: The encoder that encodes the titles, during export.
-        ids: The ids that the retriever returns, one for each title.
-        titles: The documents' titles.
-        vectors: `float32`, or `int8` for a quarter of the memory.
-        max_k: Maximum number of results for a query; a larger k in a request
-            is reduced to it.
-        progress: Whether to show a progress bar.
-
-    Raises:
-        InputError: There are no titles, or another number of ids; an id is
-            empty; `vectors` is no key of `VECTORS`; `max_k` is below 1; a
-            weight is not finite.
+    For the arguments and the errors see `export_retriever`; `progress` says
+    whether to show a progress bar.
     """
-    check_vectors(vectors)
-    check_max_k(max_k)
+    check_retriever_options(vectors, max_k)
     if len(titles) == 0 or len(ids) != len(titles):
         raise InputError(
             f"a retriever needs titles and as many ids; got {len(titles)} "
@@ -191,12 +174,16 @@ def new_retriever(
     )
 
 
-def check_max_k(max_k: int) -> None:
-    """Checks that `max_k` is a positive int32.
+def check_retriever_options(vectors: str, max_k: int) -> None:
+    """Checks that `vectors` is a key of `VECTORS`, and `max_k` an int32 >= 1.
 
     Raises:
-        InputError: It is not.
+        InputError: One of them is not.
     """
+    if vectors not in VECTORS:
+        raise InputError(
+            f"vectors {vectors!r}: expected one of {', '.join(VECTORS)}"
+        )
     if not 1 <= max_k < 2**31:
         raise InputError(f"max_k is {max_k}; expected 1 or more, below 2**31")
 
@@ -228,7 +215,9 @@ def export_retriever(
         The version's folder, `base/<number>`.
 
     Raises:
-        InputError: See `new_retriever`; or the version exists already.
+        InputError: There are no titles, or another number of ids; an id is
+            empty; `vectors` is no key of `VECTORS`; `max_k` is below 1; a
+            weight is not finite; or the version exists already.
     """
     module = new_retriever(
         query_encoder, document_encoder, ids, titles, vectors, max_k

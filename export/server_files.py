@@ -1,4 +1,4 @@
-"""Writes and checks the files beside exported models, for the server."""
+"""Writes and checks the files next to exported models, for the server."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from keras_lstm_dssm.export.models_config import (
 )
 from keras_lstm_dssm.export.server_readme import server_readme
 from keras_lstm_dssm.export.warmup import BATCH_SIZES, WARMUP_SIZES
-from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.files import write_text
 
 BATCHING_CONFIG = "batching.config"
 _ROOT = "/models"  # in the container; TF Serving needs an absolute path
@@ -113,11 +113,6 @@ def write_server_files(
     models_dir = Path(models_dir)
     folders = model_folders(models_dir)
     if not (models_dir / BATCHING_CONFIG).exists():
-        _write(models_dir / BATCHING_CONFIG, _BATCHING)
-    _write(models_dir / "README.md", server_readme(folders, _ROOT))
+        write_text(models_dir / BATCHING_CONFIG, _BATCHING)
+    write_text(models_dir / "README.md", server_readme(folders, _ROOT))
     update_models_config(models_dir / MODELS_CONFIG, folders, exported, _ROOT)
-
-
-def _write(path: Path, content: str) -> None:
-    with replacing(path) as partial:
-        partial.write_text(content, encoding="utf-8")

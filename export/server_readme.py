@@ -1,4 +1,4 @@
-"""Writes the README beside exported models, for the server's operator."""
+"""Writes the README next to exported models, for the server's operator."""
 
 import math
 from collections.abc import Mapping

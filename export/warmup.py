@@ -8,7 +8,7 @@ Source: https://www.tensorflow.org/tfx/serving/saved_model_warmup
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +126,7 @@ def _request(
         if alias not in values:
             raise InputError(
                 f"{name}: signature {key} has an input {alias!r}; warm-up "
-                f"knows values for {', '.join(values)} only"
+                f"requests have values for {', '.join(values)} only"
             )
         request.inputs[alias].CopyFrom(tf.make_tensor_proto(values[alias]))
     return request
@@ -143,14 +143,9 @@ def _replay(model: Any, request: PredictRequest) -> None:
     except tf.errors.OpError as error:
         raise InputError(
             f"{name}: signature {key} fails: {error.message.splitlines()[0]}; "
-            "servers would refuse this version"
+            "servers would reject this version"
         ) from error
-    _check(outputs, len(inputs["text"]), name, key)
-
-
-def _check(
-    outputs: Mapping[str, tf.Tensor], rows: int, name: str, key: str
-) -> None:
+    rows = len(inputs["text"])
     for alias, tensor in outputs.items():
         values = tensor.numpy()
         if values.shape[:1] != (rows,):

@@ -66,8 +66,7 @@ class SavedRetriever:
     """Searches the documents of an exported retriever, in this process.
 
     Args:
-        path: A version's folder, or a model's folder: then the newest version
-            that `models.config` serves is loaded.
+        path: See `SavedEncoder`.
 
     Raises:
         InputError: The folder holds no SavedModel of a retriever.

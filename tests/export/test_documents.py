@@ -18,18 +18,22 @@ from keras_lstm_dssm.export.documents import (
 from tests.limits import largest_file
 
 
-def test_titles_are_their_own_ids_once(tmp_path: Path) -> None:
-    path = tmp_path / "titles.txt"
-    path.write_bytes("\ufeffhex bolt\r\n\r\nwood glue \nhex bolt\n".encode())
+@pytest.mark.parametrize(
+    ("content", "ids"),
+    [
+        ("\ufeffhex bolt\r\n\r\nwood glue \nhex bolt\n", None),
+        ("a\thex bolt\nb\twood glue", ["a", "b"]),
+    ],
+)
+def test_titles_are_their_own_ids_once(
+    tmp_path: Path, content: str, ids: list[str] | None
+) -> None:
     titles = ["hex bolt", "wood glue"]
-    assert read_documents(path) == Documents(titles, titles)
-
-
-def test_ids_and_gzip(tmp_path: Path) -> None:
-    path = tmp_path / "titles.tsv.gz"
-    path.write_bytes(gzip.compress(b"a\thex bolt\nb\twood glue"))
-    expected = Documents(["a", "b"], ["hex bolt", "wood glue"])
-    assert read_documents(path) == expected
+    plain, packed = tmp_path / "titles.txt", tmp_path / "titles.tsv.gz"
+    plain.write_bytes(content.encode())
+    packed.write_bytes(gzip.compress(content.encode()))
+    for path in (plain, packed):
+        assert read_documents(path) == Documents(ids or titles, titles)
 
 
 @pytest.mark.parametrize(

@@ -211,18 +211,24 @@ def test_a_damaged_version_of_an_exported_model_is_no_hindrance(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("documents", "options", "message"),
     [
-        ({"documents": Documents(["a", "b"], ["a"])}, "1 titles and 2 ids"),
-        ({"vectors": "int4"}, "vectors 'int4'"),
-        ({"max_k": 0}, "max_k is 0"),
+        (Documents(["a", "b"], ["a"]), {}, "1 titles and 2 ids"),
+        (Documents(["a", ""], ["x", "y"]), {}, "id 1 is empty"),
+        (None, {"vectors": "int4"}, "vectors 'int4': expected one of"),
+        (None, {"max_k": 0}, "max_k is 0; expected 1 or more"),
+        (None, {"max_k": 2**31}, "expected 1 or more, below 2..31"),
     ],
 )
 def test_wrong_arguments_publish_nothing(
-    model: dssm.TwoTower, tmp_path: Path, arguments: dict, message: str
+    model: dssm.TwoTower,
+    tmp_path: Path,
+    documents: Documents | None,
+    options: dict,
+    message: str,
 ) -> None:
     with pytest.raises(InputError, match=message):
-        export_models(model, tmp_path, **arguments)
+        export_models(model, tmp_path, documents, **options)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -25,31 +25,26 @@ def vectors() -> np.ndarray:
     return made.astype(np.float32)
 
 
-def test_a_flat_index_is_exact(vectors: np.ndarray) -> None:
-    index = build_index(vectors, "Flat")
-    scores, rows = index.search(vectors[:5], 3)
-    expected = Index.from_vectors(vectors).nearest(vectors[:5], 3)
-    np.testing.assert_array_equal(rows, expected[0])
-    np.testing.assert_allclose(scores, expected[1], atol=1e-6)
-    assert index_recall(index, vectors, vectors[:50], 10) == 1
-
-
-def test_recall_grows_with_the_search(vectors: np.ndarray) -> None:
-    one, many = (
-        index_recall(
-            build_index(vectors, "IVF32,Flat", f"nprobe={probes}"),
-            vectors,
-            vectors[:50],
-            10,
-        )
-        for probes in (1, 16)
-    )
-    assert 0.1 < one < 0.7 < many < 1
-
-
-def test_graph_of_rounded_vectors(vectors: np.ndarray) -> None:
-    index = build_index(vectors, "HNSW16_SQ8", "efSearch=200")
-    assert index_recall(index, vectors, vectors[:50], 10) > 0.9
+@pytest.mark.parametrize(
+    ("factory", "search", "least", "most"),
+    [
+        ("Flat", "", 1, 1),
+        ("IVF32,Flat", "nprobe=1", 0.1, 0.7),
+        ("IVF32,Flat", "nprobe=16", 0.7, 0.999),
+        ("HNSW16_SQ8", "efSearch=200", 0.9, 1),
+    ],
+)
+def test_recall(
+    vectors: np.ndarray, factory: str, search: str, least: float, most: float
+) -> None:
+    index = build_index(vectors, factory, search)
+    recall = index_recall(index, vectors, vectors[:50], 10)
+    assert least <= recall <= most
+    if factory == "Flat":
+        scores, rows = index.search(vectors[:5], 3)
+        expected = Index.from_vectors(vectors).nearest(vectors[:5], 3)
+        np.testing.assert_array_equal(rows, expected[0])
+        np.testing.assert_allclose(scores, expected[1], atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +54,7 @@ def test_graph_of_rounded_vectors(vectors: np.ndarray) -> None:
 def test_parameters_that_faiss_refuses(
     vectors: np.ndarray, factory: str, search: str
 ) -> None:
-    with pytest.raises(InputError, match=f"refuses '{factory}' '{search}': "):
+    with pytest.raises(InputError, match=f"accept '{factory}' '{search}': "):
         build_index(vectors, factory, search)
 
 

@@ -1,17 +1,9 @@
 from pathlib import Path
 
-import pytest
 import tensorflow as tf
 import tensorflow_text as tf_text
 
 from tests.export.ops import TEXT_OPS, serving_ops, stock_ops
-
-
-@pytest.mark.parametrize("name", ["query_encoder", "retriever", "numbers"])
-def test_tiny_models_need_only_what_stock_servers_have(
-    tiny_models: Path, name: str
-) -> None:
-    assert serving_ops(tiny_models / name / "1") <= stock_ops()
 
 
 def test_ops_are_found_in_graph_and_functions(tiny_models: Path) -> None:

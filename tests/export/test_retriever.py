@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Index
 from keras_lstm_dssm.export import export_retriever, retriever
 from keras_lstm_dssm.export.document_vectors import Float32Vectors, int8_codes
@@ -163,26 +162,3 @@ def test_double_precision_is_served_as_float32(
         [hit.score for hit in hits] for hits in index.search(QUERIES, 50)
     ]
     np.testing.assert_allclose(scores, expected, atol=atol)
-
-
-@pytest.mark.parametrize(
-    ("ids", "titles", "options", "message"),
-    [
-        (["a"], ["x", "y"], {}, "2 titles and 1 ids"),
-        (["a", ""], ["x", "y"], {}, "id 1 is empty"),
-        (["a"], ["x"], {"vectors": "int4"}, "vectors 'int4': expected one of"),
-        (["a"], ["x"], {"max_k": 0}, "max_k is 0; expected 1 or more"),
-        (["a"], ["x"], {"max_k": 2**31}, "expected 1 or more, below 2..31"),
-    ],
-)
-def test_wrong_arguments(
-    encoders: tuple[dssm.TextEncoder, dssm.TextEncoder],
-    tmp_path: Path,
-    ids: list[str],
-    titles: list[str],
-    options: dict,
-    message: str,
-) -> None:
-    with pytest.raises(InputError, match=message):
-        export_retriever(*encoders, ids, titles, tmp_path, **options)
-    assert not list(tmp_path.iterdir())

@@ -167,7 +167,7 @@ def test_a_damaged_models_config_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected a model_config_list"):
         check_server_files(tmp_path)
     (tmp_path / "models.config").write_bytes(b"\xff")
-    with pytest.raises(InputError, match="models.config:.*mend it"):
+    with pytest.raises(InputError, match="models.config:.*correct it"):
         check_server_files(tmp_path)
 
 

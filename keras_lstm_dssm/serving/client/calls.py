@@ -127,13 +127,14 @@ class ModelCalls:
             if misfit:
                 raise InputError(f"model {model}: {misfit}")
         reply: PredictResponse = yield Call("Predict", request)
+        spec = reply.model_spec
         known = self._known.get((model, version))
-        if known and known.version != reply.model_spec.version.value:
+        if known and known.version != spec.version.value:
             self._known.pop((model, version), None)
         return Prediction(
-            reply.model_spec.name,
-            reply.model_spec.version.value,
-            reply.model_spec.signature_name,
+            spec.name,
+            spec.version.value,
+            spec.signature_name,
             {name: tf.make_ndarray(p) for name, p in reply.outputs.items()},
         )
 

@@ -74,10 +74,8 @@ class ServingError(OSError):
                 f"the server is less busy ({details})"
             )
         else:
-            advice = _ADVICE.get(code)
-            message = f"{target}, model {model}: {code.name}: {details}" + (
-                f"; {advice}" if advice else ""
-            )
+            advice = f"; {_ADVICE[code]}" if code in _ADVICE else ""
+            message = f"{target}, model {model}: {code.name}: {details}{advice}"
         return cls(" ".join(message.split()), code, details, model)
 
 

@@ -1,7 +1,6 @@
 """gRPC clients for TF Serving and for the local server: sync and asyncio."""
 
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Any
 
 import grpc
@@ -28,13 +27,31 @@ from keras_lstm_dssm.serving.client.channel import (
 )
 
 
-def rpc_methods(channel: Any) -> dict[str, Callable[..., Any]]:
-    """Returns the methods of TF Serving's gRPC services by name."""
-    stubs = PredictionServiceStub(channel), ModelServiceStub(channel)
-    return {name: f for stub in stubs for name, f in vars(stub).items()}
+class _Connection:
+    """Holds what both clients have: a channel, its methods, a deadline."""
+
+    _open_channel: Callable[..., Any]
+
+    def __init__(
+        self, target: str, timeout: float = 5.0, max_message_mb: int = 64
+    ) -> None:
+        self.target = target
+        self.timeout = checked_timeout(timeout)
+        self._channel = channel = self._open_channel(
+            target, options=channel_options(max_message_mb)
+        )
+        self._methods: dict[str, Callable[..., Any]] = {
+            **vars(PredictionServiceStub(channel)),
+            **vars(ModelServiceStub(channel)),
+        }
+        self._calls = ModelCalls()
+
+    def _error(self, error: grpc.RpcError, request: Any) -> ServingError:
+        model = request.model_spec.name
+        return ServingError.from_rpc_error(error, self.target, model)
 
 
-class Client:
+class Client(_Connection):
     """Sends texts to a server's models; threads may share a client.
 
     Inputs are checked against the model's signature before they are sent: on
@@ -64,16 +81,7 @@ class Client:
         [[Hit(id='steel angle', score=0.91), Hit(id='bracket', score=0.87)]]
     """
 
-    def __init__(
-        self, target: str, timeout: float = 5.0, max_message_mb: int = 64
-    ) -> None:
-        self.target = target
-        self.timeout = checked_timeout(timeout)
-        self._channel = grpc.insecure_channel(
-            target, options=channel_options(max_message_mb)
-        )
-        self._methods = rpc_methods(self._channel)
-        self._calls = ModelCalls()
+    _open_channel = staticmethod(grpc.insecure_channel)
 
     def encode(
         self,
@@ -112,9 +120,10 @@ class Client:
 
         Args:
             texts: n queries.
-            k: Number of documents for each query, by default 5. It is limited
-                by the size of the corpus and by the `max_k` with which the
-                retriever was exported.
+            k: Number of documents for each query, by default 5. The server
+                returns fewer if k exceeds the number of documents, or the
+                `max_k` with which the retriever was exported, by default
+                1,000.
             model: The retriever's name on the server.
             version: The retriever's version or its label, by default the
                 newest.
@@ -175,12 +184,7 @@ class Client:
     def __enter__(self) -> "Client":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _run(self, calls: Calls[Answer]) -> Answer:
@@ -193,12 +197,10 @@ class Client:
             try:
                 reply = self._methods[method](request, timeout=self.timeout)
             except grpc.RpcError as error:
-                raise ServingError.from_rpc_error(
-                    error, self.target, request.model_spec.name
-                ) from error
+                raise self._error(error, request) from error
 
 
-class AsyncClient:
+class AsyncClient(_Connection):
     """Sends texts like `Client`, with coroutines.
 
     It is made and used in a running event loop. Arguments, results and errors
@@ -212,16 +214,7 @@ class AsyncClient:
         [[Hit(id='steel angle', score=0.91)]]
     """
 
-    def __init__(
-        self, target: str, timeout: float = 5.0, max_message_mb: int = 64
-    ) -> None:
-        self.target = target
-        self.timeout = checked_timeout(timeout)
-        self._channel = grpc.aio.insecure_channel(
-            target, options=channel_options(max_message_mb)
-        )
-        self._methods = rpc_methods(self._channel)
-        self._calls = ModelCalls()
+    _open_channel = staticmethod(grpc.aio.insecure_channel)
 
     async def encode(
         self,
@@ -272,12 +265,7 @@ class AsyncClient:
     async def __aenter__(self) -> "AsyncClient":
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def _run(self, calls: Calls[Answer]) -> Answer:
@@ -291,6 +279,4 @@ class AsyncClient:
             try:
                 reply = await call(request, timeout=self.timeout)
             except grpc.RpcError as error:
-                raise ServingError.from_rpc_error(
-                    error, self.target, request.model_spec.name
-                ) from error
+                raise self._error(error, request) from error

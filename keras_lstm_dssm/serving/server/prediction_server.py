@@ -4,7 +4,6 @@ import logging
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 
 import grpc
 from grpc_health.v1.health import OVERALL_HEALTH, HealthServicer
@@ -170,12 +169,7 @@ class PredictionServer:
             self._polling.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stopping.set()  # no more versions are loaded
         self._health.enter_graceful_shutdown()
         self._server.stop(self._grace_seconds).wait()
