@@ -45,14 +45,12 @@ class ScoringSystem(ABC):
         row = {document_id: i for i, document_id in enumerate(documents)}
         texts = [queries[query_id] for query_id in candidates]
         scored = self.scores(texts, tuple(documents.values()))
-        return {
-            query_id: Ranker(document_ids).rank(
-                query_id, scores[[row[d] for d in document_ids]]
-            )
-            for (query_id, document_ids), (scores, _) in zip(
-                candidates.items(), scored, strict=True
-            )
-        }
+        run = {}
+        for query_id, (scores, _) in zip(candidates, scored, strict=True):
+            ids = candidates[query_id]
+            rows = [row[document_id] for document_id in ids]
+            run[query_id] = Ranker(ids).rank(query_id, scores[rows])
+        return run
 
     def retrieve(
         self,
@@ -63,12 +61,8 @@ class ScoringSystem(ABC):
         """Searches the whole corpus; see `System.retrieve`."""
         ranker = Ranker(list(documents))
         scored = self.scores(list(queries.values()), tuple(documents.values()))
-        return {
-            query_id: ranker.rank(
-                query_id,
-                scores if match is None else scores[match],
-                depth,
-                match,
-            )
-            for query_id, (scores, match) in zip(queries, scored, strict=True)
-        }
+        run = {}
+        for query_id, (scores, match) in zip(queries, scored, strict=True):
+            matching = scores if match is None else scores[match]
+            run[query_id] = ranker.rank(query_id, matching, depth, match)
+        return run

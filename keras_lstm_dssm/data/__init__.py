@@ -4,10 +4,11 @@ from keras_lstm_dssm.data.alphabet import alphabet_warning
 from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.augmentation import title_pairs
 from keras_lstm_dssm.data.batches import evaluation_batches, training_batches
-from keras_lstm_dssm.data.beir import Collection, describe, write_collection
+from keras_lstm_dssm.data.beir import Collection, describe
 from keras_lstm_dssm.data.click_frequencies import ClickFrequencies
 from keras_lstm_dssm.data.click_lines import Pair, describe_bad
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
+from keras_lstm_dssm.data.collection_writer import write_collection
 from keras_lstm_dssm.data.given_negatives import GivenNegatives
 from keras_lstm_dssm.data.open_data import (
     absolute_spec,

@@ -4,13 +4,13 @@ import ast
 import gzip
 import itertools
 import os
-import warnings
 from collections.abc import Iterable, Iterator
 
 from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.api_sentences import sentence_runs
 from keras_lstm_dssm.data.api_sources import (
     distributions,
+    parse_file,
     read_modules,
     source_files,
 )
@@ -97,14 +97,7 @@ def _docs() -> Iterator[str]:
     """Yields every docstring of the files that API search reads."""
     packages = distributions()
     for path, _ in source_files(packages):
-        try:
-            with open(path, "rb") as file, warnings.catch_warnings():
-                # Invalid escapes in other people's strings.
-                warnings.simplefilter("ignore")
-                tree = ast.parse(file.read())
-        except (OSError, SyntaxError, ValueError):
-            continue  # the file has been removed, or is a template
-        for node in ast.walk(tree):
+        for node in ast.walk(parse_file(path)):
             if isinstance(node, _DOCUMENTED):
                 yield ast.get_docstring(node) or ""
     # C modules, and docstrings that NumPy adds with `add_newdoc`.

@@ -236,14 +236,19 @@ def _read_source(path: str, path_in_root: str) -> Module:
     parts = path_in_root.removesuffix(".py").split("/")
     is_package = parts[-1] == "__init__"
     module = Module(".".join(parts[: len(parts) - is_package]), is_package)
+    module.read(parse_file(path).body)
+    return module
+
+
+def parse_file(path: str) -> ast.Module:
+    """Parses a source file; a removed file or a template has no statement."""
     try:
         with open(path, "rb") as file, warnings.catch_warnings():
             # Invalid escapes in other people's strings.
             warnings.simplefilter("ignore")
-            module.read(ast.parse(file.read()).body)
+            return ast.parse(file.read())
     except (OSError, SyntaxError, ValueError):
-        pass  # the file has been removed, or is a template
-    return module
+        return ast.Module([], [])
 
 
 def _read_loaded(name: str) -> Module:

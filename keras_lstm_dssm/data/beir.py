@@ -1,22 +1,18 @@
-"""Reads and writes test collections as BEIR folders."""
+"""Collection: reads a test collection from a BEIR folder."""
 
 import functools
-import gzip
 import json
 import os
 import re
-import shutil
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
-from keras_lstm_dssm.data.click_lines import Pair, click_line
+from keras_lstm_dssm.data.click_lines import Pair
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import flush_to_disk
 
 SPLITS = ("train", "dev", "test")
-_CLICKS = "clicks.train.tsv"
+CLICKS = "clicks.train.tsv"
 
 
 class Collection:
@@ -75,9 +71,8 @@ class Collection:
     @functools.cached_property
     def clicks(self) -> ClickLog | None:
         """The folder's click file, or `None` without one."""
-        path = os.path.join(self.folder, _CLICKS)
-        paths = [p for p in (path, f"{path}.gz") if os.path.isfile(p)]
-        return ClickLog(paths[0]) if paths else None
+        path = self._find(CLICKS)
+        return ClickLog(path) if path else None
 
     def qrels(self, split: str) -> dict[str, dict[str, int]]:
         """Returns query id -> document id -> score, in the file's order.
@@ -146,7 +141,7 @@ class Collection:
             return self.clicks
         if write_to is None:
             raise InputError(
-                f"{os.path.join(self.folder, _CLICKS)}: no such file, expected"
+                f"{os.path.join(self.folder, CLICKS)}: no such file, expected"
                 " a click log: say where to write the clicks of"
                 " qrels/train.tsv (write_to)"
             )
@@ -188,14 +183,18 @@ class Collection:
     def _qrels_path(self, split: str) -> str:
         return os.path.join(self.folder, "qrels", f"{split}.tsv")
 
-    def _file(self, name: str) -> str:
+    def _find(self, name: str) -> str | None:
         path = os.path.join(self.folder, name)
-        for candidate in (path, f"{path}.gz"):
-            if os.path.isfile(candidate):
-                return candidate
+        paths = [p for p in (path, f"{path}.gz") if os.path.isfile(p)]
+        return paths[0] if paths else None
+
+    def _file(self, name: str) -> str:
+        if path := self._find(name):
+            return path
         raise InputError(
-            f"{path}: no such file (nor with .gz), expected a BEIR folder with"
-            " corpus.jsonl, queries.jsonl and qrels/: check the path"
+            f"{os.path.join(self.folder, name)}: no such file (nor with .gz),"
+            " expected a BEIR folder with corpus.jsonl, queries.jsonl and"
+            " qrels/: check the path"
         )
 
     def _texts(self, name: str, fields: Sequence[str]) -> dict[str, str]:
@@ -206,19 +205,14 @@ class Collection:
             try:
                 key, text = _parse_row(line, fields)
                 if key in texts:
-                    raise _WrongRow(f"_id {key!r} again", "each id once")
-            except _WrongRow as error:
-                found, expected = error.args
+                    raise ValueError(f"_id {key!r} again, expected it once")
+            except ValueError as error:
                 raise InputError(
-                    f"{path}:{number}: found {found}, expected {expected}:"
-                    " correct or remove the line"
+                    f"{path}:{number}: found {error}: correct or remove the"
+                    " line"
                 ) from None
             texts[key] = text
         return texts
-
-
-class _WrongRow(ValueError):
-    """Reports what was found in a line of a JSON file, and was expected."""
 
 
 def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, str]:
@@ -227,18 +221,20 @@ def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, str]:
         row = json.loads(line)
         key = row["_id"]
     except (ValueError, KeyError, TypeError):
-        raise _WrongRow(f"{line[:60]!r}", '{"_id": ...} on one line') from None
+        expected = 'expected {"_id": ...} on one line'
+        raise ValueError(f"{line[:60]!r}, {expected}") from None
     if isinstance(key, int):
         key = str(key)
     if not isinstance(key, str) or key.split() != [key]:
-        raise _WrongRow(f"_id {key!r:.60}", "an id without white space")
+        raise ValueError(f"_id {key!r:.60}, expected an id without white space")
     for field in fields:
         text = row.get(field)
         if text is not None and not isinstance(text, str):
-            raise _WrongRow(f"{field} {text!r:.60}", "a string")
+            raise ValueError(f"{field} {text!r:.60}, expected a string")
         if text and text.strip():
             return key, text
-    raise _WrongRow(f"an empty {' and '.join(fields)}", "a text for each _id")
+    names = " and ".join(fields)
+    raise ValueError(f"an empty {names}, expected a text for each _id")
 
 
 def describe(collection: Collection) -> str:
@@ -254,83 +250,3 @@ def describe(collection: Collection) -> str:
         pairs = sum(map(len, qrels.values()))
         lines.append(f"{split}: {len(qrels):,} queries, {pairs:,} pairs")
     return "\n".join(lines)
-
-
-_HEADER = "query-id\tcorpus-id\tscore\n"
-
-
-def write_collection(
-    folder: str | os.PathLike[str],
-    documents: Mapping[str, str],
-    queries: Mapping[str, str],
-    qrels_by_split: Mapping[str, Mapping[str, Mapping[str, int]]],
-    clicks: Iterable[Pair],
-) -> Collection:
-    """Writes a BEIR folder under a temporary name, and renames it.
-
-    The bytes depend on the arguments only: the gzip headers hold no time and
-    no name. A folder that is already there is not replaced.
-
-    Args:
-        folder: The folder to create.
-        documents: Document id -> title.
-        queries: Query id -> text.
-        qrels_by_split: Split -> query id -> document id -> score.
-        clicks: The training pairs, each as often as it was clicked.
-
-    Raises:
-        OSError: The folder cannot be written; the partial one is removed.
-    """
-    folder = os.path.abspath(folder)
-    os.makedirs(os.path.dirname(folder), exist_ok=True)
-    partial = tempfile.mkdtemp(dir=os.path.dirname(folder), suffix=".partial")
-    try:
-        _write_gz(
-            os.path.join(partial, "corpus.jsonl.gz"),
-            (
-                json.dumps({"_id": key, "title": title, "text": ""}) + "\n"
-                for key, title in documents.items()
-            ),
-        )
-        _write_gz(
-            os.path.join(partial, "queries.jsonl.gz"),
-            (
-                json.dumps({"_id": key, "text": text}) + "\n"
-                for key, text in queries.items()
-            ),
-        )
-        _write_gz(
-            os.path.join(partial, "clicks.train.tsv.gz"),
-            map(click_line, clicks),
-        )
-        os.mkdir(os.path.join(partial, "qrels"))
-        for split, qrels in qrels_by_split.items():
-            path = os.path.join(partial, "qrels", f"{split}.tsv")
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(_HEADER)
-                for query, scores in qrels.items():
-                    for document, score in scores.items():
-                        file.write(f"{query}\t{document}\t{score}\n")
-        os.chmod(partial, 0o755)
-        for parent, _, names in os.walk(partial):
-            for path in (*(os.path.join(parent, n) for n in names), parent):
-                flush_to_disk(path)
-        if not os.path.isdir(folder):  # another process may have been faster
-            os.rename(partial, folder)
-            flush_to_disk(os.path.dirname(folder))
-    except OSError as error:
-        # A full disk is reported without a name.
-        if error.errno and error.filename is None:
-            error.filename = folder
-        raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return Collection(folder)
-
-
-def _write_gz(path: str, lines: Iterable[str]) -> None:
-    with (
-        open(path, "wb") as raw,
-        gzip.GzipFile("", "wb", 6, raw, mtime=0) as file,
-    ):
-        file.writelines(line.encode() for line in lines)

@@ -47,8 +47,8 @@ class ClickFrequencies:
         self.split = split
         counts = np.zeros(buckets, np.int64)
         titles = iter(titles)
-        while some := list(itertools.islice(titles, _TITLES_AT_ONCE)):
-            hashed = self._hash(as_strings(some)).numpy()
+        while block := list(itertools.islice(titles, _TITLES_AT_ONCE)):
+            hashed = self._hash(as_strings(block)).numpy()
             counts += np.bincount(hashed, minlength=buckets)
         # An unclicked title, such as a mined negative, counts as half a click.
         share = np.maximum(counts, 0.5) / max(1, counts.sum())

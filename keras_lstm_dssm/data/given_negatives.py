@@ -14,7 +14,7 @@ class GivenNegatives:
 
     They may be judged (a person said that the title does not answer the
     query) or mined (`mine_negatives`: near, but not clicked). `TwoTower` uses
-    them beside the negatives that it takes from the batch.
+    them in addition to the negatives that it takes from the batch.
 
     For each click, k of the titles of its query are drawn, with repetition. A
     query without titles gets its clicked title k times, which the loss does
@@ -51,21 +51,21 @@ class GivenNegatives:
             raise InputError(f"negatives a click must be 1 or more, not {k}")
         by_words: dict[str, list[str]] = {}
         words_of_each = normalize(list(titles), split)
-        for words, some in zip(words_of_each, titles.values(), strict=True):
-            if some:
-                by_words.setdefault(words, []).extend(some)
+        for words, given in zip(words_of_each, titles.values(), strict=True):
+            if given:
+                by_words.setdefault(words, []).extend(given)
         if not by_words:
             raise InputError("no query has a negative: there is none to give")
         self.k = k
         self.seed = seed
         self.split = split
-        counts = [len(some) for some in by_words.values()]
+        counts = [len(given) for given in by_words.values()]
         index: dict[str, int] = {}
         self._indices = tf.constant(
             [
                 index.setdefault(title, len(index))
-                for some in by_words.values()
-                for title in some
+                for given in by_words.values()
+                for title in given
             ],
             tf.int32,
         )

@@ -80,8 +80,8 @@ def judged_negatives(spec: str, min_relevant: int = 1) -> dict[str, list[str]]:
     titles: dict[str, list[str]] = {}
     for part in filter(_is_collection, _parts(spec)):
         of_part = open_collection(part).judged_negatives(min_relevant)
-        for query, some in of_part.items():
-            titles.setdefault(query, []).extend(some)
+        for query, negatives in of_part.items():
+            titles.setdefault(query, []).extend(negatives)
     if not any(titles.values()):
         raise InputError(
             f"{spec}: found no title with a score below {min_relevant}, "
@@ -104,9 +104,8 @@ def titles_of(spec: str, log: ClickLog) -> list[str]:
     titles: dict[str, None] = {}
     for part in _parts(spec):
         if _is_collection(part):
-            titles.update(
-                dict.fromkeys(open_collection(part).documents.values())
-            )
+            documents = open_collection(part).documents
+            titles.update(dict.fromkeys(documents.values()))
     titles.update(dict.fromkeys(log.documents()))
     return list(titles)
 

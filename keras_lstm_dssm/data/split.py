@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from keras_lstm_dssm.data.beir import Collection, write_collection
+from keras_lstm_dssm.data.beir import Collection
 from keras_lstm_dssm.data.click_lines import Pair
 from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.collection_writer import write_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text import normalize
 
@@ -127,8 +128,8 @@ def split_log(
     for split, has_queries in {"train": has_training, **qrels}.items():
         if not has_queries:
             raise InputError(
-                f"{log.paths[0]}: found too few queries, none of them fell to"
-                f" {split}: give more clicks or other percentages"
+                f"{log.paths[0]}: found no query for the split {split},"
+                " expected one or more: give more clicks or other percentages"
             )
     return write_collection(
         folder,
@@ -201,8 +202,8 @@ def _split_clicks(
     log: ClickLog, percents: dict[str, int]
 ) -> Iterator[_SplitClick]:
     pairs = iter(log)
-    while some := list(itertools.islice(pairs, _CLICKS_AT_ONCE)):
-        cleaned = [[" ".join(text.split()) for text in pair] for pair in some]
+    while block := list(itertools.islice(pairs, _CLICKS_AT_ONCE)):
+        cleaned = [[" ".join(text.split()) for text in pair] for pair in block]
         cleaned = [pair for pair in cleaned if all(pair)]
         queries = [query for query, _ in cleaned]
         splits = splits_of(queries, percents["dev"], percents["test"])

@@ -50,17 +50,12 @@ class DenseSystem:
         query_vectors = unit_vectors(
             encode_texts(self.encode_query, (queries[q] for q in candidates))
         )
-        return {
-            query_id: Ranker(document_ids).rank(
-                query_id,
-                cosines(
-                    document_vectors[[row[d] for d in document_ids]], vector
-                ),
-            )
-            for (query_id, document_ids), vector in zip(
-                candidates.items(), query_vectors, strict=True
-            )
-        }
+        run = {}
+        for query_id, vector in zip(candidates, query_vectors, strict=True):
+            ids = candidates[query_id]
+            scores = cosines(document_vectors[[row[d] for d in ids]], vector)
+            run[query_id] = Ranker(ids).rank(query_id, scores)
+        return run
 
     def retrieve(
         self,
@@ -79,15 +74,9 @@ class DenseSystem:
         rows, scores = index.nearest(
             encode_texts(self.encode_query, queries.values()), depth, query_ids
         )
-        return {
-            query_id: dict(
-                zip(
-                    [index.ids[row] for row in query_rows],
-                    strictly_descending(query_scores).tolist(),
-                    strict=True,
-                )
-            )
-            for query_id, query_rows, query_scores in zip(
-                query_ids, rows, scores, strict=True
-            )
-        }
+        run = {}
+        for query_id, row, score in zip(query_ids, rows, scores, strict=True):
+            document_ids = [index.ids[i] for i in row]
+            strict = strictly_descending(score).tolist()
+            run[query_id] = dict(zip(document_ids, strict, strict=True))
+        return run

@@ -152,13 +152,8 @@ class Index:
             vectors = encode_texts(self._encode_query, texts)
             rows, scores = self.nearest(vectors, k, query_ids=texts)
         return [
-            [
-                Hit(self.ids[i], s)
-                for i, s in zip(query_rows, query_scores, strict=True)
-            ]
-            for query_rows, query_scores in zip(
-                rows.tolist(), scores.tolist(), strict=True
-            )
+            [Hit(self.ids[i], score) for i, score in zip(*hits, strict=True)]
+            for hits in zip(rows.tolist(), scores.tolist(), strict=True)
         ]
 
     def nearest(

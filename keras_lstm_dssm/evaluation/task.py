@@ -84,7 +84,7 @@ class Task(NamedTuple):
         qrels = with_relevant(graded_qrels(collection, split), min_relevant)
         if mode == "rerank":
             qrels = {
-                q: judged for q, judged in qrels.items() if len(judged) > 1
+                q: grades for q, grades in qrels.items() if len(grades) > 1
             }
         if not qrels:
             raise InputError(
@@ -145,9 +145,7 @@ def graded_qrels(collection: Collection, split: str) -> Qrels:
         return qrels
     from keras_lstm_dssm.data import click_grades
 
-    return {
-        query_id: click_grades(clicks) for query_id, clicks in qrels.items()
-    }
+    return {query: click_grades(clicks) for query, clicks in qrels.items()}
 
 
 def evaluate_systems(

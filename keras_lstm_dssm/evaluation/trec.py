@@ -33,14 +33,12 @@ def write_run(path: Path, run: Run, tag: str = "keras_lstm_dssm") -> None:
     _check(path, "tag", [tag])
     _check(path, "query id", run)
     _check(path, "document id", {d for ranked in run.values() for d in ranked})
-    _write(
-        path,
-        (
-            f"{query_id} Q0 {document_id} {rank} {score:.9g} {tag}\n"
-            for query_id, ranked in run.items()
-            for rank, (document_id, score) in enumerate(ranked.items(), 1)
-        ),
+    lines = (
+        f"{query_id} Q0 {document_id} {rank} {score:.9g} {tag}\n"
+        for query_id, ranked in run.items()
+        for rank, (document_id, score) in enumerate(ranked.items(), 1)
     )
+    _write(path, lines)
 
 
 def write_qrels(path: Path, qrels: Qrels) -> None:
@@ -50,17 +48,14 @@ def write_qrels(path: Path, qrels: Qrels) -> None:
         InputError: An id is empty or holds white space.
     """
     _check(path, "query id", qrels)
-    _check(
-        path, "document id", {d for judged in qrels.values() for d in judged}
+    ids = {document_id for judged in qrels.values() for document_id in judged}
+    _check(path, "document id", ids)
+    lines = (
+        f"{query_id} 0 {document_id} {grade}\n"
+        for query_id, judged in qrels.items()
+        for document_id, grade in judged.items()
     )
-    _write(
-        path,
-        (
-            f"{query_id} 0 {document_id} {grade}\n"
-            for query_id, judged in qrels.items()
-            for document_id, grade in judged.items()
-        ),
-    )
+    _write(path, lines)
 
 
 def read_run(path: Path) -> Run:
