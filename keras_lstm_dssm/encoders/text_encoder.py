@@ -1,6 +1,6 @@
 """TextEncoder: the base class of the encoders, from strings to vectors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -9,19 +9,22 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import LetterTrigrams, TrigramEmbedding, unit
+from keras_lstm_dssm.layers.synced_weights import SyncedWeights
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.text import WordBatch, as_strings, encode_in_batches
 
 PRECISIONS = ("float32", "float64")
 
 
-class TextEncoder(keras.Model):
+class TextEncoder(SyncedWeights, keras.Model):
     """Base of the encoders: hashes texts, then composes vectors from words.
 
     A subclass creates its embeddings with `_embedding` in its constructor
     and implements `compose`. All weights exist after the constructor. An
     encoder is also a Keras model: it can be called in a functional model on
-    `keras.Input((), dtype="string")`, saved and loaded.
+    `keras.Input((), dtype="string")`, saved and loaded. Weights are brought
+    up to date (`sync_weights`) before `encode`, `unit_vectors`, `predict` and
+    a call in eager mode with `training=False`; also see `SyncedWeights`.
 
     Args:
         alphabet: `"ascii"`, the only value; see `LetterTrigrams`.
@@ -68,7 +71,6 @@ class TextEncoder(keras.Model):
             alphabet, oov_buckets, max_words, split, name="trigrams"
         )
         self._graph: tf.types.experimental.ConcreteFunction | None = None
-        self._before_read: Callable[[], None] | None = None
         accept_any_inputs(self)
 
     def build(self, input_shape: Any) -> None:
@@ -252,43 +254,6 @@ class TextEncoder(keras.Model):
         """The trainable tables; a batch reads the rows of its trigrams."""
         return [layer.table for layer in self.embeddings if layer.trainable]
 
-    @property
-    def before_read(self) -> Callable[[], None] | None:
-        """Function called before weights are read, or `None`, the default.
-
-        It is called without arguments by `sync_weights`. An optimizer that
-        updates rows lazily sets it to a function that brings all rows of the
-        tables up to date. Setting it sets it for all `embeddings`, too.
-        """
-        return self._before_read
-
-    @before_read.setter
-    def before_read(self, function: Callable[[], None] | None) -> None:
-        self._before_read = function
-        for layer in self.embeddings:
-            layer.before_read = function
-
-    def sync_weights(self) -> None:
-        """Bring lazily updated rows of the tables up to date.
-
-        Called before weights are read for inference (`encode`,
-        `unit_vectors`, `predict`, a call in eager mode with
-        `training=False`), by `get_weights`, `set_weights`, saving and
-        loading.
-        """
-        if self._before_read is not None:
-            self._before_read()
-
-    def get_weights(self) -> list[np.ndarray]:
-        """Return all weights, up to date, see `keras.Model.get_weights`."""
-        self.sync_weights()
-        return super().get_weights()
-
-    def set_weights(self, weights: list[np.ndarray]) -> None:
-        """Replace all weights, see `keras.Model.set_weights`."""
-        self.sync_weights()  # a pending update would change the new rows
-        super().set_weights(weights)
-
     def _embedding(self, units: int, name: str) -> TrigramEmbedding:
         return TrigramEmbedding(
             self.trigrams.size, units, dtype=self.dtype_policy, name=name
@@ -296,12 +261,10 @@ class TextEncoder(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        hashing = self.trigrams
+        hashing = self.trigrams.get_config()
+        names = ("alphabet", "oov_buckets", "max_words", "split")
         return {
             "name": self.name,
             "dtype": self.dtype_policy.name,
-            "alphabet": hashing.alphabet,
-            "oov_buckets": hashing.oov_buckets,
-            "max_words": hashing.max_words,
-            "split": hashing.split,
+            **{name: hashing[name] for name in names},
         }

@@ -1,12 +1,11 @@
 """TrigramEmbedding: W l(t), computed without the 50,653-wide vector l(t)."""
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.layers.synced_weights import SyncedWeights
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text import WordBatch
 
@@ -80,7 +79,7 @@ def gather_sum(
 
 
 @register
-class TrigramEmbedding(keras.layers.Layer):
+class TrigramEmbedding(SyncedWeights):
     """Multiplies each distinct word's trigram counts by the input weights.
 
     `W l(t)` is the sum of the rows of W for the word's trigrams. The layer
@@ -101,12 +100,6 @@ class TrigramEmbedding(keras.layers.Layer):
 
     Returns:
         Float tensor `(n, units)`.
-
-    Attributes:
-        before_read: Function called without arguments before the whole table
-            is read or replaced, by `get_weights`, `set_weights`, saving and
-            loading. An optimizer that updates rows lazily sets it to a
-            function that brings all rows up to date. Default `None`.
     """
 
     def __init__(
@@ -119,7 +112,6 @@ class TrigramEmbedding(keras.layers.Layer):
         super().__init__(**kwargs)
         self.size = size
         self.units = units
-        self.before_read: Callable[[], None] | None = None
         self.initializer = keras.initializers.get(
             initializer or keras.initializers.RandomUniform(-0.05, 0.05)
         )
@@ -147,31 +139,6 @@ class TrigramEmbedding(keras.layers.Layer):
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
         """Return `(words, units)`."""
         return input_shape[0], self.units
-
-    def sync_weights(self) -> None:
-        """Bring lazily updated rows of the table up to date."""
-        if self.before_read is not None:
-            self.before_read()
-
-    def get_weights(self) -> list[np.ndarray]:
-        """Return the table, up to date, see `keras.layers.Layer`."""
-        self.sync_weights()
-        return super().get_weights()
-
-    def set_weights(self, weights: list[np.ndarray]) -> None:
-        """Replace the table, see `keras.layers.Layer`."""
-        self.sync_weights()  # a pending update would change the new rows
-        super().set_weights(weights)
-
-    def save_own_variables(self, store: Any) -> None:
-        """Save the table, up to date, see `keras.layers.Layer`."""
-        self.sync_weights()
-        super().save_own_variables(store)
-
-    def load_own_variables(self, store: Any) -> None:
-        """Load the table, see `keras.layers.Layer`."""
-        self.sync_weights()
-        super().load_own_variables(store)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""

@@ -1,36 +1,23 @@
-"""PairModel: trains and evaluates a model of pairs of texts."""
+"""PairModel: `fit`, `evaluate` and `predict` on pairs of texts."""
 
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers.synced_weights import SyncAtEpochEnd
+from keras_lstm_dssm.models.pair_steps import PairSteps
 from keras_lstm_dssm.models.pairs import (
-    HashedPairs,
-    PairHasher,
-    is_hashed,
     pair_batches,
+    refuse_weights,
     split_pairs,
 )
-from keras_lstm_dssm.private_api import (
-    BuiltModel,
-    accept_any_inputs,
-    replica_count,
-)
-
-NOT_FINITE = "TwoTower: the loss is NaN or infinite; lower the learning rate"
-"""Message of the `InvalidArgumentError` that stops `fit` in this case."""
+from keras_lstm_dssm.private_api import replica_count
 
 
-class PairModel(BuiltModel):
-    """Hashes pairs, takes training steps, and keeps the weights in sync.
-
-    A subclass has `towers`, the encoders whose gradients are renormalised
-    separately; `call`, which scores pairs; and `pair_loss`.
+class PairModel(PairSteps):
+    """Reads datasets and lists of pairs, and keeps the weights up to date.
 
     Rows of the trigram tables that a batch does not read are updated later
     (`LazyRows`). They are brought up to date before the weights are read:
@@ -38,83 +25,7 @@ class PairModel(BuiltModel):
     a direct call. Within an epoch, call `sync_weights()` from a callback
     before your own `tf.function` or functional model uses an encoder, and
     before you read a variable itself.
-
-    Args:
-        hasher: `PairHasher` that turns batches of texts into the input of a
-            training step.
-        **kwargs: Arguments of `keras.Model`.
     """
-
-    def __init__(self, hasher: PairHasher, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._hash = hasher
-        self._lazy = False
-        self._accuracy = keras.metrics.Mean(name="accuracy")
-        accept_any_inputs(self)
-        self.built = True
-
-    @property
-    def towers(self) -> list[TextEncoder]:
-        """The distinct encoders, the query's first."""
-        raise NotImplementedError(f"{type(self).__name__} has no towers")
-
-    def pair_loss(self, pairs: HashedPairs, training: bool) -> tf.Tensor:
-        """Returns the loss of a batch, and updates the metrics."""
-        raise NotImplementedError(f"{type(self).__name__} has no pair_loss")
-
-    def compile(
-        self,
-        optimizer: Any,
-        loss: Any,
-        jit_compile: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        """Sets optimizer and loss; each tower's gradients form a group.
-
-        Args:
-            optimizer: `NesterovMomentum`, or any Keras optimizer.
-            loss: `CosineSoftmax`.
-            jit_compile: Must be `False`: XLA has no string operations.
-            **kwargs: See `keras.Model.compile`; loss and accuracy are the
-                only metrics.
-
-        Raises:
-            InputError: Metrics, XLA or mixed precision are requested.
-        """
-        if kwargs.get("metrics") or kwargs.get("weighted_metrics"):
-            raise InputError(
-                "the model has two metrics, loss and accuracy, and takes no "
-                "others; measure rankings with dssm.RankingEvaluation"
-            )
-        if jit_compile is True:
-            raise InputError(
-                "jit_compile=True is not supported: XLA has no string "
-                "operations; leave it out"
-            )
-        self.sync_weights()  # pending updates of the previous optimizer
-        super().compile(
-            optimizer=optimizer, loss=loss, jit_compile=False, **kwargs
-        )
-        if isinstance(self.optimizer, keras.optimizers.LossScaleOptimizer):
-            raise InputError(
-                "mixed precision with loss scaling is not supported: use the "
-                "dtype policy float32 or float64"
-            )
-        self.optimizer.build(self.trainable_variables)
-        if hasattr(self.optimizer, "set_groups"):
-            self.optimizer.set_groups(
-                [tower.trainable_variables for tower in self.towers]
-            )
-        # Replicas read different rows, so that their update stays dense.
-        self._lazy = (
-            getattr(self.optimizer, "lazy", False) and replica_count(self) == 1
-        )
-        if self._lazy:
-            self.optimizer.set_tables(
-                [table for tower in self.towers for table in tower.tables]
-            )
-        for tower in self.towers:
-            tower.before_read = getattr(self.optimizer, "sync", None)
 
     def fit(
         self,
@@ -163,7 +74,7 @@ class PairModel(BuiltModel):
                 of equal length, weights are given, or an encoder was not
                 adapted.
         """
-        _refuse_weights(class_weight, sample_weight)
+        refuse_weights(class_weight=class_weight, sample_weight=sample_weight)
         for tower in self.towers:
             if tower.needs_adapt:
                 raise InputError(
@@ -177,7 +88,7 @@ class PairModel(BuiltModel):
             if isinstance(validation_data, tf.data.Dataset):
                 validation_data = (validation_data, None)
             queries, documents, *weights = validation_data
-            _refuse_weights(None, weights[0] if weights else None)
+            refuse_weights(sample_weight=weights[0] if weights else None)
             size = kwargs.pop("validation_batch_size", None) or batch_size
             validation_data = self._hashed(
                 pair_batches(queries, documents, size, shuffle_seed=self.seed)
@@ -192,7 +103,7 @@ class PairModel(BuiltModel):
             reshuffle=True,
         )
         if not isinstance(callbacks, keras.callbacks.CallbackList):
-            callbacks = [SyncWeights(), *_listed(callbacks)]
+            callbacks = [SyncAtEpochEnd(), *keras.tree.flatten(callbacks or [])]
         try:
             return super().fit(
                 self._hashed(pairs),
@@ -205,7 +116,7 @@ class PairModel(BuiltModel):
             )
         except KeyboardInterrupt:
             # Called before the sync below, which rounds the pending rows.
-            for callback in _listed(callbacks):
+            for callback in getattr(callbacks, "callbacks", callbacks):
                 getattr(callback, "on_interrupt", lambda: None)()
             raise
         finally:
@@ -225,7 +136,7 @@ class PairModel(BuiltModel):
         The negatives of a pair come from its batch, so lists are shuffled
         first, always in the same order.
         """
-        _refuse_weights(None, sample_weight)
+        refuse_weights(sample_weight=sample_weight)
         pairs = pair_batches(x, y, batch_size, shuffle_seed=self.seed)
         self.sync_weights()
         return super().evaluate(self._hashed(pairs), verbose=verbose, **kwargs)
@@ -263,7 +174,7 @@ class PairModel(BuiltModel):
             class_weight: Not supported; must be `None`.
             return_dict: See `keras.Model.train_on_batch`.
         """
-        _refuse_weights(class_weight, sample_weight)
+        refuse_weights(class_weight=class_weight, sample_weight=sample_weight)
         pairs = self._only_batch(x, y)
         try:
             return super().train_on_batch(*pairs, return_dict=return_dict)
@@ -278,7 +189,7 @@ class PairModel(BuiltModel):
         return_dict: bool = False,
     ) -> Any:
         """Measures loss and accuracy of one batch, two lists of texts."""
-        _refuse_weights(None, sample_weight)
+        refuse_weights(sample_weight=sample_weight)
         self.sync_weights()
         return super().test_on_batch(
             *self._only_batch(x, y), return_dict=return_dict
@@ -298,91 +209,6 @@ class PairModel(BuiltModel):
             "folder), which writes both encoders as SavedModels"
         )
 
-    def predict_step(self, data: tuple[Any, Any]) -> tf.Tensor:
-        """Returns the cosines of a batch of pairs."""
-        pairs = self._pairs(data)
-        return self((pairs.query, pairs.document))
-
-    def train_step(self, data: tuple[Any, Any]) -> dict[str, Any]:
-        """Takes one training step, Algorithm 1.
-
-        A function of the batch alone, so that `tf.distribute` can run it.
-
-        Args:
-            data: `(query, document)`, strings or `WordBatch`; with strings
-                optionally a dict as third part, see `TwoTower`.
-
-        Raises:
-            tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
-                weights stay those before the step.
-        """
-        pairs = self._pairs(data)
-        variables = self.trainable_variables
-        optimizer = self.optimizer
-        step = getattr(optimizer, "eager_step", nullcontext)
-        with step() if tf.executing_eagerly() else nullcontext():
-            if self._lazy:
-                rows = [
-                    (table, words.trigrams)
-                    for tower, words in zip(
-                        self.towers, (pairs.query, pairs.document), strict=False
-                    )
-                    for table in tower.tables
-                ]
-                optimizer.look_ahead(variables, rows)
-            elif hasattr(optimizer, "look_ahead"):
-                optimizer.look_ahead(variables)
-            with tf.GradientTape() as tape:
-                loss = optimizer.scale_loss(
-                    self.pair_loss(pairs, training=True)
-                )
-            gradients = tape.gradient(loss, [v.value for v in variables])
-            # Checking one number in the graph takes no measurable time.
-            finite = tf.debugging.assert_all_finite(loss, NOT_FINITE)
-            with tf.control_dependencies([finite]):
-                optimizer.apply(gradients, variables)
-        return self.get_metrics_result()
-
-    def test_step(self, data: tuple[Any, Any]) -> dict[str, Any]:
-        """Measures loss and accuracy of a batch, as for `train_step`."""
-        self.pair_loss(self._pairs(data), training=False)
-        return self.get_metrics_result()
-
-    def sync_weights(self) -> None:
-        """Brings the trigram tables up to date with the last training step.
-
-        Rarely needs to be called directly; see the class.
-        """
-        for tower in self.towers:
-            tower.sync_weights()
-
-    def get_weights(self) -> list[Any]:
-        """Returns all weights, up to date, see `keras.Model.get_weights`."""
-        self.sync_weights()
-        return super().get_weights()
-
-    def set_weights(self, weights: Sequence[Any]) -> None:
-        """Replaces all weights, see `keras.Model.set_weights`."""
-        self.sync_weights()  # a pending update would change the new rows
-        super().set_weights(weights)
-
-    def save_own_variables(self, store: Any) -> None:
-        """Saves the model's variables, see `keras.Model`.
-
-        Keras calls it before it saves the encoders and the optimizer, so the
-        sync makes all of them consistent.
-        """
-        self.sync_weights()
-        super().save_own_variables(store)
-
-    def load_weights(self, *args: Any, **kwargs: Any) -> None:
-        """Loads weights, see `keras.Model.load_weights`."""
-        self.sync_weights()
-        super().load_weights(*args, **kwargs)
-
-    def _pairs(self, data: tuple[Any, ...]) -> HashedPairs:
-        return data[0] if is_hashed(data) else self._hash(*data)
-
     def _only_batch(self, x: Any, y: Any) -> tuple[tf.Tensor, tf.Tensor]:
         batch = next(iter(pair_batches(x, y, batch_size=2**31 - 1)))
         return batch[0], batch[1]
@@ -392,45 +218,3 @@ class PairModel(BuiltModel):
         if replica_count(self) > 1:
             return pairs
         return self._hash.dataset(pairs)
-
-    def get_compile_config(self) -> dict[str, Any] | None:
-        """Returns optimizer and loss, for saving; `None` without them."""
-        if not self.compiled:
-            return None
-        serialize = keras.saving.serialize_keras_object
-        return {
-            "optimizer": serialize(self.optimizer),
-            "loss": serialize(self.loss),
-        }
-
-    def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compiles a loaded model as it was compiled when saved."""
-        self.compile(**keras.saving.deserialize_keras_object(config))
-
-
-class SyncWeights(keras.callbacks.Callback):
-    """Brings all weights up to date at the end of each epoch."""
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Updates the rows that no batch has read."""
-        self.model.sync_weights()
-
-
-def _listed(callbacks: Any) -> list[keras.callbacks.Callback]:
-    if callbacks is None:
-        return []
-    if isinstance(callbacks, keras.callbacks.CallbackList):
-        return callbacks.callbacks
-    return list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
-
-
-def _refuse_weights(class_weight: Any, sample_weight: Any) -> None:
-    for name, value in (
-        ("class_weight", class_weight),
-        ("sample_weight", sample_weight),
-    ):
-        if value is not None:
-            raise InputError(
-                f"{name} is not supported: repeat the pairs that are to "
-                "count more"
-            )

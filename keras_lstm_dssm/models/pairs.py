@@ -72,8 +72,8 @@ class PairHasher:
         query, titles = as_strings(query), as_strings(document)
         rows = tf.size(titles)
         if "negatives" in extras:
-            given = extras["negatives"]
-            titles = tf.concat([titles, tf.reshape(given, [-1])], axis=0)
+            negatives = tf.reshape(extras["negatives"], [-1])
+            titles = tf.concat([titles, negatives], axis=0)
         if self.tied:
             both = self.of_query.distinct(tf.concat([query, titles], axis=0))
             of_query, of_titles = tf.split(
@@ -196,6 +196,23 @@ def split_pairs(x: Any, y: Any, share: float) -> tuple[Any, Any, Any]:
         document[:first],
         (query[first:], document[first:]),
     )
+
+
+def refuse_weights(**weights: Any) -> None:
+    """Checks that no weights of classes or samples are given.
+
+    Args:
+        **weights: The arguments by their names, `None` without weights.
+
+    Raises:
+        InputError: One of them is not `None`.
+    """
+    for name, value in weights.items():
+        if value is not None:
+            raise InputError(
+                f"{name} is not supported: repeat the pairs that are to "
+                "count more"
+            )
 
 
 def _two_lists(x: Any, y: Any) -> tuple[tf.Tensor, tf.Tensor]:

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.models.pair_model import NOT_FINITE
+from keras_lstm_dssm.models.pair_steps import NOT_FINITE
 from keras_lstm_dssm.training.run_folder import RunFolder
 
 _TEXTS = 3

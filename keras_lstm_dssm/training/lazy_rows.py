@@ -23,6 +23,8 @@ class LazyRows:
         velocity: V, of the same shape.
         updated: int `[rows]`, the number of the last training step that each
             row includes.
+        mu: Scalar, the momentum since the last `sync`.
+        steps: Integer scalar, the number of complete training steps.
     """
 
     def __init__(
@@ -30,84 +32,76 @@ class LazyRows:
         table: tf.Variable,
         velocity: keras.Variable,
         updated: keras.Variable,
+        mu: keras.Variable,
+        steps: keras.Variable,
     ) -> None:
         self.table = table
         self.velocity = velocity.value
         self.updated = updated.value
+        self.mu = mu.value
+        self.steps = steps.value
         self._rows_ahead = tf.Variable(
             tf.zeros([0], tf.int32), trainable=False, shape=[None]
         )
 
-    def look_ahead(
-        self, rows: tf.Tensor, mu: tf.Tensor, now: tf.Tensor
-    ) -> None:
-        """Moves rows to the look-ahead point of training step `now` + 1.
+    def look_ahead(self, rows: tf.Tensor) -> None:
+        """Moves rows to the look-ahead point of the coming training step.
 
         Args:
             rows: int `[r]`, each row at most once.
-            mu: The momentum since the last `sync`.
-            now: Number of complete training steps.
         """
         self._rows_ahead.assign(tf.cast(rows, tf.int32))
-        self._move(rows, self._distance_ahead(rows, mu, now))
+        self._move(rows, self._distance_ahead(rows))
 
-    def undo_look_ahead(self, mu: tf.Tensor, now: tf.Tensor) -> None:
+    def undo_look_ahead(self) -> None:
         """Moves the rows of the last `look_ahead` back, up to rounding."""
         rows = self._rows_ahead.value()
-        self._move(rows, -self._distance_ahead(rows, mu, now))
+        self._move(rows, -self._distance_ahead(rows))
 
-    def update(
-        self,
-        step: tf.Tensor,
-        rows: tf.Tensor,
-        mu: tf.Tensor,
-        now: tf.Tensor,
-    ) -> None:
-        """Takes rows from the look-ahead point to the end of step `now` + 1.
+    def update(self, change: tf.IndexedSlices) -> None:
+        """Takes rows from the look-ahead point to the end of the training step.
 
         Args:
-            step: -eps times the gradient, `[r, units]`.
-            rows: int `[r]`, the rows of the last `look_ahead`.
-            mu: The momentum since the last `sync`.
-            now: Number of complete training steps.
+            change: -eps times the gradient, `[r, units]`, for the rows of the
+                last `look_ahead`.
         """
-        decay, _ = self._powers(tf.gather(self.updated, rows), mu, now + 1)
-        velocity = tf.gather(self.velocity, rows) * decay + step
+        rows, end = change.indices, self.steps + 1
+        decay, _ = self._powers(tf.gather(self.updated, rows), end)
+        velocity = tf.gather(self.velocity, rows) * decay + change.values
         self.velocity.scatter_update(tf.IndexedSlices(velocity, rows))
-        self._move(rows, step)
-        done = tf.fill(tf.shape(rows), tf.cast(now + 1, self.updated.dtype))
+        self._move(rows, change.values)
+        done = tf.fill(tf.shape(rows), tf.cast(end, self.updated.dtype))
         self.updated.scatter_update(tf.IndexedSlices(done, rows))
 
-    def sync(self, mu: tf.Tensor, now: tf.Tensor) -> None:
-        """Brings all rows up to date with training step `now`."""
-        decay, distance = self._powers(self.updated, mu, now)
+    def sync(self) -> None:
+        """Brings all rows up to date with the last complete training step."""
+        decay, distance = self._powers(self.updated, self.steps)
         self.table.assign_add(self.velocity * distance)
         self.velocity.assign(self.velocity * decay)
-        self.restart(now)
+        self.restart()
 
-    def restart(self, now: tf.Tensor) -> None:
-        """Marks all rows as up to date with training step `now`."""
-        now = tf.cast(now, self.updated.dtype)
-        self.updated.assign(tf.fill(tf.shape(self.updated), now))
+    def restart(self) -> None:
+        """Marks all rows as up to date with the last complete step."""
+        steps = tf.cast(self.steps, self.updated.dtype)
+        self.updated.assign(tf.fill(tf.shape(self.updated), steps))
 
-    def _distance_ahead(
-        self, rows: tf.Tensor, mu: tf.Tensor, now: tf.Tensor
-    ) -> tf.Tensor:
-        _, distance = self._powers(tf.gather(self.updated, rows), mu, now + 1)
+    def _distance_ahead(self, rows: tf.Tensor) -> tf.Tensor:
+        updated = tf.gather(self.updated, rows)
+        _, distance = self._powers(updated, self.steps + 1)
         return tf.gather(self.velocity, rows) * distance
 
-    def _move(self, rows: tf.Tensor, step: tf.Tensor) -> None:
+    def _move(self, rows: tf.Tensor, distance: tf.Tensor) -> None:
         # Not scatter_add, which guards against repeated rows and is slower.
-        moved = tf.gather(self.table, rows) + step
+        moved = tf.gather(self.table, rows) + distance
         self.table.scatter_update(tf.IndexedSlices(moved, rows))
 
     def _powers(
-        self, updated: tf.Tensor, mu: tf.Tensor, now: tf.Tensor
+        self, updated: tf.Tensor, steps: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns mu^m and mu + ... + mu^m for m pending steps, `[r, 1]`."""
+        """Returns mu^m and mu + ... + mu^m, `[r, 1]`, m = steps - updated."""
         # In double precision: 1 - mu^m cancels most of a float's digits.
-        m = tf.cast(tf.cast(now, updated.dtype) - updated, tf.float64)
-        mu = tf.cast(mu, tf.float64)
+        m = tf.cast(tf.cast(steps, updated.dtype) - updated, tf.float64)
+        mu = tf.cast(self.mu, tf.float64)
         decay = mu**m
         rest = 1 - mu
         distance = tf.where(

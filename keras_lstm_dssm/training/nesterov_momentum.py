@@ -86,7 +86,7 @@ class NesterovMomentum(DistributedOptimizer):
         self._pace = self.add_variable(
             shape=(), initializer=_constant(momentum), name="pace"
         )
-        self._groups: list[list[str]] = []
+        self._group_of: dict[str, int] = {}
         self._tables: dict[str, LazyRows] = {}
         self._known_tables: dict[str, LazyRows] = {}
         self._dense: list[tf.Variable] = []
@@ -109,10 +109,11 @@ class NesterovMomentum(DistributedOptimizer):
             groups: The variables of each tower. By default, all variables
                 are one group.
         """
-        self._groups = [
-            [self.variable_key(variable) for variable in group]
-            for group in groups
-        ]
+        self._group_of = {
+            self.variable_key(variable): number
+            for number, group in enumerate(groups)
+            for variable in group
+        }
 
     def set_tables(self, tables: Sequence[keras.Variable]) -> None:
         """Registers the tables whose rows are updated when they are read.
@@ -137,14 +138,16 @@ class NesterovMomentum(DistributedOptimizer):
                     dtype="int32",
                     name=f"{table.name}_updated",
                 )
-                velocity = self.velocity[self.variable_index(table)]
                 self._known_tables[key] = LazyRows(
-                    table.value, velocity, updated
+                    table.value,
+                    self.velocity[self.variable_index(table)],
+                    updated,
+                    self._pace,
+                    self.iterations,
                 )
-            rows = self._known_tables[key]
-            if key not in active and self.iterations.numpy():
-                rows.restart(self.iterations.value)
-            self._tables[key] = rows
+            self._tables[key] = self._known_tables[key]
+            if key not in active:
+                self._tables[key].restart()
 
     def look_ahead(
         self,
@@ -156,22 +159,17 @@ class NesterovMomentum(DistributedOptimizer):
         Args:
             variables: All variables that the gradient will be computed for.
             rows: For each registered table, the distinct rows that the
-                training step reads, int `[r]`.
+                training step reads, int `[r]`. Other tables are ignored.
 
         Raises:
             tf.errors.InvalidArgumentError: The variables are at a look-ahead
                 point already.
         """
         self.build(variables)
-        with tf.control_dependencies(
-            [
-                tf.debugging.assert_equal(
-                    self._ahead.value,
-                    0,
-                    "NesterovMomentum: look_ahead was called twice without "
-                    "apply; call sync() after a training step that failed",
-                )
-            ]
+        with self._check_ahead(
+            0,
+            "look_ahead was called twice without apply; call sync() after a "
+            "training step that failed",
         ):
             self._ahead.assign(1)
         if self._tables:
@@ -182,14 +180,11 @@ class NesterovMomentum(DistributedOptimizer):
                 lambda: None,
             )
         self._pace.assign(self.momentum)
-        for table, read in rows:
-            self._tables[self.variable_key(table)].look_ahead(
-                read, self._pace.value, self.iterations.value
-            )
+        for table, read_rows in rows:
+            if lazy := self._lazy(table):
+                lazy.look_ahead(read_rows)
         self._dense = [v.value for v in variables if self._lazy(v) is None]
-        self.update_replicas(
-            self._move_ahead, self._dense, [None] * len(self._dense)
-        )
+        self.update_replicas(self._move, self._dense, [1.0] * len(self._dense))
 
     def sync(self) -> None:
         """Brings all weights to W of the last complete training step.
@@ -206,10 +201,10 @@ class NesterovMomentum(DistributedOptimizer):
                 self._undo_look_ahead()
             if self._saves_pending_rows or not self._tables:
                 return
-            update = int(self.iterations.numpy())
-            if update != self._synced_at:
+            steps = int(self.iterations.numpy())
+            if steps != self._synced_at:
                 self._sync_rows()
-                self._synced_at = update
+                self._synced_at = steps
 
     @contextmanager
     def eager_step(self) -> Iterator[None]:
@@ -241,23 +236,30 @@ class NesterovMomentum(DistributedOptimizer):
 
     def _sync_rows(self) -> None:
         for table in self._tables.values():
-            table.sync(self._pace.value, self.iterations.value)
+            table.sync()
 
     def _undo_look_ahead(self) -> None:
         for table in self._tables.values():
-            table.undo_look_ahead(self._pace.value, self.iterations.value)
+            table.undo_look_ahead()
         for variable in self._dense:
-            velocity = self.velocity[self.variable_index(variable)]
-            pace = tf.cast(self._pace.value, variable.dtype)
-            variable.assign_sub(pace * velocity.value)
+            self._move(variable, -1.0)
         self._ahead.assign(0)
 
     def _lazy(self, variable: Any) -> LazyRows | None:
         return self._tables.get(self.variable_key(variable))
 
-    def _move_ahead(self, variable: tf.Variable, _: Any) -> None:
+    def _move(self, variable: tf.Variable, direction: float) -> None:
+        """Moves a variable to the look-ahead point, or back with -1."""
         velocity = self.velocity[self.variable_index(variable)]
-        variable.assign_add(tf.cast(self._pace, variable.dtype) * velocity)
+        pace = tf.cast(self._pace.value, variable.dtype)
+        variable.assign_add(direction * pace * velocity.value)
+
+    def _check_ahead(self, ahead: int, message: str) -> Any:
+        """Returns a context whose operations need `ahead`, 0 or 1."""
+        message = f"NesterovMomentum: {message}"
+        return tf.control_dependencies(
+            [tf.debugging.assert_equal(self._ahead.value, ahead, message)]
+        )
 
     def update_step(
         self,
@@ -266,23 +268,17 @@ class NesterovMomentum(DistributedOptimizer):
         learning_rate: tf.Tensor,
     ) -> None:
         """Takes one variable from the look-ahead point to W_k."""
-        step = scaled(gradient, -tf.cast(learning_rate, variable.dtype))
-        lazy = self._lazy(variable)
-        if lazy is not None:
-            lazy.update(
-                step.values,
-                step.indices,
-                self._pace.value,
-                self.iterations.value,
-            )
+        change = scaled(gradient, -tf.cast(learning_rate, variable.dtype))
+        if lazy := self._lazy(variable):
+            lazy.update(change)
             return
         # W_k = W_{k-1} + mu V_{k-1} - eps grad: `look_ahead` has added mu V,
         # so that only the rows with a gradient change here.
         velocity = self.velocity[self.variable_index(variable)]
         mu = tf.cast(self._pace, variable.dtype)
         self.assign(velocity, mu * velocity)
-        self.assign_add(velocity, step)
-        self.assign_add(variable, step)
+        self.assign_add(velocity, change)
+        self.assign_add(variable, change)
 
     def update_variables(
         self,
@@ -291,35 +287,28 @@ class NesterovMomentum(DistributedOptimizer):
         learning_rate: tf.Tensor,
     ) -> None:
         """Renormalises the gradients and takes all variables to W_k."""
-        with tf.control_dependencies(
-            [
-                tf.debugging.assert_equal(
-                    self._ahead.value,
-                    1,
-                    "NesterovMomentum: call look_ahead(variables) before the "
-                    "gradient is computed; TwoTower.fit does",
-                )
-            ]
+        with self._check_ahead(
+            1,
+            "call look_ahead(variables) before the gradient is computed; "
+            "TwoTower.fit does",
         ):
             gradients = [
                 gradient if self._lazy(variable) else sum_rows(gradient)
                 for gradient, variable in zip(gradients, variables, strict=True)
             ]
             if self.threshold is not None:
-                gradients = renormalise(
-                    gradients, self._towers(variables), self.threshold
-                )
+                # Without groups, all variables are in group -1.
+                groups = [
+                    self._group_of.get(self.variable_key(variable), -1)
+                    for variable in variables
+                ]
+                gradients = renormalise(gradients, groups, self.threshold)
             self.update_replicas(
                 lambda v, g: self.update_step(g, v, learning_rate),
                 variables,
                 gradients,
             )
             self._ahead.assign(0)
-
-    def _towers(self, variables: Sequence[tf.Variable]) -> list[int]:
-        """Returns the group of each variable; without groups it is -1."""
-        group = {key: n for n, keys in enumerate(self._groups) for key in keys}
-        return [group.get(self.variable_key(v), -1) for v in variables]
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

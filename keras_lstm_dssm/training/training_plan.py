@@ -15,8 +15,8 @@ from keras_lstm_dssm.data import (
     training_batches,
     write_pairs,
 )
+from keras_lstm_dssm.layers.synced_weights import SyncAtEpochEnd
 from keras_lstm_dssm.models import Recipe, TwoTower
-from keras_lstm_dssm.models.pair_model import SyncWeights
 from keras_lstm_dssm.training.hard_negatives import HardNegatives
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
 
@@ -169,7 +169,7 @@ def fit_plan(
             )
         )
     one_training = _OneTraining(
-        [SyncWeights(), *callbacks, *schedule],
+        [SyncAtEpochEnd(), *callbacks, *schedule],
         add_history=True,
         add_progbar=verbose != 0,
         model=model,

@@ -158,7 +158,8 @@ def test_weights_are_brought_up_to_date_before(
     table = bilstm.backward_embedding.table
     table.assign(tf.zeros_like(table))
     up_to_date = np.full(table.shape, 0.5)
-    bilstm.before_read = lambda: table.assign(up_to_date)
+    for layer in (bilstm, bilstm.backward_embedding):
+        layer.before_read = lambda: table.assign(up_to_date)
     READS[read](bilstm, tmp_path)
     np.testing.assert_array_equal(table, up_to_date)
 
