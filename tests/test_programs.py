@@ -56,6 +56,23 @@ def test_a_fatal_start_of_tensorflow_is_shown(
     assert shown.stderr.startswith("I0000")
 
 
+def test_a_pickled_function_is_imported_without_notes(
+    tmp_path: pathlib.Path,
+) -> None:
+    """As in the processes of lstm-dssm-table_iv; it may print notes itself."""
+    shout = "def shout(text): os.write(2, text)"
+    (tmp_path / "noisy.py").write_text(TENSORFLOW.format(end=shout))
+    call = r"lstm_dssm_programs.call_pickled(b'cnoisy\nshout\n.', b'I0000 x')"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import lstm_dssm_programs; {call}"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    lines = done.stderr.splitlines()
+    assert lines == ["F0000 00:00:1 cpu.cc:1] AVX is not supported", "I0000 x"]
+
+
 def test_another_backend_is_one_line() -> None:
     done = start("train", KERAS_BACKEND="jax")
     assert done.returncode == 1
