@@ -1,0 +1,285 @@
+"""DeepMatch: words of the same topics on both sides."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import (
+    VocabularyVectors,
+    WordSequences,
+    WordVectors,
+)
+from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP, small_uniform
+from keras_lstm_dssm.matchers.deep_match_patches import (
+    SMALL_LEVELS,
+    Patches,
+    find_patches,
+    overlapping,
+    text_ids,
+)
+from keras_lstm_dssm.matchers.matcher import SIDES, Matcher
+from keras_lstm_dssm.registration import register
+
+
+@register
+class DeepMatch(Matcher):
+    """Matches the words of a query and of a document within topics.
+
+    Topics of several numbers, the levels, are found in the training pairs by
+    `pretrain`. Each topic p is a patch: its probable words of queries and of
+    documents. The network has
+
+    - layer I, `units` for each patch, a bilinear match of its words,
+        z = sigmoid(sum over r of (x' a_r) (y' b_r) + b), where x and y are
+        the sets of the words of the patch in query and document (1 or 0 for
+        each word), and A = sum over r of a_r b_r' has rank `rank`;
+    - layer II, one sigmoid unit for each patch of all levels but the last.
+        It reads layer I of its own patch, and of those patches of the next
+        level which share words with it on both sides;
+    - a committee layer of sigmoid units, and a linear output.
+
+    It does not use the word vectors, only `WordSequences.words`, which must
+    be ids of a vocabulary. The word order has no influence, and neither has
+    an unknown word. Needs the extra `[baselines]` for `pretrain`.
+
+    How layer II, the number of units and the rank are chosen is ours, as the
+    paper does not give all of them. The patches, and so the shapes of all
+    weights, are bounded by the arguments.
+
+    Args:
+        word_dimension: Width of the word vectors, which are not used.
+            Default 50.
+        topics: Numbers of topics of the levels, ascending, at least two.
+            Default 20, 50 and 100; `topic_levels` gives others for large
+            data.
+        units: Number of units of layer I for each patch. Default 3.
+        rank: Rank of the bilinear match. Default 3.
+        committee: Number of units of the committee layer. Default 50.
+        largest: Largest number of words of a patch on one side. Default 200.
+        mass: Share of a topic's probability that the words of a patch have
+            on one side, where `largest` allows. Default 0.9.
+        shared_words: Number of words that patches of neighbouring levels
+            must share on each side to be connected. Default 1.
+        passes: Passes over the pairs in which topics are found. Default 10.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Raises:
+        InputError: An argument is not supported.
+
+    Reference: Lu and Li 2013, "A Deep Architecture for Matching Short Texts".
+
+    Example:
+    >>> matcher = DeepMatch(topics=[2, 3], largest=10)
+    >>> matcher.needs_pretraining
+    True
+    """
+
+    def __init__(
+        self,
+        word_dimension: int = 50,
+        topics: Sequence[int] = SMALL_LEVELS,
+        units: int = 3,
+        rank: int = 3,
+        committee: int = 50,
+        largest: int = 200,
+        mass: float = 0.9,
+        shared_words: int = 1,
+        passes: int = 10,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(word_dimension, **kwargs)
+        self.topics = list(topics)
+        if len(self.topics) < 2 or min(self.topics) < 1:
+            raise InputError(
+                "topics must be the numbers of topics of two or more levels,"
+                f" not {topics}"
+            )
+        self.units = units
+        self.rank = rank
+        self.committee = committee
+        self.largest = largest
+        self.mass = mass
+        self.shared_words = shared_words
+        self.passes = passes
+        for name in (
+            "units",
+            "rank",
+            "committee",
+            "largest",
+            "shared_words",
+            "passes",
+        ):
+            if getattr(self, name) < 1:
+                raise InputError(
+                    f"{name} must be at least 1, not {getattr(self, name)}"
+                )
+        if not 0 < mass <= 1:
+            raise InputError(f"mass must be above 0, up to 1, not {mass}")
+        patches, coarse = sum(self.topics), sum(self.topics[:-1])
+        # An entry is one word of one patch. Entries are sorted by word, so
+        # that those of a word are found by binary search.
+        entries = patches * largest
+        self.entry_words = {}
+        self.entry_patches = {}
+        self.kernels = {}
+        for side in SIDES:
+            for store, name in (
+                (self.entry_words, "words"),
+                (self.entry_patches, "patches"),
+            ):
+                store[side] = self.add_weight(
+                    (entries,),
+                    "zeros",
+                    dtype="int32",
+                    trainable=False,
+                    name=f"{side}_{name}",
+                )
+            self.kernels[side] = self.add_weight(
+                (entries, units * rank), small_uniform(), name=f"{side}_kernel"
+            )
+        self.bias = self.add_weight((patches, units), "zeros", name="bias")
+        self.edges = self.add_weight(
+            (patches, coarse), "zeros", trainable=False, name="edges"
+        )
+        self.second_kernel = self.add_weight(
+            (patches, units, coarse), small_uniform(), name="second_kernel"
+        )
+        self.second_bias = self.add_weight(
+            (coarse,), "zeros", name="second_bias"
+        )
+        self.output_layers = ScoringMLP(
+            [committee], "sigmoid", dtype=self.dtype_policy
+        )
+        self.output_layers.build((None, coarse))
+
+    @property
+    def needs_pretraining(self) -> bool:
+        """Whether the patches are not known yet."""
+        return not np.any(self.entry_words["query"])
+
+    def pretrain(
+        self,
+        words: WordVectors,
+        queries: Sequence[str],
+        documents: Sequence[str],
+        seed: int = 0,
+    ) -> None:
+        """Find the patches of all levels in positive training pairs.
+
+        Args:
+            words: Word vectors of a vocabulary.
+            queries: The queries of the pairs.
+            documents: The documents of the pairs.
+            seed: Seed of the topics. Default 0.
+
+        Raises:
+            InputError: `words` has no vocabulary, there is no pair, or gensim
+                is not installed.
+        """
+        if not isinstance(words, VocabularyVectors):
+            raise InputError(
+                "DeepMatch reads the ids of a vocabulary, which"
+                f' {type(words).__name__} has not: it needs words="vocabulary"'
+            )
+        if not queries or len(queries) != len(documents):
+            raise InputError(
+                f"found {len(queries)} queries and {len(documents)} documents,"
+                " expected as many of both, at least one"
+            )
+        query_ids = text_ids(words, queries)
+        document_ids = text_ids(words, documents)
+        self.set_patches(
+            [
+                find_patches(
+                    query_ids,
+                    document_ids,
+                    topics,
+                    self.largest,
+                    self.mass,
+                    self.passes,
+                    seed,
+                )
+                for topics in self.topics
+            ]
+        )
+
+    def set_patches(self, levels: Sequence[Patches]) -> None:
+        """Use given patches, and connect those of neighbouring levels.
+
+        Args:
+            levels: The patches of each level, `topics` of them, with at most
+                `largest` words on a side.
+        """
+        for side in SIDES:
+            ids = np.concatenate([getattr(level, side) for level in levels])
+            order = np.argsort(ids.ravel(), kind="stable")
+            self.entry_words[side].assign(ids.ravel()[order])
+            self.entry_patches[side].assign(order // self.largest)
+        edges = np.zeros(self.edges.shape)
+        np.fill_diagonal(edges, 1)
+        end = np.cumsum(self.topics)
+        for level, number in enumerate(self.topics[:-1]):
+            edges[
+                end[level] : end[level + 1], end[level] - number : end[level]
+            ] = overlapping(
+                levels[level], levels[level + 1], self.shared_words
+            ).T
+        self.edges.assign(edges)
+
+    def represent(
+        self, texts: WordSequences, side: str, training: bool = False
+    ) -> tf.Tensor:
+        """Compute x' a_r (or y' b_r) of all patches.
+
+        Returns:
+            `(texts, patches, units, rank)`.
+        """
+        position = tf.range(tf.shape(texts.words)[1])
+        equal = tf.equal(
+            texts.words[:, :, tf.newaxis], texts.words[:, tf.newaxis]
+        )
+        repeated = tf.reduce_any(
+            equal & (position[:, tf.newaxis] > position), axis=2
+        )
+        # Id 0 is an unknown word, or fills the rows of patches.
+        real = texts.mask & ~repeated & (texts.words > 0)
+        word = tf.boolean_mask(texts.words, real)
+        text = tf.cast(tf.where(real)[:, 0], tf.int32)
+        # A copy: variables are no arguments of `tf.searchsorted`.
+        entry_words = tf.convert_to_tensor(self.entry_words[side])
+        start = tf.searchsorted(entry_words, word, side="left")
+        end = tf.searchsorted(entry_words, word, side="right")
+        entry = tf.ragged.range(start, end).flat_values
+        patch = tf.gather(tf.convert_to_tensor(self.entry_patches[side]), entry)
+        patches, count = sum(self.topics), tf.shape(texts.words)[0]
+        sums = tf.math.unsorted_segment_sum(
+            tf.gather(self.kernels[side].value, entry),
+            tf.repeat(text, end - start) * patches + patch,
+            count * patches,
+        )
+        return tf.reshape(sums, [count, patches, self.units, self.rank])
+
+    def match(
+        self, query: tf.Tensor, document: tf.Tensor, training: bool = False
+    ) -> tf.Tensor:
+        """Compute layers I and II, the committee and the score."""
+        first = tf.sigmoid(tf.reduce_sum(query * document, -1) + self.bias)
+        kernel = self.second_kernel * self.edges[:, tf.newaxis]
+        second = tf.sigmoid(
+            tf.tensordot(first, kernel, [[1, 2], [0, 1]]) + self.second_bias
+        )
+        return self.output_layers(second)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        names = (
+            "topics", "units", "rank", "committee", "largest", "mass",
+            "shared_words", "passes",
+        )  # fmt: skip
+        return {
+            **super().get_config(),
+            **{name: getattr(self, name) for name in names},
+        }

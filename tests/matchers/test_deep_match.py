@@ -1,0 +1,253 @@
+"""DeepMatch against NumPy with sets of words, its gradient, and saving."""
+
+import pathlib
+import sys
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm import InputError
+from keras_lstm_dssm.layers import (
+    TrigramVectors,
+    VocabularyVectors,
+    WordSequences,
+)
+from keras_lstm_dssm.matchers.deep_match import DeepMatch
+from keras_lstm_dssm.matchers.deep_match_patches import Patches
+from keras_lstm_dssm.models.pair_scorer import PairScorer
+from tests.reference import sigmoid
+
+# Patches of two, three and two topics over words 1 to 8, by level.
+LEVELS = [
+    Patches(np.array(query, "int32"), np.array(document, "int32"))
+    for query, document in (
+        ([[1, 2, 3], [4, 5, 0]], [[1, 2, 0], [6, 7, 8]]),
+        ([[1, 4, 0], [5, 6, 7], [8, 0, 0]], [[2, 0, 0], [6, 1, 0], [1, 7, 0]]),
+        ([[5, 0, 0], [7, 8, 2]], [[6, 3, 0], [4, 0, 0]]),
+    )
+]
+COUNTS = [len(level.query) for level in LEVELS]
+# Layer II: its unit -> the units of layer I that it reads.
+READS = {0: [0, 2], 1: [1, 3], 2: [2], 3: [3, 5], 4: [4]}
+QUERIES = [[1, 2, 2, 5, 9], [7, 0, 4], [8]]
+DOCUMENTS = [[6, 1, 6, 2], [7, 1, 0], [3, 4]]
+
+
+def small_matcher() -> DeepMatch:
+    matcher = DeepMatch(4, COUNTS, units=2, rank=3, committee=4, largest=3)
+    matcher.set_patches(LEVELS)
+    random = np.random.default_rng(0)
+    for weight in matcher.trainable_variables:
+        weight.assign(random.normal(size=weight.shape))
+    return matcher
+
+
+def sequences(ids: list[list[int]], extra: int = 0) -> WordSequences:
+    lengths = [len(row) for row in ids]
+    words = np.zeros((len(ids), max(lengths) + extra), np.int32)
+    for row, text in zip(words, ids, strict=True):
+        row[: len(text)] = text
+    vectors = np.ones((*words.shape, 4))
+    return WordSequences(
+        tf.constant(vectors), tf.constant(lengths), tf.constant(words)
+    )
+
+
+def projections(matcher: DeepMatch, side: str, text: list[int]) -> np.ndarray:
+    """x' a_r of each patch, by a table of each word of each patch."""
+    table = {
+        (patch, word): row
+        for patch, word, row in zip(
+            np.array(matcher.entry_patches[side]).tolist(),
+            np.array(matcher.entry_words[side]).tolist(),
+            np.array(matcher.kernels[side]),
+            strict=True,
+        )
+    }
+    patches = [ids for level in LEVELS for ids in getattr(level, side)]
+    return np.array(
+        [
+            sum(
+                (table[i, word] for word in set(text) & set(patch) - {0}),
+                np.zeros(6),
+            ).reshape(2, 3)
+            for i, patch in enumerate(patches)
+        ]
+    )
+
+
+def score(matcher: DeepMatch, query: list[int], document: list[int]) -> float:
+    x = projections(matcher, "query", query)
+    y = projections(matcher, "document", document)
+    first = sigmoid(np.sum(x * y, -1) + np.array(matcher.bias))
+    kernel = np.array(matcher.second_kernel)
+    second = sigmoid(
+        np.array(
+            [
+                sum(first[i] @ kernel[i, :, unit] for i in reads)
+                for unit, reads in READS.items()
+            ]
+        )
+        + np.array(matcher.second_bias)
+    )
+    layers = matcher.output_layers
+    (committee,) = layers.dense
+    third = sigmoid(
+        second @ np.array(committee.kernel) + np.array(committee.bias)
+    )
+    return (third @ np.array(layers.score.kernel) + layers.score.bias).item()
+
+
+@pytest.mark.usefixtures("float64")
+def test_scores_equal_numpy() -> None:
+    matcher = small_matcher()
+    found = tf.function(matcher.__call__)(
+        sequences(QUERIES), sequences(DOCUMENTS)
+    )
+    expected = [
+        score(matcher, *pair) for pair in zip(QUERIES, DOCUMENTS, strict=True)
+    ]
+    assert np.ptp(expected) > 0.01
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.usefixtures("float64")
+def test_padding_and_the_batch_change_nothing() -> None:
+    matcher = small_matcher()
+    together = matcher(sequences(QUERIES, 3), sequences(DOCUMENTS, 1))
+    for row, pair in enumerate(zip(QUERIES, DOCUMENTS, strict=True)):
+        alone = matcher(*(sequences([text]) for text in pair))
+        np.testing.assert_allclose(alone, together[row : row + 1], rtol=1e-13)
+
+
+@pytest.mark.usefixtures("float64")
+def test_gradients_equal_central_differences() -> None:
+    matcher = small_matcher()
+    texts = sequences(QUERIES), sequences(DOCUMENTS)
+    total = tf.function(lambda: tf.reduce_sum(matcher(*texts)))
+    variables = matcher.trainable_variables
+    with tf.GradientTape() as tape:
+        loss = total()
+    gradients = tape.gradient(loss, [v.value for v in variables])
+    random = np.random.default_rng(1)
+    for variable, gradient in zip(variables, gradients, strict=True):
+        gradient_array = tf.convert_to_tensor(gradient).numpy()
+        start = variable.numpy()
+        entries = list(np.ndindex(*start.shape))
+        for i in random.choice(len(entries), min(20, len(entries)), False):
+            ends = []
+            for step in (1e-6, -1e-6):
+                moved = start.copy()
+                moved[entries[i]] += step
+                variable.assign(moved)
+                ends.append(total().numpy())
+            variable.assign(start)
+            assert gradient_array[entries[i]] == pytest.approx(
+                (ends[0] - ends[1]) / 2e-6, rel=1e-6, abs=1e-8
+            )
+    # Not 9 and the unknown word, which are in no patch; nor 8, as the only
+    # patch where its document has a word is not read by layer II.
+    rows = np.any(tf.convert_to_tensor(gradients[0]), axis=1)
+    found = np.array(matcher.entry_words["query"])[rows]
+    assert set(found.tolist()) == {1, 2, 4, 5, 7}
+
+
+def test_the_graph_masks_layer_ii() -> None:
+    edges = np.array(small_matcher().edges)
+    for unit, reads in READS.items():
+        assert np.flatnonzero(edges[:, unit]).tolist() == reads
+    assert edges.shape == (7, 5)
+
+
+def test_the_first_scores_are_zero() -> None:
+    matcher = DeepMatch(4, COUNTS, largest=3)
+    matcher.set_patches(LEVELS)
+    scores = matcher(sequences(QUERIES), sequences(DOCUMENTS))
+    np.testing.assert_array_equal(scores, np.zeros(3))
+    assert 0.05 < np.max(np.abs(matcher.kernels["query"])) <= 0.1
+
+
+VOCABULARY = ["hex", "bolt", "wood", "glue", "steel", "oz"]
+PAIRS = (
+    ["hex bolt", "wood glue", "bolt", "glue for wood"] * 5,
+    ["steel bolt", "glue 8 oz", "hex bolt steel", "wood glue oz"] * 5,
+)
+
+
+def pretrained(seed: int = 0) -> PairScorer:
+    pytest.importorskip("gensim.models")
+    keras.utils.set_random_seed(0)
+    words = VocabularyVectors(VOCABULARY, 4)
+    matcher = DeepMatch(4, [2, 3], largest=4, passes=3)
+    assert matcher.needs_pretraining
+    matcher.pretrain(words, *PAIRS, seed=seed)
+    return PairScorer(words, matcher)
+
+
+def test_pretraining_finds_words_of_each_side() -> None:
+    matcher = pretrained().matcher
+    assert not matcher.needs_pretraining
+    texts = [" ".join(side) for side in PAIRS]
+    for text, stored in zip(texts, matcher.entry_words.values(), strict=True):
+        ids = np.unique(stored)[1:]
+        expected = {i for i, w in enumerate(VOCABULARY, 1) if w in text}
+        assert set(ids.tolist()) == expected
+    again, other = pretrained().matcher, pretrained(seed=7).matcher
+    for mine, same, different in zip(
+        matcher.non_trainable_variables,
+        again.non_trainable_variables,
+        other.non_trainable_variables,
+        strict=True,
+    ):
+        np.testing.assert_array_equal(mine, same)
+        assert mine.shape == different.shape
+    patches = [
+        np.array(m.entry_patches["query"]).tolist() for m in (matcher, other)
+    ]
+    assert patches[0] != patches[1]
+
+
+def test_patches_are_saved_with_the_weights(tmp_path: pathlib.Path) -> None:
+    scorer = pretrained()
+    random = np.random.default_rng(0)
+    for weight in scorer.matcher.trainable_variables:
+        weight.assign(random.normal(size=weight.shape))
+    scorer.save(tmp_path / "scorer.keras")
+    loaded = keras.saving.load_model(tmp_path / "scorer.keras")
+    assert loaded.matcher.get_config() == scorer.matcher.get_config()
+    assert not loaded.matcher.needs_pretraining
+    for mine, other in zip(scorer.variables, loaded.variables, strict=True):
+        np.testing.assert_array_equal(mine, other)
+    scores = scorer.score_pairs(*PAIRS)
+    assert np.ptp(scores) > 0.01
+    np.testing.assert_array_equal(loaded.score_pairs(*PAIRS), scores)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"topics": [20]}, "two or more levels, not"),
+        ({"rank": 0}, "rank must be at least 1, not 0"),
+        ({"mass": 1.5}, "mass must be above 0, up to 1, not 1.5"),
+    ],
+)
+def test_unknown_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        DeepMatch(4, **arguments)
+
+
+def test_pretraining_says_what_it_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    matcher = DeepMatch(4, [2, 3], largest=4)
+    with pytest.raises(InputError, match='it needs words="vocabulary"'):
+        matcher.pretrain(TrigramVectors(4), *PAIRS)
+    words = VocabularyVectors(VOCABULARY, 4)
+    with pytest.raises(InputError, match="found 2 queries and 1 documents"):
+        matcher.pretrain(words, ["a", "b"], ["c"])
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    with pytest.raises(InputError, match=r"keras-lstm-dssm\[baselines\]"):
+        matcher.pretrain(words, *PAIRS)
