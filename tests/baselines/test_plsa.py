@@ -95,8 +95,7 @@ def test_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{"topics": 0}, {"topic_prior": -0.1}, {"background": 1.5}],
+    "settings", [{"topics": 0}, {"topic_prior": -0.1}, {"background": 1.5}]
 )
 def test_wrong_settings(settings) -> None:
     with pytest.raises(InputError, match="expected"):
@@ -200,9 +199,7 @@ def test_steps_are_those_of_kl_divergence_nmf(start) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # one iteration does not converge
             left = nmf.fit_transform(
-                counts,
-                W=lengths * mixtures,
-                H=np.ascontiguousarray(topics.T),
+                counts, W=lengths * mixtures, H=np.ascontiguousarray(topics.T)
             )
         right = nmf.components_.T / nmf.components_.sum(axis=1)
         topics = em_step(sparse.csr_array(counts), topics, mixtures, 0.0, 0.0)

@@ -2,11 +2,7 @@
 
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks.machine import (
-    StepWork,
-    step_work,
-    tower_work,
-)
+from keras_lstm_dssm.benchmarks.machine import StepWork, step_work, tower_work
 from keras_lstm_dssm.text import distinct_words
 
 

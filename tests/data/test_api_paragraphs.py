@@ -5,10 +5,7 @@ import pytest
 
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.data import Collection, write_collection
-from keras_lstm_dssm.data.api_paragraphs import (
-    api_paragraphs,
-    read_paragraphs,
-)
+from keras_lstm_dssm.data.api_paragraphs import api_paragraphs, read_paragraphs
 
 SOURCE = '''"""Tools for sorted lists. They are slow to build."""
 
@@ -80,11 +77,7 @@ def test_api_paragraphs(read: list[str]) -> None:
         # The summary is a query of dev: neither it, nor a step across it.
         ["It is stable", "Equal items keep their order"],
         ["Search a sorted list", "It takes logarithmic time"],
-        [
-            "Make another box",
-            "It holds the same value",
-            "It is empty at first",
-        ],
+        ["Make another box", "It holds the same value", "It is empty at first"],
     ]
     assert sorted(api_paragraphs()) == sorted(expected)
     assert sorted(api_paragraphs()) == sorted(expected)

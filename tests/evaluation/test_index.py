@@ -62,10 +62,7 @@ class Model:
 def test_two_towers_encode_queries_and_documents() -> None:
     ids = [str(i) for i in range(60)]
     two = Index(Model(), TITLES, ids)
-    np.testing.assert_allclose(
-        two.vectors,
-        Index(Encoder(1), TITLES).vectors,
-    )
+    np.testing.assert_allclose(two.vectors, Index(Encoder(1), TITLES).vectors)
     separate = Index(Encoder(1), TITLES, ids, query_encoder=Encoder(0))
     queries = ["query 0", "query 1"]
     assert two.search(queries, 5) == separate.search(queries, 5)

@@ -66,10 +66,7 @@ def save(folder: Path, serve: object) -> Path:
             lambda text: {"y": tf.zeros([7])},
             r"gives y of shape \(7,\) for 1 rows",
         ),
-        (
-            lambda text: {"y": tf.zeros([])},
-            r"gives y of shape \(\) for 1 rows",
-        ),
+        (lambda text: {"y": tf.zeros([])}, r"gives y of shape \(\) for 1 rows"),
         (
             lambda text: {"y": tf.strings.to_number(text)},
             "serving_default fails: .*StringToNumberOp could not .* reject",

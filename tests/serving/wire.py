@@ -3,9 +3,7 @@
 from pathlib import Path
 
 import tensorflow as tf
-from tensorflow_serving.apis.get_model_status_pb2 import (
-    GetModelStatusRequest,
-)
+from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 

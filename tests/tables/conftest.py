@@ -31,8 +31,7 @@ def settings(collection_folder: pathlib.Path) -> TableSettings:
 
 @pytest.fixture(scope="session")
 def table_folder(
-    settings: TableSettings,
-    tmp_path_factory: pytest.TempPathFactory,
+    settings: TableSettings, tmp_path_factory: pytest.TempPathFactory
 ) -> pathlib.Path:
     output = tmp_path_factory.mktemp("table") / "out"
     settings.record(output, open_table_data(settings, output).sizes)

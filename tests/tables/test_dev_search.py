@@ -3,11 +3,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.models import PRESETS
-from keras_lstm_dssm.tables import (
-    TABLE_IV_ROWS,
-    TableSettings,
-    open_table_data,
-)
+from keras_lstm_dssm.tables import TABLE_IV_ROWS, TableSettings, open_table_data
 from keras_lstm_dssm.tables.baseline_rows import BASELINE_GRIDS, baseline_grid
 from keras_lstm_dssm.tables.dev_search import choose_on_dev
 from keras_lstm_dssm.tables.tower_rows import next_tower_options

@@ -121,10 +121,7 @@ def test_the_deadline_holds_for_all_attempts(
     service, target = failing
     service.code, service.failures = Code.UNAVAILABLE, 9
     start = time.monotonic()
-    with (
-        Client(target, timeout=0.25) as client,
-        pytest.raises(ServingError),
-    ):
+    with Client(target, timeout=0.25) as client, pytest.raises(ServingError):
         client.status("x")
     assert time.monotonic() - start < 1
     assert 1 < service.calls < 5

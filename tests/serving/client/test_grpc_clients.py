@@ -81,9 +81,7 @@ def test_encode(
 
 
 def test_no_texts(
-    call: Callable[[Work], Any],
-    client: Client,
-    monkeypatch: pytest.MonkeyPatch,
+    call: Callable[[Work], Any], client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request without rows can end a TF Serving that batches."""
     monkeypatch.setitem(client._methods, "Predict", None)
