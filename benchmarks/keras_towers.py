@@ -119,7 +119,5 @@ class KerasTowers:
     def encode(self, titles: list[str], batch_size: int) -> Any:
         """Encode titles into `[len(titles), 96]`."""
         batches = tf.data.Dataset.from_tensor_slices(titles).batch(batch_size)
-        hashed = batches.map(
-            lambda texts: (self._hash(texts),), tf.data.AUTOTUNE
-        )
+        hashed = batches.map(lambda t: (self._hash(t),), tf.data.AUTOTUNE)
         return self._document.predict(hashed.prefetch(2), verbose=0)

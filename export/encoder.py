@@ -88,20 +88,9 @@ def export_encoder(
 
 
 def publish_module(
-    module: tf.Module,
-    base: str | os.PathLike[str],
-    version: int | None = None,
+    module: tf.Module, base: str | os.PathLike[str], version: int | None = None
 ) -> Path:
-    """Publishes a module with a function `serve` as a version of a model.
-
-    Args:
-        module: An `EncoderModule` or a `RetrieverModule`.
-        base: The model's folder, in which the version's folder is made.
-        version: The version number, by default one above the largest.
-
-    Returns:
-        The version's folder, `base/<number>`.
-    """
+    """Publishes an encoder's or a retriever's module; see `export_encoder`."""
     name = Path(base).resolve().name
     return publish(base, saved_model_writer(module, name), version)
 

@@ -19,7 +19,7 @@ from typing import Any
 from keras_lstm_dssm.analysis.analysis_report import write_analysis_report
 from keras_lstm_dssm.analysis.claims import (
     CLAIM_LABELS,
-    ClaimFigure,
+    ClaimResult,
     measure_claims,
 )
 from keras_lstm_dssm.analysis.report_input import (
@@ -101,11 +101,9 @@ def main(_: list[str]) -> dict[str, Any]:
     check_writable(FLAGS.output)
     run = RunFolder(FLAGS.run)
     history = run.read_history()
-    queries = (
-        [line for line in text_lines(FLAGS.queries) if line.strip()]
-        if FLAGS.queries
-        else None
-    )
+    queries = []
+    if FLAGS.queries:
+        queries = [line for line in text_lines(FLAGS.queries) if line.strip()]
     model = run.load_model()
     texts = _read_texts(run)
     settings = ReportSettings(
@@ -161,16 +159,15 @@ def _read_texts(run: RunFolder) -> ReportTexts:
     return texts
 
 
-def _print_claims(claims: list[ClaimFigure]) -> None:
-    """Print the figures of the claims, grouped by claim."""
+def _print_claims(claims: list[ClaimResult]) -> None:
+    """Print the results of the claims, grouped by claim."""
     for name, label in CLAIM_LABELS.items():
-        of_claim = [claim for claim in claims if claim.claim == name]
+        of_claim = [result for result in claims if result.claim == name]
         if of_claim:
             print(label)
-        for claim in of_claim:
-            value, chance, p, number = claim.comparison
+        for _, side, model, (value, chance, p, number) in of_claim:
             print(
-                f"  {claim.side:8} {claim.model:10} value {value:6.3f}"
+                f"  {side:8} {model:10} value {value:6.3f}"
                 f"  chance {chance:6.3f}  p {p:.4f}  of {number:,}"
             )
 

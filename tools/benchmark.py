@@ -89,42 +89,34 @@ def main(_: list[str]) -> dict[str, Any]:
             f"{', '.join(SUITES)}"
         )
     sizes, clients = _numbers("pairs"), _numbers("clients")
+    batch_size, rounds = FLAGS.batch_size, FLAGS.rounds
+    effort = batch_size, FLAGS.steps, rounds
     with tempfile.TemporaryDirectory() as folder:
         log = open_log(FLAGS.data, write_to=Path(folder, "clicks.tsv"))
         print("machine", flush=True)
         machine = describe_machine()
         _show(machine)
         suite_runs: dict[str, Callable[[], dict[str, Any]]] = {
-            "train": lambda: measure_training(
-                log, machine, FLAGS.batch_size, FLAGS.steps, FLAGS.rounds
-            ),
+            "train": lambda: measure_training(log, machine, *effort),
             "encode": lambda: measure_encoding(
-                list(islice(log.documents(), FLAGS.titles)),
-                FLAGS.batch_size,
-                FLAGS.rounds,
+                _titles(log), batch_size, rounds
             ),
-            "serve": lambda: measure_serving(_queries(log), FLAGS.rounds),
+            "serve": lambda: measure_serving(_queries(log), rounds),
             "load": lambda: measure_load(
                 _queries(log),
                 clients,
                 FLAGS.seconds,
                 FLAGS.swap_seconds,
-                FLAGS.rounds,
+                rounds,
             ),
             "batch": lambda: measure_batches(
-                _queries(log),
-                list(islice(log.documents(), FLAGS.titles)),
-                FLAGS.rounds,
+                _queries(log), _titles(log), rounds
             ),
             "retriever": lambda: measure_retriever(
-                log, FLAGS.titles_in_index, FLAGS.queries, FLAGS.rounds
+                log, FLAGS.titles_in_index, FLAGS.queries, rounds
             ),
-            "profile": lambda: measure_profile(
-                log, FLAGS.batch_size, FLAGS.steps, FLAGS.rounds
-            ),
-            "scale": lambda: measure_scale(
-                sizes, FLAGS.batch_size, FLAGS.steps, FLAGS.rounds
-            ),
+            "profile": lambda: measure_profile(log, *effort),
+            "scale": lambda: measure_scale(sizes, *effort),
         }
         results: dict[str, Any] = {"machine": machine}
         for suite in suites:
@@ -137,6 +129,10 @@ def main(_: list[str]) -> dict[str, Any]:
 def _queries(log: ClickLog) -> list[str]:
     distinct = dict.fromkeys(pair.query for pair in log)
     return list(islice(distinct, FLAGS.queries))
+
+
+def _titles(log: ClickLog) -> list[str]:
+    return list(islice(log.documents(), FLAGS.titles))
 
 
 def _numbers(name: str) -> list[int]:

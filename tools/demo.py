@@ -13,12 +13,12 @@ Example:
 import shutil
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 from keras_lstm_dssm.data import describe, open_collection
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.files import write_text
 from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.serving import Client, PredictionServer
 from keras_lstm_dssm.tools import analyze, evaluate, export, train
@@ -37,8 +37,7 @@ PAIR = "compute the inverse of a matrix", "numpy linalg inv"
 FLAGS = new_flags()
 define = definers(FLAGS)
 _OUTPUT = define.string(
-    "output",
-    "build/demo",
+    "output", "build/demo",
     "Folder to write; the files of an earlier demo are removed.",
 )  # fmt: skip
 _DATA = define.string("data", "api", "`api` or a BEIR folder.")
@@ -60,56 +59,31 @@ def main(_: list[str]) -> None:
     collection = open_collection(_DATA.value)
     print(f"API search: {describe(collection)}")
     titles = output / "titles.txt"
-    with replacing(titles) as partial:
-        text = "\n".join(collection.documents.values()) + "\n"
-        partial.write_text(text, encoding="utf-8")
+    write_text(titles, "\n".join(collection.documents.values()) + "\n")
 
-    data, run_folder = f"--data={_DATA.value}", f"{output / 'run'}"
-    _step(
-        train.run,
-        "lstm-dssm-train",
-        data,
-        f"--preset={_PRESET.value}",
-        *([f"--epochs={_EPOCHS.value}"] if _EPOCHS.value else []),
-        f"--output={run_folder}",
-    )
-    _step(
-        evaluate.run,
-        "lstm-dssm-evaluate",
-        f"--run={run_folder}",
-        data,
-        "--split=test",
-        "--mode=retrieve",
-    )
-    _step(
-        export.run,
-        "lstm-dssm-export",
-        f"--run={run_folder}",
-        f"--documents={titles}",
-        f"--output={models}",
-    )
+    data, folder = f"--data={_DATA.value}", output / "run"
+    epochs = [f"--epochs={_EPOCHS.value}"] if _EPOCHS.value else []
+    preset = f"--preset={_PRESET.value}"
+    _step(train, data, preset, *epochs, f"--output={folder}")
+    run_flag = f"--run={folder}"
+    _step(evaluate, run_flag, data, "--split=test", "--mode=retrieve")
+    _step(export, run_flag, f"--documents={titles}", f"--output={models}")
     with PredictionServer(models, port=0) as server:
         address = f"127.0.0.1:{server.port}"
         print(f"\nserving {models} on {address}")
         with Client(address) as client:
             print_hits(QUESTIONS, client.search(QUESTIONS, k=5))
-    _step(
-        analyze.run,
-        "lstm-dssm-analyze",
-        f"--run={run_folder}",
-        data,
-        f"--query={PAIR[0]}",
-        f"--document={PAIR[1]}",
-        f"--output={output / 'report.html'}",
-    )
+    pair = f"--query={PAIR[0]}", f"--document={PAIR[1]}"
+    _step(analyze, run_flag, data, *pair, f"--output={output / 'report.html'}")
     print(f"\ndemo: {time.perf_counter() - start:.0f} s")
 
 
-def _step(run: Callable[[list[str]], int], *command: str) -> None:
+def _step(module: ModuleType, *flags: str) -> None:
     """Runs a program as its command line would."""
-    print(f"\n$ {' '.join(command)}", flush=True)
-    if run(list(command)):
-        raise InputError(f"{command[0]} failed")
+    name = f"lstm-dssm-{module.__name__.rpartition('.')[2]}"
+    print("\n$", name, *flags, flush=True)
+    if module.run([name, *flags]):
+        raise InputError(f"{name} failed")
 
 
 run = program(main, FLAGS, __doc__, required=["output", "data"])

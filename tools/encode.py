@@ -28,11 +28,10 @@ from keras_lstm_dssm.tools.program import definers, new_flags, program
 FLAGS = new_flags()
 define = definers(FLAGS)
 _MODEL = define.string(
-    "saved_model",
-    None,
+    "saved_model", None,
     "Folder of an exported encoder, of which the newest version that "
     "models.config serves is used; or the folder of one version.",
-)
+)  # fmt: skip
 _INPUT = define.string("input", None, "File of texts, one a line.")
 _OUTPUT = define.string("output", None, "The .npy file to write.")
 _IDS = define.string("ids", None, "File to write the documents' ids to.")

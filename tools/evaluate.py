@@ -3,7 +3,7 @@
 Reranks the judged documents of each query (`--mode=rerank`), or retrieves
 documents from the whole corpus (`--mode=retrieve`), and prints NDCG, MRR, MAP,
 precision and recall in percent. By default BM25 splits words as the model
-does. The figures are also stored in the run's `metrics.json`, under split and
+does. The results are also stored in the run's `metrics.json`, under split and
 mode, such as "test/rerank"; those of the latest evaluation also under "test".
 
 Example:
@@ -72,22 +72,22 @@ def main(argv: list[str]) -> dict[str, Any]:
     folder.read_metrics()  # reports a damaged file early
     model = folder.load_model()
     results = evaluate_model(model, open_collection(FLAGS.data))
-    figures = {"mode": FLAGS.mode, **results[FLAGS.split]}
-    if FLAGS.split != "train":  # "train" holds the figures of the training
-        folder.add_metrics(FLAGS.split, figures)
-    folder.add_metrics(f"{FLAGS.split}/{FLAGS.mode}", figures)
-    return {FLAGS.split: figures}
+    measured = {"mode": FLAGS.mode, **results[FLAGS.split]}
+    if FLAGS.split != "train":  # "train" holds the results of the training
+        folder.add_metrics(FLAGS.split, measured)
+    folder.add_metrics(f"{FLAGS.split}/{FLAGS.mode}", measured)
+    return {FLAGS.split: measured}
 
 
 def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
-    """Measures a model and BM25 according to the flags; prints the figures.
+    """Measures a model and BM25 according to the flags; prints the results.
 
     Args:
         model: The `TwoTower` to evaluate.
         collection: The data with the split to evaluate on.
 
     Returns:
-        Split -> system -> measure -> value from 0 to 1; beside the systems,
+        Split -> system -> measure -> value from 0 to 1; in addition,
         `bm25_words` is the name of BM25's tokenizer.
     """
     task = Task.from_collection(

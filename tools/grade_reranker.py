@@ -9,6 +9,7 @@ Example:
 """
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -42,10 +43,7 @@ class WordOverlap:
         self.whole = TOKENIZERS["alphanumeric"]
         words = [self.split(title) for title in titles]
         self.mean = max(float(np.mean([len(w) for w in words])), 1e-9)
-        count: dict[str, int] = {}
-        for title in words:
-            for word in set(title):
-                count[word] = count.get(word, 0) + 1
+        count = Counter(word for title in words for word in set(title))
         n = len(titles)
         self._idf = {
             word: float(np.log1p((n - df + 0.5) / (df + 0.5)))

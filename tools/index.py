@@ -55,7 +55,7 @@ _RECALL_AT = (10, 100)
 
 
 def main(_: list[str]) -> dict[str, Any]:
-    """Builds, writes and measures the index; returns the figures."""
+    """Builds, writes and measures the index; returns the results."""
     check_writable(_OUTPUT.value)
     import_optional("faiss", "faiss")  # fails before the work if missing
     vectors = read_vectors(_VECTORS.value)

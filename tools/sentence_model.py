@@ -81,10 +81,10 @@ def main(_: list[str]) -> dict[str, Any]:
             collection, FLAGS.split, mode, FLAGS.min_relevant
         )
         results[mode] = task.evaluate(task.run(system))
-        figures = ", ".join(
+        measures = ", ".join(
             f"{name} {100 * value:.1f}" for name, value in results[mode].items()
         )
-        print(f"{mode}: {figures}")
+        print(f"{mode}: {measures}")
     results["texts_per_second"] = encode.per_second
     print(f"{encode.per_second:,.0f} texts a second")
     return results

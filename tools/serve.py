@@ -1,6 +1,6 @@
 """Serve exported models over gRPC, with TF Serving's own services.
 
-The server is meant for trials and tests on one machine; the README beside the
+The server is meant for trials and tests on one machine; the README with the
 exported models has the command line of TF Serving itself. Versions exported
 while it runs are loaded, warmed up and then served; models.config can set
 version policies and labels. SIGINT (ctrl-c) and SIGTERM stop the server when

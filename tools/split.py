@@ -19,12 +19,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from keras_lstm_dssm.data import (
-    describe,
-    describe_bad,
-    open_files,
-    split_log,
-)
+from keras_lstm_dssm.data import describe, describe_bad, open_files, split_log
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 from keras_lstm_dssm.tools.train_flags import (

@@ -104,7 +104,7 @@ define.integer(
 
 
 def main(_: list[str]) -> dict[str, Any]:
-    """Runs unfinished systems, writes the report and returns its figures."""
+    """Runs unfinished systems, writes the report and returns its content."""
     rows = choose_rows(TABLE_IV_ROWS, FLAGS.systems)
     output = Path(FLAGS.output)
     pairs = [int(n) for n in _numbers("pairs", 1, float("inf"))]
@@ -145,19 +145,17 @@ def _make_table(
         raise InputError(
             f"{output}: no system could be measured ({_reasons(failed)})"
         )
-    curves: dict[str, Path] = {}
+    pictures: dict[str, Path] = {}
     if pairs:
         curves, failed_parts = run_learning_curve(
             output, data, results, settings, FLAGS.seeds, pairs
         )
         failed |= failed_parts
+        pictures = {f"Learning curve, {m}": path for m, path in curves.items()}
     costs, failed_costs = train_with_one_gamma(
         output, results, settings, data.sizes
     )
-    failed |= {f"{name} of figure 7": r for name, r in failed_costs.items()}
-    pictures = {
-        f"Learning curve, {mode}": path for mode, path in curves.items()
-    }
+    failed |= {f"{name} of Figure 7": r for name, r in failed_costs.items()}
     summary = write_report(output, data, results, failed, costs, pictures)
     print((output / "table.md").read_text(encoding="utf-8"))
     if failed:

@@ -60,7 +60,7 @@ flags.register_validator(
 
 
 def main(_: list[str]) -> dict[str, Any]:
-    """Trains, or resumes; returns the last epoch's figures."""
+    """Trains, or resumes; returns the last epoch's metrics."""
     run = RunFolder(_OUTPUT.value)
     options: dict[str, Any] = {
         "save_minutes": _SAVE_MINUTES.value,
@@ -101,8 +101,7 @@ def main(_: list[str]) -> dict[str, Any]:
         )
     else:
         print(f"wrote {run.model}")
-    figures: dict[str, Any] = metrics["train"]
-    return figures
+    return metrics["train"]
 
 
 def _check(run: RunFolder) -> None:

@@ -22,7 +22,7 @@ DATA_FLAGS = (
     "data", "validation", "dev", "select", "every", "patience",
     "min_relevant", "max_bad_lines", "seed",
 )  # fmt: skip
-"""Flags that the `config.json` of a run holds, besides the recipe's."""
+"""Flags that the `config.json` of a run holds, in addition to the recipe's."""
 
 RECIPE_FLAGS = (
     "epochs", "batch_size", "shuffle_buffer", "learning_rate", "threshold",
@@ -80,7 +80,7 @@ def define_train_flags(values: flags.FlagValues) -> None:
     whole(
         "patience", None,
         "With --dev: stop after this many evaluations without a better "
-        "figure; by default all epochs are trained.", 1,
+        "value; by default all epochs are trained.", 1,
     )  # fmt: skip
     whole(
         "min_relevant", 1,

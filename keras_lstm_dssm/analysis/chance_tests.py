@@ -1,4 +1,4 @@
-"""Compare figures about chosen words with those of random words."""
+"""Compare measures of chosen words with those of random words."""
 
 import string
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from keras_lstm_dssm.evaluation.significance import randomisation_test
 
 
 class ChanceComparison(NamedTuple):
-    """A figure, compared with the same figure of random choices.
+    """A measure of a choice, compared with that of random choices.
 
     Attributes:
-        value: The figure of the actual choice.
-        chance: The mean of the figure over random choices.
+        value: The measure of the actual choice.
+        chance: Its mean over random choices.
         p: The two-sided p-value: how often a random choice is as far from
             the mean as `value` is.
-        number: The number of texts or words that the figure is computed from;
-            0 where there was nothing to compare.
+        number: The number of texts or words that it is computed from; 0
+            where there was nothing to compare.
     """
 
     value: float
@@ -36,11 +36,11 @@ NO_COMPARISON = ChanceComparison(0.0, 0.0, 1.0, 0)
 def compare_with_draws(
     draws: np.ndarray, value: float, number: int
 ) -> ChanceComparison:
-    """Compare a figure with random draws of it (a Monte Carlo test).
+    """Compare a measure with random draws of it (a Monte Carlo test).
 
     Args:
-        draws: `[draws]`, the figure of each random choice.
-        value: The figure of the actual choice.
+        draws: `[draws]`, the measure of each random choice.
+        value: The measure of the actual choice.
         number: See `ChanceComparison`.
 
     Example:
@@ -157,11 +157,8 @@ def remaining_cosine(
         masks = [np.ones(len(texts[row]), bool), chosen[row]]
         for _ in range(_RANDOM_CHOICES):
             mask = np.zeros(len(texts[row]), bool)
-            mask[
-                random.choice(
-                    np.flatnonzero(candidates[row]), chosen[row].sum(), False
-                )
-            ] = True
+            positions = np.flatnonzero(candidates[row])
+            mask[random.choice(positions, chosen[row].sum(), False)] = True
             masks.append(mask)
         words = np.array(texts[row], object)
         shortened += [" ".join(words[mask]) for mask in masks]

@@ -54,18 +54,18 @@ CLAIM_LABELS = {
         "Mean cosine of the words of one cell that share no letter trigram"
     ),
 }
-"""Name of a figure -> its description."""
+"""Name of a result -> its description."""
 
 
-class ClaimFigure(NamedTuple):
-    """A figure that measures a claim.
+class ClaimResult(NamedTuple):
+    """A number that measures a claim, for one encoder.
 
     Attributes:
-        claim: The name of the figure, a key of `CLAIM_LABELS`.
+        claim: The name of the result, a key of `CLAIM_LABELS`.
         side: The encoder whose texts it is about, "query" or "document".
         model: "trained", or "untrained" for the same encoders with random
             weights.
-        comparison: The value of the figure, and chance.
+        comparison: The number, and chance.
     """
 
     claim: str
@@ -81,10 +81,10 @@ def measure_claims(
     cells: int = ACTIVE_CELLS,
     change: float = LEAST_CHANGE,
     share: float = KEYWORD_SHARE,
-) -> list[ClaimFigure]:
+) -> list[ClaimResult]:
     """Measure whether unimportant words are attenuated and cells have topics.
 
-    Each figure is computed for the model and for `untrained_copy(model)`:
+    Each result is computed for the model and for `untrained_copy(model)`:
     what both show is not an effect of training. For example, any encoder of
     trigrams is changed little by a short word, which has few of them.
 
@@ -97,8 +97,8 @@ def measure_claims(
         share: See `keywords`.
 
     Returns:
-        The figures that the texts allow: where no text has a keyword, for
-        example, there are no figures about keywords. The untrained copy has
+        The results that the texts allow: where no text has a keyword, for
+        example, there are no results about keywords. The untrained copy has
         none about cosines, which would be noise.
 
     Raises:
@@ -115,7 +115,7 @@ def measure_claims(
     recurrent = is_recurrent(model.query_encoder, model.document_encoder)
     if recurrent:
         word_vectors = context_vectors(words_of(model.query_encoder, contexts))
-    figures = []
+    results = []
     for name, measured in models.items():
         towers = (
             (measured.query_encoder, queries),
@@ -135,12 +135,12 @@ def measure_claims(
                         encoder, assignments, word_vectors, same_trigrams=False
                     ),
                 }
-            figures += [
-                ClaimFigure(claim, SIDES[index], name, comparison)
+            results += [
+                ClaimResult(claim, SIDES[index], name, comparison)
                 for claim, comparison in comparisons.items()
                 if comparison.number
             ]
-    return figures
+    return results
 
 
 def untrained_copy(model: Any) -> Any:
@@ -170,7 +170,7 @@ def _compare_words(
     change: float,
     share: float,
 ) -> Iterator[tuple[str, ChanceComparison]]:
-    """Yield the figures about the words of one encoder's texts."""
+    """Yield the results about the words of one encoder's texts."""
     split_texts = words_of(encoder, texts)
     stop = [is_stop_word(words) for words in split_texts]
     every = [np.ones(len(words), bool) for words in split_texts]

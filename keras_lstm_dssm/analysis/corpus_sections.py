@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.analysis.claims import CLAIM_LABELS, ClaimFigure
+from keras_lstm_dssm.analysis.claims import CLAIM_LABELS, ClaimResult
 from keras_lstm_dssm.analysis.keywords import distinctive_words, topics
 from keras_lstm_dssm.analysis.report_input import ReportSettings
 from keras_lstm_dssm.analysis.title_map import draw_title_map, title_map
@@ -34,10 +34,7 @@ def topics_section(
     )
     groups = [[word for word, _ in words] for words in words_by_cell.values()]
     rows = [
-        [
-            str(cell),
-            " · ".join(f"{w} ({n})" if n > 1 else w for w, n in words),
-        ]
+        [str(cell), " · ".join(f"{w} ({n})" if n > 1 else w for w, n in words)]
         for cell, words in zip(
             words_by_cell, distinctive_words(groups, _MOST_WORDS), strict=True
         )
@@ -61,11 +58,8 @@ def nearest_section(
     """Return the titles that are nearest to the query."""
     hits = Index(model, titles).search([query], most)[0]
     rows = [
-        [
-            f"{hit.score:.3f}",
-            Strong(hit.id) if hit.id == document else hit.id,
-        ]
-        for hit in hits
+        [f"{score:.3f}", Strong(title) if title == document else title]
+        for title, score in hits
     ]
     return HtmlSection(
         "Nearest titles",
@@ -117,27 +111,16 @@ def cost_section(
     )
 
 
-def claims_section(claims: Sequence[ClaimFigure]) -> HtmlSection:
+def claims_section(claims: Sequence[ClaimResult]) -> HtmlSection:
     """Return the report's section that tests the paper's claims."""
-    tables = []
-    for name, label in CLAIM_LABELS.items():
-        rows = [
-            [
-                f"{figure.side}, {figure.model}",
-                f"{figure.comparison.value:.3f}",
-                f"{figure.comparison.chance:.3f}",
-                f"{figure.comparison.p:.4f}",
-                f"{figure.comparison.number:,}",
-            ]
-            for figure in claims
-            if figure.claim == name
-        ]
-        if rows:
-            header = ["Encoder", "Value", "Chance", "p", "Of"]
-            tables.append(HtmlTable(header, rows, label))
+    rows: dict[str, list[list[str]]] = {name: [] for name in CLAIM_LABELS}
+    for claim, side, model, (value, chance, p, number) in claims:
+        numbers = [f"{value:.3f}", f"{chance:.3f}", f"{p:.4f}", f"{number:,}"]
+        rows[claim].append([f"{side}, {model}", *numbers])
+    header = ["Encoder", "Value", "Chance", "p", "Of"]
     return HtmlSection(
-        "The paper's claims as figures",
-        tables,
+        "The paper's claims as numbers",
+        [HtmlTable(header, rows[n], CLAIM_LABELS[n]) for n in rows if rows[n]],
         "Chance is the mean over random draws: of equally many words of the "
         "same texts or, for cells, of the active cells of another text. The "
         "two-sided p is how often a draw is as far from this mean as the "

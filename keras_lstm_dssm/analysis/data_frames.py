@@ -20,17 +20,19 @@ def frame(result: Any) -> Any:
     Returns:
         A `pandas.DataFrame` with a row for each record and a column for each
         of its fields. Activations have a row for each cell at each word of
-        each direction of reading, with the columns reverse, place (the
-        position of the word), word, cell, and those of i, f, c, o, y that
-        the network has; topics have the columns cell, word, query; a growth
-        has side, word, cosine.
+        each direction of reading, with the columns reverse, position (of the
+        word), word, cell, and those of i, f, c, o, y that the network has;
+        topics have the columns cell, word, query; a growth has side, word,
+        cosine.
 
     Raises:
         InputError: pandas is not installed.
 
     Example:
     >>> read = activations(encoder, "hotels in shanghai")
-    >>> frame(read).pivot(index="cell", columns=["place", "word"], values="y")
+    >>> frame(read).pivot(
+    ...     index="cell", columns=["position", "word"], values="y"
+    ... )
     """
     pandas = import_optional("pandas", "analysis")
     if isinstance(result, Activations):
@@ -58,7 +60,7 @@ def _columns(read: Activations) -> dict[str, Any]:
     words, cells = read.y.shape
     return {
         "reverse": [read.reverse] * read.y.size,
-        "place": np.repeat(np.arange(words), cells),
+        "position": np.repeat(np.arange(words), cells),
         "word": np.repeat(np.array(read.words, object), cells),
         "cell": np.tile(np.arange(cells), words),
         **{name: array.ravel() for name, array in read.arrays.items()},

@@ -25,7 +25,7 @@ _AXIS_TITLES = {
 
 
 def draw_activations(
-    path: Path, read: Activations, beside: Sequence[Activations] = ()
+    path: Path, read: Activations, others: Sequence[Activations] = ()
 ) -> None:
     """Draw i, f, c, o and y of one network, if it has them.
 
@@ -35,10 +35,10 @@ def draw_activations(
     Args:
         path: The PNG file to write.
         read: From `activations`.
-        beside: Other activations to compare with: the range of colours and
+        others: Other activations to compare with: the range of colours and
             the number of columns are those that all of them need.
     """
-    arrays, texts = read.arrays, [read, *beside]
+    arrays, texts = read.arrays, [read, *others]
     limit = max(
         np.abs(array).max() for text in texts for array in text.arrays.values()
     )
@@ -185,7 +185,7 @@ def _draw_lines(
 ) -> None:
     """Draw the lines of one side below the rows of cells.
 
-    They share the axis of the cells, so that each figure is below its word.
+    They share the axis of the cells, so that each number is below its word.
     """
     every = np.concatenate(
         [one_side for both in lines.values() for one_side in both]

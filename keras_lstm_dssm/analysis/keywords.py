@@ -128,16 +128,12 @@ def keywords(
         column[network.first_read] = None
         columns.append(column)
     least = share * min(cells, read.y.shape[1])
-    rows = zip(*columns, strict=True)
-    return [
-        Keyword(word, counts, _all_exceed(counts, least))
-        for word, counts in zip(read.words, rows, strict=True)
-    ]
-
-
-def _all_exceed(counts: Sequence[int | None], least: float) -> bool:
-    known = [count for count in counts if count is not None]
-    return bool(known) and min(known) > least
+    words = []
+    for word, *row in zip(read.words, *columns, strict=True):
+        known = [count for count in row if count is not None]
+        keyword = min(known, default=0) > least
+        words.append(Keyword(word, tuple(row), keyword))
+    return words
 
 
 TOPIC_CELLS = 5

@@ -1,6 +1,7 @@
 """The report's sections about one query and one title."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -134,19 +135,13 @@ def _aligned_section(
             "word it responds to." + cell_note(model.query_encoder)
         )
     caption = "Cells and cosine after each word of the query and the title"
-    return HtmlSection(
-        "The query and the title, word by word",
-        [HtmlPicture(caption, path)],
-        text,
-    )
+    title = "The query and the title, word by word"
+    return HtmlSection(title, [HtmlPicture(caption, path)], text)
 
 
 def _activations_section(read: list[Activations], folder: Path) -> HtmlSection:
     every = [network for text in read for network in text.directions]
-
-    def draw(path: Path, network: Activations) -> None:
-        draw_activations(path, network, every)
-
+    draw = partial(draw_activations, others=every)
     return HtmlSection(
         "Activations (Figs. 4 and 5 of the paper)",
         _pictures(read, folder, "activations", draw),
@@ -162,9 +157,7 @@ def _activations_section(read: list[Activations], folder: Path) -> HtmlSection:
 def _active_cells_section(
     read: list[Activations], settings: ReportSettings, folder: Path
 ) -> HtmlSection:
-    def draw(path: Path, network: Activations) -> None:
-        draw_active(path, network, settings.cells)
-
+    draw = partial(draw_active, cells=settings.cells)
     return HtmlSection(
         f"The {settings.cells} most active cells (Fig. 6)",
         _pictures(read, folder, "active", draw),
@@ -217,20 +210,13 @@ def _words_section(
             ]
             for word, effect in zip(words, effects, strict=True)
         ]
+        directions = _DIRECTIONS[: len(words[0].counts)]
         header = [
-            "Word",
-            *_DIRECTIONS[: len(words[0].counts)],
-            "Change of the vector without it",
+            "Word", *directions, "Change of the vector without it",
             "Adds to the cosine",
-        ]
-        tables.append(
-            HtmlTable(
-                header,
-                rows,
-                f"The {side}",
-                text_columns=[1 + len(words[0].counts)],
-            )
-        )
+        ]  # fmt: skip
+        bars = [1 + len(directions)]
+        tables.append(HtmlTable(header, rows, f"The {side}", text_columns=bars))
     text = (
         "The effect of leaving out a word: 1 - cosine of the vectors with and "
         "without it, and the decrease of the cosine with the other text. The "
@@ -242,12 +228,8 @@ def _words_section(
             f"the word by {settings.change:g} of their final output or more. "
             "The first word read changes every cell and has no count. Words "
             f"counted by more than {settings.share:.0%} of these cells, in "
-            "every direction, are keywords, in bold. Beside the counts: "
+            "every direction, are keywords, in bold. Next to the counts: "
             + text[0].lower() + text[1:]
         )  # fmt: skip
-    tables_of_the_paper = " (Tables I and II)" if read else ""
-    return HtmlSection(
-        "Keywords and attenuation of each word" + tables_of_the_paper,
-        tables,
-        text,
-    )
+    title = "Keywords and attenuation of each word"
+    return HtmlSection(title + " (Tables I and II)" * bool(read), tables, text)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.analysis.claims import ClaimFigure
+from keras_lstm_dssm.analysis.claims import ClaimResult
 from keras_lstm_dssm.analysis.keywords import (
     ACTIVE_CELLS,
     KEYWORD_SHARE,
@@ -39,10 +39,7 @@ class ReportTexts(NamedTuple):
 
 
 def read_report_texts(
-    data: str,
-    max_bad_lines: int = 0,
-    most: int = 60_000,
-    pairs: int = 1000,
+    data: str, max_bad_lines: int = 0, most: int = 60_000, pairs: int = 1000
 ) -> ReportTexts:
     """Read the texts for a report.
 
@@ -129,4 +126,4 @@ class ReportInput(NamedTuple):
     queries: Sequence[str]
     titles: Sequence[str]
     history: Sequence[dict[str, float]] = ()
-    claims: Sequence[ClaimFigure] = ()
+    claims: Sequence[ClaimResult] = ()

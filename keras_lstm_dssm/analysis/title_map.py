@@ -10,7 +10,7 @@ import numpy as np
 from keras_lstm_dssm.analysis.keywords import distinctive_words
 from keras_lstm_dssm.drawing import COLOURS, MARKERS, drawing, short
 from keras_lstm_dssm.errors import InputError, import_optional
-from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.files import replacing, write_text
 
 MAP_METHODS = ("tsne", "pca")
 
@@ -31,9 +31,7 @@ class TitleMap(NamedTuple):
 
 
 def title_map(
-    titles: Sequence[str],
-    vectors: np.ndarray,
-    method: str = "tsne",
+    titles: Sequence[str], vectors: np.ndarray, method: str = "tsne"
 ) -> TitleMap:
     """Lay titles out on a plane and cluster their positions.
 
@@ -129,9 +127,7 @@ def _cluster_names(titles: Sequence[str], clusters: np.ndarray) -> list[str]:
 
 
 def write_projector(
-    logs: str | os.PathLike[str],
-    titles: Sequence[str],
-    vectors: np.ndarray,
+    logs: str | os.PathLike[str], titles: Sequence[str], vectors: np.ndarray
 ) -> None:
     """Write titles and vectors for TensorBoard's embedding projector.
 
@@ -164,12 +160,9 @@ def write_projector(
     tensors, labels = folder / "titles.tsv", folder / "titles.labels.tsv"
     with replacing(tensors) as partial:
         np.savetxt(partial, vectors, fmt="%.5g", delimiter="\t")
-    with replacing(labels) as partial:
-        # TensorBoard reads a tab as a second column, and skips empty lines.
-        lines = (" ".join(title.split()) or '""' for title in titles)
-        partial.write_text(
-            "".join(f"{line}\n" for line in lines), encoding="utf-8"
-        )
+    # TensorBoard reads a tab as a second column, and skips empty lines.
+    lines = (" ".join(title.split()) or '""' for title in titles)
+    write_text(labels, "".join(f"{line}\n" for line in lines))
     config = projector.ProjectorConfig()
     config.embeddings.add(
         tensor_name="titles",

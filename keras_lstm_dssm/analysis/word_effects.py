@@ -16,8 +16,8 @@ SIDES = ("query", "document")
 class Growth(NamedTuple):
     """The cosine R(Q, D) of (3) after each word of one text.
 
-    The other text is complete in every figure, so that the last figures of
-    both texts are equal: they are the cosine of the pair.
+    The other text is always complete, so that the last cosines of both texts
+    are equal: they are the cosine of the pair.
 
     Attributes:
         query_words: The words of the query.

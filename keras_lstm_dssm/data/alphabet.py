@@ -10,7 +10,7 @@ _SAMPLE = 10_000
 _LEAST_SHARE = 0.01
 
 
-def alphabet_warning(log: ClickLog, seed: int = 0) -> str | None:
+def alphabet_warning(log: ClickLog) -> str | None:
     """Returns a warning if many words of a log are outside the alphabet.
 
     Without `oov_buckets` an encoder reads every letter but a to z and 0 to 9
@@ -19,7 +19,6 @@ def alphabet_warning(log: ClickLog, seed: int = 0) -> str | None:
 
     Args:
         log: The click log to sample.
-        seed: Seed of the sample. Default 0.
 
     Returns:
         One line for the user; `None` if less than 1 % of the words have more
@@ -29,13 +28,11 @@ def alphabet_warning(log: ClickLog, seed: int = 0) -> str | None:
     >>> if line := alphabet_warning(log):
     ...     print(line)
     """
-    batches = training_batches(log, _SAMPLE, epochs=1, seed=seed)
+    batches = training_batches(log, _SAMPLE, epochs=1, seed=0)
     queries, titles = next(iter(batches))
     texts = [*queries.numpy().tolist(), *titles.numpy().tolist()]
     words = Counter(word for text in normalize(texts) for word in text.split())
-    outside = Counter(
-        {word: n for word, n in words.items() if _is_outside(word)}
-    )
+    outside = Counter({w: n for w, n in words.items() if _is_outside(w)})
     share = outside.total() / words.total()
     if share < _LEAST_SHARE:
         return None

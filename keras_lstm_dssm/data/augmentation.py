@@ -95,10 +95,7 @@ _MOST_WORDS = 4  # of a query
 
 
 def title_pairs(
-    titles: Iterable[str],
-    each: int = 1,
-    seed: int = 0,
-    misspelled: float = 0.2,
+    titles: Iterable[str], each: int = 1, seed: int = 0, misspelled: float = 0.2
 ) -> Iterator[Pair]:
     """Yields synthetic pairs: some words of a title as a query for the title.
 

@@ -38,10 +38,7 @@ class ClickFrequencies:
     """
 
     def __init__(
-        self,
-        titles: Iterable[str],
-        buckets: int = 2**20,
-        split: str = "space",
+        self, titles: Iterable[str], buckets: int = 2**20, split: str = "space"
     ) -> None:
         self.buckets = buckets
         self.split = split

@@ -4,7 +4,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO
 
 from keras_lstm_dssm.errors import InputError
@@ -126,12 +126,9 @@ def _open(path: str) -> IO[bytes]:
 def _readable_lines(path: str) -> int:
     """Counts the lines that can be read before the damage."""
     lines = 0
-    try:
-        with gzip.open(path, "rb") as file:
-            while data := file.read1():
-                lines += data.count(b"\n")
-    except _DAMAGE:
-        return lines
+    with suppress(*_DAMAGE), gzip.open(path, "rb") as file:
+        while data := file.read1():
+            lines += data.count(b"\n")
     return lines
 
 

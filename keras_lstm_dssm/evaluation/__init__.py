@@ -11,11 +11,7 @@ from keras_lstm_dssm.evaluation.measures import (
     random_order,
 )
 from keras_lstm_dssm.evaluation.ranking import Qrels, Ranker, Run, System
-from keras_lstm_dssm.evaluation.task import (
-    Task,
-    evaluate_systems,
-    format_table,
-)
+from keras_lstm_dssm.evaluation.task import Task, evaluate_systems, format_table
 from keras_lstm_dssm.evaluation.trec import read_run, write_qrels, write_run
 
 __all__ = [

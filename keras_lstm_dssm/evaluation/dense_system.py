@@ -9,11 +9,7 @@ from keras_lstm_dssm.evaluation.index import (
     encode_texts,
     unit_vectors,
 )
-from keras_lstm_dssm.evaluation.ranking import (
-    Ranker,
-    Run,
-    strictly_descending,
-)
+from keras_lstm_dssm.evaluation.ranking import Ranker, Run, strictly_descending
 
 
 class DenseSystem:

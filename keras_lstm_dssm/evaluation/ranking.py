@@ -81,14 +81,8 @@ class Ranker:
     ) -> np.ndarray:
         """Returns the positions of the best scores, in the order of `rank`.
 
-        Args:
-            query_id: See `rank`.
-            scores: See `rank`.
-            depth: See `rank`.
-            positions: See `rank`.
-
-        Returns:
-            Integers `[min(n, depth)]`, best first.
+        The arguments are those of `rank`; the result is integers
+        `[min(n, depth)]`, best first.
         """
         best = np.flatnonzero(scores >= kth_largest(scores, depth))
         ties = _mix(self._hashes[positions[best]] ^ np.uint64(_hash(query_id)))

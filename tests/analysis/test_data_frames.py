@@ -23,12 +23,12 @@ def test_activations_by_direction_word_and_cell() -> None:
     pytest.importorskip("pandas")
     found = activations(small_encoder("bilstm"), TEXT)
     rows = frame(found)
-    assert list(rows) == ["reverse", "place", "word", "cell", *"icoy"]
+    assert list(rows) == ["reverse", "position", "word", "cell", *"icoy"]
     assert len(rows) == 2 * 3 * 2
-    assert rows[rows.place == 2].word.unique().tolist() == ["shanghai"]
+    assert rows[rows.position == 2].word.unique().tolist() == ["shanghai"]
     for one in found.directions:
         own = rows[rows.reverse == one.reverse]
-        table = own.pivot(index="place", columns="cell", values="c")
+        table = own.pivot(index="position", columns="cell", values="c")
         np.testing.assert_array_equal(table, one.c)
     assert list(frame(activations(small_encoder("rnn"), TEXT)))[4:] == ["y"]
 

@@ -25,7 +25,7 @@ def test_python_blocks_run_in_order(
     pytest.importorskip("pandas")
     exec(frames, names)
     table = capsys.readouterr().out
-    assert table.split()[:4] == ["place", "0", "1", "2"]
+    assert table.split()[:4] == ["position", "0", "1", "2"]
     assert len(table.splitlines()) == 3 + 32
 
 

@@ -149,7 +149,5 @@ class SkipThought(keras.Model):
 def _gru(units: int, return_sequences: bool = False) -> keras.layers.GRU:
     # As in the paper, the reset gate acts before the matrix product.
     return keras.layers.GRU(
-        units,
-        reset_after=False,
-        return_sequences=return_sequences,
+        units, reset_after=False, return_sequences=return_sequences
     )

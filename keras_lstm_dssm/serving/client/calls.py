@@ -169,11 +169,7 @@ class ModelCalls:
         )
 
     def search(
-        self,
-        texts: Iterable[str | bytes],
-        k: int,
-        model: str,
-        version: Version,
+        self, texts: Iterable[str | bytes], k: int, model: str, version: Version
     ) -> Calls[list[list[Hit]]]:
         """Retrieves documents, chunk by chunk; see `Client.search`."""
         hits: list[list[Hit]] = []
