@@ -30,11 +30,13 @@ from keras_lstm_dssm.layers import (
     RNNCell,
     TrigramEmbedding,
 )
-from keras_lstm_dssm.models import PRESETS, Recipe, TwoTower
+from keras_lstm_dssm.models import PRESETS, PairScorer, Recipe, TwoTower
 from keras_lstm_dssm.training import (
+    Adagrad,
     CosineSoftmax,
     NesterovMomentum,
     NesterovSchedule,
+    PairwiseHinge,
     RankingEvaluation,
     load_run,
     resume,
@@ -44,6 +46,7 @@ from keras_lstm_dssm.version import __version__
 
 __all__ = [
     "PRESETS",
+    "Adagrad",
     "BidirectionalLSTMEncoder",
     "CLSMEncoder",
     "CombinedEncoder",
@@ -54,6 +57,8 @@ __all__ = [
     "LetterTrigrams",
     "NesterovMomentum",
     "NesterovSchedule",
+    "PairScorer",
+    "PairwiseHinge",
     "PeepholeLSTM",
     "PeepholeLSTMCell",
     "RNNCell",

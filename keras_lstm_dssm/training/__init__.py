@@ -1,5 +1,6 @@
 """Training: loss, optimizer, momentum schedule, mining, run folders."""
 
+from keras_lstm_dssm.training.adagrad import Adagrad
 from keras_lstm_dssm.training.cosine_softmax import CosineSoftmax
 from keras_lstm_dssm.training.hard_negatives import (
     HardNegatives,
@@ -7,6 +8,7 @@ from keras_lstm_dssm.training.hard_negatives import (
 )
 from keras_lstm_dssm.training.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
+from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
 from keras_lstm_dssm.training.ranking_evaluation import RankingEvaluation
 from keras_lstm_dssm.training.run_folder import RunFolder, load_run
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
@@ -14,11 +16,13 @@ from keras_lstm_dssm.training.train import resume, train
 from keras_lstm_dssm.training.training_plan import TrainingPlan, fit_plan
 
 __all__ = [
+    "Adagrad",
     "CosineSoftmax",
     "HardNegatives",
     "NesterovMomentum",
     "NesterovSchedule",
     "RankingEvaluation",
+    "PairwiseHinge",
     "RunFolder",
     "TrainingPlan",
     "fit_plan",

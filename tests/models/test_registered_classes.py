@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm import (
+    Adagrad,
     BidirectionalLSTMEncoder,
     CLSMEncoder,
     CombinedEncoder,
@@ -16,6 +17,8 @@ from keras_lstm_dssm import (
     LetterTrigrams,
     LSTMEncoder,
     NesterovMomentum,
+    PairScorer,
+    PairwiseHinge,
     PeepholeLSTM,
     PeepholeLSTMCell,
     Recurrent,
@@ -31,6 +34,7 @@ from keras_lstm_dssm.layers import (
 )
 from keras_lstm_dssm.registration import PACKAGE
 from tests.encoders.small import EACH, small_encoder
+from tests.models.small_matchers import HashedWords, MeanDot
 
 HASHING = {
     "oov_buckets": 3, "max_words": 9, "split": "alphanumeric", "name": "mine",
@@ -67,6 +71,12 @@ SAMPLES: dict[type, dict[str, Any]] = {  # no argument has its default
         "negatives": "in_batch",
         "n": 2,
         "seed": 3,
+    },
+    PairScorer: {"words": HashedWords(), "matcher": MeanDot(), "seed": 3},
+    PairwiseHinge: {"margin": 0.5, "reduction": "sum", "name": "mine"},
+    Adagrad: {
+        "learning_rate": 0.5, "epsilon": 0.25, "multipliers": {"kernel": 0.5},
+        "name": "mine",
     },
     CosineSoftmax: {"gamma": 2.0, "reduction": "sum", "name": "mine"},
     NesterovMomentum: {

@@ -1,0 +1,166 @@
+"""PairScoring: pairs of texts -> scores, in batches of similar length."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tqdm import tqdm
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import WordVectors
+from keras_lstm_dssm.matchers import Matcher
+from keras_lstm_dssm.text import WordBatch, as_bytes
+from keras_lstm_dssm.text.strings import WORKERS
+
+
+class PairScoring:
+    """Scores pairs by the words and the matcher of a `PairScorer`.
+
+    Args:
+        words: Layer that turns texts into word vectors.
+        matcher: Layer that scores two sequences of word vectors.
+    """
+
+    def __init__(self, words: WordVectors, matcher: Matcher) -> None:
+        self.words = words
+        self.matcher = matcher
+        # Texts of a new length are not a reason to trace anew.
+        self._represent_query = tf.function(
+            lambda texts: self._represented(words.distinct(texts), "query"),
+            reduce_retracing=True,
+        )
+        self._score_documents = tf.function(
+            self._documents_of_query, reduce_retracing=True
+        )
+        self._score_pairs = tf.function(
+            lambda queries, documents: self.of_batches(
+                words.distinct(queries), words.distinct(documents)
+            ),
+            reduce_retracing=True,
+        )
+
+    def of_batches(
+        self, query: WordBatch, document: WordBatch, training: bool = False
+    ) -> tf.Tensor:
+        """Returns the scores of a hashed batch of pairs, `(pairs,)`.
+
+        Args:
+            query: The queries; its `text_index` is `[pairs]`.
+            document: The documents; its `text_index` is `[pairs]`.
+            training: Whether a gradient will be computed. Default `False`.
+        """
+        return self.matcher.match(
+            _rows(
+                self._represented(query, "query", training), query.text_index
+            ),
+            _rows(
+                self._represented(document, "document", training),
+                document.text_index,
+            ),
+            training,
+        )
+
+    def of_query(
+        self, query: str, documents: Any, batch_size: int
+    ) -> np.ndarray:
+        """Returns the scores of documents; see `PairScorer.score`."""
+        if not isinstance(query, str | bytes):
+            raise InputError(
+                f"query is {query!r:.60} ({type(query).__name__}), expected"
+                " one text"
+            )
+        texts = as_bytes(documents)
+        represented = self._represent_query(tf.constant(as_bytes([query])))
+
+        def score(rows: np.ndarray) -> np.ndarray:
+            batch = tf.constant([texts[row] for row in rows], tf.string)
+            return self._score_documents(represented, batch).numpy()
+
+        return _in_batches(score, [len(text) for text in texts], batch_size)
+
+    def of_pairs(
+        self,
+        queries: Any,
+        documents: Any,
+        batch_size: int,
+        progress: bool = False,
+    ) -> np.ndarray:
+        """Returns the scores of pairs; see `PairScorer.score_pairs`."""
+        sides = as_bytes(queries), as_bytes(documents)
+        if len(sides[0]) != len(sides[1]):
+            raise InputError(
+                f"found {len(sides[0])} queries and {len(sides[1])} documents:"
+                " give one document for each query"
+            )
+
+        def score(rows: np.ndarray) -> np.ndarray:
+            batch = [
+                tf.constant([side[row] for row in rows], tf.string)
+                for side in sides
+            ]
+            return self._score_pairs(*batch).numpy()
+
+        lengths = [len(text) for text in sides[1]]
+        return _in_batches(score, lengths, batch_size, progress)
+
+    def _represented(
+        self, texts: WordBatch, side: str, training: bool = False
+    ) -> Any:
+        return self.matcher.represent(
+            self.words(texts, training=training), side, training
+        )
+
+    def _documents_of_query(self, query: Any, texts: tf.Tensor) -> tf.Tensor:
+        document = self.words.distinct(texts)
+        rows = _rows(
+            self._represented(document, "document"), document.text_index
+        )
+        return self.matcher.match(
+            _rows(query, tf.zeros_like(document.text_index)), rows
+        )
+
+
+def _rows(represented: Any, index: tf.Tensor) -> Any:
+    """Returns one row of represented texts for each pair."""
+    return tf.nest.map_structure(
+        lambda part: tf.gather(part, index), represented
+    )
+
+
+def _in_batches(
+    score: Callable[[np.ndarray], np.ndarray],
+    lengths: list[int],
+    batch_size: int,
+    progress: bool = False,
+) -> np.ndarray:
+    """Scores rows in batches of similar length, two batches at a time.
+
+    Args:
+        score: Thread-safe function from rows `[n]` to their scores `[n]`.
+        lengths: A length for each row; similar ones need little padding.
+        batch_size: The number of rows in a batch.
+        progress: Whether to show a progress bar.
+
+    Raises:
+        InputError: `batch_size` is below 1.
+    """
+    if batch_size < 1:
+        raise InputError(f"batch_size must be 1 or more, not {batch_size}")
+    order = np.argsort(lengths, kind="stable")
+    batches = [
+        order[start : start + batch_size]
+        for start in range(0, len(order), batch_size)
+    ]
+    if not batches:
+        return np.zeros(0, np.float32)
+    result = np.zeros(0)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        scored: Iterator[np.ndarray] = pool.map(score, batches)
+        bar = tqdm(scored, "score", len(batches), disable=not progress)
+        for rows, scores in zip(batches, bar, strict=True):
+            if not len(result):
+                result = np.empty(len(order), scores.dtype)
+            result[rows] = scores
+    return result

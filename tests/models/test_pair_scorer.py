@@ -1,0 +1,228 @@
+"""PairScorer: scores, losses, training steps and saving."""
+
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.models.pair_scorer import NOT_FINITE, PairScorer
+from keras_lstm_dssm.training import NesterovMomentum
+from keras_lstm_dssm.training.adagrad import Adagrad
+from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
+from tests.models.small_matchers import (
+    HashedWords,
+    MeanDot,
+    pair_score,
+    small_scorer,
+)
+
+QUERIES = ["hex bolt", "wood glue", "drill", "hex bolt"]
+POSITIVES = ["steel hex bolt 3 in", "glue", "drill kit for wood", "bolt"]
+NEGATIVES = ["glue", "steel hex bolt 3 in", "lamp", "glue"]
+TRIPLES = (QUERIES, POSITIVES, NEGATIVES)
+
+
+def compiled(margin: float = 1.0, **options: Any) -> PairScorer:
+    scorer = small_scorer()
+    scorer.compile(Adagrad(0.03), PairwiseHinge(margin), **options)
+    return scorer
+
+
+def by_numpy(scorer: PairScorer, documents: list[str]) -> np.ndarray:
+    return np.array(
+        [pair_score(scorer, *p) for p in zip(QUERIES, documents, strict=True)]
+    )
+
+
+def test_scores_equal_numpy_by_every_way(float64: None) -> None:
+    scorer = small_scorer()
+    expected = by_numpy(scorer, POSITIVES)
+    assert np.ptp(expected) > 1e-3
+    texts = tf.constant(QUERIES), tf.constant(POSITIVES)
+    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(3)
+    for found in (
+        scorer(texts),
+        scorer(tuple(map(scorer.words.distinct, texts))),
+        tf.function(scorer)(texts),
+        scorer.predict(QUERIES, POSITIVES, verbose=0),
+        scorer.predict(dataset, verbose=0),
+        scorer.score_pairs(QUERIES, POSITIVES),
+        scorer.score_pairs(QUERIES, POSITIVES, batch_size=1),
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    documents = [*POSITIVES, *NEGATIVES, ""]
+    for size in (256, 2):
+        np.testing.assert_allclose(
+            scorer.score("wood glue", documents, batch_size=size),
+            [pair_score(scorer, "wood glue", text) for text in documents],
+            rtol=1e-12,
+            atol=1e-15,
+        )
+    assert len(scorer.score("wood glue", [])) == 0
+    assert len(scorer.score_pairs([], [])) == 0
+
+
+def test_evaluate_counts_by_hand(float64: None) -> None:
+    positive, negative = (by_numpy(small_scorer(), t) for t in TRIPLES[1:])
+    margin = float(np.median(positive - negative))  # two triples are within
+    losses = np.maximum(0, margin + negative - positive)
+    assert np.count_nonzero(losses) == 2
+    scorer = compiled(margin)
+    expected = [losses.mean(), np.mean(positive > negative)]
+    for size in (2, 3, 128):
+        found = scorer.evaluate(TRIPLES, batch_size=size, verbose=0)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_a_tie_is_not_accurate() -> None:
+    scorer = compiled()
+    same = (QUERIES, POSITIVES, POSITIVES)
+    assert scorer.evaluate(same, verbose=0) == [1.0, 0.0]
+
+
+def test_each_distinct_text_is_represented_once() -> None:
+    scorer = compiled()
+    seen = scorer.matcher.represented
+    batch = tuple(tf.constant(texts) for texts in TRIPLES)
+    scorer.train_step(batch)
+    # 3 queries, and 5 documents: "glue" and the bolt occur on both sides.
+    assert seen == [("query", 3), ("document", 5)]
+
+
+def test_training_step_equals_numpy(float64: None) -> None:
+    """The gradient of the scale is the sum of (s- - s+) where l > 0."""
+    scorer = compiled()
+    positive, negative = (by_numpy(scorer, t) for t in TRIPLES[1:])
+    gradient = np.mean(negative - positive)  # all within the margin
+    scorer.fit(TRIPLES, epochs=1, verbose=0)
+    step = 0.03 * gradient / (abs(gradient) + 1e-7)
+    assert float(scorer.matcher.scale) == pytest.approx(1 - step, abs=1e-12)
+
+
+def test_fit_learns_and_shuffles_by_seed() -> None:
+    first, second = (
+        compiled()
+        .fit(TRIPLES, batch_size=2, epochs=6, verbose=0, **options)
+        .history
+        for options in ({}, {"validation_data": TRIPLES})
+    )
+    assert first["loss"] == second["loss"]
+    assert first["loss"][0] > 0.9 and first["loss"][-1] < 0.5
+    assert second["val_loss"][-1] < 0.5
+    assert second["val_accuracy"][-1] == 1
+
+
+def test_fit_of_a_dataset_equals_fit_of_lists() -> None:
+    weights = []
+    for dataset in (False, True):
+        scorer = compiled()
+        x: Any = TRIPLES
+        if dataset:
+            x = tf.data.Dataset.from_tensor_slices(TRIPLES).batch(2)
+        scorer.fit(x, batch_size=2, epochs=2, shuffle=False, verbose=0)
+        weights.append(scorer.get_weights())
+    for one, other in zip(*weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_a_loss_that_is_not_finite_leaves_the_weights(number: float) -> None:
+    scorer = compiled()
+    scorer.fit(TRIPLES, verbose=0)
+    scorer.matcher.scale.assign(number)
+    before = scorer.get_weights()
+    with pytest.raises(tf.errors.InvalidArgumentError, match=NOT_FINITE):
+        scorer.fit(TRIPLES, verbose=0)
+    for one, other in zip(before, scorer.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert int(scorer.optimizer.iterations) == 1
+
+
+def test_saved_model_in_a_fresh_process(tmp_path: pathlib.Path) -> None:
+    scorer = compiled(margin=0.5)
+    scorer.fit(TRIPLES, verbose=0)
+    path = tmp_path / "scorer.keras"
+    scorer.save(path)
+    scores = scorer.score_pairs(QUERIES, NEGATIVES)
+    scorer.fit(TRIPLES, verbose=0)
+    later = scorer.score_pairs(QUERIES, NEGATIVES)
+    assert not np.array_equal(scores, later)
+    np.save(tmp_path / "expected.npy", [scores, later])
+    program = f"""
+import keras, numpy as np
+from tests.models import test_pair_scorer as t
+scorer = keras.saving.load_model({str(path)!r})
+assert scorer.loss.margin == 0.5 and scorer.optimizer.iterations == 1
+scores, later = np.load({str(tmp_path / "expected.npy")!r})
+found = scorer.score_pairs(t.QUERIES, t.NEGATIVES)
+np.testing.assert_array_equal(found, scores)
+scorer.fit(t.TRIPLES, verbose=0)
+found = scorer.score_pairs(t.QUERIES, t.NEGATIVES)
+np.testing.assert_allclose(found, later, rtol=1e-6)
+"""
+    root = pathlib.Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", program], cwd=root, check=True)
+
+
+def check_refused(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_wrong_input_is_explained() -> None:
+    scorer = compiled()
+    pairs = tf.data.Dataset.from_tensor_slices(TRIPLES[:2]).batch(2)
+    single = tf.data.Dataset.from_tensor_slices(TRIPLES)
+    for x, message in (
+        (TRIPLES[:2], "three lists of texts in a tuple; got tuple of 2"),
+        ("abc", "got str of 3 parts"),
+        (None, "got NoneType of no parts"),
+        ((QUERIES, POSITIVES, ["x"]), "4 queries, 4 positives and 1 negative"),
+        (pairs, "batches, string tensors"),
+        (single, r"with .batch\(128\)"),
+    ):
+        check_refused(lambda x=x: scorer.fit(x), message)
+        check_refused(lambda x=x: scorer.evaluate(x), message)
+    check_refused(
+        lambda: scorer.fit(TRIPLES, sample_weight=[1.0]), "sample_weight is not"
+    )
+    check_refused(
+        lambda: scorer.score(["a"], ["b"]), r"query is \['a'\] \(list\)"
+    )
+    check_refused(lambda: scorer.score("a", "b"), "expected a list of texts")
+    check_refused(lambda: scorer.score("a", ["b"], 0), "1 or more, not 0")
+    check_refused(
+        lambda: scorer.score_pairs(["a"], []), "1 queries and 0 documents"
+    )
+    check_refused(lambda: scorer.export("folder"), "export is not supported")
+    check_refused(
+        lambda: PairScorer(HashedWords(3), MeanDot(4)),
+        "width 4, but words has 3",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": ["mse"]}, "evaluate_lists"),
+        ({"jit_compile": True}, "XLA has no string operations"),
+        ({"optimizer": NesterovMomentum()}, "NesterovMomentum is an optimizer"),
+        (
+            {
+                "optimizer": keras.optimizers.LossScaleOptimizer(
+                    keras.optimizers.SGD()
+                )
+            },
+            "mixed precision",
+        ),
+    ],
+)
+def test_compile_refuses(options: dict[str, Any], message: str) -> None:
+    options = {"optimizer": Adagrad(), "loss": PairwiseHinge(), **options}
+    check_refused(lambda: small_scorer().compile(**options), message)

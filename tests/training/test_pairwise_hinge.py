@@ -1,0 +1,25 @@
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
+
+SCORES = np.array([[2.0, 0.5], [0.25, 0.0], [0.0, 0.0], [-1.0, 1.0]])
+LABELS = np.tile([1.0, 0.0], (4, 1))
+
+
+@pytest.mark.parametrize(
+    ("margin", "losses"),
+    [(1.0, [0, 0.75, 1, 3]), (0.25, [0, 0, 0.25, 2.25])],
+)
+def test_values_by_hand(margin: float, losses: list[float]) -> None:
+    loss = PairwiseHinge(margin)
+    np.testing.assert_allclose(loss.call(LABELS, SCORES), losses, rtol=1e-6)
+    assert float(loss(LABELS, SCORES)) == pytest.approx(np.mean(losses))
+    swapped = loss.call(LABELS[:, ::-1], SCORES[:, ::-1])
+    np.testing.assert_allclose(swapped, losses, rtol=1e-6)
+
+
+def test_a_row_with_several_negatives_has_their_mean() -> None:
+    labels = np.array([[0.0, 1.0, 0.0]])
+    scores = np.array([[0.5, 0.75, -2.0]])
+    assert float(PairwiseHinge()(labels, scores)) == pytest.approx(0.75 / 2)
