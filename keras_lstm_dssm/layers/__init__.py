@@ -1,8 +1,19 @@
 """Keras layers: word hashing, trigram embedding, recurrence, cosine."""
 
 from keras_lstm_dssm.layers.cosine import cosine_matrix, cosine_pairs, unit
+from keras_lstm_dssm.layers.interactions import (
+    BilinearInteraction,
+    CosineInteraction,
+    DotInteraction,
+    TensorInteraction,
+)
+from keras_lstm_dssm.layers.k_max_pooling import KMaxPooling, StrongestCells
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
-from keras_lstm_dssm.layers.packed_sequence import PackedSequence, pack
+from keras_lstm_dssm.layers.packed_sequence import (
+    PackedSequence,
+    Packing,
+    pack,
+)
 from keras_lstm_dssm.layers.peephole_lstm import (
     PeepholeLSTM,
     PeepholeLSTMCell,
@@ -22,12 +33,19 @@ from keras_lstm_dssm.layers.word_vectors import (
 )
 
 __all__ = [
+    "BilinearInteraction",
+    "CosineInteraction",
+    "DotInteraction",
+    "KMaxPooling",
     "LetterTrigrams",
     "PackedSequence",
+    "Packing",
     "PeepholeLSTM",
     "PeepholeLSTMCell",
     "RNNCell",
     "Recurrent",
+    "StrongestCells",
+    "TensorInteraction",
     "TrigramEmbedding",
     "TrigramVectors",
     "VocabularyVectors",

@@ -118,9 +118,8 @@ class Recurrent(keras.layers.Layer):
         if isinstance(inputs, PackedSequence):
             if self.return_state or self.go_backwards:
                 raise InputError(
-                    "a PackedSequence gives outputs, read forward; call the "
-                    "layer with (batch, time, features) for states, and "
-                    "reverse the PackedSequence to read it backward"
+                    "a PackedSequence gives outputs, read forward; call "
+                    "the layer with (batch, time, features) for others"
                 )
             return self._packed_outputs(inputs, training)
         if lengths is not None and mask is not None:

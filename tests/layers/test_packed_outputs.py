@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import InputError, PeepholeLSTM, Recurrent, RNNCell
-from keras_lstm_dssm.layers.packed_sequence import pack, reverse, unpack
+from keras_lstm_dssm.layers.packed_sequence import Packing
 from tests import reference
 
 TIME, FEATURES, UNITS = 5, 4, 3
-LENGTHS = [5, 3, 3, 1]
+LENGTHS = [3, 5, 1, 3]
 RANDOM = np.random.default_rng(0)
 INPUTS = RANDOM.normal(size=(len(LENGTHS), TIME, FEATURES))
 MASK = np.arange(TIME) < np.array(LENGTHS)[:, np.newaxis]
@@ -48,16 +48,15 @@ def test_all_outputs_and_their_gradients_equal_those_of_keras(
     values, lengths = tf.constant(INPUTS), tf.constant(LENGTHS)
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(values)
-        steps = pack(layer.project(values), lengths)
+        packing = Packing.from_lengths(lengths, TIME, backward)
+        steps = packing.pack(layer.project(values))
+        outputs = packing.unpack(layer(steps, training=True).values)
         if backward:
-            packed = reverse(layer(reverse(steps), training=True))
-            wrong = tf.reverse_sequence(values, lengths, seq_axis=1)
-            expected = stock(wrong, mask=tf.constant(MASK))
+            turned = tf.reverse_sequence(values, lengths, seq_axis=1)
+            expected = stock(turned, mask=tf.constant(MASK))
             expected = tf.reverse_sequence(expected, lengths, seq_axis=1)
         else:
-            packed = layer(steps, training=True)
             expected = stock(values, mask=tf.constant(MASK))
-        outputs = unpack(packed)
         loss = tf.reduce_sum(outputs * ERRORS)
         expected *= tf.constant(MASK[:, :, np.newaxis], tf.float64)
         expected_loss = tf.reduce_sum(expected * ERRORS)
@@ -76,7 +75,8 @@ def test_all_outputs_and_their_gradients_equal_those_of_keras(
 
 def test_outputs_at_all_steps_do_not_depend_on_training() -> None:
     layer = layer_of("lstm", None, True)
-    steps = pack(layer.project(tf.constant(INPUTS)), tf.constant(LENGTHS))
+    packing = Packing.from_lengths(tf.constant(LENGTHS), TIME)
+    steps = packing.pack(layer.project(tf.constant(INPUTS)))
     np.testing.assert_array_equal(
         layer(steps, training=True).values, layer(steps).values
     )
@@ -88,8 +88,9 @@ def test_without_peepholes_it_is_the_lstm_of_numpy_and_of_keras() -> None:
     stock = keras.layers.LSTM(UNITS, return_sequences=True)
     stock.build(INPUTS.shape)
     stock.set_weights(layer.get_weights())  # both have the order i, f, c, o
-    steps = pack(layer.project(tf.constant(INPUTS)), tf.constant(LENGTHS))
-    outputs = unpack(layer(steps))
+    packing = Packing.from_lengths(tf.constant(LENGTHS), TIME)
+    steps = packing.pack(layer.project(tf.constant(INPUTS)))
+    outputs = packing.unpack(layer(steps).values)
     every = stock(INPUTS)
     gates = reference.gates_of(layer.cell, layer.cell.kernel)
     for row, length in enumerate(LENGTHS):
@@ -98,21 +99,10 @@ def test_without_peepholes_it_is_the_lstm_of_numpy_and_of_keras() -> None:
             np.testing.assert_allclose(y, expected, rtol=1e-12, atol=1e-14)
 
 
-def test_reverse_reads_each_row_from_its_own_end() -> None:
-    rows = np.where(MASK, np.arange(20).reshape(4, TIME), 0)[:, :, np.newaxis]
-    steps = pack(tf.constant(rows), tf.constant(LENGTHS))
-    backward = reverse(steps)
-    expected = [row[:n][::-1] for row, n in zip(rows, LENGTHS, strict=True)]
-    for row, values in enumerate(expected):
-        np.testing.assert_array_equal(
-            unpack(backward)[row, : len(values)], values
-        )
-    np.testing.assert_array_equal(reverse(backward).values, steps.values)
-
-
 def test_states_and_other_orders_need_padded_rows() -> None:
-    steps = pack(tf.constant(INPUTS), tf.constant(LENGTHS))
+    packing = Packing.from_lengths(tf.constant(LENGTHS), TIME)
+    steps = packing.pack(tf.constant(INPUTS))
     for argument in "return_state", "go_backwards":
         layer = Recurrent(RNNCell(UNITS), **{argument: True})
-        with pytest.raises(InputError, match="reverse the PackedSequence"):
+        with pytest.raises(InputError, match="read forward"):
             layer(steps)

@@ -1,0 +1,229 @@
+"""Interactions: compare every position of a query and of a document."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers.cosine import unit
+from keras_lstm_dssm.layers.scoring_mlp import small_uniform
+from keras_lstm_dssm.registration import register
+
+Prepared = tuple[tf.Tensor, ...]
+
+
+class Interaction(keras.layers.Layer):
+    """Base of the interactions: s(u_i, v_j) of all positions i and j.
+
+    Every interaction is a sum `s_k = a_k(u_i) . r(v_j) + o_k(u_i)` for each
+    slice k, followed by an activation. `prepare_query` computes a and o, and
+    `prepare_document` computes r; both need one text only, so a matcher calls
+    them once for each distinct text of a batch. What remains for a pair is
+    one matrix product, in `compare`.
+
+    Args:
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        query: The vectors u, float `(pairs, m, d)`.
+        document: The vectors v, float `(pairs, n, d)`.
+
+    Returns:
+        `(pairs, m, n, slices)`. The cells of padding have values, too: the
+        pooling that follows must leave them out.
+
+    Attributes:
+        slices: Number of values of each pair of positions.
+    """
+
+    slices = 1
+
+    def prepare_query(self, vectors: tf.Tensor) -> Prepared:
+        """Compute the part that depends on the query alone.
+
+        Args:
+            vectors: `(texts, m, d)`.
+
+        Returns:
+            a `(texts, slices, m, d)`, and if there is one o `(texts, slices,
+            m)`.
+        """
+        return (vectors[:, tf.newaxis],)
+
+    def prepare_document(self, vectors: tf.Tensor) -> Prepared:
+        """Compute r, `(texts, n, d)`, from `(texts, n, d)`."""
+        return (vectors,)
+
+    def compare(self, query: Prepared, document: Prepared) -> tf.Tensor:
+        """Compute the cells of pairs of prepared texts.
+
+        Args:
+            query: From `prepare_query`, one row for each pair.
+            document: From `prepare_document`, one row for each pair.
+
+        Returns:
+            `(pairs, m, n, slices)`.
+        """
+        left, right = query[0], document[0]
+        pairs, _, m, _ = tf.unstack(tf.shape(left))
+        rows = tf.reshape(left, [pairs, self.slices * m, left.shape[-1]])
+        cells = tf.matmul(rows, right, transpose_b=True)
+        cells = tf.reshape(cells, [pairs, self.slices, m, tf.shape(right)[1]])
+        for offsets in query[1:]:
+            cells += offsets[..., tf.newaxis]
+        return tf.transpose(self._activate(cells), [0, 2, 3, 1])
+
+    def call(self, query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
+        """Compare all positions of each pair."""
+        return self.compare(
+            self.prepare_query(query), self.prepare_document(document)
+        )
+
+    def _activate(self, cells: tf.Tensor) -> tf.Tensor:
+        return cells
+
+
+@register
+class DotInteraction(Interaction):
+    """Computes `s = u . v`.
+
+    Used by the programs of Wan et al. 2016 in place of the cosine.
+    """
+
+
+@register
+class CosineInteraction(Interaction):
+    """Computes `s = u . v / (|u| |v|)`, Wan et al. 2016.
+
+    A zero vector has a defined cosine without a gradient, see `unit`.
+    """
+
+    def prepare_query(self, vectors: tf.Tensor) -> Prepared:
+        """Scale the vectors to unit length."""
+        return super().prepare_query(unit(vectors))
+
+    def prepare_document(self, vectors: tf.Tensor) -> Prepared:
+        """Scale the vectors to unit length."""
+        return super().prepare_document(unit(vectors))
+
+
+class WeightedInteraction(Interaction):
+    """Base of the interactions with weights.
+
+    Args:
+        dimension: Width of u and of v. Default 100.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Raises:
+        InputError: `dimension` is less than 1.
+    """
+
+    def __init__(self, dimension: int = 100, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if dimension < 1:
+            raise InputError(f"dimension must be at least 1, not {dimension}")
+        self.dimension = dimension
+        self.built = True
+
+    def _add(self, name: str, shape: tuple[int, ...]) -> keras.Variable:
+        return self.add_weight(
+            shape=shape, initializer=small_uniform(), name=name
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {**super().get_config(), "dimension": self.dimension}
+
+
+@register
+class BilinearInteraction(WeightedInteraction):
+    """Computes `s = u' M v + b`, Wan et al. 2016.
+
+    Args:
+        dimension: Width of u and of v. Default 100.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Attributes:
+        matrix: M, `(dimension, dimension)`, at the start U(-0.1, 0.1).
+        bias: b, a scalar, at the start 0.
+    """
+
+    def __init__(self, dimension: int = 100, **kwargs: Any) -> None:
+        super().__init__(dimension, **kwargs)
+        self.matrix = self._add("matrix", (dimension, dimension))
+        self.bias = self.add_weight(shape=(), initializer="zeros", name="bias")
+
+    def prepare_query(self, vectors: tf.Tensor) -> Prepared:
+        """Compute u' M, and b for each position."""
+        left = tf.matmul(vectors, self.matrix)[:, tf.newaxis]
+        return left, tf.fill(
+            tf.shape(left)[:3], tf.convert_to_tensor(self.bias)
+        )
+
+
+@register
+class TensorInteraction(WeightedInteraction):
+    """Computes `s = relu(u' M^[1:c] v + W [u; v] + b)`, Wan et al. 2016.
+
+    Args:
+        dimension: Width of u and of v. Default 100.
+        slices: The c of the equation, the number of values for each pair of
+            positions. Default 5, as in the authors' programs.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Raises:
+        InputError: An argument is less than 1.
+
+    Attributes:
+        matrices: M, `(slices, dimension, dimension)`, at the start
+            U(-0.1, 0.1).
+        linear: W, `(slices, 2 * dimension)`, at the start U(-0.1, 0.1).
+        bias: b, `(slices,)`, at the start 0.
+
+    Example:
+    >>> interaction = TensorInteraction(4, slices=3)
+    >>> interaction(tf.ones([2, 5, 4]), tf.ones([2, 6, 4])).shape
+    TensorShape([2, 5, 6, 3])
+    """
+
+    def __init__(
+        self, dimension: int = 100, slices: int = 5, **kwargs: Any
+    ) -> None:
+        super().__init__(dimension, **kwargs)
+        if slices < 1:
+            raise InputError(f"slices must be at least 1, not {slices}")
+        self.slices = slices
+        self.matrices = self._add("matrices", (slices, dimension, dimension))
+        self.linear = self._add("linear", (slices, 2 * dimension))
+        self.bias = self.add_weight(
+            shape=(slices,), initializer="zeros", name="bias"
+        )
+
+    def prepare_query(self, vectors: tf.Tensor) -> Prepared:
+        """Compute `u' M_k + W_k2`, and `W_k1 u + b_k`.
+
+        W = [W_1, W_2] has one half for u and one for v. W_k2 v joins the
+        product with v here, so that it costs nothing for a pair.
+        """
+        texts, m, width = tf.unstack(tf.shape(vectors))
+        first, second = tf.split(tf.convert_to_tensor(self.linear), 2, axis=1)
+        # One product for all slices: [texts * m, d] by [d, slices * d].
+        matrices = tf.transpose(self.matrices, [1, 0, 2])
+        left = tf.matmul(
+            tf.reshape(vectors, [texts * m, self.dimension]),
+            tf.reshape(matrices, [self.dimension, -1]),
+        )
+        left += tf.reshape(second, [-1])
+        left = tf.reshape(left, [texts, m, self.slices, self.dimension])
+        offsets = tf.matmul(vectors, first, transpose_b=True) + self.bias
+        return tf.transpose(left, [0, 2, 1, 3]), tf.transpose(
+            offsets, [0, 2, 1]
+        )
+
+    def _activate(self, cells: tf.Tensor) -> tf.Tensor:
+        return tf.nn.relu(cells)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {**super().get_config(), "slices": self.slices}

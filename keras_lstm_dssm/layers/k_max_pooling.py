@@ -1,0 +1,130 @@
+"""KMaxPooling: the k largest cells of each matrix."""
+
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.private_api import accept_any_arguments
+from keras_lstm_dssm.registration import register
+
+
+class StrongestCells(NamedTuple):
+    """Holds the largest cells of each pair of texts, largest first.
+
+    All fields are `(pairs, slices, k)`. A pair with fewer than k real cells
+    has the value 0 and the positions -1 in the places that remain.
+
+    Attributes:
+        values: Float.
+        query_positions: int32, the position i of the word in the query.
+        document_positions: int32, the position j of the word in the document.
+    """
+
+    values: tf.Tensor
+    query_positions: tf.Tensor
+    document_positions: tf.Tensor
+
+
+@register
+class KMaxPooling(keras.layers.Layer):
+    """Takes the k largest cells of each matrix, for each slice alone.
+
+    The values are in descending order, zeros where a pair has fewer than k
+    real cells. Padding is never among them. Of equal cells the first one
+    comes first and gets the gradient. Wan et al. 2016, "k-Max Pooling".
+
+    Args:
+        k: Number of cells. Default 5.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        cells: Float `(pairs, m, n, slices)`.
+        query_lengths: int32 `(pairs,)`, the real rows, 1 to m.
+        document_lengths: int32 `(pairs,)`, the real columns, 1 to n.
+
+    Returns:
+        Float `(pairs, slices, k)`.
+
+    Raises:
+        InputError: `k` is less than 1.
+
+    Example:
+    >>> cells = tf.reshape(tf.range(12.0), [1, 3, 4, 1])
+    >>> KMaxPooling(2)(cells, [3], [3]).numpy()
+    array([[[10.,  9.]]], dtype=float32)
+    """
+
+    def __init__(self, k: int = 5, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if k < 1:
+            raise InputError(f"k must be at least 1, not {k}")
+        self.k = k
+        accept_any_arguments(self)  # such as a list of lengths
+
+    def call(
+        self,
+        cells: tf.Tensor,
+        query_lengths: tf.Tensor,
+        document_lengths: tf.Tensor,
+    ) -> tf.Tensor:
+        """Take the k largest values."""
+        values, _, exists = self._largest(
+            cells, query_lengths, document_lengths
+        )
+        return tf.where(exists, values, tf.zeros([], values.dtype))
+
+    def strongest(
+        self,
+        cells: tf.Tensor,
+        query_lengths: tf.Tensor,
+        document_lengths: tf.Tensor,
+    ) -> StrongestCells:
+        """Take the k largest values, and where they are.
+
+        Args:
+            cells: As for a call.
+            query_lengths: As for a call.
+            document_lengths: As for a call.
+        """
+        values, index, exists = self._largest(
+            cells, query_lengths, document_lengths
+        )
+        columns = tf.shape(cells)[2]
+        return StrongestCells(
+            tf.where(exists, values, tf.zeros([], values.dtype)),
+            tf.where(exists, index // columns, -1),
+            tf.where(exists, index % columns, -1),
+        )
+
+    def _largest(
+        self, cells: tf.Tensor, query_lengths: Any, document_lengths: Any
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Return values, indices, and whether there are so many cells."""
+        query_lengths = tf.convert_to_tensor(query_lengths, tf.int32)
+        document_lengths = tf.convert_to_tensor(document_lengths, tf.int32)
+        pairs, m, n, _ = tf.unstack(tf.shape(cells))
+        slices = cells.shape[3]
+        real = (
+            tf.sequence_mask(query_lengths, m)[:, :, tf.newaxis]
+            & tf.sequence_mask(document_lengths, n)[:, tf.newaxis]
+        )
+        lowest = tf.constant(float("-inf"), cells.dtype)
+        matrices = tf.where(
+            real[:, tf.newaxis], tf.transpose(cells, [0, 3, 1, 2]), lowest
+        )
+        flat = tf.reshape(matrices, [pairs, slices, m * n])
+        missing = tf.maximum(self.k - m * n, 0)
+        flat = tf.pad(
+            flat, [[0, 0], [0, 0], [0, missing]], constant_values=lowest
+        )
+        values, index = tf.math.top_k(flat, self.k)
+        # By count, not by value: a NaN must stay, so that training stops.
+        cell_counts = query_lengths * document_lengths
+        exists = tf.range(self.k) < cell_counts[:, tf.newaxis, tf.newaxis]
+        return values, index, exists
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {**super().get_config(), "k": self.k}

@@ -1,0 +1,153 @@
+"""Interactions against their formulas, in float64."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm import InputError
+from keras_lstm_dssm.layers.interactions import (
+    BilinearInteraction,
+    CosineInteraction,
+    DotInteraction,
+    Interaction,
+    TensorInteraction,
+)
+from tests import reference
+
+RANDOM = np.random.default_rng(0)
+WIDTH = 4
+QUERY = RANDOM.normal(size=(2, 3, WIDTH))
+DOCUMENT = RANDOM.normal(size=(2, 5, WIDTH))
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+def interactions() -> dict[str, Interaction]:
+    result = {
+        "cosine": CosineInteraction(),
+        "dot": DotInteraction(),
+        "bilinear": BilinearInteraction(WIDTH),
+        "tensor": TensorInteraction(WIDTH, slices=3),
+    }
+    for interaction in result.values():
+        for variable in interaction.variables:
+            variable.assign(RANDOM.normal(size=variable.shape))
+    return result
+
+
+def formula(
+    interaction: Interaction,
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Return s(u, v) of section 3.2 of Wan et al. 2016, in plain NumPy."""
+    if isinstance(interaction, CosineInteraction):
+        return lambda u, v: np.array([reference.cosine(u, v)])
+    if isinstance(interaction, BilinearInteraction):
+        M, b = interaction.matrix.numpy(), interaction.bias.numpy()
+        return lambda u, v: np.array([u @ M @ v + b])
+    if isinstance(interaction, TensorInteraction):
+        M, W, b = (v.numpy() for v in interaction.variables)
+        return lambda u, v: np.maximum(
+            [
+                u @ M[k] @ v + W[k] @ np.concatenate([u, v]) + b[k]
+                for k in range(3)
+            ],
+            0,
+        )
+    return lambda u, v: np.array([u @ v])
+
+
+@pytest.mark.parametrize("name", ["cosine", "dot", "bilinear", "tensor"])
+def test_cells_equal_the_formula(name: str) -> None:
+    interaction = interactions()[name]
+    s = formula(interaction)
+    expected = [
+        [[s(u, v) for v in document] for u in query]
+        for query, document in zip(QUERY, DOCUMENT, strict=True)
+    ]
+    assert np.shape(expected) == (2, 3, 5, interaction.slices)
+    np.testing.assert_allclose(
+        interaction(QUERY, DOCUMENT), expected, rtol=1e-12, atol=1e-14
+    )
+    np.testing.assert_allclose(  # in a graph, with unknown shapes
+        tf.function(interaction.call).get_concrete_function(
+            *[tf.TensorSpec([None, None, WIDTH], tf.float64)] * 2
+        )(tf.constant(QUERY), tf.constant(DOCUMENT)),
+        expected,
+        rtol=1e-12,
+        atol=1e-14,
+    )
+
+
+@pytest.mark.parametrize("name", ["cosine", "dot", "bilinear", "tensor"])
+def test_gradients_equal_central_differences(name: str) -> None:
+    interaction = interactions()[name]
+    query, document = tf.Variable(QUERY), tf.Variable(DOCUMENT)
+    sources = [query, document, *(v.value for v in interaction.variables)]
+    toward = RANDOM.normal(size=(2, 3, 5, interaction.slices))
+
+    def loss() -> tf.Tensor:
+        return tf.reduce_sum(interaction(query, document) * toward)
+
+    with tf.GradientTape() as tape:
+        value = loss()
+    for source, gradient in zip(
+        sources, tape.gradient(value, sources), strict=True
+    ):
+        start = source.numpy()
+        direction = RANDOM.normal(size=start.shape)
+        differences = []
+        for sign in 1, -1:
+            source.assign(start + sign * 1e-6 * direction)
+            differences.append(sign * loss())
+        source.assign(start)
+        np.testing.assert_allclose(
+            np.sum(gradient * direction), sum(differences) / 2e-6, rtol=1e-7
+        )
+
+
+def test_tensor_of_one_slice_without_w_is_relu_of_bilinear() -> None:
+    bilinear, tensor = BilinearInteraction(WIDTH), TensorInteraction(WIDTH, 1)
+    tensor.matrices.assign(bilinear.matrix[tf.newaxis])
+    tensor.linear.assign(tf.zeros_like(tensor.linear))
+    cells = bilinear(QUERY, DOCUMENT).numpy()
+    assert (cells < 0).any() and (cells > 0).any()
+    np.testing.assert_allclose(
+        tensor(QUERY, DOCUMENT), np.maximum(cells, 0), rtol=1e-12
+    )
+
+
+def test_bilinear_with_the_identity_is_the_cosine_of_unit_vectors() -> None:
+    bilinear = BilinearInteraction(WIDTH)
+    bilinear.matrix.assign(np.eye(WIDTH))
+    u, v = (x / np.linalg.norm(x, axis=-1, keepdims=True)
+            for x in (QUERY, DOCUMENT))  # fmt: skip
+    np.testing.assert_allclose(
+        bilinear(u, v), CosineInteraction()(3 * QUERY, DOCUMENT), rtol=1e-12
+    )
+
+
+def test_the_cosine_of_a_zero_vector_is_finite_and_has_no_gradient() -> None:
+    query = tf.zeros([1, 2, WIDTH], tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(query)
+        cells = CosineInteraction()(query, tf.constant(DOCUMENT[:1]))
+    assert np.isfinite(cells).all()
+    np.testing.assert_array_equal(tape.gradient(cells, query), query)
+
+
+def test_parameters_of_wan_et_al_and_their_start() -> None:
+    assert BilinearInteraction().count_params() == 10_001
+    tensor = TensorInteraction()
+    assert tensor.count_params() == 50_000 + 1_000 + 5
+    for weight in tensor.matrices, tensor.linear:
+        assert 0.099 < np.abs(weight).max() <= 0.1
+    np.testing.assert_array_equal(tensor.bias, np.zeros(5))
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(InputError, match="dimension must be at least 1, not 0"):
+        BilinearInteraction(0)
+    with pytest.raises(InputError, match="slices must be at least 1, not 0"):
+        TensorInteraction(2, 0)
