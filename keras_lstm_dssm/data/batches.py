@@ -21,7 +21,7 @@ def training_batches(
     *,
     epochs: int,
     seed: int,
-    first_update: int = 0,
+    first_step: int = 0,
     shuffle_buffer: int = SHUFFLE_BUFFER,
 ) -> tf.data.Dataset:
     """Streams a click log, shuffled anew in each epoch.
@@ -33,7 +33,7 @@ def training_batches(
     the log is sorted; only the lines of one block always share a buffer.
 
     The order is a function of `seed` and the epoch alone. A run that resumes
-    after n training steps, with `first_update=n`, sees exactly the batches
+    after n training steps, with `first_step=n`, sees exactly the batches
     that an uninterrupted run sees from n on; the lines before are not read.
 
     Args:
@@ -42,7 +42,7 @@ def training_batches(
             is left, so an epoch has ceil(log.count() / batch_size) batches.
         epochs: The number of passes over the log.
         seed: Any int; another seed gives another order.
-        first_update: The number of batches to leave out at the start.
+        first_step: The number of batches to leave out at the start.
         shuffle_buffer: The number of lines held in memory to be shuffled.
             Fewer save memory; more separate neighbouring lines further.
 
@@ -68,17 +68,17 @@ def training_batches(
         )
     blocks = log.blocks()
     per_epoch = -(-log.count() // batch_size)
-    first_epoch, skipped_batches = divmod(first_update, per_epoch)
+    first_epoch, skipped_batches = divmod(first_step, per_epoch)
 
     def shuffled(epoch: int, skipped_lines: int) -> Iterator[np.ndarray]:
-        order = _permutation(len(blocks), seed, epoch)
+        order = permutation(len(blocks), seed, epoch)
         buffers = _split(order, log.count(), shuffle_buffer)
         for number, in_buffer in enumerate(buffers, 1):
             count = int(blocks.clicks[in_buffer].sum())
             if skipped_lines < count:
                 lines = _array(blocks.read(np.sort(in_buffer)))
-                permutation = _permutation(count, seed, epoch, number)
-                yield lines[permutation[skipped_lines:]]
+                shuffle = permutation(count, seed, epoch, number)
+                yield lines[shuffle[skipped_lines:]]
             skipped_lines = max(0, skipped_lines - count)
 
     def shuffled_epochs() -> Iterator[Iterator[np.ndarray]]:
@@ -86,7 +86,7 @@ def training_batches(
             skipped = skipped_batches if epoch == first_epoch else 0
             yield shuffled(epoch, skipped * batch_size)
 
-    left = max(0, epochs * per_epoch - first_update)
+    left = max(0, epochs * per_epoch - first_step)
     return _pair_batches(shuffled_epochs, batch_size, left)
 
 
@@ -123,11 +123,18 @@ def _split(blocks: np.ndarray, lines: int, buffer: int) -> list[np.ndarray]:
     return np.array_split(blocks, parts)
 
 
-def _permutation(count: int, *seeds: int) -> np.ndarray:
+def permutation(count: int, *seeds: int) -> np.ndarray:
     """Permutes 0 .. count - 1, identically in every version of NumPy."""
     # NumPy may change its distributions between versions, but not raw bits.
     bits = np.random.PCG64([seed % 2**64 for seed in seeds]).random_raw(count)
     return np.argsort(bits, kind="stable")
+
+
+def cut(rows: tf.Tensor, batch_size: int) -> tf.data.Dataset:
+    """Cuts a tensor into batches of consecutive rows."""
+    count = tf.shape(rows, tf.int64)[0]
+    starts = tf.data.Dataset.range(0, count, batch_size)
+    return starts.map(lambda start: rows[start : start + batch_size])
 
 
 def _array(lines: list[bytes]) -> np.ndarray:
@@ -160,10 +167,6 @@ def _pair_batches(
             if len(rest):
                 yield rest
 
-    def batches(lines: tf.Tensor) -> tf.data.Dataset:
-        starts = tf.data.Dataset.range(0, tf.size(lines, tf.int64), batch_size)
-        return starts.map(lambda start: lines[start : start + batch_size])
-
     def split(lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         # `ClickLog.files` has checked that each line has exactly one tab.
         fields = tf.strings.split(lines, "\t").values
@@ -175,7 +178,7 @@ def _pair_batches(
         tf.data.Dataset.from_generator(
             elements, output_signature=tf.TensorSpec([None], tf.string)
         )
-        .flat_map(batches)
+        .flat_map(lambda lines: cut(lines, batch_size))
         .map(split, tf.data.AUTOTUNE)
         .prefetch(tf.data.AUTOTUNE)
         .apply(tf.data.experimental.assert_cardinality(count))

@@ -80,32 +80,32 @@ class GivenNegatives:
         )
 
     def attach(
-        self, batches: tf.data.Dataset, first_update: int = 0
+        self, batches: tf.data.Dataset, first_step: int = 0
     ) -> tf.data.Dataset:
         """Adds `negatives`, strings `[batch, k]`, to each batch.
 
         Args:
             batches: Dataset of `(query, document)`, strings `[batch]`.
-            first_update: The index of the first batch in the whole run.
+            first_step: The index of the first batch in the whole run.
 
         Returns:
             A dataset of `(query, document, {"negatives": ...})`.
         """
-        return batches.enumerate(first_update).map(
-            lambda update, batch: (
+        return batches.enumerate(first_step).map(
+            lambda step, batch: (
                 *batch,
-                {"negatives": self._draw(update, *batch)},
+                {"negatives": self._draw(step, *batch)},
             ),
             tf.data.AUTOTUNE,
         )
 
     def _draw(
-        self, update: tf.Tensor, query: tf.Tensor, document: tf.Tensor
+        self, step: tf.Tensor, query: tf.Tensor, document: tf.Tensor
     ) -> tf.Tensor:
         row = self._rows.lookup(normalize_texts(query, None, self.split))
         count = tf.gather(self._counts, row)[:, tf.newaxis]
         share = tf.random.stateless_uniform(
-            [tf.size(row), self.k], [self.seed, update]
+            [tf.size(row), self.k], [self.seed, step]
         )
         drawn = tf.cast(share * tf.cast(count, tf.float32), tf.int32)
         # Rounding of a share just below 1 may give the next query's title.

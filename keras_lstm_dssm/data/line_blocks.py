@@ -140,11 +140,11 @@ class LineBlocks:
         elif file.lines:
             with reading(file.path) as source:
                 offset = len(BOM) if source.read(len(BOM)) == BOM else 0
-        found: list[np.ndarray] = []
+        block_starts: list[np.ndarray] = []
         for chunk in line_chunks(file.path) if file.lines else ():
             feeds = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n"))
             starts = np.concatenate([[0], feeds[:-1] + 1])
-            found.append(
+            block_starts.append(
                 offset + starts[-lines % self.block_lines :: self.block_lines]
             )
             if copy:
@@ -156,7 +156,7 @@ class LineBlocks:
                 f"{file.path}: found {lines:,} lines, expected the"
                 f" {file.lines:,} that were counted before: restore the file"
             )
-        return np.concatenate([*found, [offset]]).astype(np.int64)
+        return np.concatenate([*block_starts, [offset]]).astype(np.int64)
 
     def _decompressed_file(self) -> IO[bytes]:
         if self._decompressed is None:

@@ -31,7 +31,7 @@ def random_negatives(
     query: tf.Tensor,
     document: tf.Tensor,
     clicked: tf.Tensor,
-    given: tf.Tensor,
+    further: tf.Tensor,
     n: int,
     seed: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -45,8 +45,8 @@ def random_negatives(
         query: Vectors `(batch, d)`.
         document: Vectors of the distinct documents, `(distinct, d)`.
         clicked: int `(batch,)`, the row of `document` that was clicked.
-        given: int `(batch, k)`, rows of `document` that are further
-            negatives (judged or mined); k may be 0.
+        further: int `(batch, k)`, rows of `document` that are negatives,
+            too (judged or mined); k may be 0.
         n: Number of negatives to draw for each query.
         seed: int32 `(2,)` for `tf.random.stateless_uniform`.
 
@@ -60,7 +60,7 @@ def random_negatives(
         [batch, n], seed, 1, tf.maximum(batch, 2), tf.int32
     )
     rows = (tf.range(batch)[:, tf.newaxis] + offset) % tf.maximum(batch, 1)
-    drawn = tf.concat([tf.gather(clicked, rows), given], axis=1)
+    drawn = tf.concat([tf.gather(clicked, rows), further], axis=1)
     clicked = clicked[:, tf.newaxis]
     candidates = tf.gather(document, tf.concat([clicked, drawn], axis=1))
     equal = tf.cast(tf.equal(drawn, clicked), query.dtype)
@@ -69,7 +69,7 @@ def random_negatives(
 
 
 def log_q_of_distinct(
-    log_q: tf.Tensor, places: tf.Tensor, distinct: tf.Tensor
+    log_q: tf.Tensor, candidates: tf.Tensor, distinct: tf.Tensor
 ) -> tf.Tensor:
     """Collects the log share of clicks of each distinct document.
 
@@ -81,19 +81,15 @@ def log_q_of_distinct(
     Args:
         log_q: Float `(batch,)` or `(batch, 1 + k)`: log shares of the clicked
             documents, and of the judged or mined negatives.
-        places: int `(batch, 1 + k)`: the index of each of these among the
-            distinct documents.
+        candidates: int `(batch, 1 + k)`: the index of each of these among
+            the distinct documents.
         distinct: The number of distinct documents.
 
     Returns:
         Float `(distinct,)`; 0 for a document without a `log_q`.
     """
-    log_q = tf.reshape(log_q, [tf.shape(places)[0], -1])
-    places = places[:, : tf.shape(log_q)[1]]
-    known = tf.scatter_nd(
-        tf.reshape(places, [-1, 1]), tf.ones([tf.size(places)]), [distinct]
-    )
-    total = tf.scatter_nd(
-        tf.reshape(places, [-1, 1]), tf.reshape(log_q, [-1]), [distinct]
-    )
-    return tf.math.divide_no_nan(total, known)
+    log_q = tf.reshape(log_q, [tf.shape(candidates)[0], -1])
+    index = tf.reshape(candidates[:, : tf.shape(log_q)[1]], [-1, 1])
+    count = tf.scatter_nd(index, tf.ones([tf.size(index)]), [distinct])
+    total = tf.scatter_nd(index, tf.reshape(log_q, [-1]), [distinct])
+    return tf.math.divide_no_nan(total, count)

@@ -148,16 +148,16 @@ class TwoTower(PairModel):
     def pair_loss(self, pairs: HashedPairs, training: bool) -> tf.Tensor:
         """Returns the loss of the clicked documents against their negatives."""
         query, document = pairs.query, pairs.document
-        clicked, given = document.text_index, pairs.negatives
+        clicked, negatives = document.text_index, pairs.negatives
+        candidates = tf.concat([clicked[:, tf.newaxis], negatives], axis=1)
         if self.tied:  # `query` and `document` hold the same distinct texts
             both = self.query_encoder.compose(query, training)
-            places = tf.concat([clicked[:, tf.newaxis], given], axis=1)
-            distinct, index = tf.unique(tf.reshape(places, [-1]))
-            places = tf.reshape(index, tf.shape(places))
-            clicked, given = places[:, 0], places[:, 1:]
+            titles, index = tf.unique(tf.reshape(candidates, [-1]))
+            candidates = tf.reshape(index, tf.shape(candidates))
+            clicked, negatives = candidates[:, 0], candidates[:, 1:]
             vectors = (
                 tf.gather(both, query.text_index),
-                tf.gather(both, distinct),
+                tf.gather(both, titles),
             )
         else:
             vectors = (
@@ -170,16 +170,14 @@ class TwoTower(PairModel):
             # A function of the training step, so that a resumed run draws
             # the same; Keras does not save the state of a generator. An
             # evaluation always draws the same negatives.
-            update = tf.cast(self.optimizer.iterations.value, tf.int32)
-            update = update if training else tf.constant(-1)
+            step = tf.cast(self.optimizer.iterations.value, tf.int32)
+            seed = tf.stack([self.seed, step if training else -1])
             cosines, labels = random_negatives(
-                *vectors, clicked, given, self.n, tf.stack([self.seed, update])
+                *vectors, clicked, negatives, self.n, seed
             )
         scores = cosines
         if pairs.log_q is not None:
-            places = tf.concat([clicked[:, tf.newaxis], given], axis=1)
-            off = self._log_q(pairs.log_q, places, tf.shape(cosines)[1])
-            scores -= tf.cast(off, cosines.dtype)
+            scores -= self._correction(pairs.log_q, candidates, cosines)
         loss = self.compute_loss(y=labels, y_pred=scores)
         # Keras divides the loss by the number of replicas, for the sum of
         # their gradients.
@@ -187,33 +185,34 @@ class TwoTower(PairModel):
         mean_loss.update_state(
             loss * replica_count(self), sample_weight=tf.size(clicked)
         )
-        best = tf.reduce_max(tf.where(labels == 0, cosines, -2.0), axis=-1)
-        own = tf.reduce_sum(tf.where(labels > 0, cosines, 0.0), axis=-1)
-        self._accuracy.update_state(own > best)
+        best_negative = tf.reduce_max(tf.where(labels == 0, cosines, -2.0), -1)
+        of_clicked = tf.reduce_sum(tf.where(labels > 0, cosines, 0.0), axis=-1)
+        self._accuracy.update_state(of_clicked > best_negative)
         return loss
 
-    def _log_q(
-        self, log_q: tf.Tensor, places: tf.Tensor, distinct: tf.Tensor
+    def _correction(
+        self, log_q: tf.Tensor, candidates: tf.Tensor, cosines: tf.Tensor
     ) -> tf.Tensor:
-        """Returns what to subtract from the cosines, `(distinct,)`."""
+        """Returns what logQ subtracts from the cosines, `(distinct,)`."""
         gamma = getattr(self.loss, "gamma", None)
         if self.negatives != "in_batch" or gamma is None:
             raise InputError(
                 "log_q corrects CosineSoftmax with in-batch negatives; got "
                 f"negatives={self.negatives!r} and {self.loss!r}"
             )
-        return log_q_of_distinct(log_q, places, distinct) / gamma
+        distinct = tf.shape(cosines)[1]
+        correction = log_q_of_distinct(log_q, candidates, distinct) / gamma
+        return tf.cast(correction, cosines.dtype)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         serialize = keras.saving.serialize_keras_object
-        shared = self.document_encoder is self.query_encoder
         return {
             "name": self.name,
             "query_encoder": serialize(self.query_encoder),
             # `None`: one encoder is both towers.
             "document_encoder": None
-            if shared
+            if self.tied
             else serialize(self.document_encoder),
             "negatives": self.negatives,
             "n": self.n,

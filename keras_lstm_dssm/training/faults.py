@@ -61,12 +61,12 @@ def explain(
         InputError: The loss or a weight is not finite, the TensorBoard log
             cannot be written, or a file of the logs has changed.
     """
-    update = int(model.optimizer.iterations.numpy())
+    steps = int(model.optimizer.iterations.numpy())
     if isinstance(error, Diverged):
         # The training step that diverged has been counted.
-        raise _diverged(f"{error} is", run, update, batches(update - 1))
+        raise _diverged(f"{error} is", run, steps, batches(steps - 1))
     if NOT_FINITE in str(error):
-        raise _diverged("the loss is", run, update + 1, batches(update))
+        raise _diverged("the loss is", run, steps + 1, batches(steps))
     if run and str(run.logs) in str(error):
         raise InputError(
             f"{run.logs}: cannot be written to ({str(error).splitlines()[0]});"
@@ -84,7 +84,7 @@ def explain(
 
 
 def _diverged(
-    what: str, run: RunFolder | None, update: int, batches: tf.data.Dataset
+    what: str, run: RunFolder | None, step: int, batches: tf.data.Dataset
 ) -> InputError:
     columns = (
         column[:_TEXTS].numpy().tolist() for column in next(iter(batches))[:2]
@@ -100,6 +100,7 @@ def _diverged(
             " another --output"
         )
     return InputError(
-        f"update {update:,}: {what} NaN or infinite; its batch begins with"
-        f" {pairs}; {advice} with a smaller --learning_rate, or mend the texts"
+        f"training step {step:,}: {what} NaN or infinite; its batch begins"
+        f" with {pairs}; {advice} with a smaller --learning_rate, or correct"
+        " the texts"
     )

@@ -50,7 +50,7 @@ def mine_negatives(
         Query -> its titles, nearest first, for `GivenNegatives`.
 
     Example:
-    >>> given = GivenNegatives(mine_negatives(model, log), k=2)
+    >>> negatives = GivenNegatives(mine_negatives(model, log), k=2)
     """
     # Texts that an encoder cannot distinguish are one text.
     pairs = list(dict.fromkeys(clicks))
@@ -83,12 +83,12 @@ def mine_negatives(
     candidates = [titles[words] for words in candidates]
     queries = [texts[words] for words in searched]
     index = Index(model, candidates)
-    found, _ = index.nearest(
+    nearest_rows, _ = index.nearest(
         model.query_encoder.encode(queries), top, queries, exclude
     )
     return {
-        query: [candidates[row] for row in nearest if row >= 0]
-        for query, nearest in zip(queries, found.tolist(), strict=True)
+        query: [candidates[row] for row in rows if row >= 0]
+        for query, rows in zip(queries, nearest_rows.tolist(), strict=True)
     }
 
 
@@ -175,10 +175,10 @@ class HardNegatives:
     def _read(self, epoch: int) -> dict[str, list[str]]:
         try:
             with gzip.open(self.path, "rt", encoding="utf-8") as file:
-                found = json.load(file)
-            if found["epoch"] != epoch:
-                raise ValueError(f"mined before epoch {found['epoch'] + 1}")
-            titles: dict[str, list[str]] = found["titles"]
+                mined = json.load(file)
+            if mined["epoch"] != epoch:
+                raise ValueError(f"mined before epoch {mined['epoch'] + 1}")
+            titles: dict[str, list[str]] = mined["titles"]
             return titles
         except (
             OSError, EOFError, zlib.error, ValueError, KeyError, TypeError

@@ -75,10 +75,15 @@ class LazyRows:
 
     def sync(self) -> None:
         """Brings all rows up to date with the last complete training step."""
+        if tf.executing_eagerly() and not self._behind():
+            return
         decay, distance = self._powers(self.updated, self.steps)
         self.table.assign_add(self.velocity * distance)
         self.velocity.assign(self.velocity * decay)
         self.restart()
+
+    def _behind(self) -> bool:
+        return int(tf.reduce_min(self.updated)) < int(self.steps)
 
     def restart(self) -> None:
         """Marks all rows as up to date with the last complete step."""

@@ -41,10 +41,9 @@ class NesterovMomentum(DistributedOptimizer):
         momentum: Initial mu, default 0.9; `NesterovSchedule` changes it. It
             is a variable, so that a traced training step sees the change.
         threshold: th_G, default 1; `None` leaves gradients as they are.
-        lazy: Whether `TwoTower` may register its tables (`set_tables`), so
-            that the rows which a batch does not read are updated later. The
-            weights equal those of the dense update up to rounding. Default
-            `True`.
+        lazy: Whether `TwoTower` registers its tables (`set_tables`), so that
+            rows which a batch does not read are updated later, with equal
+            weights up to rounding. Default `True`.
 
     Raises:
         tf.errors.InvalidArgumentError: `apply` was called without a
@@ -74,24 +73,18 @@ class NesterovMomentum(DistributedOptimizer):
         self.initial_momentum = momentum
         self.threshold = threshold
         self.lazy = lazy
-        self.momentum = self.add_variable(
-            shape=(), initializer=_constant(momentum), name="momentum"
-        )
+        start = keras.initializers.Constant(momentum)
+        self.momentum = self.add_variable((), start, name="momentum")
         # 1 between `look_ahead` and `apply`.
-        self._ahead = self.add_variable(
-            shape=(), initializer="zeros", dtype="int32", name="ahead"
-        )
+        self._ahead = self.add_variable((), "zeros", "int32", name="ahead")
         # The momentum of the last look-ahead, and of all updates that are
         # pending for rows of tables.
-        self._pace = self.add_variable(
-            shape=(), initializer=_constant(momentum), name="pace"
-        )
+        self._pace = self.add_variable((), start, name="pace")
         self._group_of: dict[str, int] = {}
         self._tables: dict[str, LazyRows] = {}
         self._known_tables: dict[str, LazyRows] = {}
         self._dense: list[tf.Variable] = []
         self._sync_lock = threading.RLock()
-        self._synced_at: int | None = None
         self._in_eager_step = False
         self._saves_pending_rows = False
 
@@ -132,11 +125,9 @@ class NesterovMomentum(DistributedOptimizer):
         for table in tables:
             key = self.variable_key(table)
             if key not in self._known_tables:
+                name = f"{table.name}_updated"
                 updated = self.add_variable(
-                    shape=(table.shape[0],),
-                    initializer="zeros",
-                    dtype="int32",
-                    name=f"{table.name}_updated",
+                    table.shape[:1], "zeros", "int32", name=name
                 )
                 self._known_tables[key] = LazyRows(
                     table.value,
@@ -174,11 +165,8 @@ class NesterovMomentum(DistributedOptimizer):
             self._ahead.assign(1)
         if self._tables:
             # Rows move by a geometric sum as long as mu does not change.
-            tf.cond(
-                tf.not_equal(self._pace.value, self.momentum.value),
-                self._sync_rows,
-                lambda: None,
-            )
+            changes = tf.not_equal(self._pace.value, self.momentum.value)
+            tf.cond(changes, self._sync_rows, lambda: None)
         self._pace.assign(self.momentum)
         for table, read_rows in rows:
             if lazy := self._lazy(table):
@@ -192,19 +180,15 @@ class NesterovMomentum(DistributedOptimizer):
         Updates the rows of registered tables that no batch has read since,
         and takes variables back from the look-ahead point of a training step
         that failed. `TwoTower` calls it before its weights are read. Costs
-        nothing when the weights are up to date.
+        little when the weights are up to date.
         """
         with self._sync_lock, tf.init_scope():
             if self._in_eager_step:  # the step reads the look-ahead point
                 return
             if self._ahead.numpy():
                 self._undo_look_ahead()
-            if self._saves_pending_rows or not self._tables:
-                return
-            steps = int(self.iterations.numpy())
-            if steps != self._synced_at:
+            if not self._saves_pending_rows:
                 self._sync_rows()
-                self._synced_at = steps
 
     @contextmanager
     def eager_step(self) -> Iterator[None]:
@@ -228,11 +212,6 @@ class NesterovMomentum(DistributedOptimizer):
             yield
         finally:
             self._saves_pending_rows = False
-
-    def load_own_variables(self, store: Any) -> None:
-        """Loads the optimizer's variables, see `keras.optimizers.Optimizer`."""
-        super().load_own_variables(store)
-        self._synced_at = None
 
     def _sync_rows(self) -> None:
         for table in self._tables.values():
@@ -319,7 +298,3 @@ class NesterovMomentum(DistributedOptimizer):
             "threshold": self.threshold,
             "lazy": self.lazy,
         }
-
-
-def _constant(value: float) -> Any:
-    return lambda shape, dtype: tf.fill(shape, tf.cast(value, dtype))

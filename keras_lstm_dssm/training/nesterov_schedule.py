@@ -16,7 +16,7 @@ class NesterovSchedule(keras.callbacks.Callback):
     that a resumed run continues the schedule.
 
     Args:
-        total_updates: Number of training steps from the optimizer's first
+        total_steps: Number of training steps from the optimizer's first
             one on. By default the schedule spans this `fit`, from its
             `initial_epoch` to its last epoch, which needs a dataset of known
             cardinality.
@@ -36,23 +36,23 @@ class NesterovSchedule(keras.callbacks.Callback):
 
     def __init__(
         self,
-        total_updates: int | None = None,
+        total_steps: int | None = None,
         ends: float = 0.9,
         middle: float = 0.995,
         fraction: float = 0.02,
     ) -> None:
         super().__init__()
-        self.total_updates = total_updates
+        self.total_steps = total_steps
         self.ends = ends
         self.middle = middle
         self.fraction = fraction
         self._first = 0
         self._total: int | None = None
 
-    def momentum(self, update: int, total: int) -> float:
+    def momentum(self, step: int, total: int) -> float:
         """Returns mu of a training step, counted from 0, among `total`."""
         edge = self.fraction * total
-        inside = edge <= update < total - edge
+        inside = edge <= step < total - edge
         return self.middle if inside else self.ends
 
     def on_train_begin(self, logs: Any = None) -> None:
@@ -70,12 +70,12 @@ class NesterovSchedule(keras.callbacks.Callback):
                 "needs steps_per_execution=1, not "
                 f"{self.model.steps_per_execution}"
             )
-        if self.total_updates is None and self.params.get("steps") is None:
+        if self.total_steps is None and self.params.get("steps") is None:
             raise InputError(
                 "NesterovSchedule: the dataset's cardinality is unknown; "
-                "give total_updates (epochs times steps)"
+                "give total_steps (epochs times steps)"
             )
-        self._first, self._total = 0, self.total_updates
+        self._first, self._total = 0, self.total_steps
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Computes the number of training steps, in the first epoch."""
@@ -88,5 +88,5 @@ class NesterovSchedule(keras.callbacks.Callback):
         """Sets mu for the coming training step."""
         assert self._total is not None  # on_epoch_begin has set it
         optimizer = self.model.optimizer
-        update = int(optimizer.iterations.numpy()) - self._first
-        optimizer.momentum.assign(self.momentum(update, self._total))
+        step = int(optimizer.iterations.numpy()) - self._first
+        optimizer.momentum.assign(self.momentum(step, self._total))

@@ -5,21 +5,16 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 
 from keras_lstm_dssm.data import (
-    ClickLog,
     Collection,
     absolute_spec,
     alphabet_warning,
     judged_negatives,
-    open_collection,
-    open_files,
-    open_log,
     titles_of,
-    write_pairs,
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task
@@ -27,38 +22,15 @@ from keras_lstm_dssm.models import Recipe, TwoTower, find_recipe
 from keras_lstm_dssm.training.cosine_softmax import CosineSoftmax
 from keras_lstm_dssm.training.gate_histograms import GateHistograms
 from keras_lstm_dssm.training.nesterov_momentum import NesterovMomentum
-from keras_lstm_dssm.training.ranking_evaluation import RankingEvaluation
 from keras_lstm_dssm.training.run_folder import RunFolder
-from keras_lstm_dssm.training.training_plan import make_plan
-from keras_lstm_dssm.training.training_session import (
-    SavedRanking,
-    TrainingSession,
+from keras_lstm_dssm.training.training_data import (
+    TrainingData,
+    dev_spec,
+    open_clicks,
 )
+from keras_lstm_dssm.training.training_plan import make_plan
+from keras_lstm_dssm.training.training_session import TrainingSession
 from keras_lstm_dssm.version import __version__
-
-
-class Data(NamedTuple):
-    """Specifies the data of a training, as in `config.json` of a run folder.
-
-    Attributes:
-        data: Click files, BEIR folder or `api`, see `data.open_log`.
-        validation: Click files for the loss after each epoch.
-        dev: Folder of judged queries, or `api`, for `RankingEvaluation`.
-        select: The measure that decides which epoch is best.
-        every: Evaluate on dev every n epochs.
-        patience: Evaluations without a better figure before training stops.
-        min_relevant: Grade from which a judged document counts as relevant.
-        max_bad_lines: Number of bad lines of click files to leave out.
-    """
-
-    data: str
-    validation: str | None = None
-    dev: str | None = None
-    select: str = "mrr@10"
-    every: int = 1
-    patience: int | None = None
-    min_relevant: int = 1
-    max_bad_lines: int = 0
 
 
 def train(
@@ -141,23 +113,11 @@ def train(
         run = RunFolder(folder)
         run.check_new()
         stack.enter_context(run.locked())
-        if isinstance(clicks, ClickLog):
-            log, spec = clicks, ",".join(map(os.fspath, clicks.paths))
-        elif isinstance(clicks, str | os.PathLike):
-            spec = os.fspath(clicks)
-            log = open_log(
-                spec,
-                min_relevant,
-                run.path / "clicks.train.tsv",
-                max_bad_lines,
-            )
-        else:
-            log = write_pairs(clicks, run.path / "clicks.tsv")
-            spec = str(run.path / "clicks.tsv")
-        data = Data(
+        log, spec = open_clicks(clicks, run, min_relevant, max_bad_lines)
+        data = TrainingData(
             absolute_spec(spec),
             validation and absolute_spec(validation),
-            _dev_spec(dev, output),
+            dev_spec(dev, output is not None),
             select,
             every,
             patience,
@@ -168,7 +128,8 @@ def train(
         all_titles = list(dict.fromkeys([*titles, *titles_of(spec, log)]))
         if recipe.judged_negatives and judged is None:
             judged = judged_negatives(spec, min_relevant)
-        checked = _open_validation(data), _ranking(run, data, dev)
+        task = dev if isinstance(dev, Task) else None
+        checked = data.open_validation(), data.ranking(run, task)
         model = recipe.build(seed)
         if model.needs_adapt:
             model.adapt(all_titles)
@@ -244,7 +205,9 @@ def resume(
     config = run.read_config()
     with run.locked():
         try:
-            data = Data(**{name: config[name] for name in Data._fields})
+            data = TrainingData(
+                **{name: config[name] for name in TrainingData._fields}
+            )
             recipe, seed = Recipe.from_dict(config["recipe"]), config["seed"]
             expected = config["pairs"], config["bad_lines"]
         except (KeyError, TypeError) as error:
@@ -254,11 +217,8 @@ def resume(
             ) from None
         run.read_metrics()
         run.read_history()
-        log = open_log(
-            data.data,
-            data.min_relevant,
-            run.path / "clicks.train.tsv",
-            data.max_bad_lines,
+        log, _ = open_clicks(
+            data.data, run, data.min_relevant, data.max_bad_lines
         )
         judged = None
         if recipe.judged_negatives:
@@ -283,39 +243,7 @@ def resume(
                 "another --output"
             )
         training = TrainingSession(
-            run, True, plan, _open_validation(data), _ranking(run, data)
+            run, True, plan, data.open_validation(), data.ranking(run)
         )
         training.restore(model)
         return training.fit(model, callbacks, verbose, save_minutes, histograms)
-
-
-def _open_validation(data: Data) -> ClickLog | None:
-    if data.validation is None:
-        return None
-    validation = open_files(data.validation, data.max_bad_lines)
-    validation.files()  # raises for a wrong file before the work
-    return validation
-
-
-def _ranking(
-    run: RunFolder, data: Data, dev: Any = None
-) -> RankingEvaluation | None:
-    options = data.select, data.every, True, data.patience
-    if isinstance(dev, Task):
-        return RankingEvaluation(dev, *options)
-    if data.dev is None:
-        return None
-    return SavedRanking(run, open_collection(data.dev), *options)
-
-
-def _dev_spec(dev: Any, output: Any) -> str | None:
-    if isinstance(dev, Task):
-        if output is not None:
-            raise InputError(
-                "dev is a Task, which a run folder cannot hold to be resumed: "
-                "give the folder of the collection, or no output"
-            )
-        return None
-    if isinstance(dev, Collection):
-        dev = dev.folder
-    return absolute_spec(os.fspath(dev)) if dev is not None else None

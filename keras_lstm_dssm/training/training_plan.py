@@ -40,14 +40,14 @@ class TrainingPlan(NamedTuple):
     frequencies: ClickFrequencies | None = None
 
     @property
-    def steps(self) -> int:
+    def steps_per_epoch(self) -> int:
         """Training steps in an epoch."""
         return -(-self.log.count() // self.recipe.batch_size)
 
     @property
-    def updates(self) -> int:
+    def total_steps(self) -> int:
         """Training steps in all epochs."""
-        return self.recipe.epochs * self.steps
+        return self.recipe.epochs * self.steps_per_epoch
 
     def batches(
         self, first: int, negatives: GivenNegatives | None = None
@@ -58,7 +58,7 @@ class TrainingPlan(NamedTuple):
             self.recipe.batch_size,
             epochs=self.recipe.epochs,
             seed=self.seed,
-            first_update=first,
+            first_step=first,
             shuffle_buffer=self.recipe.shuffle_buffer,
         )
         if negatives:
@@ -150,7 +150,7 @@ def fit_plan(
         verbose: See `keras.Model.fit`.
         **kwargs: Other arguments of `TwoTower.fit`: `validation_data`.
     """
-    recipe, steps, end = plan.recipe, plan.steps, plan.updates
+    recipe, steps, end = plan.recipe, plan.steps_per_epoch, plan.total_steps
     done = int(model.optimizer.iterations.numpy())
     if done and done % steps == 0:
         # A checkpoint made just before the end of an epoch: an uninterrupted

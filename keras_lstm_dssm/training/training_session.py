@@ -40,7 +40,7 @@ class TrainingSession(NamedTuple):
         if ranking is None:
             return
         steps = int(model.optimizer.iterations.numpy())
-        epochs, inside = divmod(steps, self.plan.steps)
+        epochs, inside = divmod(steps, self.plan.steps_per_epoch)
         rows = {int(row["epoch"]): row for row in self.run.read_history()}
         for epoch in range(1, epochs + 1):
             if ranking.name in rows.get(epoch, {}):
@@ -77,7 +77,7 @@ class TrainingSession(NamedTuple):
         files: list[keras.callbacks.Callback] = []
         if self.saved:
             files = [
-                HistoryFile(run, done // plan.steps),
+                HistoryFile(run, done // plan.steps_per_epoch),
                 Checkpoint(run, save_minutes),
                 keras.callbacks.TensorBoard(run.logs, write_graph=False),
             ]

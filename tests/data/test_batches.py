@@ -79,15 +79,15 @@ def test_order_is_a_function_of_seed_and_epoch(log):
 
 def test_a_resumed_run_sees_what_is_left(log):
     whole = batches(log)
-    for update in (1, 8, 9, 13, 26, 27):
-        assert batches(log, first_update=update) == whole[update:]
+    for step in (1, 8, 9, 13, 26, 27):
+        assert batches(log, first_step=step) == whole[step:]
 
 
 def test_cardinality_is_known(log):
-    dataset = training_batches(log, 10, epochs=3, seed=1, first_update=4)
+    dataset = training_batches(log, 10, epochs=3, seed=1, first_step=4)
     assert dataset.cardinality() == 23
     assert dataset.element_spec == (tf.TensorSpec([None], tf.string),) * 2
-    done = training_batches(log, 10, epochs=3, seed=1, first_update=40)
+    done = training_batches(log, 10, epochs=3, seed=1, first_step=40)
     assert done.cardinality() == 0 and read(done) == []
 
 
@@ -161,7 +161,7 @@ def test_a_resumed_run_reads_only_what_is_left(log, monkeypatch):
         return read_lines(self, blocks)
 
     monkeypatch.setattr(LineBlocks, "read", read)
-    assert batches(log, epochs=1, first_update=8) == whole[8:9]
+    assert batches(log, epochs=1, first_step=8) == whole[8:9]
     assert sum(read_blocks) < len(log.blocks()) / 2
 
 

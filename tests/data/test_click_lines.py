@@ -91,13 +91,13 @@ def test_a_resumed_run_sees_what_is_left(log: ClickLog) -> None:
         return [
             queries.tolist()
             for queries, _ in training_batches(
-                log, 7, epochs=2, seed=3, first_update=first
+                log, 7, epochs=2, seed=3, first_step=first
             ).as_numpy_iterator()
         ]
 
     whole = batches(0)
-    for update in (1, 5, 6, 11):
-        assert batches(update) == whole[update:]
+    for step in (1, 5, 6, 11):
+        assert batches(step) == whole[step:]
 
 
 def test_one_bad_line_more_than_allowed(shards: pathlib.Path) -> None:

@@ -46,16 +46,16 @@ def test_all_titles_are_drawn_alike() -> None:
     np.testing.assert_allclose(counts / 9000, 1 / 3, atol=0.02)
 
 
-def test_the_draw_is_of_seed_and_update() -> None:
+def test_the_draw_is_of_seed_and_step() -> None:
     queries = ["bolt"] * 50
     given = GivenNegatives(TITLES, 1)
     whole = given.attach(
         tf.data.Dataset.from_tensors((queries, queries)).repeat(3)
     )
-    for update, batch in enumerate(whole):
+    for step, batch in enumerate(whole):
         np.testing.assert_array_equal(
             batch[2]["negatives"].numpy().astype(str),
-            drawn(GivenNegatives(TITLES, 1), *queries, first=update),
+            drawn(GivenNegatives(TITLES, 1), *queries, first=step),
         )
     one, other = drawn(given, *queries), drawn(given, *queries, first=1)
     assert (one != other).any()

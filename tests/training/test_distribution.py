@@ -20,7 +20,7 @@ def results() -> dict[str, dict[str, float]]:
 
 
 @pytest.mark.parametrize("run", ["plain", "renormalised"])
-def test_two_replicas_take_the_updates_of_one(
+def test_two_replicas_take_the_steps_of_one(
     results: dict[str, dict[str, float]], run: str
 ) -> None:
     """Gradients are summed over the replicas before they are renormalised."""
@@ -33,7 +33,7 @@ def test_two_replicas_take_the_updates_of_one(
 
 def test_steps_run_without_fit(results: dict[str, dict[str, float]]) -> None:
     found = results["by_hand"]
-    assert found["updates"] == 18
+    assert found["steps"] == 18
     assert found["disagreement"] == 0
     assert found["last"] < found["first"]
     assert 0 < found["evaluated"] < found["first"]

@@ -16,7 +16,7 @@ from keras_lstm_dssm.training import NesterovSchedule, RunFolder
 from keras_lstm_dssm.training.faults import explain
 from tests.training.small_trainings import QUICK
 
-EACH_UPDATE = "--save_minutes=0"
+EACH_STEP = "--save_minutes=0"
 
 
 @pytest.fixture
@@ -31,10 +31,10 @@ def log(tmp_path: pathlib.Path) -> pathlib.Path:
 def flags(
     log: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[str]:
-    """12 updates in 2 epochs, a checkpoint after each."""
+    """12 training steps in 2 epochs, a checkpoint after each."""
     monkeypatch.setitem(dssm.PRESETS, "lstm_32", QUICK)
     return ["train", f"--data={log}", "--preset=lstm_32", "--epochs=2",
-            "--batch_size=10", EACH_UPDATE,
+            "--batch_size=10", EACH_STEP,
             f"--output={tmp_path / 'run'}"]  # fmt: skip
 
 
@@ -45,8 +45,8 @@ def model() -> dssm.TwoTower:
     return model
 
 
-def at_update(monkeypatch: pytest.MonkeyPatch, number: int, do: Any) -> None:
-    """Calls `do(model)` after an update, when its checkpoint is saved."""
+def after_step(monkeypatch: pytest.MonkeyPatch, number: int, do: Any) -> None:
+    """Calls `do(model)` after a training step, when its checkpoint is saved."""
 
     def callback(self: NesterovSchedule, batch: int, logs: Any = None) -> None:
         if int(self.model.optimizer.iterations.numpy()) == number:
@@ -70,9 +70,9 @@ def fill(value: float, row: int | None = None) -> Any:
     return do
 
 
-def first_texts(log: pathlib.Path, update: int) -> str:
+def first_texts(log: pathlib.Path, step: int) -> str:
     batches = training_batches(ClickLog(log), 10, epochs=2, seed=0)
-    batch = list(batches.as_numpy_iterator())[update]
+    batch = list(batches.as_numpy_iterator())[step]
     pairs = zip(*(column[:3].tolist() for column in batch), strict=True)
     return "; ".join(f"{q.decode()!r} -> {t.decode()!r}" for q, t in pairs)
 
@@ -83,10 +83,10 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     return error
 
 
-def check_good_state(run: RunFolder, updates: int) -> None:
-    """The checkpoint is that of an update, finite, and nothing beside it."""
+def check_good_state(run: RunFolder, steps: int) -> None:
+    """The checkpoint is of that training step, finite, and the only file."""
     model = run.load_checkpoint()
-    assert int(model.optimizer.iterations.numpy()) == updates
+    assert int(model.optimizer.iterations.numpy()) == steps
     for variable in model.variables + model.optimizer.variables:
         assert np.isfinite(np.asarray(variable)).all()
     assert [p.name for p in run.checkpoint.parent.iterdir()] == ["last.keras"]
@@ -101,13 +101,13 @@ def test_a_loss_that_is_no_number(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     run = RunFolder(tmp_path / "run")
-    at_update(monkeypatch, 7, fill(float("nan")))
+    after_step(monkeypatch, 7, fill(float("nan")))
     assert train.run(flags) == 1
     assert one_line(capsys) == (
-        "error: update 8: the loss is NaN or infinite; its batch begins with"
-        f" {first_texts(log, 7)}; the last good state is in {run.checkpoint};"
-        " train anew in another --output with a smaller --learning_rate, or"
-        " mend the texts\n"
+        "error: training step 8: the loss is NaN or infinite; its batch"
+        f" begins with {first_texts(log, 7)}; the last good state is in"
+        f" {run.checkpoint}; train anew in another --output with a smaller"
+        " --learning_rate, or correct the texts\n"
     )
     check_good_state(run, 7)
 
@@ -119,11 +119,11 @@ def test_a_weight_that_the_loss_does_not_show(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    at_update(monkeypatch, 4, fill(float("inf"), row=50_000))
+    after_step(monkeypatch, 4, fill(float("inf"), row=50_000))
     assert train.run(flags) == 1
     error = one_line(capsys)
     assert error.startswith(
-        "error: update 5: embedding/table of the query encoder is NaN or inf"
+        "error: training step 5: embedding/table of the query encoder is NaN"
     )
     assert first_texts(log, 4) in error
     check_good_state(RunFolder(tmp_path / "run"), 4)
@@ -136,14 +136,14 @@ def test_a_log_that_vanishes_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Each epoch opens the file again, a little ahead of its first update."""
-    at_update(monkeypatch, 1, lambda _: log.unlink())
+    """Each epoch opens the file again, ahead of its first training step."""
+    after_step(monkeypatch, 1, lambda _: log.unlink())
     flags += ["--epochs=4", "--batch_size=2", "--save_minutes=9"]
     assert train.run(flags) == 1
     assert "clicks.tsv: no such file, expected a click file" in one_line(capsys)
     run = RunFolder(tmp_path / "run")
-    updates = int(run.load_checkpoint().optimizer.iterations.numpy())
-    assert updates in (0, 30, 60, 90)  # the end of an epoch
+    steps = int(run.load_checkpoint().optimizer.iterations.numpy())
+    assert steps in (0, 30, 60, 90)  # the end of an epoch
     assert not run.model.exists()
 
 
@@ -156,7 +156,7 @@ def test_a_validation_file_that_vanishes_meanwhile(
 ) -> None:
     dev = tmp_path / "dev.tsv"
     dev.write_bytes(log.read_bytes())
-    at_update(monkeypatch, 8, lambda _: dev.unlink())
+    after_step(monkeypatch, 8, lambda _: dev.unlink())
     flags += [f"--validation={dev}", "--save_minutes=9"]
     assert train.run(flags) == 1
     assert "dev.tsv: no such file, expected a click file" in one_line(capsys)

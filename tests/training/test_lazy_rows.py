@@ -99,7 +99,7 @@ TITLES = [
 
 
 def train(fast: bool, peephole: str | None) -> tuple[list, list]:
-    """Losses of 3 epochs, and the weights after their 15 updates."""
+    """Losses of 3 epochs, and the weights after their 15 training steps."""
     keras.utils.set_random_seed(3)
     towers = [
         dssm.LSTMEncoder(4, peephole=peephole, forget_gate=True)

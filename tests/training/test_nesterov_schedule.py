@@ -18,17 +18,17 @@ TEXTS = ["a", "b", "c", "d"]
 
 
 class Recorder(keras.callbacks.Callback):
-    """Notes mu and the number of the update after each."""
+    """Notes mu and the number of complete training steps."""
 
     def __init__(self) -> None:
         super().__init__()
         self.momenta: list[float] = []
-        self.updates: list[int] = []
+        self.steps: list[int] = []
 
     def on_train_batch_end(self, batch: int, logs: object = None) -> None:
         optimizer = self.model.optimizer
         self.momenta.append(round(float(optimizer.momentum.numpy()), 6))
-        self.updates.append(int(optimizer.iterations.numpy()))
+        self.steps.append(int(optimizer.iterations.numpy()))
 
 
 def new_model() -> TwoTower:
@@ -59,14 +59,14 @@ def batches(count: int) -> tf.data.Dataset:
     return pairs.repeat(count)
 
 
-def test_every_update_of_a_fit_has_its_momentum(model: TwoTower) -> None:
-    """50 updates: 2 % is 1, so 0.9, then 48 times 0.995, then 0.9."""
+def test_every_step_of_a_fit_has_its_momentum(model: TwoTower) -> None:
+    """50 training steps: 2 % is 1, so 0.9, then 48 times 0.995, then 0.9."""
     seen = Recorder()
     model.fit(
         batches(25), epochs=2, verbose=0, callbacks=[NesterovSchedule(), seen]
     )
     assert seen.momenta == [0.9] + [0.995] * 48 + [0.9]
-    assert seen.updates == list(range(1, 51))
+    assert seen.steps == list(range(1, 51))
 
 
 def test_a_second_fit_goes_on(model: TwoTower) -> None:
@@ -92,7 +92,7 @@ def test_a_fit_that_begins_at_a_later_epoch(model: TwoTower) -> None:
 
 
 def test_a_fit_of_its_own_has_a_schedule_of_its_own(model: TwoTower) -> None:
-    """Without `total_updates`, training a loaded model on starts anew."""
+    """Without `total_steps`, training a loaded model on starts anew."""
     for _ in range(2):
         seen = Recorder()
         schedule = NesterovSchedule(ends=0.5, middle=0.75, fraction=0.2)
@@ -109,7 +109,7 @@ def test_parts_are_2_96_and_2_percent() -> None:
 def test_a_saved_run_goes_on_as_if_it_had_not_stopped(
     model: TwoTower, tmp_path: pathlib.Path
 ) -> None:
-    """Velocity, momentum and count of updates are part of the file."""
+    """Velocity, momentum and count of training steps are part of the file."""
 
     def schedule() -> list[NesterovSchedule]:
         return [NesterovSchedule(8, fraction=0.25)]
@@ -129,7 +129,7 @@ def test_a_saved_run_goes_on_as_if_it_had_not_stopped(
     assert all(np.array_equal(one, other) for one, other in pairs)
 
 
-def test_needs_to_know_how_many_updates_there_will_be(model: TwoTower) -> None:
+def test_needs_to_know_how_many_steps_there_will_be(model: TwoTower) -> None:
     unknown = batches(2).filter(lambda query, document: True)
     with pytest.raises(InputError, match="cardinality is unknown; give total"):
         model.fit(unknown, verbose=0, callbacks=[NesterovSchedule()])
@@ -146,7 +146,7 @@ def test_needs_a_momentum_that_a_trace_reads() -> None:
         model.fit(batches(1), verbose=0, callbacks=[NesterovSchedule()])
 
 
-def test_needs_one_update_at_a_time() -> None:
+def test_needs_one_step_at_a_time() -> None:
     model = new_model()
     model.compile(NesterovMomentum(), CosineSoftmax(), steps_per_execution=2)
     with pytest.raises(InputError, match="steps_per_execution=1, not 2"):

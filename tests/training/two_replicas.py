@@ -88,7 +88,7 @@ def by_hand(strategy: Any) -> dict[str, float]:
         "first": losses[0],
         "last": losses[-1],
         "evaluated": model.evaluate(batches(texts), verbose=0)[0],
-        "updates": int(model.optimizer.iterations.numpy()),
+        "steps": int(model.optimizer.iterations.numpy()),
     }
 
 
