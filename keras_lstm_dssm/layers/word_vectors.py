@@ -105,6 +105,16 @@ class WordVectors(keras.layers.Layer):
             input_shape: `(texts,)`, recorded by Keras for summaries.
         """
 
+    @property
+    def resources(self) -> list[tf.Module]:
+        """What an exported `tf.Module` must have beside the variables.
+
+        A SavedModel contains the lookup tables that are attributes of the
+        exported object. TF Serving also needs each variable as an attribute,
+        as in `[weight.value for weight in layer.weights]`.
+        """
+        return []
+
     def distinct(self, texts: Any) -> WordBatch:
         """Hash texts into a `WordBatch`, each distinct word once.
 
@@ -192,7 +202,6 @@ class VocabularyVectors(WordVectors):
         **kwargs: Any,
     ) -> None:
         super().__init__(dimension, max_words, split, **kwargs)
-        # An attribute of the layer, so that an exported layer has the table.
         self.lookup = Vocabulary(vocabulary, split)
         self.embedding = TrigramEmbedding(
             len(self.lookup) + 1,
@@ -202,6 +211,11 @@ class VocabularyVectors(WordVectors):
             name="embedding",
         )
         self.build((None,))
+
+    @property
+    def resources(self) -> list[tf.Module]:
+        """The lookup table of the vocabulary, see `WordVectors`."""
+        return [self.lookup]
 
     @property
     def vocabulary(self) -> list[str]:

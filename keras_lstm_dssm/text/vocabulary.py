@@ -33,8 +33,8 @@ class Vocabulary(tf.Module):
     directly, in `Dataset.map`, in a `tf.function` and in a SavedModel.
 
     An object that is exported with `tf.saved_model.save` must have the
-    vocabulary, or the layer that owns it, as an attribute. The words are then
-    part of the graph, and no other file is needed to load it.
+    vocabulary as an attribute. The words are then part of the graph, and no
+    other file is needed to load it.
 
     Args:
         words: The words, all different, in the form that

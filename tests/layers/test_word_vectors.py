@@ -1,0 +1,313 @@
+"""Vectors of vocabulary words and of trigram words."""
+
+import functools
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import (
+    TrigramVectors,
+    VocabularyVectors,
+    WordSequences,
+    WordVectors,
+)
+from tests import reference
+from tests.export.cpp_loader import run_in_cpp
+from tests.export.ops import serving_ops, stock_ops
+from tests.serving.wire import predict_request
+
+VOCABULARY = ["bolt", "hex", "上海", "x\0"]
+TEXTS = [
+    "Hex bolt hex", "", "zinc", "BOLT 上海 x\0 new zinc bolt", "hex  BOLT hex",
+]  # fmt: skip
+
+
+def vocabulary_vectors(**arguments: Any) -> VocabularyVectors:
+    """A layer with the words above."""
+    return VocabularyVectors(
+        VOCABULARY, **{"dimension": 3, "split": "space", **arguments}
+    )
+
+
+def words_of(text: str) -> list[str]:
+    return reference.split(text)[:4]
+
+
+def expected_vectors(layer: WordVectors, word: str) -> np.ndarray:
+    """The vector of a word, out of the table, in NumPy."""
+    (table,) = layer.get_weights()
+    if isinstance(layer, TrigramVectors):
+        return reference.counts(word) @ table
+    return table[VOCABULARY.index(word) + 1 if word in VOCABULARY else 0]
+
+
+def layers(max_words: int | None = 4) -> list[WordVectors]:
+    return [
+        vocabulary_vectors(max_words=max_words),
+        TrigramVectors(3, max_words=max_words, split="space"),
+    ]
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+@pytest.mark.parametrize("training", [False, True])
+def test_vectors_of_ragged_texts(
+    kind: int, training: bool, float64: None
+) -> None:
+    layer = layers()[kind]
+    batch = layer.distinct(TEXTS)
+    sequences = layer(batch, training=training)
+    assert isinstance(sequences, WordSequences)
+    assert sequences.vectors.dtype == tf.float64
+    lengths = sequences.lengths.numpy()
+    assert (np.diff(lengths) <= 0).all() and lengths.max() == 4
+    assert sequences.vectors.shape == (len(lengths), 4, 3)
+    for text, row in zip(TEXTS, batch.text_index.numpy(), strict=True):
+        words = words_of(text)
+        assert lengths[row] == len(words)
+        want = [expected_vectors(layer, word) for word in words]
+        np.testing.assert_allclose(
+            sequences.vectors[row, : len(words)], want, rtol=1e-14
+        )
+    mask = np.arange(4) < lengths[:, np.newaxis]
+    assert not mask.all()
+    np.testing.assert_array_equal(sequences.mask, mask)
+    assert not sequences.vectors.numpy()[~mask].any()
+    assert not sequences.words.numpy()[~mask].any()
+
+
+def test_words_are_vocabulary_ids() -> None:
+    layer = VocabularyVectors(["bolt", "hex"], 2)
+    sequences = layer(layer.distinct(TEXTS))
+    assert sequences.words.dtype == tf.int32
+    assert sequences.words.numpy().tolist() == [
+        [1, 0, 0, 0, 0, 1],
+        [2, 1, 2, 0, 0, 0],
+        [0] * 6,
+        [0] * 6,
+    ]
+    assert sequences.lengths.numpy().tolist() == [6, 3, 1, 1]
+
+
+def test_trigram_words_are_indices_in_the_batch() -> None:
+    layer = TrigramVectors(2)
+    batch = layer.distinct(["bolt hex bolt", "hex"])
+    assert layer(batch).words.numpy().tolist() == [[0, 1, 0], [1, 0, 0]]
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_gradient_is_of_real_words_only(kind: int, float64: None) -> None:
+    """Against the sum over all words, by NumPy; padding has none."""
+    layer = layers()[kind]
+    batch = layer.distinct(TEXTS)
+    (table,) = layer.get_weights()
+    with tf.GradientTape() as tape:
+        vectors = layer(batch, training=True).vectors
+        weights = np.arange(1.0, 1 + tf.size(vectors).numpy())
+        weights = weights.reshape(vectors.shape)
+        loss = tf.reduce_sum(weights * vectors)
+    gradient = tape.gradient(loss, layer.embedding.table.value)
+    assert isinstance(gradient, tf.IndexedSlices)
+    indices = gradient.indices.numpy()
+    assert len(set(indices)) == len(indices)  # each distinct row once
+    want = np.zeros_like(table)
+    seen = set()
+    for text, row in zip(TEXTS, batch.text_index.numpy(), strict=True):
+        if row in seen:
+            continue
+        seen.add(row)
+        for time, word in enumerate(words_of(text)):
+            if kind:
+                want += np.outer(reference.counts(word), weights[row, time])
+            else:
+                known = word in VOCABULARY
+                want[VOCABULARY.index(word) + 1 if known else 0] += weights[
+                    row, time
+                ]
+    np.testing.assert_allclose(tf.convert_to_tensor(gradient), want)
+    assert set(indices) == set(np.flatnonzero(want.any(axis=1)))
+
+
+def test_an_unknown_word_is_trained() -> None:
+    layer = vocabulary_vectors()
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(layer.distinct([""]), training=True).vectors)
+    gradient = tape.gradient(loss, layer.embedding.table.value)
+    assert gradient.indices.numpy().tolist() == [0]
+    np.testing.assert_array_equal(gradient.values, np.ones((1, 3)))
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_an_empty_batch_has_no_vectors(kind: int) -> None:
+    layer = layers()[kind]
+    for training in (False, True):
+        sequences = layer(layer.distinct([]), training=training)
+        assert sequences.vectors.shape == (0, 1, 3)
+        assert sequences.mask.shape == (0, 1)
+
+
+def test_start_of_the_vectors() -> None:
+    words = [f"w{n}" for n in range(2000)]
+    (table,) = VocabularyVectors(words).get_weights()
+    assert table.shape == (2001, 50)
+    assert -0.1 <= table.min() < -0.099 and 0.099 < table.max() <= 0.1
+    ones = VocabularyVectors(words, 2, initializer="ones")
+    np.testing.assert_array_equal(ones.get_weights()[0], np.ones((2001, 2)))
+    (table,) = TrigramVectors().get_weights()
+    assert table.shape == (37**3, 50)
+    assert -0.05 <= table.min() < -0.049 and 0.049 < table.max() <= 0.05
+
+
+def test_set_vectors() -> None:
+    layer = vocabulary_vectors()
+    (before,) = layer.get_weights()
+    vectors = np.arange(12.0).reshape(4, 3)
+    layer.set_vectors(vectors)
+    (table,) = layer.get_weights()
+    np.testing.assert_array_equal(table[1:], vectors)
+    np.testing.assert_array_equal(table[0], before[0])  # unknown words
+    got = layer(layer.distinct(["hex 上海"])).vectors
+    np.testing.assert_array_equal(got, [vectors[1:3]])
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        (np.zeros((5, 3)), r"found vectors of shape \(5, 3\), expected \(4, 3"),
+        (np.zeros((4, 2)), r"found vectors of shape \(4, 2\), expected \(4, 3"),
+        (np.zeros(12), r"found vectors of shape \(12,\), expected \(4, 3\)"),
+        (
+            [[1, 1, 1], [1, np.nan, 1], [1, 1, 1], [1, 1, 1]],
+            "the vector of word 'hex', row 1, has a value that is not finite",
+        ),
+    ],
+)
+def test_wrong_vectors_change_nothing(vectors: Any, message: str) -> None:
+    layer = vocabulary_vectors()
+    (before,) = layer.get_weights()
+    with pytest.raises(InputError, match=message):
+        layer.set_vectors(vectors)
+    np.testing.assert_array_equal(layer.get_weights()[0], before)
+
+
+@pytest.mark.parametrize("kind", [VocabularyVectors, TrigramVectors])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dimension": 0}, "dimension must be at least 1, not 0"),
+        ({"max_words": 0}, "max_words must be at least 1 or None, not 0"),
+        ({"split": "x"}, "split must be one of space, alphanumeric, not 'x'"),
+    ],
+)
+def test_wrong_arguments_are_one_clear_line(
+    kind: type, arguments: dict[str, Any], message: str
+) -> None:
+    words = {"vocabulary": ["a"]} if kind is VocabularyVectors else {}
+    with pytest.raises(InputError, match=message):
+        kind(**words, **arguments)
+
+
+def test_configuration_holds_the_vocabulary() -> None:
+    layer = vocabulary_vectors(max_words=None)
+    again = VocabularyVectors.from_config(layer.get_config())
+    assert again.vocabulary == VOCABULARY
+    assert again.get_config() == layer.get_config()
+    assert (again.max_words, again.split) == (None, "space")
+
+
+def sums(layer: WordVectors, text: tf.Tensor) -> tf.Tensor:
+    """The sum of the vectors of each text."""
+    batch = layer.distinct(text)
+    return tf.gather(
+        tf.reduce_sum(layer(batch).vectors, axis=1), batch.text_index
+    )
+
+
+@keras.saving.register_keras_serializable("tests")
+class Owner(keras.Model):
+    """A model that owns a layer of each kind."""
+
+    def __init__(self, kinds: list[WordVectors], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.kinds = kinds
+        self.build((None,))
+
+    def build(self, input_shape: Any) -> None:
+        pass
+
+    def get_config(self) -> dict[str, Any]:
+        kinds = keras.saving.serialize_keras_object(self.kinds)
+        return {**super().get_config(), "kinds": kinds}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "Owner":
+        kinds = keras.saving.deserialize_keras_object(config.pop("kinds"))
+        return cls(kinds, **config)
+
+
+READ_MODEL = """
+import sys, keras, numpy as np, tensorflow as tf
+from tests.layers.test_word_vectors import TEXTS, sums
+model = keras.saving.load_model(sys.argv[1])
+np.save(sys.argv[2], [sums(layer, TEXTS) for layer in model.kinds])
+"""
+
+
+def test_a_fresh_process_loads_the_model(tmp_path: pathlib.Path) -> None:
+    model = Owner(layers(None))
+    model.save(tmp_path / "model.keras")
+    subprocess.run(
+        [
+            sys.executable,
+            *("-c", READ_MODEL),
+            *(tmp_path / "model.keras", tmp_path / "sums.npy"),
+        ],
+        cwd=pathlib.Path(__file__).parents[2],
+        check=True,
+    )
+    want = [sums(layer, TEXTS).numpy() for layer in model.kinds]
+    assert np.ptp(want, axis=1).min() > 0.01
+    np.testing.assert_array_equal(np.load(tmp_path / "sums.npy"), want)
+
+
+class Served(tf.Module):
+    """What a server calls, with all that `resources` asks for."""
+
+    def __init__(self, layer: WordVectors) -> None:
+        super().__init__()
+        self.weights = [weight.value for weight in layer.weights]
+        self.resources = layer.resources
+        self._sums = functools.partial(sums, layer)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"sum": self._sums(text)}
+
+
+def test_saved_models_give_the_same_numbers(tmp_path: pathlib.Path) -> None:
+    """In Python and by TF Serving's loader, which sees only the folder."""
+    want = {}
+    for layer in layers(None):
+        module = Served(layer)
+        tf.saved_model.save(
+            module,
+            str(tmp_path / "first"),
+            signatures={"serving_default": module.serve},
+        )
+        folder = (tmp_path / "first").rename(tmp_path / layer.name)
+        want[folder] = sums(layer, TEXTS).numpy()
+        assert np.ptp(want[folder], axis=0).min() > 0.01
+        assert serving_ops(folder) <= stock_ops()
+        serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
+        got = serve(text=tf.constant(TEXTS))["sum"]
+        np.testing.assert_array_equal(got, want[folder])
+    request = predict_request("x", text=TEXTS)
+    outputs = run_in_cpp(dict.fromkeys(want, [request]))
+    for (output,), values in zip(outputs, want.values(), strict=True):
+        np.testing.assert_allclose(output["sum"], values, rtol=1e-6)

@@ -1,0 +1,111 @@
+"""Word vectors to start from, trained by gensim."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import VocabularyVectors
+from keras_lstm_dssm.text import vocabulary_of
+from keras_lstm_dssm.training import skip_gram_vectors
+
+word2vec = pytest.importorskip("gensim.models.word2vec")
+
+TITLES = [
+    "Red wool hat!", "warm wool-hat", "warm red coat", "garden hose, reel",
+    "water hose reel", "garden water pump", "",
+] * 40  # fmt: skip
+VOCABULARY = vocabulary_of(TITLES)
+
+
+def test_trains_as_gensim_does() -> None:
+    vectors = skip_gram_vectors(TITLES, VOCABULARY, 8, window=2, seed=3)
+    sentences = [
+        title.lower().replace("!", "").replace("-", " ").replace(",", "")
+        for title in TITLES
+    ]
+    trained = word2vec.Word2Vec(
+        [sentence.split() for sentence in sentences],
+        vector_size=8, window=2, sg=1, min_count=1, epochs=5, seed=3,
+        workers=1,
+    )  # fmt: skip
+    assert vectors.dtype == np.float32 and vectors.shape == (10, 8)
+    np.testing.assert_array_equal(vectors, trained.wv[VOCABULARY])
+
+
+def test_other_words_are_left_out_and_unseen_ones_random() -> None:
+    vocabulary = ["hose", "unseen", "hat", "never"]
+    vectors = skip_gram_vectors(TITLES, vocabulary, 40, seed=1)
+    only = [
+        " ".join(word for word in ("hat", "hose") if word in title)
+        for title in TITLES
+    ]
+    np.testing.assert_array_equal(
+        vectors, skip_gram_vectors(only, vocabulary, 40, seed=1)
+    )
+    random = vectors[[1, 3]]
+    assert -0.1 <= random.min() < -0.09 and 0.09 < random.max() <= 0.1
+    # gensim starts within 1 / (2 * 40), and two words alone learn little.
+    assert np.abs(vectors[[0, 2]]).max() < 0.05
+    other = skip_gram_vectors(TITLES, vocabulary, 40, seed=2)
+    assert (other != vectors).mean() > 0.99
+
+
+SAVE_VECTORS = """
+import sys, numpy as np
+from tests.training.test_skip_gram import *
+np.save(sys.argv[1], skip_gram_vectors(TITLES, VOCABULARY))
+"""
+
+
+def test_a_fresh_process_computes_the_same(tmp_path: pathlib.Path) -> None:
+    """Also where Python hashes strings in another way."""
+    subprocess.run(
+        [sys.executable, "-c", SAVE_VECTORS, tmp_path / "vectors.npy"],
+        cwd=pathlib.Path(__file__).parents[2],
+        env={**os.environ, "PYTHONHASHSEED": "12"},
+        check=True,
+    )
+    vectors = skip_gram_vectors(TITLES, VOCABULARY)
+    np.testing.assert_array_equal(np.load(tmp_path / "vectors.npy"), vectors)
+    layer = VocabularyVectors(VOCABULARY)
+    layer.set_vectors(vectors)
+    np.testing.assert_array_equal(layer.get_weights()[0][1:], vectors)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dimension": 0}, "dimension must be at least 1, not 0"),
+        ({"window": 0}, "window must be at least 1, not 0"),
+        ({"epochs": 0}, "epochs must be at least 1, not 0"),
+        ({"seed": -1}, "seed must be at least 0, not -1"),
+        (
+            {"vocabulary": ["Hat"]},
+            "found no word of the vocabulary in 280 texts, expected the texts",
+        ),
+        ({"texts": "hat"}, "expected a list of texts, got one text, 'hat'"),
+    ],
+)
+def test_wrong_arguments_are_one_clear_line(
+    arguments: dict, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        skip_gram_vectors(
+            **{"texts": TITLES, "vocabulary": VOCABULARY, **arguments}
+        )
+
+
+def test_a_missing_gensim_is_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "gensim", None)
+    monkeypatch.delitem(sys.modules, "gensim.models.word2vec")
+    with pytest.raises(
+        InputError, match=r'pip install "keras-lstm-dssm\[baselines\]"'
+    ):
+        skip_gram_vectors(TITLES, VOCABULARY)
