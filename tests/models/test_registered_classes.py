@@ -28,10 +28,17 @@ from keras_lstm_dssm import (
     TwoTower,
 )
 from keras_lstm_dssm.layers import (
+    BilinearInteraction,
+    CosineInteraction,
+    DotInteraction,
+    KMaxPooling,
+    TensorInteraction,
     TrigramVectors,
     VocabularyVectors,
     WordSketch,
 )
+from keras_lstm_dssm.matchers import MVLSTM, RecurrentCosine
+from keras_lstm_dssm.matchers.positions import PositionalBiLSTM
 from keras_lstm_dssm.registration import PACKAGE
 from tests.encoders.small import EACH, small_encoder
 from tests.models.small_matchers import HashedWords, MeanDot
@@ -71,6 +78,20 @@ SAMPLES: dict[type, dict[str, Any]] = {  # no argument has its default
         "negatives": "in_batch",
         "n": 2,
         "seed": 3,
+    },
+    DotInteraction: {"name": "mine"},
+    CosineInteraction: {"name": "mine"},
+    BilinearInteraction: {"dimension": 2, "name": "mine"},
+    TensorInteraction: {"dimension": 2, "slices": 3, "name": "mine"},
+    KMaxPooling: {"k": 2, "name": "mine"},
+    PositionalBiLSTM: {"word_dimension": 2, "units": 3, "include_word": True},
+    RecurrentCosine: {
+        "word_dimension": 2, "units": 3, "bidirectional": True, "share": False,
+    },
+    MVLSTM: {
+        "word_dimension": 2, "units": 3, "interaction": "bilinear",
+        "slices": 4, "k": 2, "hidden": 6, "share": False, "include_word": True,
+        "pooling": "dynamic", "grid": [2, 3],
     },
     PairScorer: {"words": HashedWords(), "matcher": MeanDot(), "seed": 3},
     PairwiseHinge: {"margin": 0.5, "reduction": "sum", "name": "mine"},

@@ -1,0 +1,117 @@
+"""PositionalBiLSTM: a vector for each position of a text, read both ways."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.layers import PeepholeLSTM, WordSequences
+from keras_lstm_dssm.layers.packed_sequence import Packing
+from keras_lstm_dssm.layers.scoring_mlp import small_uniform
+from keras_lstm_dssm.registration import register
+
+
+@register
+class PositionalBiLSTM(keras.layers.Layer):
+    """Represents each position of a text by an LSTM in each direction.
+
+        p_t = [h_forward(t); h_backward(t)]
+
+    Wan et al. 2016, section "Positional Sentence Representation". The LSTMs
+    have a forget gate and no peepholes, all biases start at 0 and all weights
+    as U(-0.1, 0.1). The backward LSTM starts at the last word of each text;
+    padding is never read.
+
+    Args:
+        word_dimension: Width of the word vectors. Default 50.
+        units: Width of h of each direction. Default 50.
+        include_word: Whether p_t is [x_t; h_forward(t); h_backward(t)], with
+            the word vector x_t, as in the authors' programs. Default `False`.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        texts: `WordSequences`; the order of the texts does not matter.
+        training: Whether a gradient will be computed. Default `False`.
+
+    Returns:
+        `(texts, time, dimension)`, zero past the end of a text.
+
+    Attributes:
+        dimension: Width of p_t.
+    """
+
+    def __init__(
+        self,
+        word_dimension: int = 50,
+        units: int = 50,
+        include_word: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.word_dimension = word_dimension
+        self.units = units
+        self.include_word = include_word
+        self.dimension = 2 * units + (word_dimension if include_word else 0)
+        self.forward_lstm = lstm(
+            word_dimension,
+            units,
+            return_sequences=True,
+            dtype=self.dtype_policy,
+            name="forward",
+        )
+        self.backward_lstm = lstm(
+            word_dimension,
+            units,
+            return_sequences=True,
+            dtype=self.dtype_policy,
+            name="backward",
+        )
+        self.built = True
+
+    def call(self, texts: WordSequences, training: bool = False) -> tf.Tensor:
+        """Compute p_t of all positions."""
+        time = tf.shape(texts.vectors)[1]
+        parts = [texts.vectors] if self.include_word else []
+        for layer, backward in [
+            (self.forward_lstm, False),
+            (self.backward_lstm, True),
+        ]:
+            packing = Packing.from_lengths(texts.lengths, time, backward)
+            steps = packing.pack(texts.vectors)
+            steps = steps._replace(values=layer.project(steps.values))
+            outputs = layer(steps, training=training)
+            parts.append(packing.unpack(outputs.values))
+        return tf.concat(parts, axis=-1)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "word_dimension": self.word_dimension,
+            "units": self.units,
+            "include_word": self.include_word,
+        }
+
+
+def lstm(
+    word_dimension: int, units: int, return_sequences: bool, **kwargs: Any
+) -> PeepholeLSTM:
+    """Create the LSTM of Wan et al. 2016, with its weights.
+
+    Args:
+        word_dimension: Width of the inputs.
+        units: Width of the outputs.
+        return_sequences: Whether it returns the outputs at all steps.
+        **kwargs: Arguments of `keras.layers.Layer`.
+    """
+    layer = PeepholeLSTM(
+        units,
+        forget_gate=True,
+        return_sequences=return_sequences,
+        kernel_initializer=small_uniform(),
+        recurrent_initializer=small_uniform(),
+        bias_initializer="zeros",
+        **kwargs,
+    )
+    layer.build((None, None, word_dimension))
+    return layer

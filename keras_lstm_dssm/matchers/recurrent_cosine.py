@@ -1,0 +1,102 @@
+"""RecurrentCosine: LSTM-RNN and Bi-LSTM-RNN, the cosine of two texts."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from keras_lstm_dssm.layers import PeepholeLSTM, WordSequences, cosine_pairs
+from keras_lstm_dssm.layers.packed_sequence import Packing
+from keras_lstm_dssm.matchers.matcher import Matcher
+from keras_lstm_dssm.matchers.positions import lstm
+from keras_lstm_dssm.registration import register
+
+
+@register
+class RecurrentCosine(Matcher):
+    """Computes the cosine of one vector for each text.
+
+        s = cos(h_X(m), h_Y(n))
+
+    LSTM-RNN of Palangi et al. 2016 as Wan et al. 2016 compare with it, with
+    their LSTM: a forget gate, no peepholes. In both directions (Bi-LSTM-RNN)
+    the vector of a text is [h_forward(m); h_backward(1)].
+
+    Args:
+        word_dimension: Width of the word vectors. Default 50.
+        units: Width of the LSTM of each direction. Default 50.
+        bidirectional: Whether there is a second LSTM, which reads the words
+            from last to first. Default `False`.
+        share: Whether queries and documents have the same LSTMs. Default
+            `True`.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        query: `WordSequences` of `pairs` queries, in any order.
+        document: `WordSequences` of as many documents, in any order.
+        training: Whether a gradient will be computed. Default `False`.
+
+    Returns:
+        Scores `(pairs,)`, from -1 to 1.
+    """
+
+    def __init__(
+        self,
+        word_dimension: int = 50,
+        units: int = 50,
+        bidirectional: bool = False,
+        share: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(word_dimension, **kwargs)
+        self.units = units
+        self.bidirectional = bidirectional
+        self.share = share
+        self.query_lstms = self._lstms("")
+        self.document_lstms = (
+            self.query_lstms if share else self._lstms("document_")
+        )
+        self.built = True
+
+    def represent(
+        self, texts: WordSequences, side: str, training: bool = False
+    ) -> tf.Tensor:
+        """Compute the vector of each text, `(texts, units)` or twice that."""
+        layers = self.query_lstms if side == "query" else self.document_lstms
+        time = tf.shape(texts.vectors)[1]
+        ends = []
+        for layer, backward in zip(layers, [False, True], strict=False):
+            packing = Packing.from_lengths(texts.lengths, time, backward)
+            steps = packing.pack(texts.vectors)
+            steps = steps._replace(values=layer.project(steps.values))
+            original_order = tf.math.invert_permutation(packing.order)
+            last = layer(steps, training=training)
+            ends.append(tf.gather(last, original_order))
+        return tf.concat(ends, axis=-1)
+
+    def match(
+        self, query: tf.Tensor, document: tf.Tensor, training: bool = False
+    ) -> tf.Tensor:
+        """Compute the cosine of each pair."""
+        return cosine_pairs(query, document)
+
+    def _lstms(self, prefix: str) -> list[PeepholeLSTM]:
+        names = ["forward", "backward"] if self.bidirectional else ["forward"]
+        return [
+            lstm(
+                self.word_dimension,
+                self.units,
+                return_sequences=False,
+                dtype=self.dtype_policy,
+                name=prefix + name,
+            )
+            for name in names
+        ]
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "bidirectional": self.bidirectional,
+            "share": self.share,
+        }
