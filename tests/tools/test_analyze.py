@@ -15,6 +15,7 @@ from keras_lstm_dssm.data import write_collection
 from keras_lstm_dssm.tools import analyze, train
 from tests.conftest import TOPICS
 from tests.html_report.html_page import HtmlPage, check_self_contained
+from tests.tools.conftest import succeed
 from tests.training.histogram_events import read_histograms
 
 TITLES = [title for _, title in TOPICS.values()]
@@ -28,32 +29,25 @@ def run(collection_folder: Path, tmp_path_factory) -> Path:
     data = shutil.copytree(collection_folder, folder / "data")
     with gzip.open(data / "clicks.train.tsv.gz", "at") as file:
         file.write("a line without a tab\n")
-    output = folder / "run"
-    assert not train.run(
-        [
-            "lstm-dssm-train", f"--data={data}", "--preset=lstm_32",
-            "--epochs=2", "--batch_size=16", "--histograms",
-            "--on_bad_line=skip", "--max_bad_lines=1", f"--output={output}",
-        ]
-    )  # fmt: skip
-    return output
+    flags = {"epochs": 2, "batch_size": 16, "output": folder / "run"}
+    bad_lines = {"on_bad_line": "skip", "max_bad_lines": 1}
+    words = {"data": data, "preset": "lstm_32", "histograms": True}
+    succeed(train, **words, **flags, **bad_lines)
+    return folder / "run"
 
 
 def test_program(run, tmp_path, capsys) -> None:
     output, queries = tmp_path / "report.html", tmp_path / "queries.txt"
     queries.write_text("hex bolt\n\ngarden hose\n")
-    command = [
-        "lstm-dssm-analyze", f"--run={run}", "--query=wood glue",
-        f"--document={TITLES[1]}", f"--queries={queries}", "--map=pca",
-        f"--output={output}", f"--json={tmp_path / 'out.json'}",
-        "--claims", "--projector",
-    ]  # fmt: skip
-    assert analyze.run(command) == 0
+    texts = {"query": "wood glue", "document": TITLES[1], "queries": queries}
+    files = {"output": output, "json": tmp_path / "out.json"}
+    parts = {"map": "pca", "claims": True, "projector": True}
+    succeed(analyze, run=run, **texts, **files, **parts)
     page = HtmlPage(output.read_text())
     check_self_contained(page, output.read_text())
     assert "words of 2 queries" in " ".join(page.of("p"))
     assert TITLES[1] in page.of("strong")  # among the nearest
-    assert page.of("h2")[-1] == "The paper's claims as figures"
+    assert page.of("h2")[-1] == "The paper's claims as numbers"
     out = json.loads((tmp_path / "out.json").read_text())
     claims = [
         one
@@ -122,7 +116,9 @@ def test_training_without_gates_has_no_histograms(
         (["--map=circle"], "--map=circle"),
     ],
 )
-def test_wrong_input_is_one_line(run, tmp_path, capsys, flags, message) -> None:
+def test_wrong_input_is_one_line(
+    run, tmp_path, refused, flags, message
+) -> None:
     (tmp_path / "blank.txt").write_text("\n \n")
     unjudged = tmp_path / "unjudged"
     write_collection(
@@ -131,8 +127,5 @@ def test_wrong_input_is_one_line(run, tmp_path, capsys, flags, message) -> None:
     (unjudged / "clicks.train.tsv.gz").unlink()
     command = ["analyze", f"--run={run}", f"--output={tmp_path}/r.html"]
     flags = [flag.format(tmp=tmp_path) for flag in flags]
-    assert analyze.run([*command, *flags]) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.startswith("error: ") and error.count("\n") == 1
+    refused(analyze.run([*command, *flags]), message)
     assert not (tmp_path / "r.html").exists()

@@ -9,6 +9,7 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.serving import SavedEncoder
 from keras_lstm_dssm.tools import analyze, export, train
+from tests.tools.conftest import succeed
 
 
 @pytest.fixture(scope="module")
@@ -20,13 +21,9 @@ def run_folder(
     small = dssm.PRESETS["best"].with_encoder(cells=3, bag=4, sketch=31)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(dssm.PRESETS, "best", small)
-        flags = [
-            f"--data={collection_folder}",
-            "--preset=best",
-            "--batch_size=16",  # given, so not the recipe's
-            "--epochs=2",
-        ]
-        assert not train.run(["train", *flags, f"--output={folder}"])
+        flags = {"data": collection_folder, "preset": "best", "epochs": 2}
+        # The batch size that is given replaces the recipe's.
+        succeed(train, **flags, batch_size=16, output=folder)
     return folder
 
 
@@ -49,13 +46,11 @@ def test_the_recipe_belongs_to_the_preset(run_folder: pathlib.Path) -> None:
 def test_what_is_exported_gives_its_vectors(
     run_folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    models = tmp_path / "models"
-    command = ["lstm-dssm-export", f"--run={run_folder}", f"--output={models}"]
-    assert not export.run(command)
+    succeed(export, run=run_folder, output=tmp_path)
     model = dssm.load_run(run_folder)
     texts = ["garden hoses, 50 ft", "", "上海"]
     for name in ("query_encoder", "document_encoder"):
-        saved = SavedEncoder(models / name / "1")
+        saved = SavedEncoder(tmp_path / name / "1")
         np.testing.assert_allclose(
             saved.encode(texts), getattr(model, name).encode(texts), atol=1e-6
         )
@@ -65,13 +60,7 @@ def test_it_can_be_analysed(
     run_folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     report = tmp_path / "report.html"
-    command = [
-        "lstm-dssm-analyze",
-        f"--run={run_folder}",
-        "--query=garden-hose",
-        "--document=50 ft rubber garden hose",
-        f"--output={report}",
-    ]
-    assert not analyze.run(command)
+    texts = {"query": "garden-hose", "document": "50 ft rubber garden hose"}
+    succeed(analyze, run=run_folder, **texts, map="pca", output=report)
     page = report.read_text()
     assert "garden-hose" in page and ">hose<" in page

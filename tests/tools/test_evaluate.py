@@ -108,11 +108,8 @@ def test_numbers_of_clicks_are_named(run, folder, capsys) -> None:
         ("--run_file=/nowhere/out.trec", "No such file or directory"),
     ],
 )
-def test_wrong_input_is_one_line(run, capsys, flag, message) -> None:
-    assert run(flag) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.startswith("error: ") and error.count("\n") == 1
+def test_wrong_input_is_one_line(run, refused, flag, message) -> None:
+    refused(run(flag), message)
 
 
 def test_metrics_of_both_modes_are_kept(
@@ -162,21 +159,17 @@ def test_the_training_split_leaves_the_figures_of_training(
     ],
 )
 def test_what_would_fail_at_the_end_fails_first(
-    folder, tmp_path, capsys, flag, message
+    folder, tmp_path, refused, flag, message
 ) -> None:
     (tmp_path / "metrics.json").write_text("{")  # and there is no model
     flags = [f"--run={tmp_path}", f"--data={folder}"]
-    assert evaluate.run(["evaluate", *flags, flag.format(run=tmp_path)]) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.startswith("error: ") and error.count("\n") == 1
+    refused(
+        evaluate.run(["evaluate", *flags, flag.format(run=tmp_path)]), message
+    )
 
 
 @pytest.mark.parametrize("missing", ["run", "data"])
-def test_missing_input_is_one_line(folder, tmp_path, capsys, missing) -> None:
+def test_missing_input_is_one_line(folder, tmp_path, refused, missing) -> None:
     paths = {"run": tmp_path, "data": folder} | {missing: tmp_path / "none"}
     flags = [f"--{name}={path}" for name, path in paths.items()]
-    assert evaluate.run(["evaluate", *flags]) == 1
-    error = capsys.readouterr().err
-    assert str(paths["run"]) in error
-    assert error.startswith("error: ") and error.count("\n") == 1
+    refused(evaluate.run(["evaluate", *flags]), str(paths["run"]))

@@ -1,5 +1,4 @@
 import json
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +6,7 @@ import pytest
 
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.tools import query
+from tests.tools.conftest import Refused
 
 
 @pytest.fixture(scope="module")
@@ -86,25 +86,15 @@ def test_status(
         (["--model=absent", "--status"], "Could not find any versions of"),
         (["--version=canary", "bolt"], "servable version label: canary"),
         (["--model=numbers", "bolt"], "model numbers: INVALID_ARGUMENT"),
+        (["--server=localhost:1", "bolt"], "no answer from localhost:1: start"),
     ],
 )
 def test_wrong_input(
     server: str,
     arguments: list[str],
     message: str,
-    capsys: pytest.CaptureFixture[str],
+    refused: Refused,
 ) -> None:
-    assert query.run(["query", f"--server={server}", *arguments]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert message in err
-    assert err.startswith("error: ") and err.count("\n") == 1
-
-
-def test_no_server(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        address = f"127.0.0.1:{unused.getsockname()[1]}"
-    assert query.run(["query", f"--server={address}", "bolt"]) == 1
-    err = capsys.readouterr().err
-    assert err.startswith(f"error: no answer from {address}: start a ser")
-    assert err.count("\n") == 1
+    assert not refused(
+        query.run(["query", f"--server={server}", *arguments]), message
+    )

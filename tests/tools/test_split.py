@@ -4,7 +4,10 @@ import pathlib
 import pytest
 
 from keras_lstm_dssm.data import Collection
+from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.tools import evaluate, split, train
+from tests.tools.conftest import succeed
+from tests.training.small_trainings import QUICK
 
 
 @pytest.fixture
@@ -21,13 +24,10 @@ def clicks(tmp_path: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def test_split_train_evaluate(clicks, tmp_path, capsys) -> None:
+def test_split_train_evaluate(clicks, tmp_path, capsys, monkeypatch) -> None:
     folder, figures = tmp_path / "data", tmp_path / "out.json"
-    code = split.run(
-        ["split", f"--data={clicks}", f"--output={folder}",
-         f"--json={figures}", "--test_percent=20"]
-    )  # fmt: skip
-    assert code == 0
+    flags = {"data": clicks, "output": folder, "json": figures}
+    succeed(split, **flags, test_percent=20)
     result = json.loads(figures.read_text())
     collection = Collection(folder)
     dev, test = (len(collection.qrels(s)) for s in ("dev", "test"))
@@ -45,11 +45,10 @@ def test_split_train_evaluate(clicks, tmp_path, capsys) -> None:
         f"test: {test} queries, {2 * test} pairs",
     ]
     run = tmp_path / "run"
-    options = ["--preset=dssm", "--epochs=1", f"--output={run}"]
-    assert train.run(["train", f"--data={folder}", *options]) == 0
+    monkeypatch.setitem(PRESETS, "dssm", QUICK)
+    succeed(train, data=folder, preset="dssm", epochs=1, output=run)
     for mode in ("rerank", "retrieve"):
-        arguments = [f"--run={run}", f"--data={folder}", f"--mode={mode}"]
-        assert evaluate.run(["evaluate", *arguments]) == 0
+        succeed(evaluate, run=run, data=folder, mode=mode)
         out = capsys.readouterr().out
         assert f"test, {mode}: {test} queries, 9 documents in the corpus" in out
 
@@ -89,11 +88,9 @@ def test_bad_lines_are_skipped_and_reported(clicks, tmp_path, capsys) -> None:
     ],
 )
 def test_wrong_input_is_one_line(
-    clicks, tmp_path, capsys, arguments, message
+    clicks, tmp_path, refused, arguments, message
 ) -> None:
     places = {"clicks": clicks, "here": tmp_path, "new": tmp_path / "new"}
     code = split.run(["split", *(a.format(**places) for a in arguments)])
-    error = capsys.readouterr().err
-    assert code == 1 and message in error
-    assert error.startswith("error: ") and error.count("\n") == 1
+    refused(code, message)
     assert list(tmp_path.iterdir()) == [clicks]
