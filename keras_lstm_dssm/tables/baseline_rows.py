@@ -79,8 +79,7 @@ def skip_thought(
         )
         return SkipThoughtSystem.combine(uni, bi), uni_seconds + bi_seconds
     key = json.dumps(
-        [keras_lstm_dssm.__version__, options, seed, paragraphs],
-        sort_keys=True,
+        [keras_lstm_dssm.__version__, options, seed, paragraphs], sort_keys=True
     )
     name = hashlib.sha256(key.encode()).hexdigest()[:16]
     folder = Path(cache_folder(), f"skip_thought-{name}")

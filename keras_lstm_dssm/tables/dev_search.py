@@ -18,11 +18,7 @@ from keras_lstm_dssm.tables.tower_rows import next_tower_options, train_towers
 
 
 def choose_on_dev(
-    name: str,
-    row: Row,
-    data: TableData,
-    settings: TableSettings,
-    path: Path,
+    name: str, row: Row, data: TableData, settings: TableSettings, path: Path
 ) -> Hyperparameters:
     """Returns the best hyperparameters on dev; of equals, the first.
 
@@ -30,14 +26,10 @@ def choose_on_dev(
     (`settings.search`). A search that was interrupted continues with the
     next trial.
 
-    Args:
-        name: The system's name.
-        row: The row of the system.
-        data: What to train on, and the dev task.
-        settings: The learning rates and gammas to try.
-        path: JSON file of the search: `options`, the best hyperparameters;
-            `measure`; and `tried`, all trials, each with its `dev`
-            measure. It is not written if there is only one choice.
+    The JSON file `path` holds the search: `options`, the best
+    hyperparameters; `measure`; and `tried`, all trials, each with its `dev`
+    measure. It is not written if there is only one choice. For the other
+    arguments see `run_systems.run_system`.
     """
     epochs = max(1, round(settings.search * settings.epochs))
     trials = read_json(path)["tried"] if path.exists() else []
@@ -63,10 +55,7 @@ def choose_on_dev(
 
 
 def _next_trial(
-    name: str,
-    row: Row,
-    settings: TableSettings,
-    trials: list[dict[str, Any]],
+    name: str, row: Row, settings: TableSettings, trials: list[dict[str, Any]]
 ) -> Hyperparameters | None:
     if row.recipe is None:
         grid = baseline_grid(name)

@@ -39,10 +39,10 @@ def write_robustness(
         rates of misspelling.
     """
     systems: dict[str, Any] = summary["systems"]
-    rates = next(iter(systems.values()))["misspelled"]
+    first = next(iter(systems.values()))
+    rates, modes = first["misspelled"], list(first["test"])
     if not rates:
         return []
-    modes = list(next(iter(systems.values()))["test"])
     tables = [_table(summary, mode, list(rates)) for mode in modes]
     losses = {
         mode: {

@@ -24,10 +24,7 @@ from keras_lstm_dssm.evaluation import (
     write_run,
 )
 from keras_lstm_dssm.files import write_csv, write_json
-from keras_lstm_dssm.tables.baseline_rows import (
-    Hyperparameters,
-    TrainedSystem,
-)
+from keras_lstm_dssm.tables.baseline_rows import Hyperparameters, TrainedSystem
 from keras_lstm_dssm.tables.dev_search import choose_on_dev, train_system
 from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.table_data import (
@@ -52,12 +49,8 @@ def run_systems(
     and one that crashes or is killed leaves the others running. A process for
     each seed would need 6 seconds more per seed to start TensorFlow.
 
-    Args:
-        output: See `run_system`.
-        rows: Name -> row of the systems.
-        settings: See `run_system`.
-        seeds: See `run_system`.
-        options: System -> hyperparameters chosen elsewhere.
+    `rows` and `options` map the systems' names to the arguments `row` and
+    `options` of `run_system`; the other arguments are the same.
 
     Returns:
         System -> reason, for those that failed.

@@ -18,7 +18,7 @@ from keras_lstm_dssm.data import (
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import System, Task
-from keras_lstm_dssm.evaluation.task import graded_qrels
+from keras_lstm_dssm.evaluation.task import MODES, graded_qrels
 from keras_lstm_dssm.tables.table_settings import TableSettings
 
 DEV_MEASURES = {"rerank": "ndcg@10", "retrieve": "mrr@10"}
@@ -94,26 +94,24 @@ def open_table_data(settings: TableSettings, folder: Path) -> TableData:
                 " clicks by lstm-dssm-split"
             )
     min_relevant = settings.min_relevant
-    if _rerankable(collection, "dev") >= 0.5:
-        mode, dev = "rerank", Task.from_collection(collection, "dev", "rerank")
-    else:
-        mode = "retrieve"
-        dev = Task.from_collection(
-            collection, "dev", mode, min_relevant, _DEV_DEPTH
-        )
-    tests = {}
-    if _rerankable(collection, "test"):
-        tests["rerank"] = Task.from_collection(collection, "test", "rerank")
-    tests["retrieve"] = Task.from_collection(
-        collection, "test", "retrieve", min_relevant, settings.depth
-    )
+
+    def task(split: str, mode: str, depth: int) -> Task:
+        least = 1 if mode == "rerank" else min_relevant
+        return Task.from_collection(collection, split, mode, least, depth)
+
+    mode = "rerank" if _rerankable(collection, "dev") >= 0.5 else "retrieve"
+    tests = {
+        name: task("test", name, settings.depth)
+        for name in MODES
+        if name == "retrieve" or _rerankable(collection, "test")
+    }
     log = collection.training_log(min_relevant, folder / "clicks.train.tsv")
     if settings.pairs is not None:
         log = _some_queries(log, settings.pairs, folder / "clicks.some.tsv")
     return TableData(
         list(dict.fromkeys(collection.documents.values())),
         log,
-        dev,
+        task("dev", mode, _DEV_DEPTH),
         DEV_MEASURES[mode],
         tests,
         judged_negatives(settings.data, min_relevant)
@@ -133,9 +131,8 @@ def _some_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
     counts = Counter(pair.query for pair in log)
     selected: set[str] = set()
     clicks = 0
-    for query in sorted(
-        counts, key=lambda q: hashlib.sha256(q.encode()).digest()
-    ):
+    by_hash = sorted(counts, key=lambda q: hashlib.sha256(q.encode()).digest())
+    for query in by_hash:
         if clicks >= pairs:
             break
         selected.add(query)
@@ -179,9 +176,7 @@ def describe_words(data: TableData) -> dict[str, float]:
         "query_words": _mean([len(words) for words in queries]),
         "title_words": _mean([len(alphanumeric(t)) for t in data.titles]),
         "overlap": _mean(overlap),
-        "seen": _mean(
-            [word in trained_words for words in queries for word in words]
-        ),
+        "seen": _mean([w in trained_words for words in queries for w in words]),
         "clicks_per_title": data.log.count() / max(len(clicked), 1),
     }
 

@@ -8,10 +8,7 @@ import numpy as np
 
 from keras_lstm_dssm.evaluation import DenseSystem
 from keras_lstm_dssm.models import Recipe
-from keras_lstm_dssm.tables.baseline_rows import (
-    Hyperparameters,
-    TrainedSystem,
-)
+from keras_lstm_dssm.tables.baseline_rows import Hyperparameters, TrainedSystem
 from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.table_data import TableData
 from keras_lstm_dssm.tables.table_settings import TableSettings
