@@ -1,5 +1,8 @@
 """The report of the analysis: what it has for each kind of encoder."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -16,15 +19,26 @@ PNG = b"\x89PNG\r\n"
 TITLES = [title for _, title in TOPICS.values()]
 
 
+def written(
+    tmp_path: Path, settings: ReportSettings, *report_input: Any
+) -> tuple[HtmlPage, str]:
+    """Writes a report and its pictures, and reads the page."""
+    path = tmp_path / "report.html"
+    pictures = tmp_path / "pictures"
+    write_analysis_report(path, ReportInput(*report_input), settings, pictures)
+    return HtmlPage(path.read_text()), path.read_text()
+
+
 @pytest.mark.parametrize(
-    ("name", "pictures", "sections"),
-    [("rnn", 7, 8), ("dssm", 3, 5)],
+    ("name", "pictures", "sections"), [("rnn", 7, 8), ("dssm", 3, 5)]
 )
 def test_a_page_has_what_the_encoder_can_show(
     tmp_path, name, pictures, sections
 ) -> None:
     encoder = small_encoder(name)
-    report_input = ReportInput(
+    page, text = written(
+        tmp_path,
+        ReportSettings(map="pca", cells=99),
         TwoTower(encoder, encoder),
         "wood <glue> & co",
         "interior wood glue 8 oz",
@@ -32,12 +46,6 @@ def test_a_page_has_what_the_encoder_can_show(
         TITLES,
         [{"epoch": e, "loss": 1 / e, "val_loss": 2 / e} for e in (1, 2, 3)],
     )
-    path = tmp_path / "report.html"
-    write_analysis_report(
-        path, report_input, ReportSettings(map="pca", cells=99)
-    )
-    text = path.read_text()
-    page = HtmlPage(text)
     active = [h2 for h2 in page.of("h2") if "most active" in h2]
     assert active == ["The 4 most active cells (Fig. 6)"] * (name == "rnn")
     images = check_self_contained(page, text)
@@ -56,15 +64,11 @@ def test_a_page_has_what_the_encoder_can_show(
 
 
 def test_towers_of_two_kinds_have_what_both_can_show(tmp_path) -> None:
-    model = TwoTower(
-        small_encoder("lstm_None_keep"), small_encoder("clsm_3")
-    )  # fmt: skip
-    path = tmp_path / "report.html"
-    report_input = ReportInput(model, "wood", "price $5_$", ["wood"], TITLES)
-    write_analysis_report(path, report_input, ReportSettings(map="pca"))
-    page = HtmlPage(path.read_text())
+    model = TwoTower(small_encoder("lstm_None_keep"), small_encoder("clsm_3"))
+    texts = "wood", "price $5_$", ["wood"], TITLES
+    page, text = written(tmp_path, ReportSettings(map="pca"), model, *texts)
     assert page.of("h1") == ["What LSTMEncoder and CLSMEncoder keep of a text"]
-    assert "reads all words at once" in path.read_text()
+    assert "reads all words at once" in text
     assert len(page.of("h2")) == 4
     claims = measure_claims(model, list(TOPICS.values()), TITLES)
     assert {one.claim for one in claims if one.side == "document"} == {
@@ -74,19 +78,10 @@ def test_towers_of_two_kinds_have_what_both_can_show(tmp_path) -> None:
 
 def test_both_directions_are_counted_in_the_tables(tmp_path) -> None:
     encoder = small_encoder("bilstm")
-    query, settings = (
-        "wood glue for wood",
-        ReportSettings(change=0.1, share=0.2),
-    )
-    write_analysis_report(
-        tmp_path / "report.html",
-        ReportInput(
-            TwoTower(encoder, encoder), query, TITLES[0], ["x"], TITLES
-        ),
-        settings,
-        tmp_path / "pictures",
-    )
-    page = HtmlPage((tmp_path / "report.html").read_text())
+    query = "wood glue for wood"
+    settings = ReportSettings(change=0.1, share=0.2)
+    texts = query, TITLES[0], ["x"], TITLES
+    page, _ = written(tmp_path, settings, TwoTower(encoder, encoder), *texts)
     assert "Cells, right to left" in page.of("th")
     notes = [text for text in page.of("p") if "Cells from 2 on" in text]
     assert len(notes) == 2  # at the cells of the pair, and at the topics
@@ -106,14 +101,8 @@ def test_both_directions_are_counted_in_the_tables(tmp_path) -> None:
 def test_a_combined_vector_is_shown_as_its_parts(tmp_path) -> None:
     encoder = small_encoder("combined")
     query, title = "wood glue for wood", TITLES[1]
-    write_analysis_report(
-        tmp_path / "report.html",
-        ReportInput(
-            TwoTower(encoder, encoder), query, title, ["wood glue"], TITLES
-        ),
-        ReportSettings(map="pca"),
-    )
-    page = HtmlPage((tmp_path / "report.html").read_text())
+    model, texts = TwoTower(encoder, encoder), (query, title, ["x"], TITLES)
+    page, _ = written(tmp_path, ReportSettings(map="pca"), model, *texts)
     assert page.of("h2")[0] == "Parts of the vector"
     start = page.texts.index(("th", "LSTM output"))
     cells = [

@@ -81,16 +81,6 @@ def test_two_wrongs_do_not_make_a_right(tmp_path):
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 1000])
-@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz"])
-@pytest.mark.parametrize("end", [b"", b"\n", b"\n\n", b"\r\n \t\r\n\n  "])
-def test_blank_lines_at_the_end(tmp_path, monkeypatch, end, name, chunk):
-    monkeypatch.setattr("keras_lstm_dssm.data.line_reader._CHUNK", chunk)
-    log = ClickLog(write(tmp_path / name, b"a\tb\r\nc\td" + end))
-    assert log.counts() == (2,)
-    assert list(log) == [("a", "b"), ("c", "d")]
-
-
-@pytest.mark.parametrize("chunk", [1, 3, 1000])
 def test_a_blank_line_within_is_wrong(tmp_path, monkeypatch, chunk):
     monkeypatch.setattr("keras_lstm_dssm.data.line_reader._CHUNK", chunk)
     path = write(tmp_path / "a.tsv", b"a\tb\n\n\nc\td\n\n")

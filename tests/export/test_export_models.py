@@ -154,18 +154,6 @@ def test_an_export_that_cannot_write_the_configuration_changes_nothing_live(
     assert live(models) == before
 
 
-def empty_version(models_dir: Path) -> None:
-    (models_dir / "other" / "1").mkdir(parents=True)
-
-
-def no_signature(models_dir: Path) -> None:
-    tf.saved_model.save(tf.Module(), str(models_dir / "other" / "1"))
-
-
-def name_with_a_space(models_dir: Path) -> None:
-    (models_dir / "my notes" / "1").mkdir(parents=True)
-
-
 def damaged_variables(models_dir: Path) -> None:
     module = tf.Module()
     module.numbers = tf.Variable([1.0])
@@ -174,19 +162,30 @@ def damaged_variables(models_dir: Path) -> None:
     (version / "variables" / "variables.index").write_bytes(b"damaged")
 
 
-def broken_config(models_dir: Path) -> None:
-    (models_dir / "models.config").write_text("model_config_list {\n  x: 1\n}")
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (empty_version, "other/1/saved_model.pb: not a SavedModel"),
-        (no_signature, "other/1: found no signature that Predict can call"),
-        (name_with_a_space, "found the name 'my notes'"),
+        (
+            lambda d: (d / "other" / "1").mkdir(parents=True),
+            "other/1/saved_model.pb: not a SavedModel",
+        ),
+        (
+            lambda d: tf.saved_model.save(tf.Module(), str(d / "other" / "1")),
+            "other/1: found no signature that Predict can call",
+        ),
+        (
+            lambda d: (d / "my notes" / "1").mkdir(parents=True),
+            "found the name 'my notes'",
+        ),
         (damaged_variables, "found variables that cannot be read"),
-        (broken_config, r'models.config:2:3 : .*"x"'),
+        (
+            lambda d: (d / "models.config").write_text(
+                "model_config_list {\n  x: 1\n}"
+            ),
+            r'models.config:2:3 : .*"x"',
+        ),
     ],
+    ids=["empty", "no signature", "space", "damaged variables", "config"],
 )
 def test_what_a_server_could_not_read_is_found_before_publishing(
     model: dssm.TwoTower,

@@ -31,18 +31,20 @@ def names(model: ServedModel) -> dict[int, str]:
     return {v: State(s.state) for v, s in model.states().items()}
 
 
-def warm_up_with(folder: Path, *logs: PredictionLog) -> None:
-    path = folder / "assets.extra" / "tf_serving_warmup_requests"
-    path.parent.mkdir()
-    with tf.io.TFRecordWriter(str(path)) as file:
-        for log in logs:
-            file.write(log.SerializeToString())
+WARM_UP = "assets.extra/tf_serving_warmup_requests"
 
 
-def log_of(**inputs: object) -> PredictionLog:
+def warm_up_with(folder: Path, *records: bytes) -> None:
+    (folder / WARM_UP).parent.mkdir()
+    with tf.io.TFRecordWriter(str(folder / WARM_UP)) as file:
+        for record in records:
+            file.write(record)
+
+
+def log_of(**inputs: object) -> bytes:
     made = PredictionLog()
     made.predict_log.request.CopyFrom(predict_request("any name", **inputs))
-    return made
+    return made.SerializeToString()
 
 
 def test_a_version_in_use_is_unloaded_after_its_last_request(
@@ -96,7 +98,7 @@ def test_warm_up_replays_every_request(versions: dict[int, Path]) -> None:
         versions[1],
         log_of(text=["a"]),
         log_of(text=["a", "b"]),
-        PredictionLog(),  # of no kind: TF Serving passes over it, too
+        b"",  # of no kind: TF Serving passes over it, too
     )
     servable = Servable("encoder", 1, versions[1])
     assert servable.warm_up(versions[1]) == 3
@@ -108,58 +110,45 @@ def empty(folder: Path) -> None:
     folder.mkdir()
 
 
-def garbage(folder: Path) -> None:
-    (folder / "saved_model.pb").write_bytes(b"\xff\xff")
-
-
-def no_variables(folder: Path) -> None:
-    shutil.rmtree(folder / "variables")
-
-
-def failing_warm_up(folder: Path) -> None:
-    warm_up_with(folder, log_of(text=["a"]), log_of(x=[1]))
-
-
 def damaged_warm_up(folder: Path) -> None:
     warm_up_with(folder, log_of(text=["a"]))
-    path = folder / "assets.extra" / "tf_serving_warmup_requests"
+    path = folder / WARM_UP
     path.write_bytes(path.read_bytes()[:-1])
-
-
-def other_warm_up(folder: Path) -> None:
-    log = PredictionLog()
-    log.session_run_log.SetInParent()
-    warm_up_with(folder, log)
-
-
-def unreadable_warm_up(folder: Path) -> None:
-    path = folder / "assets.extra" / "tf_serving_warmup_requests"
-    path.parent.mkdir()
-    with tf.io.TFRecordWriter(str(path)) as file:
-        file.write(b"\xff\xff")
-
-
-def long_warm_up(folder: Path) -> None:
-    warm_up_with(folder, *[PredictionLog()] * 1001)
 
 
 @pytest.mark.parametrize(
     ("damage", "code", "message"),
     [
         (empty, tf.errors.NOT_FOUND, "2/saved_model.pb: not a SavedModel"),
-        (garbage, tf.errors.DATA_LOSS, "2/saved_model.pb: not a SavedModel"),
-        (no_variables, tf.errors.NOT_FOUND, "2: TensorFlow cannot load it"),
-        (failing_warm_up, tf.errors.INVALID_ARGUMENT, "alias: text(feed name"),
-        (damaged_warm_up, tf.errors.DATA_LOSS, "is in TFRecord format."),
-        (other_warm_up, tf.errors.UNIMPLEMENTED, "Unsupported log_type"),
         (
-            unreadable_warm_up,
-            tf.errors.INVALID_ARGUMENT,
-            "Failed to parse warmup record from",
+            lambda f: (f / "saved_model.pb").write_bytes(b"\xff\xff"),
+            tf.errors.DATA_LOSS, "2/saved_model.pb: not a SavedModel",
         ),
-        (long_warm_up, tf.errors.INVALID_ARGUMENT, "exceeds the maximum"),
+        (
+            lambda f: shutil.rmtree(f / "variables"),
+            tf.errors.NOT_FOUND, "2: TensorFlow cannot load it",
+        ),
+        (
+            lambda f: warm_up_with(f, log_of(text=["a"]), log_of(x=[1])),
+            tf.errors.INVALID_ARGUMENT, "alias: text(feed name",
+        ),
+        (damaged_warm_up, tf.errors.DATA_LOSS, "is in TFRecord format."),
+        (
+            lambda f: warm_up_with(f, b"*\x00"),  # a session_run_log
+            tf.errors.UNIMPLEMENTED, "Unsupported log_type",
+        ),
+        (
+            lambda f: warm_up_with(f, b"\xff\xff"),
+            tf.errors.INVALID_ARGUMENT, "Failed to parse warmup record from",
+        ),
+        (
+            lambda f: warm_up_with(f, *[b""] * 1001),
+            tf.errors.INVALID_ARGUMENT, "exceeds the maximum",
+        ),
     ],
-)
+    ids=["empty", "garbage", "no variables", "failing", "damaged", "other",
+         "unreadable", "long"],
+)  # fmt: skip
 def test_a_broken_version_and_its_repair(
     versions: dict[int, Path],
     damage: Callable[[Path], None],
