@@ -1,0 +1,222 @@
+"""MultiGranCNN: similarities of words, phrases and whole texts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers.convolution_stacks import Features, KMaxStack
+from keras_lstm_dssm.layers.dynamic_pooling import DynamicPooling
+from keras_lstm_dssm.layers.phrase_similarity import PhraseSimilarity
+from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP, small_uniform
+from keras_lstm_dssm.layers.word_vectors import WordSequences
+from keras_lstm_dssm.matchers.matcher import SIDES, Matcher
+from keras_lstm_dssm.registration import register
+
+MULTI_GRAN_CNN_OF_WAN: dict[str, Any] = {
+    "activation": "relu",
+    "use_bias": False,
+    "similarity_activation": "relu",
+    "sizes": [15],
+    "match_filters": [],
+    "hidden": [200],
+}
+"""MultiGranCNN as Wan et al. 2016 ran it, as arguments of `MultiGranCNN`."""
+
+
+@register
+class MultiGranCNN(Matcher):
+    """Compares phrases of all sizes of two texts, then convolves over that.
+
+    After Yin and Schuetze 2015. The phrases of a text are its words, the
+    outputs of each convolution before its pooling, and the vector of the
+    whole text, which is the last pooling; see `KMaxStack`. `PhraseSimilarity`
+    compares each phrase of the query with each of the document. The matrix of
+    similarities is reduced to a fixed size by `DynamicPooling`; then come 2-D
+    convolutions with tanh, each with such a pooling, and an MLP. Queries and
+    documents have convolutions of their own. All phrases must have the width
+    of the word vectors, which is therefore the number of filters. The smaller
+    form that Wan et al. 2016 compared with, without 2-D convolutions, is
+    `MULTI_GRAN_CNN_OF_WAN`.
+
+    Args:
+        word_dimension: Width of the word vectors and of all phrases. Default
+            50.
+        blocks: Number of convolutions of a text. Default 3.
+        width: Number of positions in a window. Default 3.
+        activation: Name of the activation of the convolutions. Default
+            `"tanh"`.
+        use_bias: Whether convolutions of a text and the similarity have a
+            bias. Default `True`.
+        k_min: The smallest k of the poolings but the last one, whose k is 1.
+            Default 4.
+        similarity: `"indirect"` (default), `"direct"` or `"concat"`.
+        similarity_activation: See `PhraseSimilarity`. Default `"sigmoid"`.
+        sizes: Sizes of the square matrices after each pooling: of the
+            similarities, then of each 2-D convolution. Default 15, 8, 4 and 2
+            (not stated in the paper).
+        match_filters: Numbers of filters of the 2-D convolutions, each over
+            3 x 3 cells with zeros around the matrix. Default 50, 50 and 50
+            (not stated in the paper).
+        hidden: Widths of the hidden layers of the MLP. Default 200 (not
+            stated in the paper).
+        **kwargs: Arguments of `Matcher`.
+
+    Raises:
+        InputError: An argument is not supported.
+
+    Example:
+    >>> MultiGranCNN(word_dimension=50)(query, document).shape
+    TensorShape([3])
+    """
+
+    def __init__(
+        self,
+        word_dimension: int = 50,
+        blocks: int = 3,
+        width: int = 3,
+        activation: str = "tanh",
+        use_bias: bool = True,
+        k_min: int = 4,
+        similarity: str = "indirect",
+        similarity_activation: str = "sigmoid",
+        sizes: Sequence[int] = (15, 8, 4, 2),
+        match_filters: Sequence[int] = (50, 50, 50),
+        hidden: Sequence[int] = (200,),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(word_dimension, **kwargs)
+        if len(sizes) != len(match_filters) + 1:
+            raise InputError(
+                "sizes must have one number more than match_filters, found "
+                f"{len(sizes)} and {len(match_filters)}"
+            )
+        self.blocks = blocks
+        self.width = width
+        self.activation = activation
+        self.use_bias = use_bias
+        self.k_min = k_min
+        self.similarity = similarity
+        self.similarity_activation = similarity_activation
+        self.sizes = list(sizes)
+        self.match_filters = list(match_filters)
+        self.hidden = list(hidden)
+        self.stacks = [self._stack(f"{side}_stack") for side in SIDES]
+        self.phrase_similarity = PhraseSimilarity(
+            word_dimension,
+            similarity,
+            similarity_activation,
+            use_bias,
+            dtype=self.dtype_policy,
+            name="phrase_similarity",
+        )
+        self.poolings = [
+            DynamicPooling(size, dtype=self.dtype_policy, name=f"pooling_{n}")
+            for n, size in enumerate(self.sizes)
+        ]
+        self.convolutions = []
+        channels = 1
+        for number, count in enumerate(self.match_filters, 1):
+            convolution = keras.layers.Conv2D(
+                count,
+                3,
+                padding="same",
+                data_format="channels_last",
+                activation="tanh",
+                kernel_initializer=small_uniform(),
+                dtype=self.dtype_policy,
+                name=f"convolution_{number}",
+            )
+            convolution.build((None, None, None, channels))
+            self.convolutions.append(convolution)
+            channels = count
+        self.flat_width = self.sizes[-1] ** 2 * channels
+        self.mlp = ScoringMLP(hidden, dtype=self.dtype_policy, name="mlp")
+        self.mlp.build((None, self.flat_width))
+        self.built = True
+
+    def _stack(self, name: str) -> KMaxStack:
+        stack = KMaxStack(
+            [self.word_dimension] * self.blocks,
+            self.width,
+            self.activation,
+            self.use_bias,
+            k_top=1,
+            k_min=self.k_min,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+        stack.build((None, None, self.word_dimension))
+        return stack
+
+    def represent(
+        self, texts: WordSequences, side: str, training: bool = False
+    ) -> Features:
+        """Compute the phrases of each text, in one sequence."""
+        stack = self.stacks[SIDES.index(side)]
+        words = Features(texts.vectors, texts.lengths)
+        phrases = joined([words, *stack(texts.vectors, texts.lengths)])
+        if side == "query":
+            values = self.phrase_similarity.project(phrases.values)
+            phrases = Features(values, phrases.lengths)
+        return phrases
+
+    def match(
+        self, query: Features, document: Features, training: bool = False
+    ) -> tf.Tensor:
+        """Score pairs of texts."""
+        cells = self.phrase_similarity(query.values, document.values)
+        values = self.poolings[0](
+            cells[..., tf.newaxis], query.lengths, document.lengths
+        )
+        # A monotone function of the maximum is the maximum of the function.
+        values = self.phrase_similarity.apply(values)
+        for convolution, pooling, size in zip(
+            self.convolutions, self.poolings[1:], self.sizes[:-1], strict=True
+        ):
+            full = tf.fill(tf.shape(query.lengths), size)
+            values = pooling(convolution(values), full, full)
+        return self.mlp(tf.reshape(values, [-1, self.flat_width]))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "blocks": self.blocks,
+            "width": self.width,
+            "activation": self.activation,
+            "use_bias": self.use_bias,
+            "k_min": self.k_min,
+            "similarity": self.similarity,
+            "similarity_activation": self.similarity_activation,
+            "sizes": self.sizes,
+            "match_filters": self.match_filters,
+            "hidden": self.hidden,
+        }
+
+
+def joined(parts: Sequence[Features]) -> Features:
+    """Join sequences of each text to one, without padding in between.
+
+    Args:
+        parts: Features of the same texts and of the same width.
+
+    Returns:
+        The real positions of each part, one part after the other.
+    """
+    lengths = tf.add_n([part.lengths for part in parts])
+    values = tf.concat([part.values for part in parts], axis=1)
+    masks = [
+        tf.sequence_mask(part.lengths, tf.shape(part.values)[1])
+        for part in parts
+    ]
+    padding = tf.cast(~tf.concat(masks, axis=1), tf.int32)
+    # A stable sort brings the real positions to the front, in their order.
+    order = tf.argsort(padding, axis=1, stable=True)
+    order = order[:, : tf.reduce_max(lengths)]
+    values = tf.gather(values, order, batch_dims=1)
+    real = tf.sequence_mask(lengths, tf.shape(values)[1])[:, :, tf.newaxis]
+    values = tf.where(real, values, tf.zeros([], values.dtype))
+    return Features(values, lengths)

@@ -1,0 +1,209 @@
+"""Texts of different lengths for matchers, and checks that suit them all."""
+
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.layers import WordSequences
+from keras_lstm_dssm.matchers import Matcher
+
+QUERY_LENGTHS = [7, 5, 4, 2, 1]
+DOCUMENT_LENGTHS = [6, 5, 3, 1, 1]
+
+
+def word_sequences(
+    lengths: Sequence[int], dimension: int, seed: int = 0
+) -> WordSequences:
+    """Make random word vectors, 0 past the end of a text."""
+    shape = len(lengths), max(lengths), dimension
+    vectors = np.random.default_rng(seed).normal(size=shape)
+    for text, length in zip(vectors, lengths, strict=True):
+        text[length:] = 0
+    return WordSequences(
+        tf.constant(vectors, keras.config.floatx()),
+        tf.constant(lengths, tf.int32),
+        tf.zeros(shape[:2], tf.int32),
+    )
+
+
+def pairs(dimension: int) -> tuple[WordSequences, WordSequences]:
+    """Make five pairs; the documents are not in the order of their lengths."""
+    query = word_sequences(QUERY_LENGTHS, dimension)
+    document = word_sequences(DOCUMENT_LENGTHS, dimension, seed=1)
+    order = [3, 1, 0, 4, 2]
+    return query, WordSequences(*(tf.gather(x, order) for x in document))
+
+
+def texts_of(sequences: WordSequences) -> list[np.ndarray]:
+    """List the word vectors `[words, dimension]` of each text."""
+    return [
+        vectors[:length]
+        for vectors, length in zip(
+            sequences.vectors.numpy(), sequences.lengths.numpy(), strict=True
+        )
+    ]
+
+
+def randomise(layer: keras.layers.Layer) -> None:
+    """Give all weights random values, biases and the last layer included.
+
+    Vectors, such as biases, are positive, so that few relus are 0 everywhere.
+    """
+    random = np.random.default_rng(3)
+    for variable in layer.variables:
+        values = random.normal(size=variable.shape) * 0.7
+        variable.assign(abs(values) if values.ndim == 1 else values)
+
+
+def graph_of(matcher: Matcher) -> Callable[..., tf.Tensor]:
+    """Trace the matcher for any number of pairs and words."""
+    text = WordSequences(
+        tf.TensorSpec([None, None, matcher.word_dimension], matcher.dtype),
+        tf.TensorSpec([None], tf.int32),
+        tf.TensorSpec([None, None], tf.int32),
+    )
+    return tf.function(lambda *texts: matcher(*texts)).get_concrete_function(
+        text, text
+    )
+
+
+def check_scores(
+    matcher: Matcher, by_numpy: Callable[[np.ndarray, np.ndarray], float]
+) -> None:
+    """Compare with plain NumPy, pair by pair, and alone with in a batch."""
+    query, document = pairs(matcher.word_dimension)
+    scores = matcher(query, document).numpy()
+    expected = [
+        by_numpy(one, other)
+        for one, other in zip(texts_of(query), texts_of(document), strict=True)
+    ]
+    assert len(set(np.round(expected, 6))) == len(expected)  # not constant
+    np.testing.assert_allclose(scores, expected, rtol=1e-10, atol=1e-12)
+
+    graph = graph_of(matcher)
+    np.testing.assert_allclose(graph(*query, *document), scores, rtol=1e-12)
+    for number, score in enumerate(scores):
+        alone = [alone_of(text, number) for text in (query, document)]
+        np.testing.assert_allclose(
+            graph(*alone[0], *alone[1]), [score], rtol=1e-10, atol=1e-12
+        )
+    longer = [with_junk(text, 4) for text in (query, document)]
+    np.testing.assert_allclose(
+        graph(*longer[0], *longer[1]), scores, rtol=1e-12
+    )
+
+
+def alone_of(texts: WordSequences, number: int) -> WordSequences:
+    """Take one text, without any padding."""
+    length = texts.lengths[number]
+    return WordSequences(
+        texts.vectors[number : number + 1, :length],
+        texts.lengths[number : number + 1],
+        texts.words[number : number + 1, :length],
+    )
+
+
+def with_junk(texts: WordSequences, count: int) -> WordSequences:
+    """Add time steps, and put large values past the end of each text."""
+    pad = [[0, 0], [0, count]]
+    words = tf.pad(texts.words, pad)
+    longer = WordSequences(
+        tf.pad(texts.vectors, [*pad, [0, 0]]), texts.lengths, words
+    )
+    vectors = tf.where(longer.mask[:, :, tf.newaxis], longer.vectors, 99.0)
+    return longer._replace(vectors=vectors)
+
+
+def check_gradients(matcher: Matcher) -> None:
+    """Compare all weights' and the word vectors' gradients with differences."""
+    query, document = pairs(matcher.word_dimension)
+    toward = tf.constant([0.3, -0.5, 1.0, 0.7, -1.2], tf.float64)
+    words = [tf.Variable(text.vectors) for text in (query, document)]
+
+    def loss() -> tf.Tensor:
+        scores = matcher(
+            query._replace(vectors=words[0]),
+            document._replace(vectors=words[1]),
+        )
+        return tf.reduce_sum(scores * toward)
+
+    variables = [variable.value for variable in matcher.trainable_variables]
+    gradients = check_central_differences(loss, [*variables, *words])
+    for gradient, text in zip(gradients[-2:], (query, document), strict=True):
+        assert not gradient[~text.mask.numpy()].any()
+
+
+def check_central_differences(
+    loss: Callable[[], tf.Tensor], variables: Sequence[tf.Variable]
+) -> list[np.ndarray]:
+    """Compare up to 20 entries of each gradient, and return the gradients."""
+    with tf.GradientTape() as tape:
+        value = loss()
+    gradients = [
+        tf.convert_to_tensor(gradient).numpy()
+        for gradient in tape.gradient(value, variables)
+    ]
+    graph = tf.function(loss).get_concrete_function()
+    step, random = 1e-6, np.random.default_rng(0)
+    for variable, gradient in zip(variables, gradients, strict=True):
+        assert gradient.any()
+        start = variable.numpy()
+        entries = list(np.ndindex(*start.shape))
+        for number in random.permutation(len(entries))[:20]:
+            ends = []
+            for sign in (1, -1):
+                moved = np.array(start)
+                moved[entries[number]] += sign * step
+                variable.assign(moved)
+                ends.append(graph().numpy())
+            variable.assign(start)
+            slope = (ends[0] - ends[1]) / (2 * step)
+            np.testing.assert_allclose(
+                gradient[entries[number]], slope, rtol=1e-5, atol=1e-7
+            )
+    return gradients
+
+
+class MatcherModel(keras.Model):
+    """A model to be saved that has a matcher."""
+
+    def __init__(self, matcher: Matcher, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.matcher = matcher
+        self.built = True
+
+    def get_config(self) -> dict[str, Any]:
+        return {"matcher": keras.saving.serialize_keras_object(self.matcher)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "MatcherModel":
+        return cls(keras.saving.deserialize_keras_object(config["matcher"]))
+
+
+def check_saving(
+    kind: type[Matcher], arguments: dict[str, Any], folder: pathlib.Path
+) -> None:
+    """Save a matcher none of whose arguments has its default, and load it."""
+    matcher = kind(**arguments)
+    config = matcher.get_config()
+    assert {name: config[name] for name in arguments} == arguments
+    randomise(matcher)
+    MatcherModel(matcher).save(folder / "model.keras")
+    loaded = keras.saving.load_model(
+        folder / "model.keras", custom_objects={"MatcherModel": MatcherModel}
+    ).matcher
+    assert type(loaded) is kind and loaded.get_config() == config
+    texts = pairs(matcher.word_dimension)
+    np.testing.assert_array_equal(loaded(*texts), matcher(*texts))
+
+
+def check_start(matcher: Matcher) -> None:
+    """All scores are 0 at the start, and weights differ between layers."""
+    np.testing.assert_array_equal(matcher(*pairs(matcher.word_dimension)), 0)
+    weights = [v.numpy() for v in matcher.variables if v.numpy().any()]
+    assert all(np.abs(weight).max() <= 0.1 for weight in weights)
+    assert len({weight.flat[0] for weight in weights}) == len(weights) > 0
