@@ -1,6 +1,7 @@
 """Fixtures that all tests share."""
 
 import fcntl
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -25,6 +26,15 @@ def pytest_configure() -> None:
     """Lets tests press Ctrl-C where a shell has started us with `&`, too."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Leaves all that was imported out of the searches for garbage.
+
+    A search through the objects of TensorFlow takes 0.2 seconds.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

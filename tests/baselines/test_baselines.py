@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from keras_lstm_dssm.baselines import (
     BM25System,
     Doc2VecSystem,
@@ -10,6 +12,7 @@ from keras_lstm_dssm.baselines import (
     UnigramLMSystem,
     stemmed,
 )
+from keras_lstm_dssm.baselines.scoring_system import ScoringSystem
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.evaluation import Task
 from tests.bare_package import BARE_PACKAGE
@@ -23,6 +26,25 @@ heavy = (heavy | {"ir_measures", "tensorflow", "keras"}) & set(sys.modules)
 assert not heavy, heavy
 """
     subprocess.run([sys.executable, "-c", BARE_PACKAGE + code], check=True)
+
+
+@pytest.mark.parametrize("system", [BM25System(), UnigramLMSystem()])
+def test_what_matches_nothing_is_not_found_and_yet_reranked(
+    system: ScoringSystem,
+) -> None:
+    documents = {"a": "red hat", "b": "garden hose", "c": ""}
+    queries = {"q1": "unheard", "q2": ""}
+    nothing = {"q1": {}, "q2": {}}
+    assert system.retrieve(queries, documents, 10) == nothing
+    candidates = {"q1": ["b", "a", "c"], "q2": ["c"]}
+    run = system.rerank(queries, candidates, documents)
+    assert {q: set(found) for q, found in run.items()} == {
+        q: set(found) for q, found in candidates.items()
+    }
+    assert run["q2"] == {"c": 0.0}
+    # A corpus without words.
+    run = system.rerank({"q": "x"}, {"q": ["a"]}, {"a": "", "b": ""})
+    assert run == {"q": {"a": 0.0}}
 
 
 def test_every_system_beats_chance(shared_data) -> None:

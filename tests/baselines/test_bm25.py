@@ -42,26 +42,9 @@ def test_scores(tokenizer) -> None:
     assert len(found["q1"]) == (1 if tokenizer is space_separated else 2)
 
 
-def test_what_matches_nothing_is_not_found() -> None:
-    run = BM25System().retrieve(QUERIES, DOCUMENTS, 10)
-    assert run["q2"] == run["q3"] == {}
-
-
 def test_depth() -> None:
     run = BM25System().retrieve({"q": "angle hose red"}, DOCUMENTS, 2)
     assert len(run["q"]) == 2
-
-
-def test_rerank_keeps_all_candidates() -> None:
-    candidates = {"q2": ["c", "a", "b"], "q3": ["d"]}
-    run = BM25System().rerank(QUERIES, candidates, DOCUMENTS)
-    assert set(run["q2"]) == {"a", "b", "c"}
-    assert run["q3"] == {"d": 0.0}
-
-
-def test_corpus_without_words() -> None:
-    run = BM25System().rerank({"q": "x"}, {"q": ["a", "b"]}, {"a": "", "b": ""})
-    assert set(run["q"]) == {"a", "b"}
 
 
 def test_another_corpus_is_another_index() -> None:

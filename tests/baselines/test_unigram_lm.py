@@ -55,21 +55,6 @@ def test_textbook_example() -> None:
     assert math.exp(run["q"]["d2"]) == pytest.approx(1 / 256, rel=1e-5)
 
 
-def test_what_matches_nothing_is_not_found() -> None:
-    queries = {"q1": "unheard", "q2": ""}
-    assert UnigramLMSystem().retrieve(queries, DOCUMENTS, 10) == {
-        "q1": {},
-        "q2": {},
-    }
-    run = UnigramLMSystem().rerank(queries, {"q1": ["c", "d"]}, DOCUMENTS)
-    assert set(run["q1"]) == {"c", "d"}
-
-
-def test_corpus_without_words() -> None:
-    run = UnigramLMSystem().rerank({"q": "x"}, {"q": ["a"]}, {"a": "", "b": ""})
-    assert run == {"q": {"a": 0.0}}
-
-
 @pytest.mark.parametrize("mu", [0.0, -1.0, math.nan])
 def test_wrong_mu(mu: float) -> None:
     with pytest.raises(InputError, match="expected a number above 0"):

@@ -7,13 +7,9 @@ from pathlib import Path
 import grpc
 import numpy as np
 import pytest
-from tensorflow_serving.apis.prediction_service_pb2_grpc import (
-    PredictionServiceStub,
-)
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import Client, PredictionServer, ServingError
-from tests.serving.wire import predict_request
 
 
 @pytest.mark.parametrize(
@@ -36,16 +32,25 @@ def test_numbers_out_of_range(
         PredictionServer(tiny_models, port=0, **{option: value})
 
 
-def test_a_bound_on_rows(numbers: Path) -> None:
-    rows = [np.zeros(size, np.float32) for size in (3, 4)]
+def test_bounds_on_rows_and_on_messages(numbers: Path) -> None:
     with (
-        PredictionServer(numbers, port=0, max_rows=3) as server,
+        PredictionServer(
+            numbers, port=0, max_rows=3, max_message_mb=1
+        ) as server,
         Client(server.address, timeout=20) as client,
     ):
-        three = client.predict("numbers", {"x": rows[0]}, ["int32"])
-        assert three.outputs["int32"].shape == (3,)
+
+        def ask(rows: int) -> np.ndarray:
+            x = np.zeros(rows, np.float32)
+            outputs = client.predict("numbers", {"x": x}, ["int32"]).outputs
+            return outputs["int32"]
+
+        assert ask(3).shape == (3,)
         with pytest.raises(ServingError, match="Task size 4 is larger than"):
-            client.predict("numbers", {"x": rows[1]})
+            ask(4)
+        with pytest.raises(ServingError, match="larger than max") as caught:
+            ask(1 << 18)
+    assert caught.value.code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 @pytest.fixture
@@ -77,16 +82,3 @@ def test_a_folder_that_is_no_model(
         (version / "saved_model.pb").write_bytes(content)
     with pytest.raises(InputError, match="1/saved_model.pb: not a SavedModel"):
         PredictionServer(tmp_path, port=0)
-
-
-def test_a_message_above_the_limit(numbers: Path) -> None:
-    with (
-        PredictionServer(numbers, port=0, max_message_mb=1) as server,
-        grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel,
-        pytest.raises(grpc.RpcError, match="larger than max") as caught,
-    ):
-        PredictionServiceStub(channel).Predict(
-            predict_request("numbers", x=np.zeros(1 << 18, np.float32)),
-            timeout=20,
-        )
-    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
