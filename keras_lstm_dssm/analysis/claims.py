@@ -173,7 +173,7 @@ def _compare_words(
     """Yield the results about the words of one encoder's texts."""
     split_texts = words_of(encoder, texts)
     stop = [is_stop_word(words) for words in split_texts]
-    every = [np.ones(len(words), bool) for words in split_texts]
+    all_words = [np.ones(len(words), bool) for words in split_texts]
     # The rank of each word by its effect, 0 for the least.
     ranks = [
         np.argsort(np.argsort(effects, kind="stable"))
@@ -181,11 +181,11 @@ def _compare_words(
     ]
     least = [(rank == 0) & (len(rank) > 1) for rank in ranks]
     strong = [rank >= len(rank) // 2 for rank in ranks]
-    yield "stop_words_of_least_effect", stop_word_share(stop, least, every)
+    yield "stop_words_of_least_effect", stop_word_share(stop, least, all_words)
     if others is not None:
         yield (
             "cosine_of_strong_half",
-            remaining_cosine(encoder, split_texts, others, strong, every),
+            remaining_cosine(encoder, split_texts, others, strong, all_words),
         )
     if not is_recurrent(encoder):
         return

@@ -75,14 +75,14 @@ def map_section(
 ) -> HtmlSection:
     """Return a map of the titles on a plane."""
     rows = np.random.default_rng(0).permutation(len(titles))
-    some = [titles[row] for row in rows[: settings.map_titles]]
+    sample = [titles[row] for row in rows[: settings.map_titles]]
     path = folder / "title_map.png"
-    vectors = model.document_encoder.encode(some)
-    draw_title_map(path, title_map(some, vectors, settings.map))
+    vectors = model.document_encoder.encode(sample)
+    draw_title_map(path, title_map(sample, vectors, settings.map))
     return HtmlSection(
         "A map of titles",
         [HtmlPicture("Titles on a plane, with the names of clusters", path)],
-        f"{len(some):,} titles, laid out by {_METHOD_NAMES[settings.map]}: "
+        f"{len(sample):,} titles, laid out by {_METHOD_NAMES[settings.map]}: "
         "titles with similar vectors lie together. Clusters have colours, and "
         "are named by the words that distinguish them from the others. Look "
         "for clusters of titles that share a meaning but no word. Distances "

@@ -68,10 +68,10 @@ def _columns(read: Activations) -> dict[str, Any]:
 
 
 def _growth_rows(result: Growth) -> Iterator[tuple[str, str, float]]:
-    both = (
+    sides = (
         (result.query_words, result.query_cosines),
         (result.document_words, result.document_cosines),
     )
-    for side, (words, cosines) in zip(SIDES, both, strict=True):
+    for side, (words, cosines) in zip(SIDES, sides, strict=True):
         for word, cosine in zip(words, cosines, strict=True):
             yield side, word, cosine

@@ -187,13 +187,12 @@ def _draw_lines(
 
     They share the axis of the cells, so that each number is below its word.
     """
-    every = np.concatenate(
-        [one_side for both in lines.values() for one_side in both]
-    )
-    span = max(every.max() - every.min(), 1e-6)
-    for number, (name, both) in enumerate(lines.items()):
-        values = both[side]
-        heights = rows + space + 0.5 - space * (values - every.min()) / span
+    every_side = [values for sides in lines.values() for values in sides]
+    lowest = min(values.min() for values in every_side)
+    span = max(max(values.max() for values in every_side) - lowest, 1e-6)
+    for number, (name, sides) in enumerate(lines.items()):
+        values = sides[side]
+        heights = rows + space + 0.5 - space * (values - lowest) / span
         axis.plot(
             range(len(values)), heights, label=name, color=COLOURS[number],
             marker=MARKERS[number], markersize=6 if not number else 3,
@@ -208,7 +207,7 @@ def _draw_lines(
                     textcoords="offset points", ha="center", fontsize=8,
                 )  # fmt: skip
     axis.set_ylim(rows + space + 1, -0.5)
-    axis.set_xlim(-0.5, len(both[side]) - 0.5)
+    axis.set_xlim(-0.5, len(sides[side]) - 0.5)
 
 
 def _divide_by_length(read: Activations) -> np.ndarray:

@@ -183,8 +183,8 @@ def topics(
     """
     topic_words: dict[int, list[TopicWord]] = {}
     for query, read in enumerate(each_activations(encoder, queries)):
-        both = [assigned(network, cells, change) for network in read.directions]
-        for position, cell in np.argwhere(np.hstack(both)):
+        words = [assigned(part, cells, change) for part in read.directions]
+        for position, cell in np.argwhere(np.hstack(words)):
             word = TopicWord(read.words[position], query)
             topic_words.setdefault(int(cell), []).append(word)
     return dict(sorted(topic_words.items(), key=lambda item: -len(item[1])))

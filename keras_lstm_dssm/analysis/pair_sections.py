@@ -140,8 +140,8 @@ def _aligned_section(
 
 
 def _activations_section(read: list[Activations], folder: Path) -> HtmlSection:
-    every = [network for text in read for network in text.directions]
-    draw = partial(draw_activations, others=every)
+    networks = [network for text in read for network in text.directions]
+    draw = partial(draw_activations, others=networks)
     return HtmlSection(
         "Activations (Figs. 4 and 5 of the paper)",
         _pictures(read, folder, "activations", draw),

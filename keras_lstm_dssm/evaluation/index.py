@@ -261,12 +261,12 @@ def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
     return vectors[[row[text] for text in texts]]
 
 
-def unit_vectors(vectors: np.ndarray, what: str = "row") -> np.ndarray:
+def unit_vectors(vectors: np.ndarray, name: str = "row") -> np.ndarray:
     """Scales vectors to unit length.
 
     Args:
         vectors: Float `[n, d]`.
-        what: What error messages call a row.
+        name: What error messages call a row.
 
     Returns:
         float32 `[n, d]`; a zero vector stays zero.
@@ -283,7 +283,7 @@ def unit_vectors(vectors: np.ndarray, what: str = "row") -> np.ndarray:
     finite = np.isfinite(vectors).all(axis=1)
     if not finite.all():
         raise InputError(
-            f"{what} {np.argmin(finite)} of {len(vectors)}, counted from 0:"
+            f"{name} {np.argmin(finite)} of {len(vectors)}, counted from 0:"
             " found a vector with a number that is not finite"
         )
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

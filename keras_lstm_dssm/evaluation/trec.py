@@ -117,11 +117,11 @@ class _NumberedLines:
             yield line
 
 
-def _check(path: Path, what: str, names: Iterable[str]) -> None:
+def _check(path: Path, kind: str, names: Iterable[str]) -> None:
     for name in names:
         if name.split() != [name]:
             raise InputError(
-                f"{os.fspath(path)}: cannot write {what} {name!r}, as fields"
+                f"{os.fspath(path)}: cannot write {kind} {name!r}, as fields"
                 " of a TREC file are separated by white space; rename it"
             )
 

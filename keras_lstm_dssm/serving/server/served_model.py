@@ -174,8 +174,8 @@ class ServedModel:
             weakref.finalize(
                 self.available.versions[version], self._end, version, unloading
             ).atexit = False
-        left = self.available.versions.items()
-        self._set_versions({v: s for v, s in left if v not in versions})
+        remaining = self.available.versions.items()
+        self._set_versions({v: s for v, s in remaining if v not in versions})
 
     def _set_versions(self, versions: Mapping[int, Servable]) -> None:
         self.available = self.available._replace(versions=versions)

@@ -3,6 +3,7 @@
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 
 import grpc
 import numpy as np
@@ -174,14 +175,12 @@ class SignatureCall:
                 )
 
     def _run(self, tensors: list[tf.Tensor]) -> dict[str, tf.Tensor]:
-        if not self._has_run:
-            # The first run prepares the graph. Concurrent first runs would
-            # each prepare it, and together take ten times as long.
-            with self._first_run:
-                outputs = self._run_graph(tensors)
-                self._has_run = True
-            return outputs
-        return self._run_graph(tensors)
+        # The first run prepares the graph. Concurrent first runs would each
+        # prepare it, and together take ten times as long.
+        with nullcontext() if self._has_run else self._first_run:
+            outputs = self._run_graph(tensors)
+        self._has_run = True
+        return outputs
 
     def _run_graph(self, tensors: list[tf.Tensor]) -> dict[str, tf.Tensor]:
         if self._function is None:
