@@ -24,13 +24,10 @@ from keras_lstm_dssm.layers.trigram_embedding import (
     TrigramEmbedding,
     gather_sum,
 )
+from keras_lstm_dssm.layers.trigram_vectors import TrigramVectors
+from keras_lstm_dssm.layers.vocabulary_vectors import VocabularyVectors
 from keras_lstm_dssm.layers.word_sketch import WordSketch
-from keras_lstm_dssm.layers.word_vectors import (
-    TrigramVectors,
-    VocabularyVectors,
-    WordSequences,
-    WordVectors,
-)
+from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 
 __all__ = [
     "BilinearInteraction",
