@@ -37,7 +37,23 @@ from keras_lstm_dssm.layers import (
     VocabularyVectors,
     WordSketch,
 )
-from keras_lstm_dssm.matchers import MVLSTM, RecurrentCosine
+from keras_lstm_dssm.layers.convolution_stacks import (
+    KMaxStack,
+    WindowPoolingStack,
+)
+from keras_lstm_dssm.layers.dynamic_pooling import DynamicPooling
+from keras_lstm_dssm.layers.masked_convolution import MaskedConvolution
+from keras_lstm_dssm.layers.ordered_k_max import OrderedKMax
+from keras_lstm_dssm.layers.phrase_similarity import PhraseSimilarity
+from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
+from keras_lstm_dssm.matchers import (
+    ARCI,
+    ARCII,
+    CNTN,
+    MVLSTM,
+    MultiGranCNN,
+    RecurrentCosine,
+)
 from keras_lstm_dssm.matchers.positions import PositionalBiLSTM
 from keras_lstm_dssm.registration import PACKAGE
 from tests.encoders.small import EACH, small_encoder
@@ -47,6 +63,9 @@ HASHING = {
     "oov_buckets": 3, "max_words": 9, "split": "alphanumeric", "name": "mine",
 }  # fmt: skip
 LSTM = {"peephole": "full", "forget_gate": True}
+STACK = {
+    "filters": [2, 3], "width": 2, "activation": "tanh", "use_bias": False,
+}  # fmt: skip
 SAMPLES: dict[type, dict[str, Any]] = {  # no argument has its default
     LetterTrigrams: HASHING,
     TrigramEmbedding: {"size": 7, "units": 2, "initializer": "ones"},
@@ -92,6 +111,37 @@ SAMPLES: dict[type, dict[str, Any]] = {  # no argument has its default
         "word_dimension": 2, "units": 3, "interaction": "bilinear",
         "slices": 4, "k": 2, "hidden": 6, "share": False, "include_word": True,
         "pooling": "dynamic", "grid": [2, 3],
+    },
+    DynamicPooling: {"rows": 2, "columns": 3, "mode": "min"},
+    MaskedConvolution: {
+        "filters": 2, "width": 4, "padding": "narrow", "activation": "tanh",
+        "use_bias": False,
+    },
+    OrderedKMax: {"name": "mine"},
+    WindowPoolingStack: {**STACK, "max_words": 9},
+    KMaxStack: {**STACK, "activation": "relu", "k_top": 3, "k_min": 4},
+    PhraseSimilarity: {
+        "dimension": 2, "kind": "concat", "activation": "relu",
+        "use_bias": False, "beta": 3.0,
+    },
+    ScoringMLP: {"hidden": [2, 3], "activation": "tanh"},
+    ARCI: {
+        "word_dimension": 2, **STACK, "pooling": "k_max", "hidden": [2],
+        "max_words": 9,
+    },
+    ARCII: {
+        "word_dimension": 2, "filters": [2, 3], "width": 2, "padding": "wide",
+        "hidden": [2], "max_words": 9,
+    },
+    CNTN: {
+        "word_dimension": 2, "filters": [2, 3], "width": 2, "use_bias": False,
+        "k_top": 3, "k_min": 4, "dimension": 5, "slices": 2,
+    },
+    MultiGranCNN: {
+        "word_dimension": 2, "blocks": 2, "width": 2, "activation": "relu",
+        "use_bias": False, "k_min": 3, "similarity": "concat",
+        "similarity_activation": "tanh", "sizes": [3, 2],
+        "match_filters": [2], "hidden": [2],
     },
     PairScorer: {"words": HashedWords(), "matcher": MeanDot(), "seed": 3},
     PairwiseHinge: {"margin": 0.5, "reduction": "sum", "name": "mine"},
