@@ -10,18 +10,23 @@ from keras_lstm_dssm.private_api import accept_any_arguments
 from keras_lstm_dssm.registration import register
 
 MODES = ("max", "min")
+REPEATS = ("modulo", "double")
 
 
-def regions(lengths: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor]:
+def regions(
+    lengths: tf.Tensor, count: int, repeat: str = "modulo"
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Divide each length into `count` regions.
 
     A region has floor(length / count) positions; the remainder makes the last
     regions one larger. A length below `count` gives regions of one position,
-    which repeat from the first when they are used up.
+    which repeat from the first when they are used up; or its positions are
+    doubled, `0 0 1 1 ..`, until there are at least `count` to be divided.
 
     Args:
         lengths: int32 `[rows]`, at least 1.
         count: Number of regions.
+        repeat: `"modulo"` (default) or `"double"`.
 
     Returns:
         The first position and the number of positions of each region, both
@@ -32,6 +37,14 @@ def regions(lengths: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor]:
     array([[0, 2, 5],
            [0, 1, 0]], dtype=int32)
     """
+    if repeat == "double":
+        times = tf.ones_like(lengths)
+        for _ in range((count - 1).bit_length()):
+            times = tf.where(lengths * times < count, 2 * times, times)
+        starts, sizes = regions(lengths * times, count)
+        times = times[:, tf.newaxis]
+        first, last = starts // times, (starts + sizes - 1) // times
+        return first, last - first + 1
     lengths = lengths[:, tf.newaxis]
     number = tf.range(count)[tf.newaxis]
     floor, remainder = lengths // count, lengths % count
@@ -50,8 +63,7 @@ class DynamicPooling(keras.layers.Layer):
     The real rows and the real columns of each matrix are divided into regions
     as equal as possible, see `regions`, and each output cell is the maximum
     (or minimum) of its rectangle, for each channel alone. Padding takes no
-    part. Socher et al. 2011 call this dynamic pooling; the division is that
-    of the programs of Wan et al. 2016.
+    part. Socher et al. 2011 call this dynamic pooling.
 
     Where several cells of a rectangle are equal, they share the gradient.
 
@@ -59,6 +71,9 @@ class DynamicPooling(keras.layers.Layer):
         rows: Number of rows of the output.
         columns: Number of columns of the output. Default `None`, as `rows`.
         mode: `"max"` (default) or `"min"`.
+        repeat: What happens to rows or columns that are too few: `"modulo"`
+            (default), as in the programs of Wan et al. 2016, or `"double"`,
+            as in those of Socher et al. 2011; see `regions`.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -84,18 +99,22 @@ class DynamicPooling(keras.layers.Layer):
         rows: int,
         columns: int | None = None,
         mode: str = "max",
+        repeat: str = "modulo",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.rows = rows
         self.columns = rows if columns is None else columns
         self.mode = mode
+        self.repeat = repeat
         if self.rows < 1 or self.columns < 1:
             raise InputError(
                 f"rows and columns must be at least 1, not {rows} and {columns}"
             )
         if mode not in MODES:
             raise InputError(f"mode must be one of {MODES}, not {mode!r}")
+        if repeat not in REPEATS:
+            raise InputError(f"repeat must be one of {REPEATS}, not {repeat!r}")
         accept_any_arguments(self)  # such as a list of lengths
 
     def call(
@@ -113,7 +132,8 @@ class DynamicPooling(keras.layers.Layer):
         return tf.transpose(pooled, [0, 2, 1, 3])
 
     def _rows(self, cells: tf.Tensor, lengths: Any, count: int) -> tf.Tensor:
-        starts, sizes = regions(tf.convert_to_tensor(lengths, tf.int32), count)
+        lengths = tf.convert_to_tensor(lengths, tf.int32)
+        starts, sizes = regions(lengths, count, self.repeat)
         # Smaller regions repeat their last row, which changes no maximum.
         offsets = tf.minimum(
             tf.range(tf.reduce_max(sizes)), sizes[:, :, tf.newaxis] - 1
@@ -135,4 +155,5 @@ class DynamicPooling(keras.layers.Layer):
             "rows": self.rows,
             "columns": self.columns,
             "mode": self.mode,
+            "repeat": self.repeat,
         }

@@ -63,7 +63,24 @@ def test_gradients(mode: str) -> None:
         assert cells_with == min(m, 3) * min(n, 4)
 
 
+def test_too_few_rows_and_columns_are_doubled() -> None:
+    layer = DynamicPooling(6, 7, repeat="double")
+    found = layer(tf.constant(CELLS), ROWS, COLUMNS).numpy()
+    for number, (m, n) in enumerate(zip(ROWS, COLUMNS, strict=True)):
+        cells = CELLS[number, :m, :n]
+        for axis, least in enumerate((6, 7)):
+            while cells.shape[axis] < least:
+                cells = np.repeat(cells, 2, axis)
+        np.testing.assert_array_equal(found[number], plain_pooling(cells, 6, 7))
+    # 0 0 0 0 1 1 1 1 is divided into 0, 0, 0 0, 1 1 and 1 1.
+    cells = np.array([[0.0], [1.0]])[np.newaxis, :, :, np.newaxis]
+    pooled = DynamicPooling(5, 1, "min", "double")(cells, [2], [1])
+    assert pooled[0, :, 0, 0].numpy().tolist() == [0, 0, 0, 1, 1]
+
+
 def test_wrong_arguments() -> None:
+    with pytest.raises(InputError, match="repeat must be one of .* 'mirror'"):
+        DynamicPooling(2, repeat="mirror")
     with pytest.raises(InputError, match="mode must be one of .* 'mean'"):
         DynamicPooling(2, mode="mean")
     with pytest.raises(InputError, match="must be at least 1, not 2 and 0"):
