@@ -16,6 +16,7 @@ import tensorflow as tf
 from keras_lstm_dssm.serving import Client, PredictionServer
 from keras_lstm_dssm.tools import query, serve
 from tests.serving.tiny_models import save_encoder
+from tests.tools.conftest import Refused
 
 PROGRAM = Path(sys.executable).with_name("lstm-dssm-serve")
 
@@ -142,22 +143,14 @@ def test_wrong_input(
     message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    refused: Refused,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert serve.run(["serve", *flags]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert message in err
-    assert err.count("\n") == 1
+    assert not refused(serve.run(["serve", *flags]), message)
 
 
-def test_a_port_in_use(
-    tiny_models: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_port_in_use(tiny_models: Path, refused: Refused) -> None:
     with PredictionServer(tiny_models, port=0) as server:
         flags = [f"--models={tiny_models}", f"--port={server.port}"]
-        assert serve.run(["serve", *flags]) == 1
-    err = capsys.readouterr().err
-    assert err.startswith(f"error: cannot listen on 127.0.0.1:{server.port}: ")
-    assert err.count("\n") == 1
+        code = serve.run(["serve", *flags])
+    refused(code, f"error: cannot listen on 127.0.0.1:{server.port}: ")

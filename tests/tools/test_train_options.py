@@ -9,21 +9,13 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.tools import train
 from keras_lstm_dssm.tools.train_flags import RECIPE_FLAGS
+from tests.tools.conftest import Refused
 from tests.training.small_trainings import BEST, QUICK
 
 
 def run(data: object, output: pathlib.Path, *flags: str) -> int:
-    return train.run(
-        [
-            "lstm-dssm-train",
-            f"--data={data}",
-            "--preset=dssm",
-            "--epochs=1",
-            "--batch_size=16",
-            f"--output={output}",
-            *flags,
-        ]
-    )
+    given = ["--preset=dssm", "--epochs=1", "--batch_size=16", *flags]
+    return train.run(["train", f"--data={data}", f"--output={output}", *given])
 
 
 @pytest.fixture(autouse=True)
@@ -144,9 +136,7 @@ def test_what_cannot_be_had(
     tmp_path: pathlib.Path,
     flags: list[str],
     message: str,
-    capsys: pytest.CaptureFixture[str],
+    refused: Refused,
 ) -> None:
-    assert run(collection_folder, tmp_path / "run", *flags) == 1
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
+    refused(run(collection_folder, tmp_path / "run", *flags), message)
     assert not (tmp_path / "run").exists()
