@@ -1,6 +1,11 @@
 """Keras layers: word hashing, trigram embedding, recurrence, cosine."""
 
+from keras_lstm_dssm.layers.convolution_stacks import (
+    KMaxStack,
+    WindowPoolingStack,
+)
 from keras_lstm_dssm.layers.cosine import cosine_matrix, cosine_pairs, unit
+from keras_lstm_dssm.layers.dynamic_pooling import DynamicPooling
 from keras_lstm_dssm.layers.interactions import (
     BilinearInteraction,
     CosineInteraction,
@@ -9,6 +14,8 @@ from keras_lstm_dssm.layers.interactions import (
 )
 from keras_lstm_dssm.layers.k_max_pooling import KMaxPooling, StrongestCells
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
+from keras_lstm_dssm.layers.masked_convolution import MaskedConvolution
+from keras_lstm_dssm.layers.ordered_k_max import OrderedKMax
 from keras_lstm_dssm.layers.packed_sequence import (
     PackedSequence,
     Packing,
@@ -18,8 +25,10 @@ from keras_lstm_dssm.layers.peephole_lstm import (
     PeepholeLSTM,
     PeepholeLSTMCell,
 )
+from keras_lstm_dssm.layers.phrase_similarity import PhraseSimilarity
 from keras_lstm_dssm.layers.recurrent import Recurrent
 from keras_lstm_dssm.layers.recurrent_cell import RNNCell
+from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
 from keras_lstm_dssm.layers.trigram_embedding import (
     TrigramEmbedding,
     gather_sum,
@@ -33,19 +42,26 @@ __all__ = [
     "BilinearInteraction",
     "CosineInteraction",
     "DotInteraction",
+    "DynamicPooling",
     "KMaxPooling",
+    "KMaxStack",
     "LetterTrigrams",
+    "MaskedConvolution",
+    "OrderedKMax",
     "PackedSequence",
     "Packing",
     "PeepholeLSTM",
     "PeepholeLSTMCell",
+    "PhraseSimilarity",
     "RNNCell",
     "Recurrent",
+    "ScoringMLP",
     "StrongestCells",
     "TensorInteraction",
     "TrigramEmbedding",
     "TrigramVectors",
     "VocabularyVectors",
+    "WindowPoolingStack",
     "WordSequences",
     "WordSketch",
     "WordVectors",

@@ -31,21 +31,19 @@ from keras_lstm_dssm.layers import (
     BilinearInteraction,
     CosineInteraction,
     DotInteraction,
+    DynamicPooling,
     KMaxPooling,
+    KMaxStack,
+    MaskedConvolution,
+    OrderedKMax,
+    PhraseSimilarity,
+    ScoringMLP,
     TensorInteraction,
     TrigramVectors,
     VocabularyVectors,
+    WindowPoolingStack,
     WordSketch,
 )
-from keras_lstm_dssm.layers.convolution_stacks import (
-    KMaxStack,
-    WindowPoolingStack,
-)
-from keras_lstm_dssm.layers.dynamic_pooling import DynamicPooling
-from keras_lstm_dssm.layers.masked_convolution import MaskedConvolution
-from keras_lstm_dssm.layers.ordered_k_max import OrderedKMax
-from keras_lstm_dssm.layers.phrase_similarity import PhraseSimilarity
-from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
 from keras_lstm_dssm.matchers import (
     ARCI,
     ARCII,
