@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers.cosine import unit
+from keras_lstm_dssm.layers.cosine import cosine_pairs, unit
 from keras_lstm_dssm.layers.scoring_mlp import small_uniform
 from keras_lstm_dssm.registration import register
 
@@ -74,11 +74,41 @@ class Interaction(keras.layers.Layer):
             cells += offsets[..., tf.newaxis]
         return tf.transpose(self._activate(cells), [0, 2, 3, 1])
 
+    def compare_at(
+        self,
+        query: tf.Tensor,
+        document: tf.Tensor,
+        query_positions: tf.Tensor,
+        document_positions: tf.Tensor,
+    ) -> tf.Tensor:
+        """Compute chosen cells only, and so their gradient.
+
+        Where a pooling chose few of the cells, no other cell has a gradient.
+        To compute these few again is several times faster than a gradient
+        that consists of zeros for the rest.
+
+        Args:
+            query: The vectors u, `(pairs, m, d)`.
+            document: The vectors v, `(pairs, n, d)`.
+            query_positions: int32 `(pairs, slices, k)`, the i of each cell.
+            document_positions: int32 `(pairs, slices, k)`, the j.
+
+        Returns:
+            `(pairs, slices, k)`.
+        """
+        u = tf.gather(query, query_positions, batch_dims=1)
+        v = tf.gather(document, document_positions, batch_dims=1)
+        return self._activate(self._compare_each(u, v))
+
     def call(self, query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
         """Compare all positions of each pair."""
         return self.compare(
             self.prepare_query(query), self.prepare_document(document)
         )
+
+    def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
+        """Compute s of vectors `(pairs, slices, k, d)`, without activation."""
+        return tf.reduce_sum(u * v, axis=-1)
 
     def _activate(self, cells: tf.Tensor) -> tf.Tensor:
         return cells
@@ -106,6 +136,9 @@ class CosineInteraction(Interaction):
     def prepare_document(self, vectors: tf.Tensor) -> Prepared:
         """Scale the vectors to unit length."""
         return super().prepare_document(unit(vectors))
+
+    def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
+        return cosine_pairs(u, v)
 
 
 class WeightedInteraction(Interaction):
@@ -160,6 +193,9 @@ class BilinearInteraction(WeightedInteraction):
         return left, tf.fill(
             tf.shape(left)[:3], tf.convert_to_tensor(self.bias)
         )
+
+    def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
+        return super()._compare_each(tf.matmul(u, self.matrix), v) + self.bias
 
 
 @register
@@ -219,6 +255,20 @@ class TensorInteraction(WeightedInteraction):
         offsets = tf.matmul(vectors, first, transpose_b=True) + self.bias
         return tf.transpose(left, [0, 2, 1, 3]), tf.transpose(
             offsets, [0, 2, 1]
+        )
+
+    def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
+        # One product for each slice: [pairs * k, d] by [d, d].
+        by_slice = tf.transpose(u, [1, 0, 2, 3])
+        shape = tf.shape(by_slice)
+        rows = tf.reshape(by_slice, [self.slices, -1, self.dimension])
+        left = tf.reshape(tf.matmul(rows, self.matrices), shape)
+        first, second = tf.split(tf.convert_to_tensor(self.linear), 2, axis=1)
+        return (
+            super()._compare_each(tf.transpose(left, [1, 0, 2, 3]), v)
+            + tf.einsum("pskd,sd->psk", u, first)
+            + tf.einsum("pskd,sd->psk", v, second)
+            + self.bias[:, tf.newaxis]
         )
 
     def _activate(self, cells: tf.Tensor) -> tf.Tensor:

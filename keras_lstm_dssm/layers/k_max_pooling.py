@@ -70,16 +70,10 @@ class KMaxPooling(keras.layers.Layer):
         document_lengths: tf.Tensor,
     ) -> tf.Tensor:
         """Take the k largest values."""
-        values, _, exists = self._largest(
-            cells, query_lengths, document_lengths
-        )
-        return tf.where(exists, values, tf.zeros([], values.dtype))
+        return self.strongest(cells, query_lengths, document_lengths).values
 
     def strongest(
-        self,
-        cells: tf.Tensor,
-        query_lengths: tf.Tensor,
-        document_lengths: tf.Tensor,
+        self, cells: tf.Tensor, query_lengths: Any, document_lengths: Any
     ) -> StrongestCells:
         """Take the k largest values, and where they are.
 
@@ -88,24 +82,9 @@ class KMaxPooling(keras.layers.Layer):
             query_lengths: As for a call.
             document_lengths: As for a call.
         """
-        values, index, exists = self._largest(
-            cells, query_lengths, document_lengths
-        )
-        columns = tf.shape(cells)[2]
-        return StrongestCells(
-            tf.where(exists, values, tf.zeros([], values.dtype)),
-            tf.where(exists, index // columns, -1),
-            tf.where(exists, index % columns, -1),
-        )
-
-    def _largest(
-        self, cells: tf.Tensor, query_lengths: Any, document_lengths: Any
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Return values, indices, and whether there are so many cells."""
         query_lengths = tf.convert_to_tensor(query_lengths, tf.int32)
         document_lengths = tf.convert_to_tensor(document_lengths, tf.int32)
         pairs, m, n, _ = tf.unstack(tf.shape(cells))
-        slices = cells.shape[3]
         real = (
             tf.sequence_mask(query_lengths, m)[:, :, tf.newaxis]
             & tf.sequence_mask(document_lengths, n)[:, tf.newaxis]
@@ -114,8 +93,15 @@ class KMaxPooling(keras.layers.Layer):
         matrices = tf.where(
             real[:, tf.newaxis], tf.transpose(cells, [0, 3, 1, 2]), lowest
         )
-        flat = tf.reshape(matrices, [pairs, slices, m * n])
-        missing = tf.maximum(self.k - m * n, 0)
+        # The k largest cells lie in the k rows with the largest maxima. Row
+        # maxima take a third of the time of a top-k over all cells. In
+        # ascending order of rows, the first of equal cells comes first.
+        row_count = tf.minimum(self.k, m)
+        maxima = tf.reduce_max(matrices, axis=3)
+        rows = tf.sort(tf.math.top_k(maxima, row_count).indices, axis=2)
+        chosen = tf.gather(matrices, rows, batch_dims=2)
+        flat = tf.reshape(chosen, [pairs, cells.shape[3], row_count * n])
+        missing = tf.maximum(self.k - row_count * n, 0)
         flat = tf.pad(
             flat, [[0, 0], [0, 0], [0, missing]], constant_values=lowest
         )
@@ -123,7 +109,12 @@ class KMaxPooling(keras.layers.Layer):
         # By count, not by value: a NaN must stay, so that training stops.
         cell_counts = query_lengths * document_lengths
         exists = tf.range(self.k) < cell_counts[:, tf.newaxis, tf.newaxis]
-        return values, index, exists
+        row_index = tf.minimum(index // n, row_count - 1)
+        return StrongestCells(
+            tf.where(exists, values, tf.zeros([], values.dtype)),
+            tf.where(exists, tf.gather(rows, row_index, batch_dims=2), -1),
+            tf.where(exists, index % n, -1),
+        )
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""

@@ -115,8 +115,9 @@ class MVLSTM(Matcher):
         """Represent each position, and prepare it for the comparison.
 
         Returns:
-            The result of `Interaction.prepare_query` or of
-            `prepare_document`, and the lengths `(texts,)`.
+            The representations of the positions, `(texts, time, dimension)`;
+            the result of `Interaction.prepare_query` or of
+            `prepare_document`; and the lengths `(texts,)`.
         """
         if side == "query":
             positions = self.query_positions(texts, training=training)
@@ -124,14 +125,18 @@ class MVLSTM(Matcher):
         else:
             positions = self.document_positions(texts, training=training)
             prepared = self.comparison.prepare_document(positions)
-        return prepared, texts.lengths
+        return positions, prepared, texts.lengths
 
     def match(
         self, query: Any, document: Any, training: bool = False
     ) -> tf.Tensor:
         """Compare all positions, pool the cells, and compute the score."""
-        pool = self.k_max if self.pooling == "k_max" else self.dynamic
-        pooled = pool(*self._cells(query, document))
+        if self.pooling == "dynamic":
+            pooled = self.dynamic(*self._cells(query, document))
+        elif training:
+            pooled = self._k_max_with_gradient(query, document)
+        else:
+            pooled = self.k_max(*self._cells(query, document))
         width = pooled.shape[1:].num_elements()
         return self.mlp(tf.reshape(pooled, [-1, width]))
 
@@ -162,10 +167,21 @@ class MVLSTM(Matcher):
         self, query: Any, document: Any
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Return the cells, and both lengths, of each pair."""
-        prepared_query, query_lengths = query
-        prepared_document, document_lengths = document
+        _, prepared_query, query_lengths = query
+        _, prepared_document, document_lengths = document
         cells = self.comparison.compare(prepared_query, prepared_document)
         return cells, query_lengths, document_lengths
+
+    def _k_max_with_gradient(self, query: Any, document: Any) -> tf.Tensor:
+        """Choose cells without a gradient, and compute only these with one."""
+        cells, *lengths = self._cells(
+            *tf.nest.map_structure(tf.stop_gradient, (query, document))
+        )
+        values, rows, columns = self.k_max.strongest(cells, *lengths)
+        chosen = self.comparison.compare_at(
+            query[0], document[0], tf.maximum(rows, 0), tf.maximum(columns, 0)
+        )
+        return tf.where(rows >= 0, chosen, values)
 
     def _positions(self, name: str) -> PositionalBiLSTM:
         return PositionalBiLSTM(

@@ -81,6 +81,33 @@ def test_cells_equal_the_formula(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["cosine", "dot", "bilinear", "tensor"])
+def test_chosen_cells_and_their_gradients_are_those_of_all_cells(
+    name: str,
+) -> None:
+    interaction = interactions()[name]
+    query, document = tf.constant(QUERY), tf.constant(DOCUMENT)
+    shape = 2, interaction.slices, 4
+    rows, columns = (
+        RANDOM.integers(3, size=shape),
+        RANDOM.integers(5, size=shape),
+    )
+    toward = RANDOM.normal(size=shape)
+    sources = [query, document, *(v.value for v in interaction.variables)]
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([query, document])
+        cells = tf.transpose(interaction(query, document), [0, 3, 1, 2])
+        index = np.stack([rows, columns], axis=-1)
+        expected = tf.gather_nd(cells, index, batch_dims=2)
+        chosen = interaction.compare_at(query, document, rows, columns)
+        losses = [tf.reduce_sum(x * toward) for x in (chosen, expected)]
+    np.testing.assert_allclose(chosen, expected, rtol=1e-12, atol=1e-13)
+    for one, other in zip(
+        *(tape.gradient(loss, sources) for loss in losses), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["cosine", "dot", "bilinear", "tensor"])
 def test_gradients_equal_central_differences(name: str) -> None:
     interaction = interactions()[name]
     query, document = tf.Variable(QUERY), tf.Variable(DOCUMENT)

@@ -57,6 +57,17 @@ def test_positions_of_the_strongest_cells() -> None:
             assert i == j == -1 and values[pair, part, place] == 0
 
 
+def test_of_equal_cells_the_first_ones_in_order_of_rows_are_taken() -> None:
+    cells = RANDOM.integers(4, size=(50, 6, 5, 1)).astype("float64")
+    layer = KMaxPooling(4, dtype="float64")
+    values, rows, columns = layer.strongest(cells, [6] * 50, [5] * 50)
+    for pair, matrix in enumerate(cells[:, :, :, 0]):
+        order = np.argsort(-matrix.ravel(), kind="stable")[:4]
+        np.testing.assert_array_equal(values[pair, 0], matrix.ravel()[order])
+        np.testing.assert_array_equal(rows[pair, 0], order // 5)
+        np.testing.assert_array_equal(columns[pair, 0], order % 5)
+
+
 def test_gradient_equals_central_differences() -> None:
     layer = KMaxPooling(4, dtype="float64")
     toward = RANDOM.normal(size=(3, 2, 4))
