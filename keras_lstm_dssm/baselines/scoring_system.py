@@ -5,7 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from keras_lstm_dssm.evaluation.ranking import Ranker, Run
+from keras_lstm_dssm.evaluation.ranking import (
+    ListScores,
+    Ranker,
+    Run,
+    rank_lists,
+)
 
 Scores = tuple[np.ndarray, np.ndarray | None]
 """Float `[titles]`, a score for each title; and the positions of the titles
@@ -35,6 +40,23 @@ class ScoringSystem(ABC):
             titles: The titles of the whole corpus.
         """
 
+    def list_scores(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> ListScores:
+        """Scores candidates; see `ListScorer.list_scores`."""
+        row = {document_id: i for i, document_id in enumerate(documents)}
+        texts = [queries[query_id] for query_id in candidates]
+        scored = self.scores(texts, tuple(documents.values()))
+        lists = {}
+        for query_id, (scores, _) in zip(candidates, scored, strict=True):
+            ids = candidates[query_id]
+            of_ids = scores[[row[document_id] for document_id in ids]]
+            lists[query_id] = dict(zip(ids, of_ids.tolist(), strict=True))
+        return lists
+
     def rerank(
         self,
         queries: Mapping[str, str],
@@ -42,15 +64,7 @@ class ScoringSystem(ABC):
         documents: Mapping[str, str],
     ) -> Run:
         """Orders candidates; see `System.rerank`."""
-        row = {document_id: i for i, document_id in enumerate(documents)}
-        texts = [queries[query_id] for query_id in candidates]
-        scored = self.scores(texts, tuple(documents.values()))
-        run = {}
-        for query_id, (scores, _) in zip(candidates, scored, strict=True):
-            ids = candidates[query_id]
-            rows = [row[document_id] for document_id in ids]
-            run[query_id] = Ranker(ids).rank(query_id, scores[rows])
-        return run
+        return rank_lists(self.list_scores(queries, candidates, documents))
 
     def retrieve(
         self,

@@ -2,6 +2,14 @@
 
 from keras_lstm_dssm.evaluation.dense_system import DenseSystem
 from keras_lstm_dssm.evaluation.index import Hit, Index
+from keras_lstm_dssm.evaluation.lists import (
+    LIST_MEASURES,
+    ConstantScorer,
+    DocumentOrder,
+    evaluate_lists,
+    list_measures,
+    mean_of_lists,
+)
 from keras_lstm_dssm.evaluation.measures import (
     MEASURES,
     QueryMeasures,
@@ -10,15 +18,30 @@ from keras_lstm_dssm.evaluation.measures import (
     mean,
     random_order,
 )
-from keras_lstm_dssm.evaluation.ranking import Qrels, Ranker, Run, System
+from keras_lstm_dssm.evaluation.pair_system import PairSystem
+from keras_lstm_dssm.evaluation.ranking import (
+    ListScorer,
+    ListScores,
+    Qrels,
+    Ranker,
+    Run,
+    System,
+    rank_lists,
+)
 from keras_lstm_dssm.evaluation.task import Task, evaluate_systems, format_table
 from keras_lstm_dssm.evaluation.trec import read_run, write_qrels, write_run
 
 __all__ = [
+    "LIST_MEASURES",
     "MEASURES",
+    "ConstantScorer",
     "DenseSystem",
+    "DocumentOrder",
     "Hit",
     "Index",
+    "ListScorer",
+    "ListScores",
+    "PairSystem",
     "Qrels",
     "QueryMeasures",
     "Ranker",
@@ -26,11 +49,15 @@ __all__ = [
     "System",
     "Task",
     "evaluate",
+    "evaluate_lists",
     "evaluate_queries",
     "evaluate_systems",
     "format_table",
+    "list_measures",
     "mean",
+    "mean_of_lists",
     "random_order",
+    "rank_lists",
     "read_run",
     "write_qrels",
     "write_run",

@@ -9,7 +9,12 @@ from keras_lstm_dssm.evaluation.index import (
     encode_texts,
     unit_vectors,
 )
-from keras_lstm_dssm.evaluation.ranking import Ranker, Run, strictly_descending
+from keras_lstm_dssm.evaluation.ranking import (
+    ListScores,
+    Run,
+    rank_lists,
+    strictly_descending,
+)
 
 
 class DenseSystem:
@@ -31,13 +36,13 @@ class DenseSystem:
         self.encode_query = encode_query
         self.encode_document = encode_document
 
-    def rerank(
+    def list_scores(
         self,
         queries: Mapping[str, str],
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
-    ) -> Run:
-        """Orders candidates; see `System.rerank`."""
+    ) -> ListScores:
+        """Scores candidates; see `ListScorer.list_scores`."""
         needed = dict.fromkeys(d for ids in candidates.values() for d in ids)
         row = {d: i for i, d in enumerate(needed)}
         document_vectors = unit_vectors(
@@ -46,12 +51,21 @@ class DenseSystem:
         query_vectors = unit_vectors(
             encode_texts(self.encode_query, (queries[q] for q in candidates))
         )
-        run = {}
+        lists = {}
         for query_id, vector in zip(candidates, query_vectors, strict=True):
             ids = candidates[query_id]
             scores = cosines(document_vectors[[row[d] for d in ids]], vector)
-            run[query_id] = Ranker(ids).rank(query_id, scores)
-        return run
+            lists[query_id] = dict(zip(ids, scores.tolist(), strict=True))
+        return lists
+
+    def rerank(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> Run:
+        """Orders candidates; see `System.rerank`."""
+        return rank_lists(self.list_scores(queries, candidates, documents))
 
     def retrieve(
         self,

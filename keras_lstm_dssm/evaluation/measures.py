@@ -6,8 +6,13 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.ranking import Qrels, Run
+from keras_lstm_dssm.evaluation.ties import (
+    NDCG_CUTOFFS,
+    TieGroup,
+    expected_measures,
+    gain,
+)
 
-NDCG_CUTOFFS = (1, 3, 5, 10)
 MEASURES = (
     *(f"ndcg@{k}" for k in NDCG_CUTOFFS),
     "mrr@10",
@@ -75,7 +80,7 @@ def evaluate_queries(
 
     qrels = with_relevant(qrels, min_relevant)
     grades = {grade for judged in qrels.values() for grade in judged.values()}
-    gains = {grade: int(_gain(grade)) for grade in grades}
+    gains = {grade: int(gain(grade)) for grade in grades}
     graded_measures = {
         ir_measures.nDCG(gains=gains) @ k: f"ndcg@{k}" for k in NDCG_CUTOFFS
     }
@@ -155,14 +160,8 @@ def random_order(
 ) -> QueryMeasures:
     """Computes the expected measures of a uniformly random order exactly.
 
-    With N candidates, R of them relevant, each rank holds each candidate with
-    probability 1/N, which gives
-
-    - NDCG@k, P@k, recall@k: the value with the mean gain at every rank, as
-      they are linear in the gains;
-    - RR@k: the sum over i of 1/i P(the first relevant document is at rank
-      i), with documents drawn without replacement;
-    - AP: 1/N sum over i of (1 + (i - 1)(R - 1)/(N - 1)) / i.
+    A random order is one tie between all candidates, see
+    `expected_measures`.
 
     Args:
         qrels: See `evaluate`; every judged document is a candidate.
@@ -178,46 +177,14 @@ def random_order(
     >>> random_order({"q": {"a": 1, "b": 0}}, {"q": 2})["q"]["mrr@10"]
     0.75
     """
-    return {
-        query_id: _expected(judged, candidates[query_id], min_relevant, depth)
-        for query_id, judged in with_relevant(qrels, min_relevant).items()
-    }
-
-
-def _expected(
-    judged: Mapping[str, int], size: int, min_relevant: int, depth: int | None
-) -> dict[str, float]:
-    relevant = sum(grade >= min_relevant for grade in judged.values())
-    share = relevant / size
-    last = min(size, depth or size)
-
-    discounts = 1 / np.log2(np.arange(2, 2 + max(NDCG_CUTOFFS)))
-    gains = np.array(sorted(map(_gain, judged.values()), reverse=True))
-    top = np.zeros(len(discounts))
-    top[: len(gains)] = gains[: len(discounts)]
-    best_dcg = np.cumsum(top * discounts)
-    mean_dcg = gains.sum() / size * np.cumsum(discounts)
-    values = {
-        f"ndcg@{k}": float(mean_dcg[min(k, last) - 1] / best_dcg[k - 1])
-        for k in NDCG_CUTOFFS
-    }
-
-    none_before = 1.0  # P(no relevant document above rank i)
-    reciprocal = 0.0
-    for i in range(1, min(10, last) + 1):
-        remaining = size - i + 1
-        reciprocal += none_before * relevant / remaining / i
-        none_before *= (remaining - relevant) / remaining
-    ranks = np.arange(1, last + 1)
-    others = (ranks - 1) * (relevant - 1) / max(size - 1, 1)
-    values["mrr@10"] = reciprocal
-    values["map"] = float(np.sum((1 + others) / ranks) / size)
-    for k in (1, 10):
-        values[f"p@{k}"] = share * min(k, last) / k
-    for k in (10, 100):
-        values[f"recall@{k}"] = min(k, last) / size
-    return values
-
-
-def _gain(grade: int) -> float:
-    return 2.0 ** max(grade, 0) - 1
+    expected: QueryMeasures = {}
+    for query_id, judged in with_relevant(qrels, min_relevant).items():
+        grades = list(judged.values())
+        values = expected_measures(
+            [TieGroup(candidates[query_id], grades)],
+            grades,
+            min_relevant,
+            depth,
+        )
+        expected[query_id] = {name: values[name] for name in MEASURES}
+    return expected

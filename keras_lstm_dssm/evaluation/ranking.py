@@ -13,6 +13,10 @@ are float32 numbers, so that programs that read 32 bits see the same order."""
 Qrels = dict[str, dict[str, int]]
 """Query id -> document id -> grade (0: judged and not relevant)."""
 
+ListScores = dict[str, dict[str, float]]
+"""Query id -> document id -> score, as a system gave it: in the order of the
+input, and with ties."""
+
 # The bits of the largest subnormal float32. No score in a run is subnormal,
 # because some programs read such numbers as zero.
 _SUBNORMAL = 0x007FFFFF
@@ -87,6 +91,14 @@ class Ranker:
         best = np.flatnonzero(scores >= kth_largest(scores, depth))
         ties = _mix(self._hashes[positions[best]] ^ np.uint64(_hash(query_id)))
         return best[np.lexsort((ties, -scores[best]))[:depth]]
+
+
+def rank_lists(lists: ListScores) -> Run:
+    """Orders the documents of each query by score, see `Ranker`."""
+    return {
+        query_id: Ranker(list(scores)).rank(query_id, list(scores.values()))
+        for query_id, scores in lists.items()
+    }
 
 
 def kth_largest(scores: np.ndarray, k: int | None) -> float:
@@ -173,5 +185,27 @@ class System(Protocol):
 
         Returns:
             The best documents of each query, best first.
+        """
+        ...
+
+
+class ListScorer(Protocol):
+    """Protocol of what can be measured in expectation over ties."""
+
+    def list_scores(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> ListScores:
+        """Scores the candidates of each query.
+
+        Args:
+            queries: See `System.rerank`.
+            candidates: See `System.rerank`.
+            documents: See `System.rerank`.
+
+        Returns:
+            A score for each candidate, higher is better, in their order.
         """
         ...
