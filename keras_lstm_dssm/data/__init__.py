@@ -2,6 +2,7 @@
 
 from keras_lstm_dssm.data.alphabet import alphabet_warning
 from keras_lstm_dssm.data.api_search import build_api_search
+from keras_lstm_dssm.data.api_sentence_lists import build_api_sentences
 from keras_lstm_dssm.data.augmentation import title_pairs
 from keras_lstm_dssm.data.batches import evaluation_batches, training_batches
 from keras_lstm_dssm.data.beir import Collection, describe
@@ -10,6 +11,11 @@ from keras_lstm_dssm.data.click_lines import Pair, describe_bad
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.collection_writer import write_collection
 from keras_lstm_dssm.data.given_negatives import GivenNegatives
+from keras_lstm_dssm.data.judged_lists import (
+    JudgedList,
+    clicked_lists,
+    judged_lists,
+)
 from keras_lstm_dssm.data.open_data import (
     absolute_spec,
     judged_negatives,
@@ -19,20 +25,26 @@ from keras_lstm_dssm.data.open_data import (
     titles_of,
 )
 from keras_lstm_dssm.data.split import click_grades, split_log, splits_of
+from keras_lstm_dssm.data.triples import Triples
 
 __all__ = [
     "ClickFrequencies",
     "ClickLog",
     "Collection",
     "GivenNegatives",
+    "JudgedList",
     "Pair",
+    "Triples",
     "absolute_spec",
     "alphabet_warning",
     "build_api_search",
+    "build_api_sentences",
     "click_grades",
+    "clicked_lists",
     "describe",
     "describe_bad",
     "evaluation_batches",
+    "judged_lists",
     "judged_negatives",
     "open_collection",
     "open_files",

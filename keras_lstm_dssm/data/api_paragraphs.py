@@ -57,7 +57,8 @@ def api_paragraphs() -> list[list[str]]:
             for split in ("dev", "test")
             for query in collection.qrels(split)
         }
-        _write(path, _clean(_docs(), held_out))
+        docs = (doc for _, doc in docstrings())
+        _write(path, _clean(docs, held_out))
     return read_paragraphs(path)
 
 
@@ -93,17 +94,24 @@ def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
     return [paragraph for paragraph in paragraphs if paragraph]
 
 
-def _docs() -> Iterator[str]:
-    """Yields every docstring of the files that API search reads."""
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Yields (module, docstring) of all that API search reads, repeatedly.
+
+    The module is a dotted name; a package has the name of its folder.
+    """
     packages = distributions()
-    for path, _ in source_files(packages):
+    for path, path_in_root in source_files(packages):
+        name = path_in_root.removesuffix(".py").replace("/", ".")
         for node in ast.walk(parse_file(path)):
             if isinstance(node, _DOCUMENTED):
-                yield ast.get_docstring(node) or ""
+                yield (
+                    name.removesuffix(".__init__"),
+                    ast.get_docstring(node) or "",
+                )
     # C modules, and docstrings that NumPy adds with `add_newdoc`.
     for module in read_modules(packages).values():
         for definitions in module.definitions.values():
-            yield from (definition.doc for definition in definitions)
+            yield from ((one.module, one.doc) for one in definitions)
 
 
 def _clean(docs: Iterable[str], held_out: set[str]) -> Iterator[list[str]]:

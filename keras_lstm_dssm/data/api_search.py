@@ -57,7 +57,9 @@ def build_api_search(
     """
     packages = distributions()
     if folder is None:
-        folder = os.path.join(cache_folder(), f"api-{_fingerprint(packages)}")
+        folder = os.path.join(
+            cache_folder(), f"api-{fingerprint(packages, CORPUS_FORMAT)}"
+        )
     if os.path.isdir(folder):
         return Collection(folder)
     if progress:
@@ -111,7 +113,8 @@ def _write(
     return write_collection(folder, documents, queries, qrels, clicks)
 
 
-def _fingerprint(packages: list[Distribution]) -> str:
+def fingerprint(packages: list[Distribution], corpus_format: int) -> str:
+    """Returns a name for the versions that a corpus depends on."""
     versions = [f"{d.metadata['Name']} {d.version}" for d in packages]
-    key = json.dumps([CORPUS_FORMAT, platform.python_version(), *versions])
+    key = json.dumps([corpus_format, platform.python_version(), *versions])
     return hashlib.sha256(key.encode()).hexdigest()[:16]

@@ -4,30 +4,37 @@ import os
 from pathlib import Path
 
 from keras_lstm_dssm.data.api_search import build_api_search
+from keras_lstm_dssm.data.api_sentence_lists import build_api_sentences
 from keras_lstm_dssm.data.beir import Collection
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.errors import InputError
 
 API = "api"
+API_SENTENCES = "api_sentences"
+_BUILT_IN = (API, API_SENTENCES)
 
 
 def open_collection(spec: str) -> Collection:
     """Opens a collection to evaluate on.
 
     Args:
-        spec: "api" (built if it does not exist yet) or a BEIR folder.
+        spec: "api" or "api_sentences" (built if it does not exist yet), or
+            a BEIR folder.
 
     Raises:
         InputError: `spec` is neither.
     """
     if spec == API:
         return build_api_search(progress=True)
+    if spec == API_SENTENCES:
+        return build_api_sentences(progress=True)
     if os.path.isdir(spec):
         return Collection(spec)
     problem = "a file" if os.path.exists(spec) else "nothing there"
     raise InputError(
-        f"{spec}: found {problem}, expected {API!r} or a BEIR folder"
-        " (corpus.jsonl, queries.jsonl, qrels/): check the path"
+        f"{spec}: found {problem}, expected {API!r}, {API_SENTENCES!r}"
+        " or a BEIR folder (corpus.jsonl, queries.jsonl, qrels/): check the"
+        " path"
     )
 
 
@@ -40,8 +47,8 @@ def open_log(
     """Opens the clicks to train on.
 
     Args:
-        spec: "api", a BEIR folder, or click files: paths or globs; or
-            several of these, separated by commas.
+        spec: "api", "api_sentences", a BEIR folder, or click files: paths or
+            globs; or several of these, separated by commas.
         min_relevant: The lowest score that counts as a click, see
             `Collection.training_log`.
         write_to: The file for clicks made from a BEIR folder's scores, see
@@ -117,7 +124,8 @@ def absolute_spec(spec: str) -> str:
     'api'
     """
     return ",".join(
-        part if part == API else os.path.abspath(part) for part in _parts(spec)
+        part if part in _BUILT_IN else os.path.abspath(part)
+        for part in _parts(spec)
     )
 
 
@@ -139,4 +147,4 @@ def _parts(spec: str) -> list[str]:
 
 
 def _is_collection(part: str) -> bool:
-    return part == API or os.path.isdir(part)
+    return part in _BUILT_IN or os.path.isdir(part)

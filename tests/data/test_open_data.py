@@ -45,8 +45,8 @@ def test_files_and_globs(tmp_path):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("nowhere", "nowhere: found nothing there, expected 'api' or a BEIR"),
-        (__file__, "found a file, expected 'api' or a BEIR folder"),
+        ("nowhere", "nowhere: found nothing there, expected 'api', 'api_s"),
+        (__file__, "found a file, expected 'api', 'api_s"),
     ],
 )
 def test_no_collection(spec, message):
