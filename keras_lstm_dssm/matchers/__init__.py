@@ -3,12 +3,14 @@
 from keras_lstm_dssm.matchers.arc_i import ARC_I_OF_WAN, ARCI
 from keras_lstm_dssm.matchers.arc_ii import ARC_II_OF_WAN, ARCII
 from keras_lstm_dssm.matchers.cntn import CNTN, CNTN_OF_WAN
+from keras_lstm_dssm.matchers.deep_match import DeepMatch
 from keras_lstm_dssm.matchers.matcher import Matcher
 from keras_lstm_dssm.matchers.multi_gran_cnn import (
     MULTI_GRAN_CNN_OF_WAN,
     MultiGranCNN,
 )
 from keras_lstm_dssm.matchers.mv_lstm import MVLSTM
+from keras_lstm_dssm.matchers.rae import RAE
 from keras_lstm_dssm.matchers.recurrent_cosine import RecurrentCosine
 
 __all__ = [
@@ -20,6 +22,8 @@ __all__ = [
     "CNTN_OF_WAN",
     "MULTI_GRAN_CNN_OF_WAN",
     "MVLSTM",
+    "RAE",
+    "DeepMatch",
     "Matcher",
     "MultiGranCNN",
     "RecurrentCosine",

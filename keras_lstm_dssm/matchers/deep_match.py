@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -61,8 +62,10 @@ class DeepMatch(Matcher):
         largest: Largest number of words of a patch on one side. Default 200.
         mass: Share of a topic's probability that the words of a patch have
             on one side, where `largest` allows. Default 0.9.
-        shared_words: Number of words that patches of neighbouring levels
-            must share on each side to be connected. Default 1.
+        overlap: Share of the words of the smaller patch that patches of
+            neighbouring levels must have in common, on each side, to be
+            connected; 0 for a single word. Default 0.2: with common words in
+            most patches, 0 would connect nearly all of them.
         passes: Passes over the pairs in which topics are found. Default 10.
         **kwargs: Arguments of `keras.layers.Layer`.
 
@@ -77,6 +80,8 @@ class DeepMatch(Matcher):
     True
     """
 
+    trains_words = False
+
     def __init__(
         self,
         word_dimension: int = 50,
@@ -86,7 +91,7 @@ class DeepMatch(Matcher):
         committee: int = 50,
         largest: int = 200,
         mass: float = 0.9,
-        shared_words: int = 1,
+        overlap: float = 0.2,
         passes: int = 10,
         **kwargs: Any,
     ) -> None:
@@ -102,28 +107,23 @@ class DeepMatch(Matcher):
         self.committee = committee
         self.largest = largest
         self.mass = mass
-        self.shared_words = shared_words
+        self.overlap = overlap
         self.passes = passes
-        for name in (
-            "units",
-            "rank",
-            "committee",
-            "largest",
-            "shared_words",
-            "passes",
-        ):
+        for name in "units", "rank", "committee", "largest", "passes":
             if getattr(self, name) < 1:
                 raise InputError(
                     f"{name} must be at least 1, not {getattr(self, name)}"
                 )
+        if not 0 <= overlap <= 1:
+            raise InputError(f"overlap must be from 0 to 1, not {overlap}")
         if not 0 < mass <= 1:
             raise InputError(f"mass must be above 0, up to 1, not {mass}")
         patches, coarse = sum(self.topics), sum(self.topics[:-1])
         # An entry is one word of one patch. Entries are sorted by word, so
         # that those of a word are found by binary search.
         entries = patches * largest
-        self.entry_words = {}
-        self.entry_patches = {}
+        self.entry_words: dict[str, keras.Variable] = {}
+        self.entry_patches: dict[str, keras.Variable] = {}
         self.kernels = {}
         for side in SIDES:
             for store, name in (
@@ -224,9 +224,7 @@ class DeepMatch(Matcher):
         for level, number in enumerate(self.topics[:-1]):
             edges[
                 end[level] : end[level + 1], end[level] - number : end[level]
-            ] = overlapping(
-                levels[level], levels[level + 1], self.shared_words
-            ).T
+            ] = overlapping(levels[level], levels[level + 1], self.overlap).T
         self.edges.assign(edges)
 
     def represent(
@@ -277,7 +275,7 @@ class DeepMatch(Matcher):
         """Return the constructor's arguments."""
         names = (
             "topics", "units", "rank", "committee", "largest", "mass",
-            "shared_words", "passes",
+            "overlap", "passes",
         )  # fmt: skip
         return {
             **super().get_config(),

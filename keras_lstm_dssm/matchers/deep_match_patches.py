@@ -169,27 +169,26 @@ def probable_words(
     return np.pad(words, [(0, 0), (0, missing)]).astype("int32")
 
 
-def overlapping(
-    coarse: Patches, fine: Patches, shared_words: int = 1
-) -> np.ndarray:
+def overlapping(coarse: Patches, fine: Patches, overlap: float) -> np.ndarray:
     """Tell which patches of two levels have words in common.
 
     Args:
         coarse: Patches of one level.
         fine: Patches of the next level.
-        shared_words: Least number of words in common, on each side.
+        overlap: Least number of words in common on each side, as a share of
+            the words of the patch that has fewer there. One word at least.
 
     Returns:
         bool `[coarse patches, fine patches]`.
     """
-    counts = [
-        _members(one, size) @ _members(other, size).T
-        for one, other, size in (
-            (a, b, 1 + max(a.max(), b.max()))
-            for a, b in zip(coarse, fine, strict=True)
-        )
-    ]
-    return np.minimum(*counts) >= shared_words
+    connected = np.ones((len(coarse.query), len(fine.query)), bool)
+    for one, other in zip(coarse, fine, strict=True):
+        size = 1 + max(one.max(), other.max())
+        members, others = _members(one, size), _members(other, size)
+        fewer = np.minimum(members.sum(1)[:, np.newaxis], others.sum(1))
+        common = members @ others.T
+        connected &= (common >= overlap * fewer) & (common > 0)
+    return connected
 
 
 def _members(ids: np.ndarray, size: int) -> np.ndarray:

@@ -39,6 +39,9 @@ class Matcher(keras.layers.Layer):
         InputError: An argument is not supported.
     """
 
+    trains_words = True
+    """Whether training changes the word vectors; `PairScorer` reads it."""
+
     def __init__(self, word_dimension: int = 50, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if word_dimension < 1:

@@ -46,7 +46,8 @@ class PairScorer(BuiltModel):
         words: Layer that turns texts into word vectors, the same one for
             queries and documents.
         matcher: Layer that scores two sequences of word vectors; its
-            `word_dimension` is the `dimension` of `words`.
+            `word_dimension` is the `dimension` of `words`. If it does not
+            train them (`trains_words`), they become not trainable.
         seed: Seed of the order of lists in `fit`. Default 0.
         **kwargs: Arguments of `keras.Model`.
 
@@ -82,6 +83,9 @@ class PairScorer(BuiltModel):
                 f" {matcher.word_dimension}, but words has {words.dimension}:"
                 " make both equal"
             )
+        if not matcher.trains_words:
+            # Else Keras would warn that the table has no gradient.
+            words.embedding.trainable = False
         self.words = words
         self.matcher = matcher
         self.seed = seed

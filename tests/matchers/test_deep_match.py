@@ -18,6 +18,8 @@ from keras_lstm_dssm.layers import (
 from keras_lstm_dssm.matchers.deep_match import DeepMatch
 from keras_lstm_dssm.matchers.deep_match_patches import Patches
 from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.training.adagrad import Adagrad
+from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
 from tests.reference import sigmoid
 
 # Patches of two, three and two topics over words 1 to 8, by level.
@@ -37,7 +39,9 @@ DOCUMENTS = [[6, 1, 6, 2], [7, 1, 0], [3, 4]]
 
 
 def small_matcher() -> DeepMatch:
-    matcher = DeepMatch(4, COUNTS, units=2, rank=3, committee=4, largest=3)
+    matcher = DeepMatch(
+        4, COUNTS, units=2, rank=3, committee=4, largest=3, overlap=0.0
+    )
     matcher.set_patches(LEVELS)
     random = np.random.default_rng(0)
     for weight in matcher.trainable_variables:
@@ -163,7 +167,7 @@ def test_the_graph_masks_layer_ii() -> None:
 
 
 def test_the_first_scores_are_zero() -> None:
-    matcher = DeepMatch(4, COUNTS, largest=3)
+    matcher = DeepMatch(4, COUNTS, largest=3, overlap=0.0)
     matcher.set_patches(LEVELS)
     scores = matcher(sequences(QUERIES), sequences(DOCUMENTS))
     np.testing.assert_array_equal(scores, np.zeros(3))
@@ -226,11 +230,23 @@ def test_patches_are_saved_with_the_weights(tmp_path: pathlib.Path) -> None:
     np.testing.assert_array_equal(loaded.score_pairs(*PAIRS), scores)
 
 
+def test_training_lowers_the_loss() -> None:
+    scorer = pretrained()
+    before = scorer.words.embedding.get_weights()[0]
+    scorer.compile(Adagrad(0.1), PairwiseHinge())
+    triples = (*PAIRS, [*PAIRS[1][1:], PAIRS[1][0]])
+    losses = scorer.fit(triples, epochs=40, verbose=0).history["loss"]
+    assert losses[0] == 1 and losses[-1] < 0.6
+    after = scorer.words.embedding.get_weights()[0]
+    np.testing.assert_array_equal(before, after)  # not used, not trained
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
         ({"topics": [20]}, "two or more levels, not"),
         ({"rank": 0}, "rank must be at least 1, not 0"),
+        ({"overlap": 1.5}, "overlap must be from 0 to 1, not 1.5"),
         ({"mass": 1.5}, "mass must be above 0, up to 1, not 1.5"),
     ],
 )

@@ -74,14 +74,15 @@ def test_overlapping_needs_words_of_both_sides() -> None:
         np.array([[2, 0], [1, 3], [3, 4], [1, 2]]),
         np.array([[5, 0], [9, 0], [7, 5], [6, 5]]),
     )
-    assert overlapping(coarse, fine).tolist() == [
+    assert overlapping(coarse, fine, 0.0).tolist() == [
         [True, False, False, True],
         [False, False, True, False],
     ]
-    assert overlapping(coarse, fine, 2).tolist() == [
-        [False, False, False, True],
-        [False] * 4,
-    ]
+    # Half of [1, 2] and all of [5, 6]; and where the fewer words are one,
+    # one of one.
+    larger = Patches(np.array([[1, 9], [2, 0]]), np.array([[5, 6], [5, 0]]))
+    assert overlapping(coarse, larger, 0.5)[0].tolist() == [True, True]
+    assert overlapping(coarse, larger, 0.6)[0].tolist() == [False, True]
 
 
 def test_ids_of_texts_keep_their_order() -> None:

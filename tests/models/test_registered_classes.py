@@ -49,10 +49,15 @@ from keras_lstm_dssm.matchers import (
     ARCII,
     CNTN,
     MVLSTM,
+    RAE,
+    DeepMatch,
     MultiGranCNN,
     RecurrentCosine,
 )
 from keras_lstm_dssm.matchers.positions import PositionalBiLSTM
+from keras_lstm_dssm.matchers.recursive_autoencoder import (
+    RecursiveAutoencoder,
+)
 from keras_lstm_dssm.registration import PACKAGE
 from tests.encoders.small import EACH, small_encoder
 from tests.models.small_matchers import HashedWords, MeanDot
@@ -110,7 +115,9 @@ SAMPLES: dict[type, dict[str, Any]] = {  # no argument has its default
         "slices": 4, "k": 2, "hidden": 6, "share": False, "include_word": True,
         "pooling": "dynamic", "grid": [2, 3],
     },
-    DynamicPooling: {"rows": 2, "columns": 3, "mode": "min"},
+    DynamicPooling: {
+        "rows": 2, "columns": 3, "mode": "min", "repeat": "double",
+    },
     MaskedConvolution: {
         "filters": 2, "width": 4, "padding": "narrow", "activation": "tanh",
         "use_bias": False,
@@ -140,6 +147,19 @@ SAMPLES: dict[type, dict[str, Any]] = {  # no argument has its default
         "use_bias": False, "k_min": 3, "similarity": "concat",
         "similarity_activation": "tanh", "sizes": [3, 2],
         "match_filters": [2], "hidden": [2],
+    },
+    DeepMatch: {
+        "word_dimension": 3, "topics": [2, 3], "units": 1, "rank": 2,
+        "committee": 4, "largest": 5, "mass": 0.5, "overlap": 0.25,
+        "passes": 1,
+    },
+    RAE: {
+        "word_dimension": 3, "head": "root", "tree": "balanced", "size": 4,
+        "hidden": [5], "max_words": 6, "numbers": 7, "epochs": 1,
+        "learning_rate": 0.5,
+    },
+    RecursiveAutoencoder: {
+        "dimension": 3, "tree": "balanced", "max_words": 6,
     },
     PairScorer: {"words": HashedWords(), "matcher": MeanDot(), "seed": 3},
     PairwiseHinge: {"margin": 0.5, "reduction": "sum", "name": "mine"},

@@ -1,0 +1,336 @@
+"""RAE: phrases of all sizes, encoded by a recursive autoencoder."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import (
+    VocabularyVectors,
+    WordSequences,
+    WordVectors,
+)
+from keras_lstm_dssm.layers.dynamic_pooling import DynamicPooling
+from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
+from keras_lstm_dssm.matchers.autoencoder_pretraining import (
+    clip,
+    pretrain_autoencoder,
+)
+from keras_lstm_dssm.matchers.matcher import Matcher
+from keras_lstm_dssm.matchers.pair_features import distances, same_numbers
+from keras_lstm_dssm.matchers.recursive_autoencoder import (
+    RecursiveAutoencoder,
+)
+from keras_lstm_dssm.registration import register
+
+HEADS = ("pool", "root")
+
+_FEATURES = 4  # beside the pooled distances
+_SAMPLE = 2000  # pairs of which the statistics of distances are taken
+_BATCH = 128
+_NO_WORD = np.iinfo(np.int32).max
+_NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+")
+
+
+class Phrases(NamedTuple):
+    """Holds what the head `"pool"` reads of each text.
+
+    Attributes:
+        nodes: Float `[texts, 2 * time - 1, dimension]`: the word vectors,
+            then the inner nodes of the tree, then zeros.
+        lengths: int32 `[texts]`, number of words.
+        numbers: int32 `[texts, time]`, the vocabulary ids of the words that
+            are numbers; 0 for other words and past the end.
+    """
+
+    nodes: tf.Tensor
+    lengths: tf.Tensor
+    numbers: tf.Tensor
+
+
+@register
+class RAE(Matcher):
+    """Compares the nodes of trees that a recursive autoencoder has built.
+
+    `pretrain` trains a `RecursiveAutoencoder` on the unfolding error of the
+    training texts. After that, autoencoder and word vectors are constants,
+    and only the head learns to score: the model is not trained end to end.
+    (The nodes pass through `tf.stop_gradient`, and `trains_words` is
+    `False`, so that the word vectors stay those of `pretrain`.)
+
+    The published model reads the trees of a parser. No parser is used here:
+    the trees are greedy or balanced, see `RecursiveAutoencoder`.
+
+    The head `"pool"` takes the Euclidean distances between all 2 m - 1 nodes
+    of the query and all 2 n - 1 nodes of the document, words first, and
+    reduces them to `size` rows and columns by dynamic minimum pooling. The
+    mean of such entries in training is subtracted, they are cut off at three
+    standard deviations, and scaled to [0.1, 0.9]. Beside them stand four
+    features: whether both texts have the same set of numbers; whether that
+    set is not empty, too; whether one set of numbers contains the other; and
+    the difference of the lengths |m - n|, standardised. Numbers are known of
+    vocabulary words only. The score is linear in all of these. The shares of
+    equal words and phrases, which the published programs add, are left out.
+
+    The head `"root"` is an MLP on the two roots.
+
+    Args:
+        word_dimension: Width of the word vectors and of all nodes. Default
+            50.
+        head: `"pool"` (default) or `"root"`.
+        tree: `"greedy"` (default) or `"balanced"`.
+        size: Number of rows and columns after pooling. Default 15.
+        hidden: Widths of the hidden layers of the head `"root"`. Default
+            200.
+        max_words: Number of words that are read of each text. Default 50.
+        numbers: Largest number of vocabulary words that count as numbers,
+            the most frequent ones. Default 1,000.
+        epochs: Passes of `pretrain` over the texts. Default 5.
+        learning_rate: Learning rate of `pretrain`. Default 0.003.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Raises:
+        InputError: An argument is not supported.
+
+    Reference: Socher et al. 2011, "Dynamic Pooling and Unfolding Recursive
+        Autoencoders for Paraphrase Detection"; the head `"root"` after Hu et
+        al. 2014, "Convolutional Neural Network Architectures for Matching
+        Natural Language Sentences".
+
+    Example:
+    >>> RAE(word_dimension=50, head="root").needs_pretraining
+    True
+    """
+
+    trains_words = False
+
+    def __init__(
+        self,
+        word_dimension: int = 50,
+        head: str = "pool",
+        tree: str = "greedy",
+        size: int = 15,
+        hidden: Sequence[int] = (200,),
+        max_words: int = 50,
+        numbers: int = 1000,
+        epochs: int = 5,
+        learning_rate: float = 3e-3,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(word_dimension, **kwargs)
+        if head not in HEADS:
+            raise InputError(
+                f"head must be one of {', '.join(HEADS)}, not {head!r}"
+            )
+        for name, value in (("numbers", numbers), ("epochs", epochs)):
+            if value < 1:
+                raise InputError(f"{name} must be at least 1, not {value}")
+        self.head = head
+        self.tree = tree
+        self.size = size
+        self.hidden = list(hidden)
+        self.max_words = max_words
+        self.numbers = numbers
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.autoencoder = RecursiveAutoencoder(
+            word_dimension,
+            tree,
+            max_words,
+            dtype=self.dtype_policy,
+            name="autoencoder",
+        )
+        self.autoencoder.trainable = False
+        if head == "pool":
+            self.pooling = DynamicPooling(
+                size, mode="min", repeat="double", dtype=self.dtype_policy
+            )
+            width = size * size + _FEATURES
+        else:
+            width = 2 * word_dimension
+        self.mlp = ScoringMLP(
+            self.hidden if head == "root" else [],
+            dtype=self.dtype_policy,
+            name="mlp",
+        )
+        self.mlp.build((None, width))
+        # Mean and standard deviation of the pooled distances, and of the
+        # differences of lengths.
+        self.statistics = self.add_weight(
+            (4,), "zeros", trainable=False, name="statistics"
+        )
+        self.number_words = self.add_weight(
+            (numbers,),
+            "zeros",
+            dtype="int32",
+            trainable=False,
+            name="number_words",
+        )
+        self.pretrained = self.add_weight(
+            (), "zeros", dtype="int32", trainable=False, name="pretrained"
+        )
+
+    @property
+    def needs_pretraining(self) -> bool:
+        """Whether the autoencoder is not trained yet."""
+        return not self.pretrained.numpy()
+
+    def pretrain(
+        self,
+        words: WordVectors,
+        queries: Sequence[str],
+        documents: Sequence[str],
+        seed: int = 0,
+    ) -> None:
+        """Train the autoencoder, and measure distances of training pairs.
+
+        The mean and the standard deviation of distances are those of pairs
+        and of queries beside the document of the next pair, in equal number.
+
+        Args:
+            words: The word vectors that the matcher will read; `fit` does
+                not change them.
+            queries: The queries of the positive training pairs.
+            documents: The documents of these pairs.
+            seed: Seed of all random numbers. Default 0.
+
+        Raises:
+            InputError: There is no pair, or no text has two words.
+        """
+        if not queries or len(queries) != len(documents):
+            raise InputError(
+                f"found {len(queries)} queries and {len(documents)} documents,"
+                " expected as many of both, at least one"
+            )
+        pretrain_autoencoder(
+            self.autoencoder,
+            words,
+            [*queries, *documents],
+            self.epochs,
+            learning_rate=self.learning_rate,
+            seed=seed,
+        )
+        known: list[int] = []
+        if isinstance(words, VocabularyVectors):
+            known = [
+                number
+                for number, word in enumerate(words.vocabulary, 1)
+                if _NUMBER.fullmatch(word)
+            ][: self.numbers]
+        missing = self.numbers - len(known)
+        self.number_words.assign([*known, *[_NO_WORD] * missing])
+        if self.head == "pool":
+            self.statistics.assign(self._measure(words, queries, documents))
+        self.pretrained.assign(1)
+
+    def _measure(
+        self,
+        words: WordVectors,
+        queries: Sequence[str],
+        documents: Sequence[str],
+    ) -> list[float]:
+        """Return the values of `statistics`."""
+        pairs = list(zip(queries, documents, strict=True))
+        others = [*documents[1:], documents[0]]
+        pairs += list(zip(queries, others, strict=True))
+        if len(pairs) > _SAMPLE:
+            step = len(pairs) / _SAMPLE
+            pairs = [pairs[int(i * step)] for i in range(_SAMPLE)]
+
+        def phrases(texts: Sequence[str], side: str) -> Phrases:
+            batch = words.distinct(tf.constant(texts))
+            distinct = self.represent(words(batch), side)
+            return tf.nest.map_structure(
+                lambda rows: tf.gather(rows, batch.text_index), distinct
+            )
+
+        entries, differences = [], []
+        for start in range(0, len(pairs), _BATCH):
+            texts = zip(*pairs[start : start + _BATCH], strict=True)
+            query, document = map(phrases, texts, ("query", "document"))
+            entries.append(self._pooled(query, document))
+            differences.append(tf.abs(query.lengths - document.lengths))
+        return [
+            statistic(np.concatenate(values)) or 1.0  # no division by 0
+            for values in (entries, differences)
+            for statistic in (np.mean, np.std)
+        ]
+
+    def represent(
+        self, texts: WordSequences, side: str, training: bool = False
+    ) -> Any:
+        """Encode the trees.
+
+        Returns:
+            The roots `(texts, word_dimension)`, or `Phrases`.
+        """
+        vectors, lengths = clip(texts, self.max_words)
+        nodes = tf.stop_gradient(self.autoencoder(vectors, lengths))
+        time = tf.shape(vectors)[1]
+        if self.head == "root":
+            root = tf.where(lengths > 1, time + lengths - 2, 0)
+            return tf.gather(nodes, root, batch_dims=1)
+        # The inner nodes follow right after the words of each text.
+        position = tf.range(2 * time - 1)[tf.newaxis]
+        length = lengths[:, tf.newaxis]
+        place = tf.where(
+            position < length,
+            position,
+            tf.minimum(position - length + time, 2 * time - 2),
+        )
+        real = tf.cast(position < 2 * length - 1, nodes.dtype)
+        nodes = tf.gather(nodes, place, batch_dims=1) * real[:, :, tf.newaxis]
+        words = texts.words[:, :time]
+        found = tf.gather(
+            self.number_words.value,
+            tf.minimum(
+                tf.searchsorted(
+                    tf.convert_to_tensor(self.number_words),
+                    tf.reshape(words, [-1]),
+                ),
+                self.numbers - 1,
+            ),
+        )
+        is_number = tf.equal(tf.reshape(found, tf.shape(words)), words)
+        return Phrases(nodes, lengths, tf.where(is_number, words, 0))
+
+    def match(
+        self, query: Any, document: Any, training: bool = False
+    ) -> tf.Tensor:
+        """Apply the head."""
+        if self.head == "root":
+            return self.mlp(tf.concat([query, document], 1))
+        mean, deviation, mean_length, deviation_length = tf.unstack(
+            tf.convert_to_tensor(self.statistics)
+        )
+        entries = (self._pooled(query, document) - mean) / (3 * deviation)
+        entries = 0.5 + 0.4 * tf.clip_by_value(entries, -1, 1)
+        length = tf.abs(query.lengths - document.lengths)
+        length = tf.cast(length, entries.dtype) - mean_length
+        features = [
+            tf.cast(feature, entries.dtype)
+            for feature in same_numbers(query.numbers, document.numbers)
+        ]
+        features.append(length / deviation_length)
+        return self.mlp(tf.concat([entries, tf.stack(features, 1)], 1))
+
+    def _pooled(self, query: Phrases, document: Phrases) -> tf.Tensor:
+        """Return the pooled distances `(pairs, size * size)`."""
+        cells = distances(query.nodes, document.nodes)[..., tf.newaxis]
+        sizes = 2 * query.lengths - 1, 2 * document.lengths - 1
+        pooled = self.pooling(cells, *sizes)
+        return tf.reshape(pooled, [-1, self.size * self.size])
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        names = (
+            "head", "tree", "size", "hidden", "max_words", "numbers",
+            "epochs", "learning_rate",
+        )  # fmt: skip
+        return {
+            **super().get_config(),
+            **{name: getattr(self, name) for name in names},
+        }

@@ -1,0 +1,306 @@
+"""RAE against NumPy, one pair at a time; what pre-training saves."""
+
+import functools
+import pathlib
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm import InputError
+from keras_lstm_dssm.layers import (
+    TrigramVectors,
+    VocabularyVectors,
+    WordSequences,
+)
+from keras_lstm_dssm.matchers.pair_features import distances, same_numbers
+from keras_lstm_dssm.matchers.rae import HEADS, RAE
+from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.training.adagrad import Adagrad
+from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
+
+WIDTH, SIZE = 3, 5
+QUERY_LENGTHS, DOCUMENT_LENGTHS = [6, 4, 2, 1], [9, 1, 4, 2]
+NUMBERS = [2, 3, 5]  # ids of words that are numbers
+
+
+def small_matcher(head: str) -> RAE:
+    matcher = RAE(WIDTH, head, size=SIZE, hidden=[4], max_words=9, numbers=4)
+    random = np.random.default_rng(0)
+    for weight in [
+        *matcher.autoencoder.variables, *matcher.trainable_variables,
+    ]:  # fmt: skip
+        weight.assign(random.normal(size=weight.shape))
+    matcher.statistics.assign([1.5, 0.25, 2.0, 1.75])
+    matcher.number_words.assign([*NUMBERS, 2**31 - 1])
+    return matcher
+
+
+def sequences(lengths: list[int], seed: int, extra: int = 0) -> WordSequences:
+    """Draws texts of words 1 to 6, in any order of lengths."""
+    random = np.random.default_rng(seed)
+    time = max(lengths) + extra
+    vectors = np.zeros((len(lengths), time, WIDTH))
+    words = np.zeros((len(lengths), time), np.int32)
+    table = np.random.default_rng(9).normal(size=(7, WIDTH))
+    for row, length in enumerate(lengths):
+        words[row, :length] = random.integers(1, 7, length)
+        vectors[row, :length] = table[words[row, :length]]
+    return WordSequences(
+        tf.constant(vectors), tf.constant(lengths), tf.constant(words)
+    )
+
+
+def texts(extra: int = 0) -> tuple[WordSequences, WordSequences]:
+    return sequences(QUERY_LENGTHS, 1, extra), sequences(
+        DOCUMENT_LENGTHS, 2, 2 * extra
+    )
+
+
+def nodes_of(matcher: RAE, vectors: np.ndarray) -> np.ndarray:
+    """The nodes of one text; test_recursive_autoencoder.py proves them."""
+    one = tf.constant(vectors)[tf.newaxis], tf.constant([len(vectors)])
+    return matcher.autoencoder(*one)[0].numpy()
+
+
+def pool(one: np.ndarray, other: np.ndarray, size: int) -> np.ndarray:
+    """Takes minima of size x size rectangles, as Socher et al. published."""
+    matrix = np.linalg.norm(one[:, None] - other[None], axis=-1)
+    for axis in (0, 1):
+        while matrix.shape[axis] < size:
+            matrix = np.repeat(matrix, 2, axis)
+        least, larger = divmod(matrix.shape[axis], size)
+        sizes = [least] * (size - larger) + [least + 1] * larger
+        parts = np.split(matrix, np.cumsum(sizes)[:-1], axis)
+        matrix = np.stack([part.min(axis) for part in parts], axis)
+    return matrix
+
+
+def numbers_of(words: np.ndarray) -> set[int]:
+    return set(words.tolist()) & set(NUMBERS)
+
+
+def pool_score(matcher: RAE, query: Any, document: Any) -> float:
+    one, other = (
+        nodes_of(matcher, vectors) for vectors, _ in (query, document)
+    )
+    entries = np.clip((pool(one, other, SIZE) - 1.5) / (3 * 0.25), -1, 1)
+    x, y = numbers_of(query[1]), numbers_of(document[1])
+    difference = abs(len(query[1]) - len(document[1]))
+    inputs = [
+        *(0.1 + 0.4 * (entries.ravel() + 1)),
+        x == y,
+        bool(x) and x == y,
+        x <= y or y <= x,
+        (difference - 2.0) / 1.75,
+    ]
+    layer = matcher.mlp.score
+    return (
+        np.array(inputs) @ np.array(layer.kernel) + np.array(layer.bias)
+    ).item()
+
+
+def root_score(matcher: RAE, query: Any, document: Any) -> float:
+    roots = [nodes_of(matcher, vectors)[-1] for vectors, _ in (query, document)]
+    (hidden,) = matcher.mlp.dense
+    kernel, bias = np.array(hidden.kernel), np.array(hidden.bias)
+    r = np.maximum(np.concatenate(roots) @ kernel + bias, 0)
+    layer = matcher.mlp.score
+    return (r @ np.array(layer.kernel) + np.array(layer.bias)).item()
+
+
+SCORES = {"pool": pool_score, "root": root_score}
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("head", HEADS)
+def test_scores_equal_numpy(head: str) -> None:
+    matcher, (query, document) = small_matcher(head), texts(extra=1)
+    found = tf.function(matcher.__call__)(query, document).numpy()
+    expected = []
+    for row, sizes in enumerate(
+        zip(QUERY_LENGTHS, DOCUMENT_LENGTHS, strict=True)
+    ):
+        pair = [
+            (text.vectors[row, :size].numpy(), text.words[row, :size].numpy())
+            for text, size in zip((query, document), sizes, strict=True)
+        ]
+        expected.append(SCORES[head](matcher, *pair))
+    assert np.ptp(expected) > 0.1
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("head", HEADS)
+def test_padding_and_the_batch_change_nothing(head: str) -> None:
+    matcher = small_matcher(head)
+    together = matcher(*texts())
+    np.testing.assert_allclose(matcher(*texts(extra=2)), together, rtol=1e-10)
+    for row in range(len(QUERY_LENGTHS)):
+        alone = [
+            WordSequences(*(part[row : row + 1] for part in text))
+            for text in texts()
+        ]
+        np.testing.assert_allclose(
+            matcher(*alone), together[row : row + 1], rtol=1e-10
+        )
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_only_the_head_has_a_gradient(head: str) -> None:
+    matcher = RAE(WIDTH, head, size=SIZE)
+    query, document = tf.nest.map_structure(
+        lambda x: tf.cast(x, "float32") if x.dtype == "float64" else x, texts()
+    )
+    weights = [variable.value for variable in matcher.trainable_variables]
+    assert len(weights) == (4 if head == "root" else 2)
+    watched = [
+        query.vectors, document.vectors,
+        *(v.value for v in matcher.autoencoder.variables),
+    ]  # fmt: skip
+    matcher.statistics.assign([1.0, 1.0, 1.0, 1.0])
+    with tf.GradientTape() as tape:
+        tape.watch(watched)
+        scores = matcher(query, document)
+    np.testing.assert_array_equal(scores, np.zeros(4))  # so the hinge is 1
+    gradients = tape.gradient(scores, [*weights, *watched])
+    assert all(gradient is None for gradient in gradients[len(weights) :])
+    assert np.any(gradients[len(weights) - 2])  # by the last layer's kernel
+
+
+def test_distances_of_equal_vectors_are_zero() -> None:
+    vectors = (
+        np.random.default_rng(0).normal(size=(2, 30, 50)).astype("float32")
+    )
+    found = distances(tf.constant(vectors), tf.constant(vectors)).numpy()
+    expected = np.linalg.norm(vectors[:, :, None] - vectors[:, None], axis=-1)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert not found[:, range(30), range(30)].any()
+
+
+def test_sets_of_numbers() -> None:
+    query = tf.constant([[7, 8, 7], [7, 8, 0], [0, 0, 0], [7, 0, 0], [0] * 3])
+    document = tf.constant([[8, 7], [7, 7], [0, 0], [8, 0], [7, 0]])
+    same, not_empty, subset = same_numbers(query, document)
+    assert same.numpy().tolist() == [True, False, True, False, False]
+    assert not_empty.numpy().tolist() == [True, False, False, False, False]
+    assert subset.numpy().tolist() == [True, True, True, False, True]
+
+
+VOCABULARY = ["hex", "bolt", "12", "glue", "steel", "oz", "8"]
+PAIRS = (
+    ["hex bolt 12", "glue", "bolt steel hex", "8 oz glue steel bolt"] * 3,
+    ["steel bolt 12", "glue 8 oz", "hex bolt", "glue oz 8"] * 3,
+)
+
+
+def vocabulary_vectors() -> VocabularyVectors:
+    words = VocabularyVectors(VOCABULARY, 4)
+    words.set_vectors(np.random.default_rng(0).normal(size=(7, 4)) / 2)
+    return words
+
+
+def trained_matcher(head: str = "pool", epochs: int = 1) -> RAE:
+    matcher = RAE(4, head, size=4, hidden=[3], numbers=3, epochs=epochs)
+    assert matcher.needs_pretraining
+    matcher.pretrain(vocabulary_vectors(), *PAIRS, seed=5)
+    assert not matcher.needs_pretraining
+    return matcher
+
+
+@functools.cache  # tracing the gradient takes seconds
+def trained_weights() -> list[np.ndarray]:
+    return trained_matcher().autoencoder.get_weights()
+
+
+def pretrained(head: str) -> PairScorer:
+    matcher = RAE(4, head, size=4, hidden=[3], numbers=3)
+    matcher.autoencoder.set_weights(trained_weights())
+    matcher.statistics.assign([0.5, 0.5, 2.0, 1.0])
+    matcher.pretrained.assign(1)
+    return PairScorer(vocabulary_vectors(), matcher)
+
+
+def test_pretraining_lowers_the_unfolding_error() -> None:
+    words, matcher = vocabulary_vectors(), trained_matcher("root", 200)
+    texts = words(words.distinct(PAIRS[0]))
+    errors = []
+    for weights in trained_weights(), matcher.autoencoder.get_weights():
+        matcher.autoencoder.set_weights(weights)
+        error = matcher.autoencoder.unfolding_error(
+            texts.vectors, texts.lengths
+        )
+        errors.append(tf.reduce_sum(error))
+    assert errors[1] < 0.6 * errors[0]
+
+
+def test_pretraining_measures_numbers_and_distances() -> None:
+    matcher, words = trained_matcher(), vocabulary_vectors()
+    for weight, same in zip(
+        matcher.autoencoder.variables, trained_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(weight, same)  # by the seed
+    assert np.array(matcher.number_words).tolist() == [3, 7, 2**31 - 1]
+    entries, differences = [], []
+    documents = PAIRS[1]
+    for other in (documents, [*documents[1:], documents[0]]):
+        for pair in zip(PAIRS[0], other, strict=True):
+            both = [words(words.distinct([text])) for text in pair]
+            one, two = (nodes_of(matcher, text.vectors[0]) for text in both)
+            entries.append(pool(one, two, 4))
+            differences.append(abs(len(one) - len(two)) / 2)
+    expected = [f(x) for x in (entries, differences) for f in (np.mean, np.std)]
+    np.testing.assert_allclose(matcher.statistics, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_what_pretraining_found_is_saved(
+    head: str, tmp_path: pathlib.Path
+) -> None:
+    scorer = pretrained(head)
+    random = np.random.default_rng(0)
+    for weight in scorer.matcher.mlp.variables:
+        weight.assign(random.normal(size=weight.shape))
+    scorer.save(tmp_path / "scorer.keras")
+    loaded = keras.saving.load_model(tmp_path / "scorer.keras")
+    assert loaded.matcher.get_config() == scorer.matcher.get_config()
+    assert not loaded.matcher.needs_pretraining
+    assert len(loaded.trainable_variables) == len(scorer.trainable_variables)
+    for mine, other in zip(scorer.variables, loaded.variables, strict=True):
+        np.testing.assert_array_equal(mine, other)
+    scores = scorer.score_pairs(*PAIRS)
+    assert np.ptp(scores) > 1e-3
+    np.testing.assert_array_equal(loaded.score_pairs(*PAIRS), scores)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_training_moves_only_the_head(head: str) -> None:
+    scorer = pretrained(head)
+    fixed = scorer.words.variables + scorer.matcher.non_trainable_variables
+    before = [variable.numpy() for variable in fixed]
+    scorer.compile(Adagrad(0.03), PairwiseHinge())
+    triples = (*PAIRS, [*PAIRS[1][1:], PAIRS[1][0]])
+    losses = scorer.fit(triples, epochs=15, verbose=0).history["loss"]
+    assert losses[0] == 1 and losses[-1] < 1
+    for value, variable in zip(before, fixed, strict=True):
+        np.testing.assert_array_equal(value, variable.numpy())
+
+
+def test_trigram_words_have_no_numbers() -> None:
+    matcher = RAE(4, size=4, numbers=3, epochs=1)
+    matcher.pretrain(TrigramVectors(4), *PAIRS)
+    assert np.array(matcher.number_words).tolist() == [2**31 - 1] * 3
+
+
+def test_bad_input() -> None:
+    with pytest.raises(InputError, match="head must be one of pool, root"):
+        RAE(4, "mean")
+    with pytest.raises(InputError, match="epochs must be at least 1, not 0"):
+        RAE(4, epochs=0)
+    words = VocabularyVectors(VOCABULARY, 4)
+    with pytest.raises(InputError, match="found 1 queries and 2 documents"):
+        RAE(4).pretrain(words, ["a"], ["b", "c"])
+    with pytest.raises(InputError, match="no text of 2 has two words"):
+        RAE(4).pretrain(words, ["glue"], ["bolt"])
