@@ -103,8 +103,9 @@ class MVLSTM(Matcher):
         )
         self.comparison = self._comparison()
         self.k_max = KMaxPooling(k, dtype=self.dtype_policy)
-        self.dynamic = DynamicPooling(*self.grid, dtype=self.dtype_policy)
-        features = k if pooling == "k_max" else self.grid[0] * self.grid[1]
+        rows, columns = grid
+        self.dynamic = DynamicPooling(rows, columns, dtype=self.dtype_policy)
+        features = k if pooling == "k_max" else rows * columns
         self.mlp = ScoringMLP([hidden], dtype=self.dtype_policy, name="mlp")
         self.mlp.build((None, features * self.comparison.slices))
         self.built = True
