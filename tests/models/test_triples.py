@@ -1,0 +1,44 @@
+"""Batches of triples, and their hashing."""
+
+import tensorflow as tf
+
+from keras_lstm_dssm.models.triples import TripleHasher, triple_batches
+from tests.models.small_matchers import HashedWords
+
+TRIPLES = tuple([f"{side}{n}" for n in range(20)] for side in "qpn")
+
+
+def rows(batches: tf.data.Dataset) -> list[tuple[str, ...]]:
+    return [
+        row
+        for batch in batches
+        for row in zip(
+            *(part.numpy().astype(str).tolist() for part in batch), strict=True
+        )
+    ]
+
+
+def test_lists_are_batched_and_shuffled_by_seed() -> None:
+    in_order = list(zip(*TRIPLES, strict=True))
+    batches = triple_batches(TRIPLES, batch_size=8)
+    assert [len(batch[0]) for batch in batches] == [8, 8, 4]
+    assert rows(batches) == in_order
+    assert len(list(triple_batches(TRIPLES))) == 1  # 128 by default
+    shuffled = triple_batches(TRIPLES, 8, shuffle_seed=1)
+    first, second = rows(shuffled), rows(shuffled)
+    assert sorted(first) == sorted(second) == sorted(in_order)
+    assert first != second and first != in_order
+    assert rows(triple_batches(TRIPLES, 8, shuffle_seed=1)) == first
+    assert rows(triple_batches(TRIPLES, 8, shuffle_seed=2)) != first
+
+
+def test_hashing_keeps_each_distinct_text_once() -> None:
+    hasher = TripleHasher(HashedWords())
+    texts = (["a b", "c", "A  B"], ["d", "e f", "d"], ["e f", "d", "g"])
+    dataset = hasher.dataset(triple_batches(texts))
+    ((triples,),) = dataset
+    assert triples.query.text_index.numpy().tolist() == [0, 1, 0]
+    # The longest text is first.
+    assert triples.document.lengths.numpy().tolist() == [2, 1, 1]
+    assert triples.document.text_index.numpy().tolist() == [1, 0, 1, 0, 1, 2]
+    assert hasher.dataset(dataset) is dataset
