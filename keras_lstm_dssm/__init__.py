@@ -30,7 +30,14 @@ from keras_lstm_dssm.layers import (
     RNNCell,
     TrigramEmbedding,
 )
-from keras_lstm_dssm.models import PRESETS, PairScorer, Recipe, TwoTower
+from keras_lstm_dssm.models import (
+    PRESETS,
+    SCORER_PRESETS,
+    PairScorer,
+    Recipe,
+    ScorerRecipe,
+    TwoTower,
+)
 from keras_lstm_dssm.training import (
     Adagrad,
     CosineSoftmax,
@@ -46,6 +53,7 @@ from keras_lstm_dssm.version import __version__
 
 __all__ = [
     "PRESETS",
+    "SCORER_PRESETS",
     "Adagrad",
     "BidirectionalLSTMEncoder",
     "CLSMEncoder",
@@ -69,6 +77,7 @@ __all__ = [
     "TwoTower",
     "Index",
     "Recipe",
+    "ScorerRecipe",
     "RankingEvaluation",
     "resume",
     "train",

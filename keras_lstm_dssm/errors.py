@@ -4,6 +4,9 @@ import importlib
 import os
 from types import ModuleType
 
+NOT_FINITE = "the loss is NaN or infinite; lower the learning rate"
+"""Message of TensorFlow's `InvalidArgumentError` that stops `fit` then."""
+
 
 class InputError(ValueError):
     """Raised for wrong input, such as a file, an argument or a port.

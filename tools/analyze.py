@@ -104,7 +104,7 @@ def main(_: list[str]) -> dict[str, Any]:
     queries = []
     if FLAGS.queries:
         queries = [line for line in text_lines(FLAGS.queries) if line.strip()]
-    model = run.load_model()
+    model = run.load_towers()
     texts = _read_texts(run)
     settings = ReportSettings(
         *(FLAGS[name].value for name in ReportSettings._fields)

@@ -12,19 +12,19 @@ Example:
 """
 
 import sys
-from functools import partial
 from typing import Any
 
 from keras_lstm_dssm.baselines import TOKENIZERS, BM25System
 from keras_lstm_dssm.data import Collection, open_collection
 from keras_lstm_dssm.evaluation import (
-    DenseSystem,
     Task,
     evaluate_systems,
     format_table,
+    system_of,
 )
 from keras_lstm_dssm.evaluation.task import MODES, holds_click_counts
 from keras_lstm_dssm.files import check_writable
+from keras_lstm_dssm.models import PairScorer
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 from keras_lstm_dssm.training import RunFolder
 
@@ -83,7 +83,7 @@ def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
     """Measures a model and BM25 according to the flags; prints the results.
 
     Args:
-        model: The `TwoTower` to evaluate.
+        model: The `TwoTower` or `PairScorer` to evaluate.
         collection: The data with the split to evaluate on.
 
     Returns:
@@ -93,7 +93,9 @@ def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
     task = Task.from_collection(
         collection, FLAGS.split, FLAGS.mode, FLAGS.min_relevant, FLAGS.depth
     )
-    split = model.document_encoder.trigrams.split
+    is_scorer = isinstance(model, PairScorer)
+    reader = model.words if is_scorer else model.document_encoder.trigrams
+    split = reader.split
     words = split if FLAGS.bm25_words == "model" else FLAGS.bm25_words
     print(
         f"{FLAGS.split}, {FLAGS.mode}: {len(task.queries)} queries,"
@@ -105,18 +107,19 @@ def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
         f"words of bm25: {_WORDS[words]}"
         f" ({'as' if words == split else 'not as'} the model reads them)"
     )
-    options: dict[str, Any] = {
-        "batch_size": FLAGS.batch_size,
-        "progress": sys.stderr.isatty(),
-    }
+    bm25 = BM25System(tokenizer=TOKENIZERS[words])
+    if is_scorer and FLAGS.mode == "retrieve":
+        print(f"the model reorders the {FLAGS.depth:,} first of bm25")
     results = evaluate_systems(
         task,
         {
-            "model": DenseSystem(
-                partial(model.query_encoder.encode, **options),
-                partial(model.document_encoder.encode, **options),
+            "model": system_of(
+                model,
+                bm25,
+                batch_size=FLAGS.batch_size,
+                progress=sys.stderr.isatty(),
             ),
-            "bm25": BM25System(tokenizer=TOKENIZERS[words]),
+            "bm25": bm25,
         },
         {"model": FLAGS.run_file} if FLAGS.run_file else None,
     )

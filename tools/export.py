@@ -18,7 +18,7 @@ from keras_lstm_dssm.export.documents import read_documents
 from keras_lstm_dssm.export.export_models import export_models
 from keras_lstm_dssm.export.retriever import MAX_K
 from keras_lstm_dssm.tools.program import definers, new_flags, program
-from keras_lstm_dssm.training import load_run
+from keras_lstm_dssm.training import RunFolder
 
 FLAGS = new_flags()
 define = definers(FLAGS)
@@ -51,7 +51,7 @@ def main(_: list[str]) -> dict[str, Any]:
         documents = read_documents(_DOCUMENTS.value)
         print(f"{len(documents.ids):,} documents")
     folders = export_models(
-        load_run(_RUN.value),
+        RunFolder(_RUN.value).load_towers(),
         _OUTPUT.value,
         documents,
         _VECTORS.value,

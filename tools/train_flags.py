@@ -9,7 +9,13 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import absolute_spec
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import MEASURES
+from keras_lstm_dssm.models import (
+    AnyRecipe,
+    find_recipe,
+    recipe_from_dict,
+)
 from keras_lstm_dssm.models.recipe import TOWERS
+from keras_lstm_dssm.models.scorer_recipe import WORDS
 from keras_lstm_dssm.models.two_tower import NEGATIVES
 from keras_lstm_dssm.tools.program import definers
 
@@ -27,7 +33,8 @@ DATA_FLAGS = (
 RECIPE_FLAGS = (
     "epochs", "batch_size", "shuffle_buffer", "learning_rate", "threshold",
     "gamma", "negatives", "n", "towers", "title_pairs", "hard_negatives",
-    "mine_every", "mine_top", "judged_negatives", "logq",
+    "mine_every", "mine_top", "judged_negatives", "logq", "words",
+    "mined_negatives", "margin",
 )  # fmt: skip
 """Flags that set the attribute of that name in the preset's recipe."""
 
@@ -92,9 +99,10 @@ def define_train_flags(values: flags.FlagValues) -> None:
         0, 2**32 - 1,
     )  # fmt: skip
     choice(
-        "preset", "lstm_96", list(dssm.PRESETS),
-        "Recipe: a system of the paper, or `best`. The flags below change "
-        "single values of it; their default is the preset's.",
+        "preset", "lstm_96", [*dssm.PRESETS, *dssm.SCORER_PRESETS],
+        "Recipe: two towers (a system of the paper, or `best`) or a pair "
+        "scorer (such as `mv_lstm_tensor`). The flags below change single "
+        "values of it; their default is the preset's.",
     )  # fmt: skip
     whole("epochs", None, "Passes over the pairs.", 1)
     whole("batch_size", None, "Pairs in a batch.", 1)
@@ -159,29 +167,57 @@ def define_train_flags(values: flags.FlagValues) -> None:
         "Embedding rows for letters beyond a-z and 0-9: 8192 for texts in "
         "other scripts; 0, as in the paper, reads all such letters as #.", 0,
     )  # fmt: skip
-    for name in ("learning_rate", "threshold", "gamma"):
+    choice(
+        "words", None, list(WORDS),
+        "Pair scorers: `vocabulary`, a vector for each word of the training "
+        "texts; `trigrams`, the sum of a word's letter trigrams.",
+    )  # fmt: skip
+    whole(
+        "mined_negatives", None,
+        "Pair scorers: negatives for each query of click files, the nearest "
+        "titles by BM25 that were not clicked for it.", 1,
+    )  # fmt: skip
+    real(
+        "margin", None, "Pair scorers: the margin of the hinge loss.", _LEAST
+    )
+    for name in ("learning_rate", "threshold", "gamma", "margin"):
         flags.register_validator(
             name, is_finite, EXPECTED_FINITE, flag_values=values
         )
     define_bad_line_flags(values)
 
 
-def flagged_recipe(values: flags.FlagValues) -> dssm.Recipe:
+def flagged_recipe(values: flags.FlagValues) -> AnyRecipe:
     """Returns the preset's recipe, changed by the flags that are set.
 
     Raises:
-        InputError: Two values exclude each other.
+        InputError: Two values exclude each other, or a flag is not one of
+            this kind of recipe.
     """
-    recipe = dssm.PRESETS[values.preset]
-    if values.oov_buckets is not None:
+    recipe = find_recipe(values.preset)
+    if values.oov_buckets is not None and isinstance(recipe, dssm.Recipe):
         recipe = recipe.with_encoder(oov_buckets=values.oov_buckets)
-    return recipe.replace(
-        **{
-            name: values[name].value
-            for name in RECIPE_FLAGS
-            if values[name].value is not None
-        }
-    )
+    changes = {
+        name: values[name].value
+        for name in (*RECIPE_FLAGS, "oov_buckets")
+        if values[name].value is not None
+    }
+    if isinstance(recipe, dssm.Recipe):
+        changes.pop("oov_buckets", None)
+    for name in changes:
+        if not hasattr(recipe, name):
+            raise InputError(
+                f"--{name} is not a flag of --preset={values.preset}: leave it "
+                "out"
+            )
+    return recipe.replace(**changes)
+
+
+def _network(recipe: AnyRecipe) -> tuple[str, dict[str, Any]]:
+    """Returns what a preset determines, and no flag can change."""
+    if isinstance(recipe, dssm.ScorerRecipe):
+        return recipe.matcher, dict(recipe.matcher_config)
+    return recipe.encoder, {**recipe.encoder_config, "oov_buckets": 0}
 
 
 def check_unchanged(values: flags.FlagValues, config: dict[str, Any]) -> None:
@@ -194,21 +230,19 @@ def check_unchanged(values: flags.FlagValues, config: dict[str, Any]) -> None:
     Raises:
         InputError: A flag differs.
     """
-    recipe = {**dssm.Recipe().to_dict(), **config.get("recipe", {})}
-    encoder_config = {"oov_buckets": 0, **recipe["encoder_config"]}
-    preset = dssm.PRESETS[values.preset]
+    recipe = recipe_from_dict(config.get("recipe", {}))
+    name, network = _network(recipe)
     if values["preset"].present and (
-        preset.encoder != recipe["encoder"]
-        # --oov_buckets can change this value of the preset.
-        or {"oov_buckets": 0, **preset.encoder_config}
-        != {**encoder_config, "oov_buckets": 0}
+        _network(find_recipe(values.preset)) != (name, network)
     ):
         raise InputError(
             f"--preset={values.preset}: the run in {values.output} was "
-            f"started with {recipe['encoder']}({recipe['encoder_config']}); "
+            f"started with {name}({network}); "
             "leave the flag out, or train anew in another --output"
         )
-    known = {**recipe, **encoder_config, **config}
+    known = {**recipe.to_dict(), **config}
+    if isinstance(recipe, dssm.Recipe):
+        known["oov_buckets"] = recipe.encoder_config.get("oov_buckets", 0)
     for name in (*DATA_FLAGS, *RECIPE_FLAGS, "oov_buckets"):
         flag = values[name]
         if not flag.present or name not in known:

@@ -18,6 +18,7 @@ from keras_lstm_dssm.data.judged_lists import (
 )
 from keras_lstm_dssm.data.open_data import (
     absolute_spec,
+    is_collection,
     judged_negatives,
     open_collection,
     open_files,
@@ -44,6 +45,7 @@ __all__ = [
     "describe",
     "describe_bad",
     "evaluation_batches",
+    "is_collection",
     "judged_lists",
     "judged_negatives",
     "open_collection",

@@ -61,7 +61,7 @@ def open_log(
     """
     paths: list[str] = []
     for number, part in enumerate(_parts(spec), 1):
-        if _is_collection(part):
+        if is_collection(part):
             target = write_to
             if write_to is not None and number > 1:
                 path = Path(write_to)
@@ -85,7 +85,7 @@ def judged_negatives(spec: str, min_relevant: int = 1) -> dict[str, list[str]]:
         InputError: There are no such titles.
     """
     titles: dict[str, list[str]] = {}
-    for part in filter(_is_collection, _parts(spec)):
+    for part in filter(is_collection, _parts(spec)):
         of_part = open_collection(part).judged_negatives(min_relevant)
         for query, negatives in of_part.items():
             titles.setdefault(query, []).extend(negatives)
@@ -110,7 +110,7 @@ def titles_of(spec: str, log: ClickLog) -> list[str]:
     """
     titles: dict[str, None] = {}
     for part in _parts(spec):
-        if _is_collection(part):
+        if is_collection(part):
             documents = open_collection(part).documents
             titles.update(dict.fromkeys(documents.values()))
     titles.update(dict.fromkeys(log.documents()))
@@ -146,5 +146,6 @@ def _parts(spec: str) -> list[str]:
     return [part.strip() for part in spec.split(",") if part.strip()]
 
 
-def _is_collection(part: str) -> bool:
+def is_collection(part: str | os.PathLike[str]) -> bool:
+    """Returns whether a part of a specification is `api` or a folder."""
     return part in _BUILT_IN or os.path.isdir(part)

@@ -166,6 +166,14 @@ class Triples:
         for query, positive, negative in self.rows(np.arange(len(self))):
             yield self.texts[query], self.texts[positive], self.texts[negative]
 
+    def positive_pairs(self) -> tuple[list[str], list[str]]:
+        """Returns the queries and their positives, each pair once."""
+        rows = np.repeat(self._query, np.diff(self._positives))
+        return (
+            [self.texts[row] for row in rows],
+            [self.texts[row] for row in self._positive],
+        )
+
     def describe(self) -> str:
         """Describes the number of triples, and what was left out."""
         parts = [f"{len(self):,} triples of {self.lists:,} queries"]

@@ -18,6 +18,7 @@ from keras_lstm_dssm.evaluation.measures import (
     mean,
     random_order,
 )
+from keras_lstm_dssm.evaluation.model_system import system_of
 from keras_lstm_dssm.evaluation.pair_system import PairSystem
 from keras_lstm_dssm.evaluation.ranking import (
     ListScorer,
@@ -59,6 +60,7 @@ __all__ = [
     "random_order",
     "rank_lists",
     "read_run",
+    "system_of",
     "write_qrels",
     "write_run",
 ]

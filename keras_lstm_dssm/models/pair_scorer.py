@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import NOT_FINITE, InputError
 from keras_lstm_dssm.layers import WordVectors
 from keras_lstm_dssm.matchers import Matcher
 from keras_lstm_dssm.models.pair_scoring import PairScoring
@@ -24,9 +24,6 @@ from keras_lstm_dssm.private_api import (
 )
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text import WordBatch, as_strings
-
-NOT_FINITE = "PairScorer: the loss is NaN or infinite; lower the learning rate"
-"""Message of the `InvalidArgumentError` that stops `fit` in this case."""
 
 
 @register
@@ -258,7 +255,7 @@ class PairScorer(BuiltModel):
         )
 
     def score(
-        self, query: str, documents: Any, batch_size: int = 256
+        self, query: str, documents: Any, batch_size: int = 512
     ) -> np.ndarray:
         """Scores candidates for one query.
 

@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders import TextEncoder
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import NOT_FINITE, InputError
 from keras_lstm_dssm.layers.synced_weights import SyncedWeights
 from keras_lstm_dssm.models.pairs import HashedPairs, PairHasher, is_hashed
 from keras_lstm_dssm.private_api import (
@@ -15,9 +15,6 @@ from keras_lstm_dssm.private_api import (
     accept_any_inputs,
     replica_count,
 )
-
-NOT_FINITE = "TwoTower: the loss is NaN or infinite; lower the learning rate"
-"""Message of the `InvalidArgumentError` that stops `fit` in this case."""
 
 
 class PairSteps(SyncedWeights, BuiltModel):

@@ -1,21 +1,24 @@
 """Recipe: the configuration of a model and of its training."""
 
 import dataclasses
-import inspect
-import random
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from keras_lstm_dssm import encoders
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.models.base_recipe import (
+    BaseRecipe,
+    check_arguments,
+    is_number,
+    seeded_initializers,
+)
 from keras_lstm_dssm.models.two_tower import NEGATIVES, TwoTower
 
 TOWERS = ("separate", "equal_start", "tied")
 
 
 @dataclasses.dataclass(frozen=True)
-class Recipe:
+class Recipe(BaseRecipe):
     """Holds all that determines the trained weights, but data and seed.
 
     `dssm.train`, `lstm-dssm-train` and the benchmarks train from a recipe,
@@ -95,42 +98,30 @@ class Recipe:
 
     def __post_init__(self) -> None:
         known = [name for name in encoders.__all__ if name != "TextEncoder"]
-        for name, allowed in (
-            ("encoder", known),
-            ("towers", TOWERS),
-            ("negatives", NEGATIVES),
-        ):
-            if getattr(self, name) not in allowed:
-                raise InputError(
-                    f"{name} is {getattr(self, name)!r}: expected one of "
-                    f"{', '.join(allowed)}"
-                )
+        self._check_choice("encoder", known)
+        self._check_choice("towers", TOWERS)
+        self._check_choice("negatives", NEGATIVES)
         for name in ("encoder_config", "document_encoder_config"):
-            _check_arguments(self.encoder, name, getattr(self, name))
-        for name in ("gamma", "learning_rate", "threshold"):
-            value = getattr(self, name)
-            if name == "threshold" and value is None:
-                continue
-            if not _is_number(value) or not 0 < value < float("inf"):
-                raise InputError(
-                    f"{name} is {value!r}: expected a finite number above 0"
-                )
+            check_arguments(
+                getattr(encoders, self.encoder),
+                encoders.TextEncoder,
+                name,
+                getattr(self, name),
+                (),
+            )
+        self._check_positive("gamma")
+        self._check_positive("learning_rate")
+        if self.threshold is not None:
+            self._check_positive("threshold")
         for name in ("momentum_ends", "momentum_middle", "momentum_fraction"):
             value = getattr(self, name)
-            if not _is_number(value) or not 0 <= value < 1:
+            if not is_number(value) or not 0 <= value < 1:
                 raise InputError(
                     f"{name} is {value!r}: expected 0 or more, and less than 1"
                 )
         if type(self.logq) is not bool:
             raise InputError(f"logq is {self.logq!r}: expected True or False")
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            least = 0 if field.default == 0 else 1
-            if field.type is int and (type(value) is not int or value < least):
-                raise InputError(
-                    f"{field.name} is {value!r}: expected a whole number of "
-                    f"{least} or more"
-                )
+        self._check_whole_numbers()
         if self.hard_negatives and self.judged_negatives:
             raise InputError(
                 "hard_negatives and judged_negatives are both set: expected "
@@ -152,16 +143,9 @@ class Recipe:
         Raises:
             InputError: There is no such attribute, or a value is wrong.
         """
-        names = {field.name for field in dataclasses.fields(self)}
-        for name in changes:
-            if name not in names:
-                raise InputError(
-                    f"a recipe has no {name!r}: expected one of "
-                    f"{', '.join(sorted(names))}"
-                )
         if changes.get("judged_negatives"):
             changes.setdefault("hard_negatives", 0)
-        return dataclasses.replace(self, **changes)
+        return super().replace(**changes)
 
     def with_encoder(self, **config: Any) -> "Recipe":
         """Returns a copy with some arguments of both encoders changed.
@@ -172,19 +156,6 @@ class Recipe:
         """
         return self.replace(encoder_config={**self.encoder_config, **config})
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the values as a dict that can be written as JSON."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Recipe":
-        """Makes a recipe from the result of `to_dict`.
-
-        Raises:
-            InputError: A name is unknown, or a value is wrong.
-        """
-        return cls().replace(**values)
-
     def build(self, seed: int = 0) -> TwoTower:
         """Makes the model with random weights, not adapted or compiled.
 
@@ -193,7 +164,7 @@ class Recipe:
         """
         make = getattr(encoders, self.encoder)
         config = dict(self.encoder_config)
-        with _seeded_initializers(seed):
+        with seeded_initializers(seed):
             if self.towers == "tied":
                 query = document = make(name="encoder", **config)
             else:
@@ -203,50 +174,6 @@ class Recipe:
         if self.towers == "equal_start":
             document.set_weights(query.get_weights())
         return TwoTower(query, document, self.negatives, self.n, seed)
-
-
-def find_recipe(recipe: str | Recipe) -> Recipe:
-    """Returns the recipe of a preset's name; a recipe is returned as it is.
-
-    Raises:
-        InputError: There is no such preset.
-    """
-    if isinstance(recipe, Recipe):
-        return recipe
-    if recipe not in PRESETS:
-        raise InputError(
-            f"unknown preset {recipe!r}: expected one of {', '.join(PRESETS)}"
-        )
-    return PRESETS[recipe]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _check_arguments(encoder: str, name: str, config: Any) -> None:
-    """Checks that an encoder's class has the arguments of a configuration."""
-    known = {"dtype", "trainable"}
-    for base in getattr(encoders, encoder).__mro__:
-        if issubclass(base, encoders.TextEncoder):
-            known.update(inspect.signature(base.__init__).parameters)
-    known -= {"self", "kwargs", "name"}
-    if not isinstance(config, Mapping) or not known.issuperset(config):
-        raise InputError(
-            f"{name} is {config!r}: expected arguments of {encoder}, which "
-            f"are {', '.join(sorted(known))}"
-        )
-
-
-@contextmanager
-def _seeded_initializers(seed: int) -> Iterator[None]:
-    # An initializer without a seed draws one from Python's own generator.
-    state = random.getstate()
-    random.seed(seed)
-    try:
-        yield
-    finally:
-        random.setstate(state)
 
 
 def _preset(encoder: str, **config: Any) -> Recipe:

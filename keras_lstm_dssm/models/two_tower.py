@@ -105,9 +105,14 @@ class TwoTower(PairModel):
         Raises:
             InputError: There is no such preset, or a change is wrong.
         """
-        from keras_lstm_dssm.models.recipe import find_recipe
+        from keras_lstm_dssm.models.recipe import PRESETS
 
-        return find_recipe(preset).replace(**changes).build(seed)
+        if preset not in PRESETS:
+            raise InputError(
+                f"unknown preset {preset!r}: expected one of "
+                f"{', '.join(PRESETS)}"
+            )
+        return PRESETS[preset].replace(**changes).build(seed)
 
     @property
     def tied(self) -> bool:

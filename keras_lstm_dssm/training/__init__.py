@@ -14,6 +14,7 @@ from keras_lstm_dssm.training.run_folder import RunFolder, load_run
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from keras_lstm_dssm.training.train import resume, train
 from keras_lstm_dssm.training.training_plan import TrainingPlan, fit_plan
+from keras_lstm_dssm.training.triple_plan import TriplePlan
 
 __all__ = [
     "Adagrad",
@@ -25,6 +26,7 @@ __all__ = [
     "PairwiseHinge",
     "RunFolder",
     "TrainingPlan",
+    "TriplePlan",
     "fit_plan",
     "load_run",
     "mine_negatives",

@@ -6,8 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_lstm_dssm.data import ClickLog
-from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.models.pair_steps import NOT_FINITE
+from keras_lstm_dssm.errors import NOT_FINITE, InputError
 from keras_lstm_dssm.training.run_folder import RunFolder
 
 _TEXTS = 3
@@ -26,9 +25,12 @@ def check_finite(model: Any) -> None:
     Raises:
         Diverged: A number is NaN or infinite.
     """
+    owners = [
+        (layer.name.replace("_", " "), layer.variables)
+        for layer in model.layers
+    ]
     for owner, variables in (
-        ("query encoder", model.query_encoder.variables),
-        ("document encoder", model.document_encoder.variables),
+        *owners,
         ("optimizer", model.optimizer.variables),
     ):
         for variable in variables:

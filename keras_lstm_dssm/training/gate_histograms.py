@@ -16,6 +16,7 @@ from keras_lstm_dssm.analysis.activations import (
 )
 from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.errors import InputError
 
 
 class GateHistograms(keras.callbacks.Callback):
@@ -48,7 +49,7 @@ class GateHistograms(keras.callbacks.Callback):
 
     @classmethod
     def from_log(
-        cls, logs: str | os.PathLike[str], model: Any, log: ClickLog
+        cls, logs: str | os.PathLike[str], model: Any, log: ClickLog | None
     ) -> "GateHistograms":
         """Make a callback whose texts are the first 256 clicks of a log.
 
@@ -58,8 +59,14 @@ class GateHistograms(keras.callbacks.Callback):
             log: The click log.
 
         Raises:
-            InputError: An encoder is not recurrent (DSSM, CLSM).
+            InputError: An encoder is not recurrent (DSSM, CLSM), or the model
+                is a pair scorer.
         """
+        if log is None or not hasattr(model, "query_encoder"):
+            raise InputError(
+                "histograms are those of the gates of two towers: a pair "
+                "scorer has none; leave them out"
+            )
         for encoder in (model.query_encoder, model.document_encoder):
             recurrent_networks(encoder)
         queries, documents = zip(*islice(log, 256), strict=True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import MEASURES, DenseSystem, Task
+from keras_lstm_dssm.evaluation import MEASURES, Task, system_of
 
 
 class RankingEvaluation(keras.callbacks.Callback):
@@ -100,10 +100,8 @@ class RankingEvaluation(keras.callbacks.Callback):
 
     def evaluate(self) -> float:
         """Returns the figure of the model as it is now, from 0 to 1."""
-        system = DenseSystem(
-            self.model.query_encoder.encode, self.model.document_encoder.encode
-        )
-        return self.task.evaluate(self.task.run(system))[self.measure]
+        run = self.task.run(system_of(self.model))
+        return self.task.evaluate(run)[self.measure]
 
     def count(self, epoch: int, figure: float) -> None:
         """Records the figure of an epoch, counted from 1."""

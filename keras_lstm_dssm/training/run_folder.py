@@ -15,7 +15,7 @@ import keras
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import read_json, replacing, write_json
 from keras_lstm_dssm.folder_lock import lock_folder
-from keras_lstm_dssm.models import TwoTower
+from keras_lstm_dssm.models import PairScorer, TwoTower
 
 _UNREADABLE = (
     ValueError, TypeError, KeyError, AttributeError, OSError, RuntimeError,
@@ -137,7 +137,7 @@ class RunFolder:
             model.save(partial)
 
     def load_model(self) -> Any:
-        """Loads the trained `TwoTower`.
+        """Loads the trained model, a `TwoTower` or a `PairScorer`.
 
         Raises:
             InputError: The folder has no model, or one that cannot be read.
@@ -148,6 +148,20 @@ class RunFolder:
                 f"lstm-dssm-train --output={self.path}"
             )
         return self._load(self.model)
+
+    def load_towers(self) -> TwoTower:
+        """Loads the trained `TwoTower`.
+
+        Raises:
+            InputError: The folder has no such model.
+        """
+        model = self.load_model()
+        if not isinstance(model, TwoTower):
+            raise InputError(
+                f"{self.path}: found a pair scorer, which has no encoders: "
+                "expected the run of two towers"
+            )
+        return model
 
     def load_checkpoint(self) -> Any:
         """Loads the model with its optimizer, as it was last saved.
@@ -210,7 +224,7 @@ class RunFolder:
         try:
             # Safe mode: nothing in the file is run as code.
             model = keras.saving.load_model(path, safe_mode=True)
-            if not isinstance(model, TwoTower):
+            if not isinstance(model, TwoTower | PairScorer):
                 raise TypeError(f"found a {type(model).__name__}")
             return model
         except _UNREADABLE as error:
@@ -221,7 +235,10 @@ class RunFolder:
 
 
 def load_run(path: str | os.PathLike[str]) -> Any:
-    """Loads the trained `TwoTower` of a run folder.
+    """Loads the trained model of a run folder.
+
+    Returns:
+        A `TwoTower` or a `PairScorer`.
 
     Raises:
         InputError: The folder has no model.

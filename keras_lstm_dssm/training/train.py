@@ -1,7 +1,6 @@
 """train: from clicks and a recipe to a trained model, in one call."""
 
 import os
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -9,33 +8,29 @@ from typing import Any
 
 import keras
 
-from keras_lstm_dssm.data import (
-    Collection,
-    absolute_spec,
-    alphabet_warning,
-    judged_negatives,
-    titles_of,
-)
+from keras_lstm_dssm.data import ClickLog, Collection, absolute_spec
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task
-from keras_lstm_dssm.models import Recipe, TwoTower, find_recipe
-from keras_lstm_dssm.training.cosine_softmax import CosineSoftmax
-from keras_lstm_dssm.training.gate_histograms import GateHistograms
-from keras_lstm_dssm.training.nesterov_momentum import NesterovMomentum
-from keras_lstm_dssm.training.run_folder import RunFolder
-from keras_lstm_dssm.training.training_data import (
-    TrainingData,
-    dev_spec,
-    open_clicks,
+from keras_lstm_dssm.models import (
+    AnyRecipe,
+    PairScorer,
+    ScorerRecipe,
+    TwoTower,
+    find_recipe,
+    recipe_from_dict,
 )
-from keras_lstm_dssm.training.training_plan import make_plan
+from keras_lstm_dssm.training.gate_histograms import GateHistograms
+from keras_lstm_dssm.training.run_folder import RunFolder
+from keras_lstm_dssm.training.scorer_training import ScorerTraining
+from keras_lstm_dssm.training.tower_training import TowerTraining
+from keras_lstm_dssm.training.training_data import TrainingData, dev_spec
 from keras_lstm_dssm.training.training_session import TrainingSession
 from keras_lstm_dssm.version import __version__
 
 
 def train(
     clicks: Any,
-    recipe: str | Recipe = "best",
+    recipe: str | AnyRecipe = "best",
     *,
     seed: int = 0,
     output: str | os.PathLike[str] | None = None,
@@ -52,8 +47,8 @@ def train(
     max_bad_lines: int = 0,
     save_minutes: float = 10.0,
     histograms: bool = False,
-) -> TwoTower:
-    """Builds, adapts and trains two towers as a recipe describes.
+) -> TwoTower | PairScorer:
+    """Builds and trains the model that a recipe describes.
 
     `lstm-dssm-train` and the benchmarks call this function, too: the same
     data, recipe and seed give the same weights, bit for bit on one kind of
@@ -63,7 +58,10 @@ def train(
         clicks: Click files (a path, a glob, or several separated by commas),
             a BEIR folder, or `"api"`; or a `ClickLog`, or any iterable of
             (query, clicked title).
-        recipe: Name of a preset, `"best"` by default, or a `Recipe`.
+        recipe: Name of a preset, `"best"` by default; or a `Recipe`, of two
+            towers, or a `ScorerRecipe`, of a pair scorer. A pair scorer
+            learns from the judged lists of a BEIR folder, or from clicks
+            with mined negatives.
         seed: Seed of the weights, the shuffling and all random draws.
             Default 0.
         output: Run folder for checkpoints, `model.keras`, `history.csv` and
@@ -113,47 +111,28 @@ def train(
         run = RunFolder(folder)
         run.check_new()
         stack.enter_context(run.locked())
-        log, spec = open_clicks(clicks, run, min_relevant, max_bad_lines)
+        work = _open(
+            recipe, seed, clicks, run, min_relevant, max_bad_lines, titles,
+            judged,
+        )  # fmt: skip
+        log = work.log
         data = TrainingData(
-            absolute_spec(spec),
+            absolute_spec(work.spec),
             validation and absolute_spec(validation),
             dev_spec(dev, output is not None),
             select,
             every,
             patience,
             min_relevant,
-            log.max_bad_lines,
+            log.max_bad_lines if log else 0,
         )
-        log.files()  # raises for a wrong file before the work
-        all_titles = list(dict.fromkeys([*titles, *titles_of(spec, log)]))
-        if recipe.judged_negatives and judged is None:
-            judged = judged_negatives(spec, min_relevant)
         task = dev if isinstance(dev, Task) else None
-        checked = data.open_validation(), data.ranking(run, task)
-        model = recipe.build(seed)
-        if model.needs_adapt:
-            model.adapt(all_titles)
-        model.compile(
-            NesterovMomentum(
-                recipe.learning_rate,
-                recipe.momentum_ends,
-                threshold=recipe.threshold,
-            ),
-            CosineSoftmax(recipe.gamma),
-        )
-        plan = make_plan(
-            recipe,
-            seed,
-            log,
-            lambda: all_titles,
-            run.path,
-            model,
-            judged,
-        )
-        if verbose and not recipe.encoder_config.get("oov_buckets"):
-            if line := alphabet_warning(log):
-                print(f"warning: {line}", file=sys.stderr)
-        if histograms:  # raises for an encoder without gates before the run
+        checked = data.open_validation(recipe), data.ranking(run, recipe, task)
+        model = work.new_model()
+        plan = work.plan(run.path, model)
+        if verbose:
+            work.warn()
+        if histograms:  # raises for a model without gates before the run
             GateHistograms.from_log(run.logs / "gates", model, plan.log)
         if output is not None:
             run.create(
@@ -162,8 +141,8 @@ def train(
                     **data._asdict(),
                     "seed": seed,
                     "recipe": recipe.to_dict(),
-                    "pairs": plan.log.count(),
-                    "bad_lines": sum(log.bad_lines().values()),
+                    "pairs": plan.examples,
+                    "bad_lines": _bad_lines(log),
                 },
                 model,
             )
@@ -178,7 +157,7 @@ def resume(
     verbose: Any = "auto",
     save_minutes: float = 10.0,
     histograms: bool = False,
-) -> TwoTower:
+) -> TwoTower | PairScorer:
     """Continues a training that was stopped or killed, at any moment.
 
     It trains on the remaining batches and ends with the weights of an
@@ -208,7 +187,8 @@ def resume(
             data = TrainingData(
                 **{name: config[name] for name in TrainingData._fields}
             )
-            recipe, seed = Recipe.from_dict(config["recipe"]), config["seed"]
+            recipe = recipe_from_dict(config["recipe"])
+            seed = config["seed"]
             expected = config["pairs"], config["bad_lines"]
         except (KeyError, TypeError) as error:
             raise InputError(
@@ -217,24 +197,12 @@ def resume(
             ) from None
         run.read_metrics()
         run.read_history()
-        log, _ = open_clicks(
-            data.data, run, data.min_relevant, data.max_bad_lines
+        work = _open(
+            recipe, seed, data.data, run, data.min_relevant, data.max_bad_lines
         )
-        judged = None
-        if recipe.judged_negatives:
-            judged = judged_negatives(data.data, data.min_relevant)
         model = run.load_checkpoint()
-        plan = make_plan(
-            recipe,
-            seed,
-            log,
-            lambda: titles_of(data.data, log),
-            run.path,
-            model,
-            judged,
-            resumed=True,
-        )
-        found = plan.log.count(), sum(log.bad_lines().values())
+        plan = work.plan(run.path, model, resumed=True)
+        found = plan.examples, _bad_lines(work.log)
         if found != expected:
             raise InputError(
                 f"{data.data}: found {found[0]} pairs and {found[1]} bad "
@@ -243,7 +211,21 @@ def resume(
                 "another --output"
             )
         training = TrainingSession(
-            run, True, plan, data.open_validation(), data.ranking(run)
+            run,
+            True,
+            plan,
+            data.open_validation(recipe),
+            data.ranking(run, recipe),
         )
         training.restore(model)
         return training.fit(model, callbacks, verbose, save_minutes, histograms)
+
+
+def _open(recipe: AnyRecipe, *args: Any) -> TowerTraining | ScorerTraining:
+    if isinstance(recipe, ScorerRecipe):
+        return ScorerTraining.open(recipe, *args)
+    return TowerTraining.open(recipe, *args)
+
+
+def _bad_lines(log: ClickLog | None) -> int:
+    return sum(log.bad_lines().values()) if log else 0

@@ -14,6 +14,7 @@ from keras_lstm_dssm.data import (
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task
+from keras_lstm_dssm.models import AnyRecipe, ScorerRecipe
 from keras_lstm_dssm.training.ranking_evaluation import RankingEvaluation
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.training_session import SavedRanking
@@ -42,24 +43,35 @@ class TrainingData(NamedTuple):
     min_relevant: int = 1
     max_bad_lines: int = 0
 
-    def open_validation(self) -> ClickLog | None:
+    def open_validation(self, recipe: AnyRecipe) -> ClickLog | None:
         """Opens and checks the clicks for the loss after each epoch."""
         if self.validation is None:
             return None
+        if isinstance(recipe, ScorerRecipe):
+            raise InputError(
+                "validation measures the loss of two towers: for a pair "
+                "scorer, give judged lists as dev"
+            )
         validation = open_files(self.validation, self.max_bad_lines)
         validation.files()  # raises for a wrong file before the work
         return validation
 
     def ranking(
-        self, run: RunFolder, task: Task | None = None
+        self, run: RunFolder, recipe: AnyRecipe, task: Task | None = None
     ) -> RankingEvaluation | None:
-        """Returns the callback that evaluates on `task`, or else on `dev`."""
+        """Returns the callback that evaluates on `task`, or else on `dev`.
+
+        Towers search the whole corpus, a pair scorer reranks judged lists.
+        """
         options = self.select, self.every, True, self.patience
         if task is not None:
             return RankingEvaluation(task, *options)
         if self.dev is None:
             return None
-        return SavedRanking(run, open_collection(self.dev), *options)
+        dev: Collection | Task = open_collection(self.dev)
+        if isinstance(dev, Collection) and isinstance(recipe, ScorerRecipe):
+            dev = Task.from_collection(dev, "dev", "rerank", self.min_relevant)
+        return SavedRanking(run, dev, *options)
 
 
 def open_clicks(

@@ -40,9 +40,19 @@ class TrainingPlan(NamedTuple):
     frequencies: ClickFrequencies | None = None
 
     @property
+    def examples(self) -> int:
+        """Pairs in an epoch."""
+        return self.log.count()
+
+    @property
+    def logs(self) -> tuple[ClickLog, ...]:
+        """The click logs that are read while training."""
+        return (self.log,)
+
+    @property
     def steps_per_epoch(self) -> int:
         """Training steps in an epoch."""
-        return -(-self.log.count() // self.recipe.batch_size)
+        return -(-self.examples // self.recipe.batch_size)
 
     @property
     def total_steps(self) -> int:
@@ -66,6 +76,32 @@ class TrainingPlan(NamedTuple):
         if self.frequencies:
             batches = self.frequencies.attach(batches)
         return batches
+
+    def describe(self) -> str:
+        """Describes the amount of data."""
+        return f"{self.examples:,} pairs"
+
+    def batches_of_a_fit(
+        self, first: int, model: TwoTower
+    ) -> tuple[tf.data.Dataset, int]:
+        """Returns the batches for one call of `fit`, and where it ends.
+
+        Mines negatives with the model if they are due.
+
+        Args:
+            first: Training step of the first batch.
+            model: The model at this training step.
+
+        Returns:
+            The batches, and the last epoch, counted from 1, for which they
+            are valid.
+        """
+        epoch, inside = divmod(first, self.steps_per_epoch)
+        negatives, last = self.negatives, self.recipe.epochs
+        if isinstance(negatives, HardNegatives):
+            last = min(last, negatives.next_mining(epoch))
+            negatives = negatives.of_epoch(epoch, model, not inside)
+        return self.batches(first, negatives), last
 
 
 def make_plan(
@@ -131,31 +167,34 @@ def make_plan(
 
 def fit_plan(
     model: Any,
-    plan: TrainingPlan,
+    plan: Any,
     callbacks: Sequence[keras.callbacks.Callback] = (),
     verbose: Any = 0,
     **kwargs: Any,
 ) -> None:
-    """Fits a compiled `TwoTower` from its last training step to the plan's end.
+    """Fits a compiled model from its last training step to the plan's end.
 
     The last training step is that of `optimizer.iterations`. Callbacks see
     one training, although `fit` is called again after each mining. If the
     optimizer has a momentum to change, it follows the recipe's schedule.
 
     Args:
-        model: The `TwoTower`.
-        plan: The data and its order.
+        model: The `TwoTower` or `PairScorer`.
+        plan: The data and its order, a `TrainingPlan` or `TriplePlan`.
         callbacks: See `keras.Model.fit`; one that sets `model.stop_training`
             ends the training.
         verbose: See `keras.Model.fit`.
-        **kwargs: Other arguments of `TwoTower.fit`: `validation_data`.
+        **kwargs: Other arguments of `fit`: `validation_data`.
     """
     recipe, steps, end = plan.recipe, plan.steps_per_epoch, plan.total_steps
     done = int(model.optimizer.iterations.numpy())
-    if done and done % steps == 0:
-        # A checkpoint made just before the end of an epoch: an uninterrupted
-        # run brings its rows up to date there.
-        model.sync_weights()
+    before: list[keras.callbacks.Callback] = []
+    if hasattr(model, "sync_weights"):
+        before.append(SyncAtEpochEnd())
+        if done and done % steps == 0:
+            # A checkpoint made just before the end of an epoch: an
+            # uninterrupted run brings its rows up to date there.
+            model.sync_weights()
     if done >= end:
         return
     schedule = []
@@ -169,20 +208,14 @@ def fit_plan(
             )
         )
     one_training = _OneTraining(
-        [SyncAtEpochEnd(), *callbacks, *schedule],
+        [*before, *callbacks, *schedule],
         add_history=True,
         add_progbar=verbose != 0,
         model=model,
     )
-    negatives = plan.negatives
     while done < end:
         epoch, inside = divmod(done, steps)
-        last = recipe.epochs
-        if isinstance(negatives, HardNegatives):
-            last = min(last, negatives.next_mining(epoch))
-            epoch_negatives = negatives.of_epoch(epoch, model, not inside)
-        else:
-            epoch_negatives = negatives
+        batches, last = plan.batches_of_a_fit(done, model)
         if inside:
             # `fit` has a fixed number of steps per epoch: the rest of an
             # interrupted epoch needs a call of its own.
@@ -195,7 +228,7 @@ def fit_plan(
             }
         )
         model.fit(
-            plan.batches(done, epoch_negatives),
+            batches,
             initial_epoch=epoch,
             epochs=last,
             steps_per_epoch=steps - inside,

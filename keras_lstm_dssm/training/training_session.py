@@ -8,13 +8,13 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.data import ClickLog, training_batches
-from keras_lstm_dssm.models import TwoTower
 from keras_lstm_dssm.training.faults import Diverged, explain
 from keras_lstm_dssm.training.gate_histograms import GateHistograms
 from keras_lstm_dssm.training.ranking_evaluation import RankingEvaluation
 from keras_lstm_dssm.training.run_callbacks import Checkpoint, HistoryFile
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.training_plan import TrainingPlan, fit_plan
+from keras_lstm_dssm.training.triple_plan import TriplePlan
 
 
 class TrainingSession(NamedTuple):
@@ -30,11 +30,11 @@ class TrainingSession(NamedTuple):
 
     run: RunFolder
     saved: bool
-    plan: TrainingPlan
+    plan: TrainingPlan | TriplePlan
     validation: ClickLog | None
     ranking: RankingEvaluation | None
 
-    def restore(self, model: TwoTower) -> None:
+    def restore(self, model: Any) -> None:
         """Restores in `ranking` the figures of the epochs before a resume."""
         ranking = self.ranking
         if ranking is None:
@@ -62,12 +62,12 @@ class TrainingSession(NamedTuple):
 
     def fit(
         self,
-        model: TwoTower,
+        model: Any,
         callbacks: Sequence[keras.callbacks.Callback],
         verbose: Any,
         save_minutes: float,
         histograms: bool,
-    ) -> TwoTower:
+    ) -> Any:
         """Trains to the end, and writes the model and its figures."""
         run, plan, ranking = self.run, self.plan, self.ranking
         validation = self.validation
@@ -85,10 +85,7 @@ class TrainingSession(NamedTuple):
             gates = GateHistograms.from_log(run.logs / "gates", model, plan.log)
             files.append(gates)
         if verbose:
-            print(
-                f"{plan.log.count():,} pairs; {model.count_params():,} "
-                "parameters"
-            )
+            print(f"{plan.describe()}; {model.count_params():,} parameters")
         measured = [ranking] if ranking else []
         try:
             if not (ranking and ranking.should_stop):
@@ -110,7 +107,7 @@ class TrainingSession(NamedTuple):
                 run.save(without_optimizer(model), run.model)
             raise
         except (Diverged, tf.errors.OpError) as error:
-            logs = (plan.log, validation) if validation else (plan.log,)
+            logs = (*plan.logs, validation) if validation else plan.logs
             explain(
                 error, run if self.saved else None, model, logs, plan.batches
             )
@@ -121,7 +118,7 @@ class TrainingSession(NamedTuple):
             self._write_results(model)
         return model
 
-    def _write_results(self, model: TwoTower) -> None:
+    def _write_results(self, model: Any) -> None:
         run = self.run
         run.save(without_optimizer(model), run.model)
         history = run.read_history()
@@ -146,7 +143,7 @@ class SavedRanking(RankingEvaluation):
         self.run.save(without_optimizer(self.model), self.run.model)
 
 
-def without_optimizer(model: TwoTower) -> TwoTower:
+def without_optimizer(model: Any) -> Any:
     """Returns an uncompiled copy, which is half the size when saved."""
     copy = type(model).from_config(model.get_config())
     copy.set_weights(model.get_weights())

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.models.pair_scorer import NOT_FINITE, PairScorer
+from keras_lstm_dssm.errors import NOT_FINITE, InputError
+from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.training import NesterovMomentum
 from keras_lstm_dssm.training.adagrad import Adagrad
 from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge

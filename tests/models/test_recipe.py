@@ -12,7 +12,7 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm import PRESETS, InputError, Recipe, TwoTower
 from keras_lstm_dssm.data import training_batches
-from keras_lstm_dssm.models.recipe import find_recipe
+from keras_lstm_dssm.models import find_recipe
 from keras_lstm_dssm.training import HardNegatives
 
 TRIGRAMS = 50_653

@@ -1,0 +1,34 @@
+"""system_of: the system that ranks as a trained model does."""
+
+from functools import partial
+from typing import Any
+
+from keras_lstm_dssm.evaluation.dense_system import DenseSystem
+from keras_lstm_dssm.evaluation.pair_system import PairSystem
+from keras_lstm_dssm.evaluation.ranking import System
+
+
+def system_of(
+    model: Any, first_stage: System | None = None, **options: Any
+) -> DenseSystem | PairSystem:
+    """Returns the system that ranks as a model does.
+
+    Args:
+        model: A `TwoTower`, which ranks by the cosine of its vectors; or a
+            `PairScorer`, which ranks by its scores.
+        first_stage: System that finds the candidates of a `PairScorer` in a
+            whole corpus.
+        **options: `batch_size` and `progress` of `TextEncoder.encode` or
+            `PairScorer.score_pairs`.
+
+    Example:
+    >>> task = Task.from_collection(collection, "dev")
+    >>> task.evaluate(task.run(system_of(model)))["mrr@10"]
+    0.71
+    """
+    if hasattr(model, "score_pairs"):
+        return PairSystem(partial(model.score_pairs, **options), first_stage)
+    return DenseSystem(
+        partial(model.query_encoder.encode, **options),
+        partial(model.document_encoder.encode, **options),
+    )

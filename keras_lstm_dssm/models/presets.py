@@ -1,0 +1,36 @@
+"""Finds the recipe of a preset's name, and of the settings of a run."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.models.recipe import PRESETS, Recipe
+from keras_lstm_dssm.models.scorer_recipe import SCORER_PRESETS, ScorerRecipe
+
+AnyRecipe = Recipe | ScorerRecipe
+
+
+def find_recipe(recipe: str | AnyRecipe) -> AnyRecipe:
+    """Returns the recipe of a preset's name; a recipe is returned as it is.
+
+    Raises:
+        InputError: There is no such preset.
+    """
+    if isinstance(recipe, Recipe | ScorerRecipe):
+        return recipe
+    presets: dict[str, AnyRecipe] = {**PRESETS, **SCORER_PRESETS}
+    if recipe not in presets:
+        raise InputError(
+            f"unknown preset {recipe!r}: expected one of {', '.join(presets)}"
+        )
+    return presets[recipe]
+
+
+def recipe_from_dict(values: Mapping[str, Any]) -> AnyRecipe:
+    """Makes a recipe of either kind from the result of its `to_dict`.
+
+    Raises:
+        InputError: A name is unknown, or a value is wrong.
+    """
+    kind = ScorerRecipe if "matcher" in values else Recipe
+    return kind.from_dict(values)

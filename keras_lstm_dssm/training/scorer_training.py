@@ -1,0 +1,118 @@
+"""ScorerTraining: what judged lists or clicks train a pair scorer as."""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keras_lstm_dssm.data import (
+    ClickLog,
+    Triples,
+    is_collection,
+    open_collection,
+)
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.models import PairScorer, ScorerRecipe
+from keras_lstm_dssm.text import vocabulary_of
+from keras_lstm_dssm.training.adagrad import Adagrad
+from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
+from keras_lstm_dssm.training.run_folder import RunFolder
+from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
+from keras_lstm_dssm.training.training_data import open_clicks
+from keras_lstm_dssm.training.triple_plan import TriplePlan
+
+
+class ScorerTraining(NamedTuple):
+    """Makes the model and the plan of a training of a pair scorer.
+
+    The counterpart of `TowerTraining`.
+
+    Attributes:
+        recipe: The recipe.
+        seed: Seed of the weights and of all random draws.
+        triples: The triples to train on.
+        spec: Data specification from which they can be made again.
+        log: The click log that the triples were mined from; `None` for
+            judged lists.
+    """
+
+    recipe: ScorerRecipe
+    seed: int
+    triples: Triples
+    spec: str
+    log: ClickLog | None = None
+
+    @classmethod
+    def open(
+        cls,
+        recipe: ScorerRecipe,
+        seed: int,
+        clicks: Any,
+        run: RunFolder,
+        min_relevant: int,
+        max_bad_lines: int,
+        titles: Iterable[str] = (),
+        judged: Mapping[str, Sequence[str]] | None = None,
+    ) -> "ScorerTraining":
+        """Opens judged lists, or mines negatives for clicks.
+
+        A folder whose training split has documents judged not relevant gives
+        its judged lists; anything else is read as clicks. See `train` for
+        the arguments.
+
+        Raises:
+            InputError: The data are wrong, or arguments are given that only
+                towers use.
+        """
+        for name, value in (("titles", titles), ("judged", judged)):
+            if value:
+                raise InputError(
+                    f"{name} is used by two towers only: leave it out for a "
+                    f"pair scorer ({recipe.matcher})"
+                )
+        if isinstance(clicks, str | os.PathLike) and is_collection(clicks):
+            spec = os.fspath(clicks)
+            collection = open_collection(spec)
+            if collection.judged_negatives(min_relevant):
+                triples = Triples.from_collection(
+                    collection, min_relevant=min_relevant
+                )
+                return cls(recipe, seed, triples, spec)
+        log, spec = open_clicks(clicks, run, min_relevant, max_bad_lines)
+        triples = Triples.from_clicks(log, recipe.mined_negatives, seed=seed)
+        return cls(recipe, seed, triples, spec, log)
+
+    def new_model(self) -> PairScorer:
+        """Builds, pre-trains and compiles the model."""
+        recipe, texts = self.recipe, self.triples.texts
+        vocabulary, vectors = [], None
+        if recipe.words == "vocabulary":
+            vocabulary = vocabulary_of(texts, recipe.min_count)
+            if recipe.skip_gram:
+                vectors = skip_gram_vectors(
+                    texts, vocabulary, recipe.word_dimension, seed=self.seed
+                )
+        model = recipe.build(self.seed, vocabulary, vectors)
+        if model.matcher.needs_pretraining:
+            queries, documents = self.triples.positive_pairs()
+            model.matcher.pretrain(model.words, queries, documents, self.seed)
+        model.compile(
+            Adagrad(recipe.learning_rate), PairwiseHinge(recipe.margin)
+        )
+        return model
+
+    def plan(
+        self, folder: Path, model: PairScorer, resumed: bool = False
+    ) -> TriplePlan:
+        """Makes the plan."""
+        return TriplePlan(self.triples, self.recipe, self.seed, self.log)
+
+    def warn(self) -> None:
+        """Prints a warning if answers of dev or test are trained on."""
+        if shared := self.triples.shared_answers:
+            print(
+                f"warning: {self.spec}: {shared:,} answers of dev or test are "
+                "positives of the training split, too",
+                file=sys.stderr,
+            )

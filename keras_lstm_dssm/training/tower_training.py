@@ -1,0 +1,100 @@
+"""TowerTraining: what clicks and a recipe of two towers are trained as."""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keras_lstm_dssm.data import (
+    ClickLog,
+    alphabet_warning,
+    judged_negatives,
+    titles_of,
+)
+from keras_lstm_dssm.models import Recipe, TwoTower
+from keras_lstm_dssm.training.cosine_softmax import CosineSoftmax
+from keras_lstm_dssm.training.nesterov_momentum import NesterovMomentum
+from keras_lstm_dssm.training.run_folder import RunFolder
+from keras_lstm_dssm.training.training_data import open_clicks
+from keras_lstm_dssm.training.training_plan import TrainingPlan, make_plan
+
+
+class TowerTraining(NamedTuple):
+    """Makes the model and the plan of a training of two towers.
+
+    Attributes:
+        recipe: The recipe.
+        seed: Seed of the weights and of all random draws.
+        log: The clicks.
+        spec: Data specification from which `log` can be opened again.
+        titles: Titles beyond those of `spec`.
+        judged: Query -> titles judged not relevant.
+    """
+
+    recipe: Recipe
+    seed: int
+    log: ClickLog
+    spec: str
+    titles: tuple[str, ...] = ()
+    judged: Mapping[str, Sequence[str]] | None = None
+
+    @classmethod
+    def open(
+        cls,
+        recipe: Recipe,
+        seed: int,
+        clicks: Any,
+        run: RunFolder,
+        min_relevant: int,
+        max_bad_lines: int,
+        titles: Iterable[str] = (),
+        judged: Mapping[str, Sequence[str]] | None = None,
+    ) -> "TowerTraining":
+        """Opens and checks the clicks; see `train` for the arguments."""
+        log, spec = open_clicks(clicks, run, min_relevant, max_bad_lines)
+        log.files()  # raises for a wrong file before the work
+        if recipe.judged_negatives and judged is None:
+            judged = judged_negatives(spec, min_relevant)
+        return cls(recipe, seed, log, spec, tuple(titles), judged)
+
+    def new_model(self) -> TwoTower:
+        """Builds, adapts and compiles the model."""
+        recipe = self.recipe
+        model = recipe.build(self.seed)
+        if model.needs_adapt:
+            model.adapt(self.all_titles())
+        model.compile(
+            NesterovMomentum(
+                recipe.learning_rate,
+                recipe.momentum_ends,
+                threshold=recipe.threshold,
+            ),
+            CosineSoftmax(recipe.gamma),
+        )
+        return model
+
+    def plan(
+        self, folder: Path, model: TwoTower, resumed: bool = False
+    ) -> TrainingPlan:
+        """Makes the plan; see `make_plan`."""
+        return make_plan(
+            self.recipe,
+            self.seed,
+            self.log,
+            self.all_titles,
+            folder,
+            model,
+            self.judged,
+            resumed,
+        )
+
+    def all_titles(self) -> list[str]:
+        """Returns the known document titles, each once."""
+        known = titles_of(self.spec, self.log)
+        return list(dict.fromkeys([*self.titles, *known]))
+
+    def warn(self) -> None:
+        """Prints a warning if the encoders cannot read the clicks' letters."""
+        if not self.recipe.encoder_config.get("oov_buckets"):
+            if line := alphabet_warning(self.log):
+                print(f"warning: {line}", file=sys.stderr)

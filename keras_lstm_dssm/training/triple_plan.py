@@ -1,0 +1,65 @@
+"""TriplePlan: the triples that a pair scorer is trained on, and their order."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from keras_lstm_dssm.data import ClickLog, Triples
+from keras_lstm_dssm.models import PairScorer, ScorerRecipe
+
+
+class TriplePlan(NamedTuple):
+    """Describes the data that a pair scorer is trained on, and their order.
+
+    The counterpart of `TrainingPlan`.
+
+    Attributes:
+        triples: The triples to train on.
+        recipe: Epochs and batch size.
+        seed: Seed of the order of the triples.
+        log: The click log that the triples were mined from, or `None`.
+    """
+
+    triples: Triples
+    recipe: ScorerRecipe
+    seed: int = 0
+    log: ClickLog | None = None
+
+    @property
+    def examples(self) -> int:
+        """Triples in an epoch."""
+        return len(self.triples)
+
+    @property
+    def logs(self) -> tuple[ClickLog, ...]:
+        """The click logs that are read while training: none."""
+        return ()
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Training steps in an epoch."""
+        return -(-self.examples // self.recipe.batch_size)
+
+    @property
+    def total_steps(self) -> int:
+        """Training steps in all epochs."""
+        return self.recipe.epochs * self.steps_per_epoch
+
+    def batches(self, first: int) -> tf.data.Dataset:
+        """Returns the batches from training step `first` on."""
+        return self.triples.batches(
+            self.recipe.batch_size,
+            epochs=self.recipe.epochs,
+            seed=self.seed,
+            first_step=first,
+        )
+
+    def describe(self) -> str:
+        """Describes the amount of data."""
+        return self.triples.describe()
+
+    def batches_of_a_fit(
+        self, first: int, model: PairScorer
+    ) -> tuple[tf.data.Dataset, int]:
+        """Returns the batches for one call of `fit`, and the last epoch."""
+        return self.batches(first), self.recipe.epochs
