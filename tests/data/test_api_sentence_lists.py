@@ -6,7 +6,11 @@ import random
 
 import pytest
 
-from keras_lstm_dssm.data import Collection
+from keras_lstm_dssm.data import (
+    Collection,
+    api_sentence_lists,
+    open_collection,
+)
 from keras_lstm_dssm.data.api_sentence_lists import (
     SentencePair,
     adjacent_sentences,
@@ -159,3 +163,32 @@ def test_it_is_deterministic(
 def test_too_few_docstrings(tmp_path: pathlib.Path) -> None:
     with pytest.raises(InputError, match="answers for .*, expected 6 or more"):
         write_lists(tmp_path / "lists", made()[:24])
+
+
+def test_it_is_built_once_in_the_cache(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    docs = [
+        (p.module, f"{p.query.capitalize()}. {p.answer.capitalize()}.")
+        for p in made()
+    ]
+    monkeypatch.setattr(api_sentence_lists, "distributions", lambda: [])
+    monkeypatch.setattr(api_sentence_lists, "docstrings", lambda: docs)
+    monkeypatch.setenv("KERAS_LSTM_DSSM_CACHE", str(tmp_path))
+    collection = open_collection("api_sentences")
+    (folder,) = tmp_path.iterdir()
+    assert folder.name.startswith("api_sentences-")
+    assert collection.folder == str(folder)
+    printed = capsys.readouterr().err.splitlines()
+    assert printed[0].startswith("Reading docstrings (once")
+    assert [line.split(":")[0] for line in printed[-3:]] == [
+        "train", "dev", "test"
+    ]  # fmt: skip
+    monkeypatch.delattr(api_sentence_lists, "docstrings")
+    again = open_collection("api_sentences")
+    assert again.qrels("test") == collection.qrels("test")
+    assert capsys.readouterr().err == ""
+    train = {q for q, _ in again.clicks}
+    assert train == {again.queries[q] for q in again.qrels("train")}
