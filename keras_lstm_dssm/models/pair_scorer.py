@@ -206,15 +206,20 @@ class PairScorer(BuiltModel):
         triples = triple_batches(
             x, batch_size, self.seed + done if shuffle else None
         )
-        return super().fit(
-            self._hashed(triples),
-            epochs=epochs,
-            verbose=verbose,
-            callbacks=callbacks,
-            validation_data=validation_data,
-            shuffle=False,  # the dataset has shuffled
-            **kwargs,
-        )
+        try:
+            return super().fit(
+                self._hashed(triples),
+                epochs=epochs,
+                verbose=verbose,
+                callbacks=callbacks,
+                validation_data=validation_data,
+                shuffle=False,  # the dataset has shuffled
+                **kwargs,
+            )
+        except KeyboardInterrupt:
+            for callback in getattr(callbacks, "callbacks", callbacks or ()):
+                getattr(callback, "on_interrupt", lambda: None)()
+            raise
 
     def evaluate(
         self,

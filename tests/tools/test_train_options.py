@@ -9,6 +9,7 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.tools import train
 from keras_lstm_dssm.tools.train_flags import RECIPE_FLAGS
+from tests.conftest import TOPICS
 from tests.tools.conftest import Refused
 from tests.training.small_trainings import BEST, QUICK
 
@@ -69,11 +70,16 @@ FLAGS = {
     "judged_negatives": 0, "logq": True,
 }  # fmt: skip
 
+SCORER_FLAGS = {
+    "epochs": 2, "batch_size": 9, "learning_rate": 0.25, "words": "trigrams",
+    "mined_negatives": 2, "margin": 0.5,
+}  # fmt: skip
+
 
 def test_each_flag_changes_a_value_of_the_recipe(
     collection_folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    assert set(FLAGS) == set(RECIPE_FLAGS)
+    assert {*FLAGS, *SCORER_FLAGS} == set(RECIPE_FLAGS)
     flags = [f"--{name}={value}" for name, value in FLAGS.items()]
     output = tmp_path / "run"
     assert run(collection_folder, output, *flags, "--oov_buckets=5") == 0
@@ -86,6 +92,39 @@ def test_each_flag_changes_a_value_of_the_recipe(
     again = ["--preset=dssm", "--oov_buckets=5", *flags]
     assert train.run([*resumed, *again]) == 0
     assert train.run([*resumed, "--oov_buckets=6"]) == 1
+
+
+def test_each_flag_changes_a_value_of_a_pair_scorers_recipe(
+    collection_folder: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Clicks, whose negatives are mined."""
+    small = dssm.ScorerRecipe("RecurrentCosine", {"units": 2}, "vocabulary", 2)
+    monkeypatch.setitem(dssm.SCORER_PRESETS, "lstm_rnn_50", small)
+    clicks, output = tmp_path / "clicks.tsv", tmp_path / "run"
+    clicks.write_text("".join(f"{q}\t{t}\n" for q, t in TOPICS.values()))
+    flags = [f"--{name}={value}" for name, value in SCORER_FLAGS.items()]
+    preset = ["--preset=lstm_rnn_50", *flags]
+    begin = ["lstm-dssm-train", f"--data={clicks}", f"--output={output}"]
+    assert train.run([*begin, *preset]) == 0
+    assert "12 triples of 6 queries" in capsys.readouterr().out
+    assert dssm.ScorerRecipe.from_dict(
+        config(output)["recipe"]
+    ) == small.replace(**SCORER_FLAGS)
+    resumed = ["lstm-dssm-train", "--resume", f"--output={output}"]
+    assert train.run([*resumed, *preset]) == 0
+    capsys.readouterr()
+    for wrong, message in (
+        ("--margin=2", "--margin=2.0: the run in"),
+        ("--preset=lstm_96", "was started with RecurrentCosine({'units': 2})"),
+    ):
+        assert train.run([*resumed, wrong]) == 1
+        assert message in capsys.readouterr().err
+    assert train.run([*begin[:-1], f"--output={output}2", *preset, "--n=3"])
+    error = capsys.readouterr().err
+    assert "--n is not a flag of --preset=lstm_rnn_50" in error
 
 
 def test_several_sources(

@@ -1,0 +1,164 @@
+"""dssm.train of a pair scorer: judged lists, mined clicks, resume, NaN."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.data import Collection, Pair, Triples, write_collection
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import Task, system_of
+from keras_lstm_dssm.training import RunFolder
+from tests.conftest import TOPICS
+from tests.training.small_trainings import EpochWeights, StopAt, check_equal
+
+SMALL = dssm.ScorerRecipe(
+    "MVLSTM",
+    {"interaction": "cosine", "units": 2, "k": 2, "hidden": 3},
+    word_dimension=4,
+    learning_rate=0.3,
+    batch_size=7,
+)
+QUICK = dssm.ScorerRecipe(
+    "RecurrentCosine", {"units": 2}, word_dimension=4, epochs=2, batch_size=7
+)
+"""The quickest to trace."""
+TRIPLES = 6 * 5
+STEPS = -(-TRIPLES // 7)
+
+
+@pytest.fixture(scope="module")
+def lists(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Six training queries and six dev queries, each with six judged titles."""
+    documents = {name: title for name, (_, title) in TOPICS.items()}
+    queries = {f"dev-{name}": query for name, (query, _) in TOPICS.items()}
+    queries |= {f"train-{name}": f"the {name}" for name in TOPICS}
+    qrels = {
+        split: {
+            f"{split}-{name}": {other: int(other == name) for other in TOPICS}
+            for name in TOPICS
+        }
+        for split in ("train", "dev")
+    }
+    folder = tmp_path_factory.mktemp("lists") / "new"
+    write_collection(folder, documents, queries, qrels, [])
+    return folder
+
+
+def test_judged_lists_are_learnt_and_the_best_epoch_is_kept(
+    lists: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """A title is found by the word that the query shares with it."""
+    model = dssm.train(
+        lists,
+        SMALL.replace(epochs=20),
+        output=tmp_path / "run",
+        dev=str(lists),
+        select="p@1",
+        every=5,
+        verbose=0,
+    )
+    task = Task.from_collection(Collection(lists), "dev")
+    measured = task.evaluate(task.run(system_of(model)))
+    history = RunFolder(tmp_path / "run").read_history()
+    figures = [row["dev_p@1"] for row in history if "dev_p@1" in row]
+    assert len(figures) == 4
+    assert measured["p@1"] == max(figures) >= 5 / 6
+    loaded = dssm.load_run(tmp_path / "run")
+    check_equal(loaded.get_weights(), model.get_weights())
+
+
+def test_python_and_the_recipe_by_hand_give_one_model(
+    lists: pathlib.Path,
+) -> None:
+    """What `train` does: vocabulary, skip-gram, Adagrad, hinge, order."""
+    from keras_lstm_dssm.text import vocabulary_of
+    from keras_lstm_dssm.training import (
+        Adagrad,
+        PairwiseHinge,
+        skip_gram_vectors,
+    )
+
+    trained = dssm.train(lists, QUICK, seed=3, verbose=0)
+    triples = Triples.from_collection(Collection(lists))
+    assert len(triples) == TRIPLES
+    vocabulary = vocabulary_of(triples.texts)
+    model = QUICK.build(
+        3, vocabulary, skip_gram_vectors(triples.texts, vocabulary, 4, seed=3)
+    )
+    model.compile(Adagrad(0.03), PairwiseHinge(1.0))
+    model.fit(triples.batches(7, epochs=2, seed=3), verbose=0)
+    check_equal(trained.get_weights(), model.get_weights())
+
+
+def test_a_stopped_run_ends_as_an_undisturbed_one(
+    lists: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """Within an epoch, and at its end before the measures are written."""
+    undisturbed = EpochWeights()
+    dssm.train(lists, QUICK, verbose=0, callbacks=[undisturbed])
+    for step, epochs in ((STEPS + 1, [1, 2]), (STEPS, [2])):
+        output = tmp_path / f"run{step}"
+        with pytest.raises(KeyboardInterrupt):
+            dssm.train(
+                lists, QUICK, output=output, verbose=0, callbacks=[StopAt(step)]
+            )
+        resumed = dssm.resume(output, verbose=0)
+        check_equal(resumed.get_weights(), undisturbed.of[2])
+        history = RunFolder(output).read_history()
+        assert [row["epoch"] for row in history] == epochs
+
+
+def test_a_loss_that_is_no_number_stops_with_the_texts(
+    lists: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    with pytest.raises(InputError, match=r"training step \d+: .* NaN") as error:
+        dssm.train(
+            lists,
+            SMALL.replace(learning_rate=1e30, words="trigrams"),
+            output=tmp_path / "run",
+            verbose=0,
+        )
+    assert "\n" not in str(error.value)
+    assert "'the " in str(error.value)
+
+
+def test_a_trained_scorer_is_loaded_by_a_fresh_process(
+    lists: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    output = tmp_path / "run"
+    model = dssm.train(lists, QUICK, output=output, verbose=0)
+    code = (
+        "import json, keras_lstm_dssm as dssm\n"
+        f"model = dssm.load_run({str(output)!r})\n"
+        "print(json.dumps(model.score('the glue', ['wood glue', '']).tolist()))"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    expected = model.score("the glue", ["wood glue", ""])
+    np.testing.assert_allclose(
+        json.loads(process.stdout.splitlines()[-1]), expected, rtol=1e-6
+    )
+
+
+def test_what_only_towers_take_is_refused(
+    lists: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    clicks = [Pair(*pair) for pair in TOPICS.values()]
+    for arguments, message in (
+        ({"titles": ["a"]}, "titles is used by two towers only"),
+        ({"judged": {"a": ["b"]}}, "judged is used by two towers only"),
+        ({"validation": "x.tsv"}, "validation measures the loss of two towers"),
+        ({"histograms": True}, "a pair scorer has none"),
+    ):
+        with pytest.raises(InputError, match=message):
+            dssm.train(clicks, QUICK, verbose=0, **arguments)
+    run = RunFolder(tmp_path / "run")
+    dssm.train(lists, QUICK.replace(epochs=1), output=run.path, verbose=0)
+    with pytest.raises(InputError, match="found a pair scorer"):
+        run.load_towers()
