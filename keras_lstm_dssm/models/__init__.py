@@ -1,7 +1,7 @@
 """Models of pairs of texts, and the recipes that make and train them."""
 
 from keras_lstm_dssm.models.pair_scorer import PairScorer
-from keras_lstm_dssm.models.presets import (
+from keras_lstm_dssm.models.find_recipe import (
     AnyRecipe,
     find_recipe,
     recipe_from_dict,
