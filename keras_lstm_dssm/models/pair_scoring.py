@@ -1,18 +1,18 @@
 """PairScoring: pairs of texts -> scores, in batches of similar length."""
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tqdm import tqdm
 
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import WordVectors
 from keras_lstm_dssm.matchers import Matcher
 from keras_lstm_dssm.text import WordBatch, as_bytes
-from keras_lstm_dssm.text.strings import WORKERS
+from keras_lstm_dssm.text.text_pairs import (
+    pairs_as_bytes,
+    query_as_bytes,
+    score_in_batches,
+)
 
 
 class PairScoring:
@@ -66,19 +66,17 @@ class PairScoring:
         self, query: str, documents: Any, batch_size: int
     ) -> np.ndarray:
         """Returns the scores of documents; see `PairScorer.score`."""
-        if not isinstance(query, str | bytes):
-            raise InputError(
-                f"query is {query!r:.60} ({type(query).__name__}), expected"
-                " one text"
-            )
+        text = query_as_bytes(query)
         texts = as_bytes(documents)
-        represented = self._represent_query(tf.constant(as_bytes([query])))
+        represented = self._represent_query(tf.constant([text]))
 
         def score(rows: np.ndarray) -> np.ndarray:
             batch = tf.constant([texts[row] for row in rows], tf.string)
             return self._score_documents(represented, batch).numpy()
 
-        return _in_batches(score, [len(text) for text in texts], batch_size)
+        return score_in_batches(
+            score, [len(text) for text in texts], batch_size
+        )
 
     def of_pairs(
         self,
@@ -88,12 +86,7 @@ class PairScoring:
         progress: bool = False,
     ) -> np.ndarray:
         """Returns the scores of pairs; see `PairScorer.score_pairs`."""
-        sides = as_bytes(queries), as_bytes(documents)
-        if len(sides[0]) != len(sides[1]):
-            raise InputError(
-                f"found {len(sides[0])} queries and {len(sides[1])} documents:"
-                " give one document for each query"
-            )
+        sides = pairs_as_bytes(queries, documents)
 
         def score(rows: np.ndarray) -> np.ndarray:
             batch = [
@@ -103,7 +96,7 @@ class PairScoring:
             return self._score_pairs(*batch).numpy()
 
         lengths = [len(text) for text in sides[1]]
-        return _in_batches(score, lengths, batch_size, progress)
+        return score_in_batches(score, lengths, batch_size, progress)
 
     def _represented(
         self, texts: WordBatch, side: str, training: bool = False
@@ -127,40 +120,3 @@ def _rows(represented: Any, index: tf.Tensor) -> Any:
     return tf.nest.map_structure(
         lambda part: tf.gather(part, index), represented
     )
-
-
-def _in_batches(
-    score: Callable[[np.ndarray], np.ndarray],
-    lengths: list[int],
-    batch_size: int,
-    progress: bool = False,
-) -> np.ndarray:
-    """Scores rows in batches of similar length, two batches at a time.
-
-    Args:
-        score: Thread-safe function from rows `[n]` to their scores `[n]`.
-        lengths: A length for each row; similar ones need little padding.
-        batch_size: The number of rows in a batch.
-        progress: Whether to show a progress bar.
-
-    Raises:
-        InputError: `batch_size` is below 1.
-    """
-    if batch_size < 1:
-        raise InputError(f"batch_size must be 1 or more, not {batch_size}")
-    order = np.argsort(lengths, kind="stable")
-    batches = [
-        order[start : start + batch_size]
-        for start in range(0, len(order), batch_size)
-    ]
-    if not batches:
-        return np.zeros(0, np.float32)
-    result = np.zeros(0)
-    with ThreadPoolExecutor(WORKERS) as pool:
-        scored: Iterator[np.ndarray] = pool.map(score, batches)
-        bar = tqdm(scored, "score", len(batches), disable=not progress)
-        for rows, scores in zip(batches, bar, strict=True):
-            if not len(result):
-                result = np.empty(len(order), scores.dtype)
-            result[rows] = scores
-    return result

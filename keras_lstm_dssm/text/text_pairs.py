@@ -1,0 +1,87 @@
+"""Pairs of texts: checks them, and scores them in batches."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.text.strings import WORKERS, as_bytes
+
+
+def query_as_bytes(query: Any) -> bytes:
+    """Converts one query to UTF-8 bytes, see `as_bytes`.
+
+    Raises:
+        InputError: `query` is not one text.
+    """
+    if not isinstance(query, str | bytes):
+        raise InputError(
+            f"query is {query!r:.60} ({type(query).__name__}), expected"
+            " one text"
+        )
+    return as_bytes([query])[0]
+
+
+def pairs_as_bytes(
+    queries: Any, documents: Any
+) -> tuple[list[bytes], list[bytes]]:
+    """Converts the texts of pairs to UTF-8 bytes, see `as_bytes`.
+
+    Args:
+        queries: Any iterable of texts.
+        documents: As many documents.
+
+    Raises:
+        InputError: The texts are not strings, or not as many documents as
+            queries.
+    """
+    sides = as_bytes(queries), as_bytes(documents)
+    if len(sides[0]) != len(sides[1]):
+        raise InputError(
+            f"found {len(sides[0])} queries and {len(sides[1])} documents:"
+            " give one document for each query"
+        )
+    return sides
+
+
+def score_in_batches(
+    score: Callable[[np.ndarray], np.ndarray],
+    lengths: list[int],
+    batch_size: int,
+    progress: bool = False,
+) -> np.ndarray:
+    """Scores rows in batches of similar length, two batches at a time.
+
+    Args:
+        score: Thread-safe function from rows `[n]` to their scores `[n]`.
+        lengths: A length for each row; similar ones need little padding.
+        batch_size: The number of rows in a batch.
+        progress: Whether to show a progress bar.
+
+    Returns:
+        Array `[rows]`, in their order; float32 for no rows.
+
+    Raises:
+        InputError: `batch_size` is below 1.
+    """
+    if batch_size < 1:
+        raise InputError(f"batch_size must be 1 or more, not {batch_size}")
+    order = np.argsort(lengths, kind="stable")
+    batches = [
+        order[start : start + batch_size]
+        for start in range(0, len(order), batch_size)
+    ]
+    if not batches:
+        return np.zeros(0, np.float32)
+    result = np.zeros(0)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        scored: Iterator[np.ndarray] = pool.map(score, batches)
+        bar = tqdm(scored, "score", len(batches), disable=not progress)
+        for rows, scores in zip(batches, bar, strict=True):
+            if not len(result):
+                result = np.empty(len(order), scores.dtype)
+            result[rows] = scores
+    return result

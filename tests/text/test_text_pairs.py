@@ -1,0 +1,50 @@
+"""Pairs of texts, and their scores in batches of similar length."""
+
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.text.text_pairs import (
+    pairs_as_bytes,
+    query_as_bytes,
+    score_in_batches,
+)
+
+
+def test_texts_of_pairs() -> None:
+    assert query_as_bytes("é") == query_as_bytes(b"\xc3\xa9") == b"\xc3\xa9"
+    assert pairs_as_bytes(iter("ab"), [b"c", "d"]) == (
+        [b"a", b"b"], [b"c", b"d"],
+    )  # fmt: skip
+    with pytest.raises(InputError, match=r"query is \['a'\] \(list\), expect"):
+        query_as_bytes(["a"])
+    with pytest.raises(InputError, match="found 1 queries and 2 documents: gi"):
+        pairs_as_bytes(["a"], ["b", "c"])
+    with pytest.raises(InputError, match="got one text, 'bolt'"):
+        pairs_as_bytes(["a"], "bolt")
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 9])
+def test_scores_are_in_the_order_of_the_rows(batch_size: int) -> None:
+    batches: list[list[int]] = []
+    lengths = [3, 1, 2, 1, 5]
+
+    def score(rows: np.ndarray) -> np.ndarray:
+        batches.append(rows.tolist())
+        return np.float32(rows) / 2
+
+    scores = score_in_batches(score, lengths, batch_size)
+    assert scores.dtype == np.float32
+    assert scores.tolist() == [0, 0.5, 1, 1.5, 2]
+    # Two threads may take the batches in another order.
+    assert sorted(batches, key=lambda rows: (lengths[rows[0]], rows)) == [
+        [1, 3, 2, 0, 4][start : start + batch_size]
+        for start in range(0, 5, batch_size)
+    ]
+
+
+def test_no_rows_and_no_batch_size() -> None:
+    scores = score_in_batches(lambda rows: rows, [], 4)
+    assert (scores.dtype, scores.shape) == (np.float32, (0,))
+    with pytest.raises(InputError, match="batch_size must be 1 or more, not 0"):
+        score_in_batches(lambda rows: rows, [1], 0)
