@@ -4,8 +4,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from keras_lstm_dssm.evaluation.measures import QueryMeasures, with_relevant
-from keras_lstm_dssm.evaluation.ranking import ListScorer, ListScores, Qrels
+from keras_lstm_dssm.evaluation.measures import (
+    QueryMeasures,
+    mean,
+    with_relevant,
+)
+from keras_lstm_dssm.evaluation.ranking import (
+    ListScorer,
+    ListScores,
+    Qrels,
+    Run,
+    rank_lists,
+)
 from keras_lstm_dssm.evaluation.task import RANDOM_ORDER, Task
 from keras_lstm_dssm.evaluation.ties import expected_measures, tie_groups
 
@@ -126,7 +136,41 @@ def evaluate_lists(
 
 def mean_of_lists(values: QueryMeasures) -> dict[str, float]:
     """Averages each of `LIST_MEASURES` over the queries."""
-    return {
-        name: float(np.mean([query[name] for query in values.values()]))
-        for name in LIST_MEASURES
-    }
+    return mean(values, LIST_MEASURES)
+
+
+class ListTask(Task):
+    """A task of judged lists, measured in expectation over ties.
+
+    Its measures are `LIST_MEASURES`, and a system is a `ListScorer`: it must
+    give scores. A system that gives all documents one score has the measures
+    of random order, while a `Task` breaks its ties by a hash.
+
+    Example:
+    >>> task = ListTask.from_collection(collection, "test")
+    >>> run, by_query = task.measure(PairSystem(model.score_pairs))
+    >>> mean_of_lists(by_query)["p@1"]
+    0.61
+    """
+
+    __slots__ = ()
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The names of the measures."""
+        return LIST_MEASURES
+
+    def measure(self, system: ListScorer) -> tuple[Run, QueryMeasures]:
+        """Returns the run of a system, and the measures of each query.
+
+        The measures are those of the scores themselves; in the run, ties are
+        broken (see `Ranker`).
+        """
+        candidates = {q: list(judged) for q, judged in self.qrels.items()}
+        scores = system.list_scores(self.queries, candidates, self.documents)
+        by_query = list_measures(scores, self.qrels, self.min_relevant)
+        return rank_lists(scores), by_query
+
+    def random_queries(self) -> QueryMeasures:
+        """Returns the expected measures of random order for each query."""
+        return self.measure(ConstantScorer())[1]

@@ -1,6 +1,6 @@
 """NDCG, MRR, MAP, precision and recall of a run, and of a random order."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -107,8 +107,15 @@ def evaluate_queries(
     return values
 
 
-def mean(values: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Averages each measure over the queries.
+def mean(
+    values: Mapping[str, Mapping[str, float]],
+    names: Sequence[str] = MEASURES,
+) -> dict[str, float]:
+    """Averages measures over the queries.
+
+    Args:
+        values: Query id -> measure -> value.
+        names: The measures.
 
     Raises:
         InputError: There is no query.
@@ -120,7 +127,7 @@ def mean(values: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
         )
     return {
         name: float(np.mean([query[name] for query in values.values()]))
-        for name in MEASURES
+        for name in names
     }
 
 

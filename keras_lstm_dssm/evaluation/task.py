@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import (
@@ -12,6 +12,7 @@ from keras_lstm_dssm.evaluation.measures import (
     MEASURES,
     QueryMeasures,
     evaluate,
+    evaluate_queries,
     mean,
     random_order,
     with_relevant,
@@ -97,6 +98,11 @@ class Task(NamedTuple):
         limit = depth if mode == "retrieve" else None
         return cls(queries, collection.documents, qrels, min_relevant, limit)
 
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The names of the measures."""
+        return MEASURES
+
     def run(self, system: System) -> Run:
         """Returns the run of a system."""
         if self.depth is None:
@@ -108,9 +114,14 @@ class Task(NamedTuple):
         """Measures a run; see `measures.evaluate`."""
         return evaluate(run, self.qrels, self.min_relevant)
 
+    def measure(self, system: Any) -> tuple[Run, QueryMeasures]:
+        """Returns the run of a system, and the measures of each query."""
+        run = self.run(system)
+        return run, evaluate_queries(run, self.qrels, self.min_relevant)
+
     def random(self) -> dict[str, float]:
         """Returns the exact expectation of each measure for random order."""
-        return mean(self.random_queries())
+        return mean(self.random_queries(), self.measures)
 
     def random_queries(self) -> QueryMeasures:
         """Returns the expected measures of random order for each query."""

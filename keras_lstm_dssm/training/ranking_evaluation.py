@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import MEASURES, Task, system_of
+from keras_lstm_dssm.evaluation import MEASURES, Task, mean, system_of
 
 
 class RankingEvaluation(keras.callbacks.Callback):
@@ -22,7 +22,8 @@ class RankingEvaluation(keras.callbacks.Callback):
         collection: A `Collection`, whose dev queries are searched in the
             whole corpus; or a `Task` of other queries and documents.
         measure: The measure that decides which epoch is best, one of
-            `evaluation.MEASURES`. Default `"mrr@10"`.
+            `evaluation.MEASURES`, or for a `ListTask` of
+            `evaluation.LIST_MEASURES`. Default `"mrr@10"`.
         every: Evaluate every n epochs, and after the last one. Default 1.
         keep_best: Whether the weights of the best epoch replace those of the
             last one when the training ends. Default `True`.
@@ -54,9 +55,12 @@ class RankingEvaluation(keras.callbacks.Callback):
         patience: int | None = None,
     ) -> None:
         super().__init__()
-        if measure not in MEASURES:
+        known = (
+            collection.measures if isinstance(collection, Task) else MEASURES
+        )
+        if measure not in known:
             raise InputError(
-                f"measure is {measure!r}: expected one of {', '.join(MEASURES)}"
+                f"measure is {measure!r}: expected one of {', '.join(known)}"
             )
         for name, value in (("every", every), ("patience", patience)):
             if value is not None and value < 1:
@@ -100,8 +104,8 @@ class RankingEvaluation(keras.callbacks.Callback):
 
     def evaluate(self) -> float:
         """Returns the figure of the model as it is now, from 0 to 1."""
-        run = self.task.run(system_of(self.model))
-        return self.task.evaluate(run)[self.measure]
+        _, by_query = self.task.measure(system_of(self.model))
+        return mean(by_query, [self.measure])[self.measure]
 
     def count(self, epoch: int, figure: float) -> None:
         """Records the figure of an epoch, counted from 1."""

@@ -9,7 +9,10 @@ import pytest
 from keras_lstm_dssm.baselines import BM25System
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.evaluation import (
+    ConstantScorer,
     DenseSystem,
+    DocumentOrder,
+    ListTask,
     Task,
     evaluate_lists,
     list_measures,
@@ -112,3 +115,18 @@ def test_bm25_of_lists_of_five(
     assert found["bm25"]["mrr"] == pytest.approx(reciprocal, abs=6e-4)
     assert found["random"]["p@1"] == pytest.approx(0.2)
     assert found["random"]["mrr"] == pytest.approx(137 / 300)
+
+
+def test_a_list_task_measures_scores_and_not_their_run() -> None:
+    """A constant scorer has the measures of random order, exactly."""
+    qrels = {"q": {"good": 1, **dict.fromkeys("abcd", 0)}}
+    documents = {d: d for d in ("good", *"abcd")}
+    task = ListTask({"q": "text"}, documents, qrels)
+    run, values = task.measure(ConstantScorer())
+    assert sorted(run["q"]) == sorted(documents)  # strictly ordered
+    assert values == task.random_queries()
+    assert values["q"]["p@1"] == pytest.approx(1 / 5)
+    assert task.random()["mrr"] == pytest.approx(137 / 300)
+    first = mean_of_lists(task.measure(DocumentOrder())[1])
+    assert first == dict.fromkeys(task.measures, 1.0)
+    assert type(task._replace(queries={"q": "other"})) is ListTask
