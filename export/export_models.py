@@ -5,46 +5,53 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.documents import Documents
-from keras_lstm_dssm.export.encoder import EncoderModule, saved_model_writer
+from keras_lstm_dssm.export.encoder import EncoderModule
 from keras_lstm_dssm.export.model_versions import publish_together
 from keras_lstm_dssm.export.retriever import (
     MAX_K,
     check_retriever_options,
     new_retriever,
 )
+from keras_lstm_dssm.export.saved_module import saved_model_writer
+from keras_lstm_dssm.export.scorer import ScorerModule
 from keras_lstm_dssm.export.server_files import (
     check_server_files,
     warmup_sizes,
     write_server_files,
 )
 from keras_lstm_dssm.files import check_folder
-from keras_lstm_dssm.models import TwoTower
+from keras_lstm_dssm.models import PairScorer, TwoTower
 
 
 def export_models(
-    model: TwoTower,
+    model: TwoTower | PairScorer,
     output: str | os.PathLike[str],
     documents: Documents | None = None,
     vectors: str = "float32",
     max_k: int = MAX_K,
     progress: bool = False,
 ) -> list[Path]:
-    """Publishes both encoders, and a retriever if there are documents.
+    """Publishes a pair scorer; or both encoders, and a retriever.
 
-    All models get one version number, above every version in the folder, so
-    that equal numbers mean the same training. They are served together: a
-    server reads in `models.config` which version of each is live, and that
-    file is replaced last. If the export fails or is interrupted, the
-    versions of the last complete export stay live.
+    A folder can have the models of two trainings: encoders and a retriever,
+    which find documents, and a `scorer`, which orders them. An export changes
+    the models of its own training only.
+
+    All exported models get one version number, above every version in the
+    folder, so that equal numbers mean the same training. They are served
+    together: a server reads in `models.config` which version of each is
+    live, and that file is replaced last. If the export fails or is
+    interrupted, the versions of the last complete export stay live.
 
     Args:
         model: The trained model.
         output: Folder of the models, made if missing. `models.config`,
             `batching.config` and a README for the server's operator are
             written next to the models.
-        documents: Ids and titles for the retriever; by default no retriever
-            is exported, and an existing one does not change.
+        documents: Ids and titles for the retriever of two towers; by default
+            no retriever is exported, and an existing one does not change.
         vectors: How the retriever stores its vectors: `float32`, or `int8`
             for a quarter of the memory.
         max_k: Maximum number of results for a query, by default 1,000; a
@@ -57,22 +64,24 @@ def export_models(
     Raises:
         InputError: `output` cannot be written to, or holds a `models.config`
             or another model that a server could not read; `vectors` or
-            `max_k` is wrong; a weight is not finite. No version is
-            published.
+            `max_k` is wrong; there are documents for a pair scorer; a weight
+            is not finite. No version is published.
 
     Example:
     >>> export_models(model, "models", Documents(titles, titles))
     [PosixPath('models/query_encoder/1'), ...]
     """
     check_retriever_options(vectors, max_k)
+    if documents is not None and isinstance(model, PairScorer):
+        raise InputError(
+            "documents are for the retriever of two towers, and this model is "
+            "a pair scorer: leave them out"
+        )
     check_folder(output)
-    modules: dict[str, tf.Module] = {
-        "query_encoder": EncoderModule(model.query_encoder),
-        "document_encoder": EncoderModule(model.document_encoder),
-    }
+    modules = _modules(model)
     names = [*modules, "retriever"] if documents else [*modules]
     check_server_files(output, names)
-    if documents is not None:
+    if documents is not None and isinstance(model, TwoTower):
         modules["retriever"] = new_retriever(
             model.query_encoder,
             model.document_encoder,
@@ -90,3 +99,13 @@ def export_models(
     folders = publish_together(output, writers)
     write_server_files(output, {f.parent.name: int(f.name) for f in folders})
     return folders
+
+
+def _modules(model: TwoTower | PairScorer) -> dict[str, tf.Module]:
+    """Returns the modules of a model alone, by the names they are served as."""
+    if isinstance(model, PairScorer):
+        return {"scorer": ScorerModule(model)}
+    return {
+        "query_encoder": EncoderModule(model.query_encoder),
+        "document_encoder": EncoderModule(model.document_encoder),
+    }

@@ -10,7 +10,8 @@ import tensorflow as tf
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.document_vectors import VECTORS, DocumentVectors
-from keras_lstm_dssm.export.encoder import EncoderModule, publish_module
+from keras_lstm_dssm.export.encoder import EncoderModule
+from keras_lstm_dssm.export.saved_module import publish_module
 from keras_lstm_dssm.text import as_strings, encode_in_batches
 
 BLOCK = 16_384

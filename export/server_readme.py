@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -18,6 +19,28 @@ _IMAGE = "tensorflow/serving:2.20.0"
 # Memory of a string in a tensor, without its own bytes.
 _STRING_BYTES = 24
 
+
+class _Example(NamedTuple):
+    """How to call a model: by `Client`, up to its name; and by REST."""
+
+    call: str
+    inputs: str
+
+
+_EXAMPLES = {
+    frozenset({"text"}): _Example(
+        'vectors = client.encode(["bolt"]', '{"text": ["bolt"]}'
+    ),
+    frozenset({"text", "k"}): _Example(
+        'hits = client.search(["bolt"], k=5', '{"text": ["bolt"], "k": [5]}'
+    ),
+    frozenset({"query", "document"}): _Example(
+        'scores = client.score("bolt", ["hex bolt", "wood glue"]',
+        '{"query": ["bolt", "bolt"], "document": ["hex bolt", "wood glue"]}',
+    ),
+}
+"""Examples by the names of a model's inputs."""
+
 _README = """\
 # Models for TensorFlow Serving
 
@@ -25,12 +48,13 @@ _README = """\
 | --- | --- | --- | --- |
 {table}
 
-Rows of `text` are UTF-8 strings. Equal version numbers of two models mean that
-they come from the same training.
+Texts are UTF-8 strings. Equal version numbers of two models mean that they come
+from the same training.
 
 `models.config` says which versions are served. The next export changes the
-version numbers with the comment `# newest export of ...`, all at once, and
-nothing else in `models.config` and `batching.config`. To choose a model's
+version numbers of its own models, all at once, where they have the comment
+`# newest export of ...`, and nothing else in `models.config` and
+`batching.config`. To choose a model's
 versions yourself, remove its comment.
 
 ## Start a server
@@ -65,6 +89,8 @@ For a trial, without TensorFlow Serving: `lstm-dssm-serve --models=.`
   answered, and together with other requests it can end the server process.
 - A request whose input has a wrong type or rank fails together with the other
   requests in its batch.
+- A request to a scorer has one row for each pair: a query is repeated for each
+  of its documents.
 - The `ids` and `scores` of a retriever are as wide as the largest `k` in the
   batch; columns beyond a row's own `k` hold "" and -2. An export limits `k`
   (`--max_k`, by default 1000): a larger one is reduced to the limit.
@@ -82,8 +108,8 @@ For a trial, without TensorFlow Serving: `lstm-dssm-serve --models=.`
 | 2.20 | 2.20.0 | ICU 77 |
 
 A letter that is newer than a server's Unicode tables is neither converted to
-lower case nor normalised there. All other text has the same vector on every
-server.
+lower case nor normalised there. All other text has the same vector and the same
+scores on every server.
 
 ## Memory
 
@@ -140,19 +166,13 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
         (key, signature), *_ = by_name.items()
         inputs, outputs = map(_cell, signature)
         table.append(f"| `{name}` | `{key}` | {inputs} | {outputs} |")
-        if signature.inputs.keys() == {"text", "k"}:
-            result, method, k = "hits", "search", ", k=5"
-        elif signature.inputs.keys() == {"text"}:
-            result, method, k = "vectors", "encode", ""
-        else:  # a model of someone else
+        example = _EXAMPLES.get(frozenset(signature.inputs))
+        if example is None:  # a model of someone else
             continue
-        calls.append(
-            f'    {result} = client.{method}(["bolt"]{k}, model="{name}")'
-        )
-        k = ', "k": [5]' if k else ""
+        calls.append(f'    {example.call}, model="{name}")')
         curls.append(
             f"curl http://127.0.0.1:8501/v1/models/{name}:predict \\\n"
-            f'  -d \'{{"inputs": {{"text": ["bolt"]{k}}}}}\''
+            f"  -d '{{\"inputs\": {example.inputs}}}'"
         )
     return _README.format(
         table="\n".join(table),

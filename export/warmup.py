@@ -69,8 +69,8 @@ def write_warmup(
 
     Raises:
         InputError: A request fails or its output is not finite; a signature
-            has an input other than `text` and `k`; there are over 1,000
-            requests.
+            has an input other than `text`, `k`, `query` and `document`;
+            there are over 1,000 requests.
 
     Example:
     >>> write_warmup("models/query_encoder/1", "query_encoder")
@@ -114,13 +114,15 @@ def _request(
     request = PredictRequest()
     request.model_spec.name = name
     request.model_spec.signature_name = key
+    # Distinct texts of one to three words.
+    texts = [
+        " ".join(["warm", "up", str(row)][: 1 + row % 3]) for row in range(rows)
+    ]
     values = {
-        # Distinct texts of one to three words.
-        "text": [
-            " ".join(["warm", "up", str(row)][: 1 + row % 3])
-            for row in range(rows)
-        ],
+        "text": texts,
         "k": np.full(rows, _K, np.int32),
+        "query": texts,
+        "document": texts,
     }
     for alias in signature.inputs:
         if alias not in values:
@@ -145,7 +147,7 @@ def _replay(model: Any, request: PredictRequest) -> None:
             f"{name}: signature {key} fails: {error.message.splitlines()[0]}; "
             "servers would reject this version"
         ) from error
-    rows = len(inputs["text"])
+    rows = len(next(iter(inputs.values())))
     for alias, tensor in outputs.items():
         values = tensor.numpy()
         if values.shape[:1] != (rows,):

@@ -3,11 +3,12 @@
 Example:
   lstm-dssm-export --run=build/run --documents=titles.txt --output=MODELS
 
-Writes query_encoder/, document_encoder/ and, with --documents, retriever/. All
-get a new version of the same number. A running server of MODELS changes to the
-new versions of all models when they are complete. titles.txt has one title a
-line, or an id, a tab and a title. docs/serving.md describes the files and how
-much accuracy --vectors=int8 costs.
+Writes query_encoder/, document_encoder/ and, with --documents, retriever/; of
+the run of a pair scorer, scorer/. MODELS may have models of another run: they
+do not change. The exported ones get a new version of the same number. A running
+server of MODELS changes to the new versions of all models when they are
+complete. titles.txt has one title a line, or an id, a tab and a title.
+docs/serving.md describes the files and how much accuracy --vectors=int8 costs.
 """
 
 import sys
@@ -28,8 +29,8 @@ _OUTPUT = define.string(
 )
 _DOCUMENTS = define.string(
     "documents", None,
-    "File of the documents of the retriever, .txt or .gz. Without it no "
-    "retriever is exported.",
+    "File of the documents of the retriever, .txt or .gz; for two towers only. "
+    "Without it no retriever is exported.",
 )  # fmt: skip
 _VECTORS = define.enum(
     "vectors", "float32", list(VECTORS),
@@ -51,7 +52,7 @@ def main(_: list[str]) -> dict[str, Any]:
         documents = read_documents(_DOCUMENTS.value)
         print(f"{len(documents.ids):,} documents")
     folders = export_models(
-        RunFolder(_RUN.value).load_towers(),
+        RunFolder(_RUN.value).load_model(),
         _OUTPUT.value,
         documents,
         _VECTORS.value,

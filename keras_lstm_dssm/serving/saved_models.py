@@ -11,8 +11,8 @@ import tensorflow_text  # noqa: F401  (registers the ops of the graph)
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Hit
-from keras_lstm_dssm.export.encoder import SIGNATURE
 from keras_lstm_dssm.export.models_config import served_version
+from keras_lstm_dssm.export.saved_module import SIGNATURE
 from keras_lstm_dssm.serving.chunks import chunked, hits_from_outputs, rows_for
 from keras_lstm_dssm.text import encode_in_batches
 

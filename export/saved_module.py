@@ -1,0 +1,84 @@
+"""Saves a `tf.Module` as a version of a model, with warm-up requests."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.model_versions import Write, publish
+from keras_lstm_dssm.export.warmup import WARMUP_SIZES, write_warmup
+
+SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+"""Name of the only signature that exported models have."""
+
+
+def finite_weights(layer: keras.layers.Layer) -> list[Any]:
+    """Returns the variables of a layer, as an exported module holds them.
+
+    A server finds a variable only if it is an attribute of the module.
+
+    Args:
+        layer: An encoder or a model, with weights that are up to date.
+
+    Raises:
+        InputError: A weight is NaN or infinite.
+    """
+    for weight in layer.weights:
+        # The outputs may still be finite, but equal for all texts.
+        if not np.isfinite(weight.numpy()).all():
+            raise InputError(
+                f"{weight.path}: found numbers that are not finite; the "
+                "training failed: export an earlier checkpoint"
+            )
+    return [weight.value for weight in layer.weights]
+
+
+def publish_module(
+    module: tf.Module, base: str | os.PathLike[str], version: int | None = None
+) -> Path:
+    """Publishes an encoder's, retriever's or scorer's module.
+
+    Args:
+        module: See `saved_model_writer`.
+        base: The model's folder, in which the version's folder is made.
+        version: The version number, by default one above the largest.
+
+    Returns:
+        `base/<number>`, which holds `saved_model.pb`.
+
+    Raises:
+        InputError: The version exists already.
+    """
+    name = Path(base).resolve().name
+    return publish(base, saved_model_writer(module, name), version)
+
+
+def saved_model_writer(
+    module: tf.Module, name: str, sizes: Sequence[int] = WARMUP_SIZES
+) -> Write:
+    """Returns a function that saves a module with its warm-up requests.
+
+    Args:
+        module: An `EncoderModule`, a `RetrieverModule` or a `ScorerModule`.
+        name: The name that the model will be served under.
+        sizes: Numbers of rows of the warm-up requests; see `write_warmup`.
+    """
+
+    def write(folder: Path) -> None:
+        tf.saved_model.save(
+            module,
+            str(folder),
+            signatures={SIGNATURE: module.serve},
+            # A server computes no gradients.
+            options=tf.saved_model.SaveOptions(
+                experimental_custom_gradients=False
+            ),
+        )
+        write_warmup(folder, name, sizes)
+
+    return write
