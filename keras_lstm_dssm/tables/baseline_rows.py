@@ -19,7 +19,7 @@ from keras_lstm_dssm.baselines import (
 )
 from keras_lstm_dssm.baselines.skip_thought import SkipThoughtSystem
 from keras_lstm_dssm.data.api_paragraphs import api_paragraphs, read_paragraphs
-from keras_lstm_dssm.evaluation import System
+from keras_lstm_dssm.evaluation import DocumentOrder, ListScorer, System
 from keras_lstm_dssm.files import cache_folder, read_json, write_json
 from keras_lstm_dssm.tables.table_data import TableData
 from keras_lstm_dssm.tables.table_settings import TableSettings
@@ -33,23 +33,25 @@ class TrainedSystem(NamedTuple):
 
     Attributes:
         system: The system; `None` for random order, whose measures are exact.
-        parameters: Number of learnt parameters, as in the paper of one of
-            two towers.
+        parameters: Number of learnt parameters: of one of two towers, as in
+            their paper; of a pair scorer, those beside its word vectors.
         dev: Its value of the dev measure, from 0 to 1.
         train_seconds: Duration of the training, without evaluation on dev.
         titles_per_second: Speed of its document encoder, if it has one.
+        pairs_per_second: Speed of a pair scorer.
         best_epoch: The epoch of these weights, the best on dev; `None` for
             baselines.
         history: The loss and the dev measure of each epoch.
     """
 
-    system: System | None
+    system: System | ListScorer | None
     parameters: int
     dev: float
     train_seconds: float = 0.0
     titles_per_second: float | None = None
     best_epoch: int | None = None
     history: tuple[dict[str, Any], ...] = ()
+    pairs_per_second: float | None = None
 
 
 _SECONDS = "seconds.json"
@@ -137,7 +139,8 @@ def train_baseline(
     paragraphs; BM25 and the unigram model need no training.
 
     Args:
-        name: `"random"` or a key of `BASELINE_GRIDS`.
+        name: `"random"`, `"document_order"` (of judged lists), or a key of
+            `BASELINE_GRIDS`.
         options: One combination of its grid.
         seed: Seed of its training.
         data: The titles to train on, and the dev task.
@@ -145,6 +148,9 @@ def train_baseline(
     """
     if name == "random":
         return TrainedSystem(None, 0, data.dev.random()[data.dev_measure])
+    if name == "document_order":
+        order = DocumentOrder()
+        return TrainedSystem(order, 0, data.measure_on_dev(order))
     options = dict(options)
     if "tokenizer" in options:
         options["tokenizer"] = TOKENIZERS[options["tokenizer"]]

@@ -7,7 +7,7 @@ from typing import Any
 from keras_lstm_dssm.drawing import Curve, add_legend, curve_chart, drawing
 from keras_lstm_dssm.files import write_csv
 from keras_lstm_dssm.tables.system_results import MeanAndSpread, SystemResults
-from keras_lstm_dssm.tables.table_data import DEV_MEASURES
+from keras_lstm_dssm.tables.table_data import CHART_MEASURES
 from keras_lstm_dssm.tables.text_table import MODE_TITLES
 
 DEV_CAPTION = "Value on dev by epoch"
@@ -33,20 +33,24 @@ def bar_panels(labels: Sequence[str], columns: int) -> dict[str, Any]:
 
 
 def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
-    """Draws each system's mean and deviation, in a panel for each mode.
+    """Draws each system's mean and deviation.
 
-    Bars begin at the value of random order on the same queries.
+    There is a panel for each mode and each of its `CHART_MEASURES`. Bars
+    begin at the value of random order on the same queries.
 
     Args:
         path: The PNG file to write.
-        summary: From `table_iv_report.summarise`.
+        summary: From `summary.summarise`.
     """
     systems = list(summary["systems"].values())
-    modes = list(systems[0]["test"])
+    panels = [
+        (mode, name)
+        for mode in systems[0]["test"]
+        for name in CHART_MEASURES[mode]
+    ]
     labels = [system["label"] for system in systems]
-    with drawing(path, **bar_panels(labels, len(modes))) as axes:
-        for axis, mode in zip(axes, modes, strict=True):
-            name = DEV_MEASURES[mode]
+    with drawing(path, **bar_panels(labels, len(panels))) as axes:
+        for axis, (mode, name) in zip(axes, panels, strict=True):
             chance = 100 * summary["random"][mode][name]
             for kind, (colour, hatch) in _KINDS.items():
                 rows = [i for i, s in enumerate(systems) if s["kind"] == kind]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.files import read_json, write_json
+from keras_lstm_dssm.models import ScorerRecipe
 from keras_lstm_dssm.tables.baseline_rows import (
     Hyperparameters,
     TrainedSystem,
@@ -12,6 +13,10 @@ from keras_lstm_dssm.tables.baseline_rows import (
     train_baseline,
 )
 from keras_lstm_dssm.tables.rows import Row
+from keras_lstm_dssm.tables.scorer_rows import (
+    next_scorer_options,
+    train_scorer,
+)
 from keras_lstm_dssm.tables.table_data import TableData
 from keras_lstm_dssm.tables.table_settings import TableSettings
 from keras_lstm_dssm.tables.tower_rows import next_tower_options, train_towers
@@ -60,6 +65,8 @@ def _next_trial(
     if row.recipe is None:
         grid = baseline_grid(name)
         return grid[len(trials)] if len(trials) < len(grid) else None
+    if isinstance(row.recipe, ScorerRecipe):
+        return next_scorer_options(row, settings, trials)
     if row.tuned:
         return next_tower_options(settings, trials)
     if trials:
@@ -77,7 +84,12 @@ def train_system(
     settings: TableSettings,
     epochs: int,
 ) -> TrainedSystem:
-    """Trains a baseline (`train_baseline`) or two towers (`train_towers`)."""
+    """Trains a system.
+
+    See `train_baseline`, `train_towers` and `train_scorer`.
+    """
     if row.recipe is None:
         return train_baseline(name, options, seed, data, settings)
+    if isinstance(row.recipe, ScorerRecipe):
+        return train_scorer(row, options, seed, data, settings, epochs)
     return train_towers(row, options, seed, data, settings, epochs)

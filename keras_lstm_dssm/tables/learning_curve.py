@@ -15,7 +15,7 @@ from keras_lstm_dssm.tables.system_results import (
     read_results,
 )
 from keras_lstm_dssm.tables.table_data import (
-    DEV_MEASURES,
+    MAIN_MEASURES,
     TableData,
     open_table_data,
 )
@@ -88,7 +88,7 @@ def run_learning_curve(
     pictures = {}
     rows = []
     for mode in data.tests:
-        measure = DEV_MEASURES[mode]
+        measure = MAIN_MEASURES[mode]
         curves: dict[str, dict[int, MeanAndSpread]] = {}
         for size, part_results in points.items():
             for name, result in part_results.items():

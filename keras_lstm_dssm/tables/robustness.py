@@ -7,7 +7,7 @@ from typing import Any
 from keras_lstm_dssm.drawing import COLOURS, drawing
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.tables.charts import bar_panels, finish_bars
-from keras_lstm_dssm.tables.table_data import DEV_MEASURES
+from keras_lstm_dssm.tables.table_data import MAIN_MEASURES
 from keras_lstm_dssm.tables.text_table import (
     MODE_TITLES,
     TextTable,
@@ -32,7 +32,7 @@ def write_robustness(
 
     Args:
         output: Folder of the table.
-        summary: From `table_iv_report.summarise`.
+        summary: From `summary.summarise`.
 
     Returns:
         A table for each mode; none, and no files, if the settings have no
@@ -71,7 +71,7 @@ def write_robustness(
 
 
 def _loss(system: dict[str, Any], mode: str, rate: str) -> float:
-    name = DEV_MEASURES[mode]
+    name = MAIN_MEASURES[mode]
     whole = system["test"][mode][name]["mean"]
     misspelled = system["misspelled"][rate][mode][name]["mean"]
     return 100 * (1 - misspelled / whole) if whole else 0.0
@@ -80,7 +80,7 @@ def _loss(system: dict[str, Any], mode: str, rate: str) -> float:
 def _table(
     summary: Mapping[str, Any], mode: str, rates: list[str]
 ) -> TextTable:
-    name = DEV_MEASURES[mode]
+    name = MAIN_MEASURES[mode]
     header = ["System", f"{name.upper()}, 0 %"]
     for rate in rates:
         header += [f"{100 * float(rate):g} %", "loss, %"]
@@ -118,5 +118,5 @@ def _draw(
                 )  # fmt: skip
             axis.set_yticks(range(len(labels)), labels)
             axis.set_title(MODE_TITLES[mode], fontsize=10)
-            axis.set_xlabel(f"loss of {DEV_MEASURES[mode].upper()}, percent")
+            axis.set_xlabel(f"loss of {MAIN_MEASURES[mode].upper()}, percent")
         finish_bars(axis)

@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.models import Recipe
+from keras_lstm_dssm.models import AnyRecipe, ScorerRecipe
+
+_FEED_FORWARD = ("DSSMEncoder", "CLSMEncoder")
+_RECURRENT = ("MVLSTM", "RecurrentCosine")
 
 
 class Row(NamedTuple):
@@ -12,18 +15,19 @@ class Row(NamedTuple):
 
     Attributes:
         label: The name of the system in the table.
-        paper: NDCG@1, @3, @10 in the paper, in percent, on the paper's data.
-        recipe: The encoders and the training of two towers; `None` for a
-            baseline.
-        tuned: Whether learning rate and gamma are chosen on dev, and epochs
-            and batch size are the table's, equal for all such rows; `False`
-            for those of the recipe.
+        paper: NDCG@1, @3, @10 in Table IV of Palangi et al. 2016, in percent,
+            on the paper's data.
+        recipe: Describes the training of two towers or of a pair scorer;
+            `None` for a baseline.
+        tuned: Whether the learning rate (and gamma, of towers) is chosen on
+            dev, and epochs and batch size are the table's, equal for all
+            such rows; `False` for those of the recipe.
         seeded: Whether another seed gives another result.
     """
 
     label: str
     paper: tuple[float, float, float] | None = None
-    recipe: Recipe | None = None
+    recipe: AnyRecipe | None = None
     tuned: bool = True
     seeded: bool = True
 
@@ -32,8 +36,11 @@ class Row(NamedTuple):
         """The group of the row in the charts."""
         if self.recipe is None:
             return "baseline"
-        feed_forward = self.recipe.encoder in ("DSSMEncoder", "CLSMEncoder")
-        return "feed-forward" if feed_forward else "recurrent"
+        if isinstance(self.recipe, ScorerRecipe):
+            recurrent = self.recipe.matcher in _RECURRENT
+        else:
+            recurrent = self.recipe.encoder not in _FEED_FORWARD
+        return "recurrent" if recurrent else "feed-forward"
 
 
 def choose_rows(

@@ -19,7 +19,6 @@ from keras_lstm_dssm.evaluation import (
     QueryMeasures,
     Run,
     Task,
-    evaluate_queries,
     mean,
     write_run,
 )
@@ -129,8 +128,7 @@ def measure_system(
     """
     if trained.system is None:
         return None, task.random_queries()
-    run = task.run(trained.system)
-    return run, evaluate_queries(run, task.qrels, task.min_relevant)
+    return task.measure(trained.system)
 
 
 def _write_seed(
@@ -148,18 +146,18 @@ def _write_seed(
     test = {}
     for mode, task in data.tests.items():
         run, values = measure_system(task, trained)
-        test[mode] = mean(values)
+        test[mode] = mean(values, task.measures)
         if run is not None:
             write_run(partial_folder / f"test.{mode}.trec.gz", run, name)
         rows = [{"query": key, **values[key]} for key in values]
         write_csv(partial_folder / f"test.{mode}.queries.csv", rows)
     misspelled: dict[str, dict[str, Any]] = {}
     for rate in settings.misspelled:
-        change = partial(misspell, rate=rate)
-        misspelled[str(rate)] = {
-            mode: mean(measure_system(change_queries(task, change), trained)[1])
-            for mode, task in data.tests.items()
-        }
+        of_rate = misspelled[str(rate)] = {}
+        for mode, task in data.tests.items():
+            changed = change_queries(task, partial(misspell, rate=rate))
+            _, values = measure_system(changed, trained)
+            of_rate[mode] = mean(values, task.measures)
     if trained.history:
         write_csv(partial_folder / "history.csv", trained.history)
     write_json(
@@ -173,6 +171,7 @@ def _write_seed(
             "dev": {data.dev_measure: trained.dev},
             "train_seconds": trained.train_seconds,
             "titles_per_second": trained.titles_per_second,
+            "pairs_per_second": trained.pairs_per_second,
             "test": test,
             "misspelled": misspelled,
         },

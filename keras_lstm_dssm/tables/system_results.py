@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.evaluation import MEASURES
 from keras_lstm_dssm.evaluation.significance import holm, randomisation_test
 from keras_lstm_dssm.files import read_csv, read_json
 from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.run_systems import seed_folders
-from keras_lstm_dssm.tables.table_data import DEV_MEASURES
+from keras_lstm_dssm.tables.table_data import MAIN_MEASURES
 
 
 class MeanAndSpread(NamedTuple):
@@ -58,8 +57,8 @@ class SystemResults:
         """Averages a measure on test over seeds.
 
         Args:
-            mode: `"rerank"` or `"retrieve"`.
-            measure: One of `MEASURES`.
+            mode: `"rerank"`, `"retrieve"` or `"lists"`.
+            measure: One of the task's measures.
             rate: Share of the query words that are misspelled, one of the
                 table's settings; by default none.
         """
@@ -75,10 +74,9 @@ class SystemResults:
         """Returns mode -> measure -> `value`, as JSON holds it."""
         return {
             mode: {
-                name: self.value(mode, name, rate)._asdict()
-                for name in MEASURES
+                name: self.value(mode, name, rate)._asdict() for name in values
             }
-            for mode in self.seeds[0]["test"]
+            for mode, values in self.seeds[0]["test"].items()
         }
 
     @property
@@ -90,7 +88,7 @@ class SystemResults:
 
     def mean_of(self, key: str) -> float | None:
         """Averages an entry of `result.json`; `None` if a seed lacks it."""
-        values = [seed[key] for seed in self.seeds]
+        values = [seed.get(key) for seed in self.seeds]
         return None if None in values else float(np.mean(values))
 
     def queries(self, mode: str, measure: str) -> dict[str, float]:
@@ -146,20 +144,20 @@ def compare_with(
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Tests whether systems differ from reference systems, over queries.
 
-    The compared value of a query is its NDCG@10 (rerank) or MRR@10
-    (retrieve), averaged over seeds.
+    The compared value of a query is that of the mode's `MAIN_MEASURES`,
+    averaged over seeds.
 
     Args:
         references: Names of the systems to compare with.
         results: Name -> results of the systems to compare.
-        mode: `"rerank"` or `"retrieve"`.
+        mode: `"rerank"`, `"retrieve"` or `"lists"`.
 
     Returns:
         Name -> reference -> `difference`, the mean over queries; `p`, of
         `randomisation_test`; and `p_holm`, corrected for all comparisons
         with that reference.
     """
-    measure = DEV_MEASURES[mode]
+    measure = MAIN_MEASURES[mode]
     by_query = {n: r.queries(mode, measure) for n, r in results.items()}
     pairs = [
         (name, reference)

@@ -4,7 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,20 @@ from keras_lstm_dssm.data import (
     write_pairs,
 )
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import System, Task
+from keras_lstm_dssm.evaluation import ListTask, Task, mean
 from keras_lstm_dssm.evaluation.task import MODES, graded_qrels
 from keras_lstm_dssm.tables.table_settings import TableSettings
 
-DEV_MEASURES = {"rerank": "ndcg@10", "retrieve": "mrr@10"}
-"""Mode -> the measure for choices on dev, significance and charts."""
+CHART_MEASURES = {
+    "rerank": ("ndcg@10",),
+    "retrieve": ("mrr@10",),
+    "lists": ("p@1", "mrr"),
+}
+"""Mode -> the measures in charts and overviews."""
+
+MAIN_MEASURES = {mode: names[0] for mode, names in CHART_MEASURES.items()}
+"""Mode -> the measure for significance, and for choices on dev unless
+`TableSettings.select` names another."""
 
 _DEV_DEPTH = 10  # MRR@10 needs no more
 
@@ -47,9 +55,10 @@ class TableData(NamedTuple):
     tests: dict[str, Task]
     judged: dict[str, list[str]] | None = None
 
-    def measure_on_dev(self, system: System) -> float:
+    def measure_on_dev(self, system: Any) -> float:
         """Measures a system on dev, from 0 to 1."""
-        return self.dev.evaluate(self.dev.run(system))[self.dev_measure]
+        _, by_query = self.dev.measure(system)
+        return mean(by_query, [self.dev_measure])[self.dev_measure]
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -65,15 +74,20 @@ class TableData(NamedTuple):
 def open_table_data(settings: TableSettings, folder: Path) -> TableData:
     """Opens the collection that the settings name.
 
-    The judged documents of the test queries are reranked if some query has
-    documents of different grades. On dev, systems rerank if half of the
-    queries or more have such documents, and otherwise retrieve from the whole
-    corpus. For reranking, as in the paper, a document of grade 1 is
-    relevant, whatever `min_relevant` is.
+    With `settings.lists` there is one mode, `"lists"`: systems are measured
+    on the judged documents of each query, in expectation over ties. Choices
+    on dev are made by `settings.select`, by default P@1 where each dev query
+    has one relevant document, and otherwise MAP.
+
+    Otherwise the judged documents of the test queries are reranked if some
+    query has documents of different grades. On dev, systems rerank if half of
+    the queries or more have such documents, and otherwise retrieve from the
+    whole corpus. For reranking, as in Table IV of Palangi et al. 2016, a
+    document of grade 1 is relevant, whatever `min_relevant` is.
 
     Args:
-        settings: `data`, `min_relevant`, `depth`, `pairs` and
-            `judged_negatives` are used.
+        settings: `data`, `lists`, `select`, `min_relevant`, `depth`, `pairs`
+            and `judged_negatives` are used.
         folder: Folder for a file of clicks, where the collection has none
             or only a part is used.
 
@@ -99,20 +113,33 @@ def open_table_data(settings: TableSettings, folder: Path) -> TableData:
         least = 1 if mode == "rerank" else min_relevant
         return Task.from_collection(collection, split, mode, least, depth)
 
-    mode = "rerank" if _rerankable(collection, "dev") >= 0.5 else "retrieve"
-    tests = {
-        name: task("test", name, settings.depth)
-        for name in MODES
-        if name == "retrieve" or _rerankable(collection, "test")
-    }
+    if settings.lists:
+        dev, test = (
+            ListTask.from_collection(
+                collection, split, min_relevant=min_relevant
+            )
+            for split in ("dev", "test")
+        )
+        tests = {"lists": test}
+        measure = settings.select or _list_measure(dev)
+    else:
+        ranked = _rerankable(collection, "dev") >= 0.5
+        mode = "rerank" if ranked else "retrieve"
+        dev = task("dev", mode, _DEV_DEPTH)
+        tests = {
+            name: task("test", name, settings.depth)
+            for name in MODES
+            if name == "retrieve" or _rerankable(collection, "test")
+        }
+        measure = MAIN_MEASURES[mode]
     log = collection.training_log(min_relevant, folder / "clicks.train.tsv")
     if settings.pairs is not None:
         log = _some_queries(log, settings.pairs, folder / "clicks.some.tsv")
     return TableData(
         list(dict.fromkeys(collection.documents.values())),
         log,
-        task("dev", mode, _DEV_DEPTH),
-        DEV_MEASURES[mode],
+        dev,
+        measure,
         tests,
         judged_negatives(settings.data, min_relevant)
         if settings.judged_negatives
@@ -141,6 +168,15 @@ def _some_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
     return write_pairs((pair for pair in log if pair.query in selected), path)
 
 
+def _list_measure(dev: Task) -> str:
+    """Returns the default measure for choices on judged lists."""
+    one_each = all(
+        sum(grade >= dev.min_relevant for grade in judged.values()) == 1
+        for judged in dev.qrels.values()
+    )
+    return MAIN_MEASURES["lists"] if one_each else "map"
+
+
 def _rerankable(collection: Collection, split: str) -> float:
     """Returns the share of queries with documents of different grades."""
     judged = graded_qrels(collection, split).values()
@@ -158,7 +194,7 @@ def describe_words(data: TableData) -> dict[str, float]:
         of the test queries' words that occur in a training query;
         `clicks_per_title`, the mean over the clicked titles.
     """
-    task = data.tests["retrieve"]
+    *_, task = data.tests.values()  # of all queries with a relevant title
     overlap = [
         len(words & set(alphanumeric(task.documents[title]))) / len(words)
         for key, query in task.queries.items()

@@ -13,7 +13,7 @@ class TableSettings:
     """All that a system's results depend on, except its seed.
 
     Attributes:
-        data: `"api"`, or the path of a BEIR folder.
+        data: `"api"`, `"api_sentences"`, or the path of a BEIR folder.
         epochs: Passes over the clicks in the training of tuned rows.
         batch_size: Clicks in a training batch of tuned rows.
         min_relevant: Grade from which a document is relevant in retrieval,
@@ -35,6 +35,10 @@ class TableSettings:
             neural system; `None` for that of the clicks it is trained on.
         judged_negatives: Number of further negatives for each click, from the
             documents judged below `min_relevant` for its query.
+        lists: Whether systems are measured on judged lists only, in
+            expectation over ties.
+        select: The measure for choices on dev, with `lists`; `None` lets the
+            data decide, see `open_table_data`.
     """
 
     data: str
@@ -51,6 +55,8 @@ class TableSettings:
     pairs: int | None = None
     updates_of: int | None = None
     judged_negatives: int = 0
+    lists: bool = False
+    select: str | None = None
 
     def record(self, folder: Path, sizes: dict[str, int]) -> None:
         """Writes `settings.json`, or checks that an existing one is equal.

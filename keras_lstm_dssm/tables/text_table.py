@@ -9,6 +9,7 @@ from keras_lstm_dssm.files import write_text
 MODE_TITLES = {
     "rerank": "Judged documents of each query, reranked",
     "retrieve": "Documents retrieved from the whole corpus",
+    "lists": "Judged lists",
 }
 """Mode -> heading of its table and chart."""
 

@@ -1,14 +1,13 @@
-"""The neural systems of a table: their search on dev and training."""
+"""The two towers of a table: their search on dev and training."""
 
 import time
-from typing import Any
 
 import keras
-import numpy as np
 
 from keras_lstm_dssm.evaluation import DenseSystem
 from keras_lstm_dssm.models import Recipe
 from keras_lstm_dssm.tables.baseline_rows import Hyperparameters, TrainedSystem
+from keras_lstm_dssm.tables.epoch_times import EpochTimes, parameters
 from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.table_data import TableData
 from keras_lstm_dssm.tables.table_settings import TableSettings
@@ -20,7 +19,7 @@ _TIMED_TITLES = 20_000
 def next_tower_options(
     settings: TableSettings, tried: list[Hyperparameters]
 ) -> Hyperparameters | None:
-    """Returns the next trial on dev, the same for every neural system.
+    """Returns the next trial on dev, the same for all two towers.
 
     First each learning rate is tried with the first gamma, then the other
     gammas with the best learning rate; other combinations are not tried.
@@ -63,7 +62,7 @@ def train_towers(
             many as their recipe says.
     """
     keras.backend.clear_session()  # frees the towers trained before
-    assert row.recipe is not None
+    assert isinstance(row.recipe, Recipe)
     recipe = row.recipe.replace(
         **options, judged_negatives=settings.judged_negatives
     )
@@ -72,7 +71,7 @@ def train_towers(
     if settings.updates_of is not None:
         recipe = _with_updates_of(settings.updates_of, recipe, data)
     every = max(1, round(recipe.epochs / settings.dev_evaluations))
-    times = _EpochTimes()
+    times = EpochTimes()
     model = train(
         data.log,
         recipe,
@@ -88,22 +87,14 @@ def train_towers(
     system = DenseSystem(
         model.query_encoder.encode, model.document_encoder.encode
     )
-    measured = [row for row in times.history if row["dev"] is not None]
-    best = max(measured, key=lambda row: row["dev"])  # the first of equals
     timed = data.titles[:_TIMED_TITLES]
     start = time.perf_counter()
     model.document_encoder.encode(timed)
     return TrainedSystem(
         system=system,
-        parameters=sum(
-            int(np.prod(v.shape))
-            for v in model.document_encoder.trainable_variables
-        ),
-        dev=best["dev"],
-        train_seconds=sum(row["seconds"] for row in times.history),
+        parameters=parameters(model.document_encoder.trainable_variables),
         titles_per_second=len(timed) / (time.perf_counter() - start),
-        best_epoch=best["epoch"],
-        history=tuple(times.history),
+        **times.results,
     )
 
 
@@ -117,26 +108,3 @@ def _with_updates_of(clicks: int, recipe: Recipe, data: TableData) -> Recipe:
         epochs=round(recipe.epochs * factor),
         mine_every=round(recipe.mine_every * factor),
     )
-
-
-class _EpochTimes(keras.callbacks.Callback):
-    """Records the logs and the seconds of training of each epoch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.history: list[dict[str, Any]] = []
-
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        self.start = time.perf_counter()
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self.end = time.perf_counter()  # before the evaluation on dev
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        row = dict(logs or {})
-        names = [name for name in row if name.startswith("dev_")]
-        dev = row.pop(names[0]) if names else None
-        seconds = self.end - self.start
-        self.history.append(
-            {"epoch": epoch + 1, **row, "dev": dev, "seconds": seconds}
-        )

@@ -1,0 +1,87 @@
+"""The pair scorers of a table: their search on dev and training."""
+
+import time
+
+import keras
+
+from keras_lstm_dssm.evaluation import PairSystem
+from keras_lstm_dssm.models import ScorerRecipe
+from keras_lstm_dssm.tables.baseline_rows import Hyperparameters, TrainedSystem
+from keras_lstm_dssm.tables.epoch_times import EpochTimes, parameters
+from keras_lstm_dssm.tables.rows import Row
+from keras_lstm_dssm.tables.table_data import TableData
+from keras_lstm_dssm.tables.table_settings import TableSettings
+from keras_lstm_dssm.training import train
+
+
+def next_scorer_options(
+    row: Row, settings: TableSettings, tried: list[Hyperparameters]
+) -> Hyperparameters | None:
+    """Returns the next trial on dev, the same for all tuned pair scorers.
+
+    Args:
+        row: The row; one that is not tuned keeps its recipe's learning rate.
+        settings: `learning_rates` is used.
+        tried: The trials so far.
+
+    >>> settings = TableSettings("api_sentences", learning_rates=(0.03, 0.1))
+    >>> next_scorer_options(MV_LSTM_ROWS["arc_i"], settings, [])
+    {'learning_rate': 0.03}
+    """
+    assert isinstance(row.recipe, ScorerRecipe)
+    rates = (
+        settings.learning_rates if row.tuned else (row.recipe.learning_rate,)
+    )
+    if len(tried) == len(rates):
+        return None
+    return {"learning_rate": rates[len(tried)]}
+
+
+def train_scorer(
+    row: Row,
+    options: Hyperparameters,
+    seed: int,
+    data: TableData,
+    settings: TableSettings,
+    epochs: int,
+) -> TrainedSystem:
+    """Trains a pair scorer with `dssm.train`, and keeps the best epoch on dev.
+
+    Args:
+        row: The row of the system.
+        options: The learning rate, see `next_scorer_options`.
+        seed: Seed of the word vectors, the weights and the order of triples.
+        data: The dev task.
+        settings: `data`, `min_relevant`, `batch_size` and `dev_evaluations`
+            are used.
+        epochs: Passes over the triples of a tuned row; others train for as
+            many as their recipe says.
+    """
+    keras.backend.clear_session()  # frees the scorer trained before
+    assert isinstance(row.recipe, ScorerRecipe)
+    recipe = row.recipe.replace(**options)
+    if row.tuned:
+        recipe = recipe.replace(epochs=epochs, batch_size=settings.batch_size)
+    times = EpochTimes()
+    model = train(
+        settings.data,
+        recipe,
+        seed=seed,
+        dev=data.dev,
+        select=data.dev_measure,
+        every=max(1, round(recipe.epochs / settings.dev_evaluations)),
+        callbacks=[times],
+        verbose=0,
+        min_relevant=settings.min_relevant,
+    )
+    system = PairSystem(model.score_pairs)
+    candidates = {q: list(judged) for q, judged in data.dev.qrels.items()}
+    start = time.perf_counter()
+    system.list_scores(data.dev.queries, candidates, data.dev.documents)
+    seconds = time.perf_counter() - start
+    return TrainedSystem(
+        system=system,
+        parameters=parameters(model.matcher.trainable_variables),
+        pairs_per_second=sum(map(len, candidates.values())) / seconds,
+        **times.results,
+    )
