@@ -5,14 +5,20 @@ the documents were exported without ids, their ids are their titles. With
 `--vectors` it prints the queries' vectors instead, with `--status` the states
 of the model's versions.
 
+With the model of a pair scorer the first argument is the query, and the others
+are the documents to score: it prints score, tab, document, best first.
+
 Example:
   lstm-dssm-query --server=127.0.0.1:8500 --k=3 "angle bracket" "deck screws"
   lstm-dssm-query --server=127.0.0.1:8500 --model=retriever --status
+  lstm-dssm-query --model=scorer "angle bracket" "steel angle" "wood glue"
 """
 
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import Client, Hit, VersionStatus
@@ -53,6 +59,15 @@ def main(queries: list[str]) -> dict[str, Any]:
         if _VECTORS.value:
             vectors = client.encode(queries, model, version)
             return print_vectors(queries, vectors.tolist())
+        if is_scorer(client, model, version):
+            query, *documents = queries
+            if not documents:
+                raise InputError(
+                    f"no document; give the query, here {query!r:.60}, and "
+                    f"then the documents that {model} scores"
+                )
+            scores = client.score(query, documents, model, version)
+            return print_scores(query, documents, scores.tolist())
         hits = client.search(queries, _K.value, model, version)
         return print_hits(queries, hits)
 
@@ -62,6 +77,14 @@ def number_or_label(text: str | None) -> int | str | None:
     if text and text.isascii() and text.isdecimal():
         return int(text)
     return text
+
+
+def is_scorer(client: Client, model: str, version: int | str | None) -> bool:
+    """Whether a model scores pairs; the client keeps the answer for later."""
+    signature = client.signatures(model, version).get(
+        tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+    )
+    return bool(signature and signature.inputs.keys() == {"query", "document"})
 
 
 def print_status(
@@ -92,6 +115,18 @@ def print_hits(
             {"query": query, "hits": [hit._asdict() for hit in hits]}
         )
     return {"queries": results}
+
+
+def print_scores(
+    query: str, documents: Sequence[str], scores: Sequence[float]
+) -> dict[str, Any]:
+    """Prints each document with its score, and returns them for JSON."""
+    hits = sorted(
+        map(Hit, documents, scores), key=lambda hit: hit.score, reverse=True
+    )
+    for hit in hits:
+        print(f"{hit.score:.4f}\t{hit.id}")
+    return {"queries": [{"query": query, "hits": [h._asdict() for h in hits]}]}
 
 
 def print_vectors(

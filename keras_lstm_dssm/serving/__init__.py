@@ -8,7 +8,11 @@ from keras_lstm_dssm.serving.client import (
     ServingError,
     VersionStatus,
 )
-from keras_lstm_dssm.serving.saved_models import SavedEncoder, SavedRetriever
+from keras_lstm_dssm.serving.saved_models import (
+    SavedEncoder,
+    SavedRetriever,
+    SavedScorer,
+)
 from keras_lstm_dssm.serving.server import PredictionServer
 
 __all__ = [
@@ -19,6 +23,7 @@ __all__ = [
     "PredictionServer",
     "SavedEncoder",
     "SavedRetriever",
+    "SavedScorer",
     "ServingError",
     "VersionStatus",
 ]

@@ -1,6 +1,6 @@
 """Divides texts into the chunks of requests, and reads hits from replies."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -41,16 +41,45 @@ def chunked(
     Raises:
         InputError: `texts` is not an iterable of strings or bytes.
     """
-    chunk: list[bytes] = []
-    size = 0
-    for text in as_bytes(texts):
-        if chunk and (len(chunk) == max_rows or size + len(text) > _BYTES):
-            yield np.array(chunk, object)
-            chunk, size = [], 0
-        chunk.append(text)
-        size += len(text)
-    if chunk:
-        yield np.array(chunk, object)
+    encoded = as_bytes(texts)
+    for rows in _chunks([len(text) for text in encoded], max_rows):
+        yield np.array(encoded[rows], object)
+
+
+def chunked_pairs(
+    queries: Sequence[bytes], documents: Sequence[bytes]
+) -> Iterator[dict[str, np.ndarray]]:
+    """Divides pairs into the inputs of a scorer, for one request each.
+
+    Args:
+        queries: Any number of queries.
+        documents: As many documents.
+
+    Yields:
+        `query` and `document`, arrays as from `chunked`, of 512 pairs at
+        most.
+    """
+    sizes = [
+        len(query) + len(document)
+        for query, document in zip(queries, documents, strict=True)
+    ]
+    for rows in _chunks(sizes, _ROWS):
+        yield {
+            "query": np.array(queries[rows], object),
+            "document": np.array(documents[rows], object),
+        }
+
+
+def _chunks(sizes: Sequence[int], max_rows: int) -> Iterator[slice]:
+    """Divides rows of these sizes, in bytes, into chunks."""
+    start, total = 0, 0
+    for row, size in enumerate(sizes):
+        if row > start and (row - start == max_rows or total + size > _BYTES):
+            yield slice(start, row)
+            start, total = row, 0
+        total += size
+    if sizes:
+        yield slice(start, len(sizes))
 
 
 def hits_from_outputs(

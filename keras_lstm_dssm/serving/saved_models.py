@@ -1,7 +1,7 @@
 """Runs exported models in this process, from their SavedModels."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,12 @@ from keras_lstm_dssm.evaluation.index import Hit
 from keras_lstm_dssm.export.models_config import served_version
 from keras_lstm_dssm.export.saved_module import SIGNATURE
 from keras_lstm_dssm.serving.chunks import chunked, hits_from_outputs, rows_for
-from keras_lstm_dssm.text import encode_in_batches
+from keras_lstm_dssm.text import as_bytes, encode_in_batches
+from keras_lstm_dssm.text.text_pairs import (
+    pairs_as_bytes,
+    query_as_bytes,
+    score_in_batches,
+)
 
 
 class SavedEncoder:
@@ -103,6 +108,81 @@ class SavedRetriever:
                 outputs["ids"].numpy(), outputs["scores"].numpy(), k
             )
         return hits
+
+
+class SavedScorer:
+    """Scores pairs of texts with an exported pair scorer, in this process.
+
+    Args:
+        path: See `SavedEncoder`.
+
+    Raises:
+        InputError: The folder holds no SavedModel of a pair scorer.
+
+    Example:
+    >>> scorer = SavedScorer("models/scorer")
+    >>> scorer.score("angle bracket", ["steel angle", "wood glue"])
+    array([ 1.3, -0.2], dtype=float32)
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._model, self._serve = _load(path, {"query", "document"})
+
+    def score(
+        self,
+        query: str | bytes,
+        documents: Iterable[str | bytes],
+        batch_size: int = 512,
+    ) -> np.ndarray:
+        """Scores documents for one query.
+
+        Args:
+            query: The query's text.
+            documents: n texts.
+            batch_size: Number of documents scored at once.
+
+        Returns:
+            float32 `[n]`, in the order of the documents.
+
+        Raises:
+            InputError: `query` is not one text, `documents` are no texts, or
+                `batch_size` is below 1.
+        """
+        text, texts = query_as_bytes(query), as_bytes(documents)
+        return self.score_pairs([text] * len(texts), texts, batch_size)
+
+    def score_pairs(
+        self,
+        queries: Iterable[str | bytes],
+        documents: Iterable[str | bytes],
+        batch_size: int = 256,
+        progress: bool = False,
+    ) -> np.ndarray:
+        """Scores pairs, in batches of similar length.
+
+        Args:
+            queries: n queries.
+            documents: n documents.
+            batch_size: Number of pairs scored at once.
+            progress: Whether to show a progress bar.
+
+        Returns:
+            float32 `[n]`.
+
+        Raises:
+            InputError: There are not as many documents as queries; or see
+                `score`.
+        """
+        sides = pairs_as_bytes(queries, documents)
+
+        def score(rows: np.ndarray) -> np.ndarray:
+            query, document = (
+                tf.constant([side[row] for row in rows]) for side in sides
+            )
+            return self._serve(query=query, document=document)["score"].numpy()
+
+        lengths = [len(document) for document in sides[1]]
+        return score_in_batches(score, lengths, batch_size, progress)
 
 
 def _load(path: str | os.PathLike[str], inputs: set[str]) -> tuple[Any, Any]:

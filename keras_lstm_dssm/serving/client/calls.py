@@ -5,7 +5,7 @@ reply, and returns the result after its last reply. `Client` and `AsyncClient`
 differ only in how they send the requests.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import grpc
@@ -21,21 +21,38 @@ from tensorflow_serving.apis.get_model_status_pb2 import (
     GetModelStatusResponse,
     ModelVersionStatus,
 )
-from tensorflow_serving.apis.model_pb2 import ModelSpec
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Hit
 from keras_lstm_dssm.export.signatures import Signature, signatures
-from keras_lstm_dssm.serving.chunks import chunked, hits_from_outputs, rows_for
-from keras_lstm_dssm.serving.tensor_protos import to_proto
+from keras_lstm_dssm.serving.chunks import (
+    chunked,
+    chunked_pairs,
+    hits_from_outputs,
+    rows_for,
+)
+from keras_lstm_dssm.serving.client.messages import (
+    EMBEDDING,
+    IDS,
+    SCORE,
+    SCORES,
+    Output,
+    Prediction,
+    Version,
+    VersionStatus,
+    checked_output,
+    describe_misfit,
+    input_proto,
+    model_spec,
+)
+from keras_lstm_dssm.text import as_bytes
+from keras_lstm_dssm.text.text_pairs import pairs_as_bytes, query_as_bytes
 
 _ATTEMPTS = 3
 _CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 Answer = TypeVar("Answer")
-Version = int | str | None
-"""A version's number, its label (such as "canary"), or None for the newest."""
 
 
 class Call(NamedTuple):
@@ -51,36 +68,6 @@ class Call(NamedTuple):
 
 
 Calls = Generator[Call, Any, Answer]
-
-
-class Prediction(NamedTuple):
-    """The outputs of a model, and the version that computed them.
-
-    Attributes:
-        model: The model's name.
-        version: The version's number.
-        signature: The signature's name.
-        outputs: Arrays by the outputs' names.
-    """
-
-    model: str
-    version: int
-    signature: str
-    outputs: dict[str, np.ndarray]
-
-
-class VersionStatus(NamedTuple):
-    """The state of a version on a server.
-
-    Attributes:
-        state: START, LOADING, AVAILABLE, UNLOADING or END.
-        code: "OK", or the error code of a version that did not load.
-        message: Why the version did not load; empty otherwise.
-    """
-
-    state: str
-    code: str
-    message: str
 
 
 class _KnownSignatures(NamedTuple):
@@ -113,17 +100,19 @@ class ModelCalls:
         """Runs one request; see `Client.predict`."""
         arrays = {name: np.asarray(values) for name, values in inputs.items()}
         request = PredictRequest(
-            model_spec=_spec(model, version, signature),
-            inputs={name: _proto(name, rows) for name, rows in arrays.items()},
+            model_spec=model_spec(model, version, signature),
+            inputs={
+                name: input_proto(name, rows) for name, rows in arrays.items()
+            },
             output_filter=outputs,
         )
         key = signature or tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
         known = self._known.get((model, version))
         # A new version may have other inputs: inputs that do not fit the
         # cached signature are compared with the current one.
-        if known is None or _misfit(arrays, known.signatures.get(key)):
+        if known is None or describe_misfit(arrays, known.signatures.get(key)):
             current = yield from self.signatures(model, version)
-            misfit = _misfit(arrays, current.get(key))
+            misfit = describe_misfit(arrays, current.get(key))
             if misfit:
                 raise InputError(f"model {model}: {misfit}")
         reply: PredictResponse = yield Call("Predict", request)
@@ -146,24 +135,61 @@ class ModelCalls:
         if not chunks:
             width = yield from self._width(model, version)
             return np.zeros([0, width], np.float32)
+        return (
+            yield from self._of_one_version(
+                model, [{"text": rows} for rows in chunks], EMBEDDING, version
+            )
+        )
+
+    def score(
+        self, query: str | bytes, documents: Any, model: str, version: Version
+    ) -> Calls[np.ndarray]:
+        """Scores the documents of one query; see `Client.score`."""
+        text, texts = query_as_bytes(query), as_bytes(documents)
+        return (
+            yield from self.score_pairs(
+                [text] * len(texts), texts, model, version
+            )
+        )
+
+    def score_pairs(
+        self, queries: Any, documents: Any, model: str, version: Version
+    ) -> Calls[np.ndarray]:
+        """Scores pairs, chunk by chunk; see `Client.score_pairs`."""
+        chunks = list(chunked_pairs(*pairs_as_bytes(queries, documents)))
+        if not chunks:
+            return np.zeros(0, np.float32)
+        return (yield from self._of_one_version(model, chunks, SCORE, version))
+
+    def _of_one_version(
+        self,
+        model: str,
+        chunks: Sequence[dict[str, np.ndarray]],
+        output: Output,
+        version: Version,
+    ) -> Calls[np.ndarray]:
+        """Returns an output for all chunks, one or more, of one version.
+
+        Vectors or scores of two versions cannot be compared: if another
+        version begins to answer, all chunks are sent again.
+        """
         for _ in range(_ATTEMPTS):
-            vectors: dict[int, list[np.ndarray]] = {}
-            for rows in chunks:
+            parts: dict[int, list[np.ndarray]] = {}
+            for inputs in chunks:
                 prediction = yield from self.predict(
-                    model, {"text": rows}, ["embedding"], version
+                    model, inputs, [output.name], version
                 )
-                vectors.setdefault(prediction.version, []).append(
-                    _matrix(prediction, "embedding", np.float32, len(rows))
+                rows = len(next(iter(inputs.values())))
+                parts.setdefault(prediction.version, []).append(
+                    checked_output(prediction, output, rows)
                 )
-                # Vectors of two versions cannot be compared: if another
-                # version answers, all texts are sent again.
-                if len(vectors) > 1:
+                if len(parts) > 1:
                     break
             else:
-                (parts,) = vectors.values()
-                return np.concatenate(parts)
+                (parts_of_version,) = parts.values()
+                return np.concatenate(parts_of_version)
         raise InputError(
-            f"model {model}: versions {', '.join(map(str, sorted(vectors)))} "
+            f"model {model}: versions {', '.join(map(str, sorted(parts)))} "
             f"answered in turn, in each of {_ATTEMPTS} attempts; choose one "
             "with version=NUMBER"
         )
@@ -178,8 +204,8 @@ class ModelCalls:
             prediction = yield from self.predict(
                 model, inputs, ["ids", "scores"], version
             )
-            ids = _matrix(prediction, "ids", np.object_, len(rows))
-            scores = _matrix(prediction, "scores", np.float32, len(rows))
+            ids = checked_output(prediction, IDS, len(rows))
+            scores = checked_output(prediction, SCORES, len(rows))
             hits += hits_from_outputs(ids, scores, k)
         return hits
 
@@ -190,7 +216,7 @@ class ModelCalls:
         reply: GetModelMetadataResponse = yield Call(
             "GetModelMetadata",
             GetModelMetadataRequest(
-                model_spec=_spec(model, version),
+                model_spec=model_spec(model, version),
                 metadata_field=["signature_def"],
             ),
         )
@@ -206,7 +232,7 @@ class ModelCalls:
         """Reads the states of a model's versions; see `Client.status`."""
         reply: GetModelStatusResponse = yield Call(
             "GetModelStatus",
-            GetModelStatusRequest(model_spec=_spec(model, None)),
+            GetModelStatusRequest(model_spec=model_spec(model, None)),
         )
         return {
             status.version: VersionStatus(
@@ -229,62 +255,3 @@ class ModelCalls:
                 "[batch, width]; name an encoder that lstm-dssm-export wrote"
             )
         return shape[1]
-
-
-def _proto(name: str, values: np.ndarray) -> Any:
-    if values.ndim and not len(values):
-        raise InputError(f"input {name!r} has no rows; expected one or more")
-    try:
-        return to_proto(values)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"input {name!r}: {error}; expected an array of numbers, or of "
-            "bytes for strings"
-        ) from error
-
-
-def _misfit(arrays: dict[str, np.ndarray], signature: Signature | None) -> str:
-    """Describes an input whose dtype or shape does not fit the signature.
-
-    Returns "" if all fit. The server checks the names before it batches.
-    """
-    specs = signature.inputs if signature else {}
-    for name in arrays.keys() & specs.keys():
-        values, spec = arrays[name], specs[name]
-        dtype = tf.as_dtype(values.dtype)
-        if dtype != spec.dtype or not spec.shape.is_compatible_with(
-            values.shape
-        ):
-            return (
-                f"input {name!r} is {dtype.name} {values.shape}, expected "
-                f"{spec.dtype.name} {spec.shape}"
-            )
-    return ""
-
-
-def _matrix(
-    prediction: Prediction, name: str, dtype: type[np.generic], rows: int
-) -> np.ndarray:
-    """Returns an output after checking its dtype and number of rows."""
-    values = prediction.outputs[name]
-    if values.dtype != dtype or values.ndim != 2 or len(values) != rows:
-        raise InputError(
-            f"model {prediction.model}: its output {name} is {values.dtype} "
-            f"{list(values.shape)}, expected {np.dtype(dtype)} [{rows}, any]; "
-            "name a model that lstm-dssm-export wrote"
-        )
-    return values
-
-
-def _spec(model: str, version: Version, signature: str = "") -> ModelSpec:
-    spec = ModelSpec(name=model, signature_name=signature)
-    if isinstance(version, str):
-        spec.version_label = version
-    elif version is not None:
-        if not 0 <= version < 2**63:
-            raise InputError(
-                f"version is {version}; expected a number of 63 bits, or a "
-                "label"
-            )
-        spec.version.value = version
-    return spec

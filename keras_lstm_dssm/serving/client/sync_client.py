@@ -1,57 +1,22 @@
-"""gRPC clients for TF Serving and for the local server: sync and asyncio."""
+"""Client: asks a server over gRPC; threads may share it."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 import grpc
 import numpy as np
-from tensorflow_serving.apis.model_service_pb2_grpc import ModelServiceStub
-from tensorflow_serving.apis.prediction_service_pb2_grpc import (
-    PredictionServiceStub,
-)
 
 from keras_lstm_dssm.evaluation.index import Hit
 from keras_lstm_dssm.export.signatures import Signature
-from keras_lstm_dssm.serving.client.calls import (
-    Answer,
-    Calls,
-    ModelCalls,
+from keras_lstm_dssm.serving.client.calls import Answer, Calls
+from keras_lstm_dssm.serving.client.connection import Connection
+from keras_lstm_dssm.serving.client.messages import (
     Prediction,
     Version,
     VersionStatus,
 )
-from keras_lstm_dssm.serving.client.channel import (
-    ServingError,
-    channel_options,
-    checked_timeout,
-)
 
 
-class _Connection:
-    """Holds what both clients have: a channel, its methods, a deadline."""
-
-    _open_channel: Callable[..., Any]
-
-    def __init__(
-        self, target: str, timeout: float = 5.0, max_message_mb: int = 64
-    ) -> None:
-        self.target = target
-        self.timeout = checked_timeout(timeout)
-        self._channel = channel = self._open_channel(
-            target, options=channel_options(max_message_mb)
-        )
-        self._methods: dict[str, Callable[..., Any]] = {
-            **vars(PredictionServiceStub(channel)),
-            **vars(ModelServiceStub(channel)),
-        }
-        self._calls = ModelCalls()
-
-    def _error(self, error: grpc.RpcError, request: Any) -> ServingError:
-        model = request.model_spec.name
-        return ServingError.from_rpc_error(error, self.target, model)
-
-
-class Client(_Connection):
+class Client(Connection):
     """Sends texts to a server's models; threads may share a client.
 
     Inputs are checked against the model's signature before they are sent: on
@@ -62,8 +27,8 @@ class Client(_Connection):
     Args:
         target: The server's gRPC address, for example `127.0.0.1:8500`.
         timeout: Seconds that each request may take, its retries included, by
-            default 5. Many texts are sent as several requests, of 512 texts,
-            half a megabyte or 262,144 hits each.
+            default 5. Many texts are sent as several requests, of 512 texts
+            or pairs, half a megabyte or 262,144 hits each.
         max_message_mb: Size of the largest message sent or accepted, in MiB,
             by default 64 (gRPC's own default is 4: 10,000 vectors of 96
             numbers).
@@ -137,6 +102,61 @@ class Client(_Connection):
         """
         return self._run(self._calls.search(texts, k, model, version))
 
+    def score(
+        self,
+        query: str | bytes,
+        documents: Iterable[str | bytes],
+        model: str = "scorer",
+        version: Version = None,
+    ) -> np.ndarray:
+        """Returns the scores of documents for one query.
+
+        Args:
+            query: The query's text.
+            documents: n texts, such as the documents that `search` has found.
+            model: The scorer's name on the server.
+            version: The scorer's version or its label, by default the newest.
+
+        Returns:
+            float32 `[n]`, in the order of the documents, all of one version;
+            see `encode`. Only the order of the scores has a meaning.
+
+        Raises:
+            InputError: `query` is not one text, `documents` are no texts, the
+                model is no scorer, or several versions answer in turn.
+
+        Example:
+            >>> client.score("angle bracket", ["steel angle", "wood glue"])
+            array([ 1.3, -0.2], dtype=float32)
+        """
+        return self._run(self._calls.score(query, documents, model, version))
+
+    def score_pairs(
+        self,
+        queries: Iterable[str | bytes],
+        documents: Iterable[str | bytes],
+        model: str = "scorer",
+        version: Version = None,
+    ) -> np.ndarray:
+        """Returns the scores of pairs of a query and a document.
+
+        Args:
+            queries: n queries.
+            documents: n documents.
+            model: See `score`.
+            version: See `score`.
+
+        Returns:
+            float32 `[n]`; see `score`.
+
+        Raises:
+            InputError: There are not as many documents as queries; or see
+                `score`.
+        """
+        return self._run(
+            self._calls.score_pairs(queries, documents, model, version)
+        )
+
     def predict(
         self,
         model: str,
@@ -196,87 +216,5 @@ class Client(_Connection):
                 return end.value
             try:
                 reply = self._methods[method](request, timeout=self.timeout)
-            except grpc.RpcError as error:
-                raise self._error(error, request) from error
-
-
-class AsyncClient(_Connection):
-    """Sends texts like `Client`, with coroutines.
-
-    It is made and used in a running event loop. Arguments, results and errors
-    are those of `Client`.
-
-    Example:
-        >>> async def main():
-        ...     async with AsyncClient("127.0.0.1:8500") as client:
-        ...         return await client.search(["angle bracket"], k=1)
-        >>> asyncio.run(main())
-        [[Hit(id='steel angle', score=0.91)]]
-    """
-
-    _open_channel = staticmethod(grpc.aio.insecure_channel)
-
-    async def encode(
-        self,
-        texts: Iterable[str | bytes],
-        model: str = "query_encoder",
-        version: Version = None,
-    ) -> np.ndarray:
-        """See `Client.encode`."""
-        return await self._run(self._calls.encode(texts, model, version))
-
-    async def search(
-        self,
-        texts: Iterable[str | bytes],
-        k: int = 5,
-        model: str = "retriever",
-        version: Version = None,
-    ) -> list[list[Hit]]:
-        """See `Client.search`."""
-        return await self._run(self._calls.search(texts, k, model, version))
-
-    async def predict(
-        self,
-        model: str,
-        inputs: dict[str, np.ndarray],
-        outputs: Iterable[str] = (),
-        version: Version = None,
-        signature: str = "",
-    ) -> Prediction:
-        """See `Client.predict`."""
-        return await self._run(
-            self._calls.predict(model, inputs, outputs, version, signature)
-        )
-
-    async def signatures(
-        self, model: str, version: Version = None
-    ) -> dict[str, Signature]:
-        """See `Client.signatures`."""
-        return await self._run(self._calls.signatures(model, version))
-
-    async def status(self, model: str) -> dict[int, VersionStatus]:
-        """See `Client.status`."""
-        return await self._run(self._calls.status(model))
-
-    async def close(self) -> None:
-        """Closes the connection; leaving the `async with` block does, too."""
-        await self._channel.close()
-
-    async def __aenter__(self) -> "AsyncClient":
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def _run(self, calls: Calls[Answer]) -> Answer:
-        reply = None
-        while True:
-            try:
-                method, request = calls.send(reply)
-            except StopIteration as end:
-                return end.value
-            call = self._methods[method]
-            try:
-                reply = await call(request, timeout=self.timeout)
             except grpc.RpcError as error:
                 raise self._error(error, request) from error
