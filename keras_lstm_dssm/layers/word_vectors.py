@@ -50,7 +50,8 @@ class WordVectors(keras.layers.Layer):
         split: Rule that separates words, `"alphanumeric"` (default) or
             `"space"`; see `normalize_texts`.
         **kwargs: Arguments of `keras.layers.Layer`. `dtype` is `"float32"`
-            or `"float64"`.
+            or `"float64"`; with `trainable=False`, the vectors stay as they
+            are.
 
     Call arguments:
         words: `WordBatch`, the result of `distinct`.
@@ -90,11 +91,17 @@ class WordVectors(keras.layers.Layer):
         self.supports_jit = False
 
     def build(self, input_shape: Any) -> None:
-        """Do nothing: the constructor has created all weights.
+        """Freeze the vectors of a layer that is not trainable.
+
+        The constructor has created all weights. Keras would apply its
+        argument `trainable` to those of the layer itself only, not to the
+        table of `embedding`.
 
         Args:
             input_shape: `(texts,)`, recorded by Keras for summaries.
         """
+        if not self.trainable:
+            self.embedding.trainable = False
 
     @property
     def resources(self) -> list[tf.Module]:
@@ -143,6 +150,8 @@ class WordVectors(keras.layers.Layer):
         """Return the constructor's arguments."""
         return {
             **super().get_config(),
+            # `PairScorer` may freeze the table alone.
+            "trainable": self.trainable and self.embedding.trainable,
             "dimension": self.dimension,
             "max_words": self.max_words,
             "split": self.split,

@@ -60,6 +60,19 @@ class Matcher(keras.layers.Layer):
         """Whether `pretrain` must be called before scores have a meaning."""
         return False
 
+    def check_pretrained(self) -> None:
+        """Check that `pretrain` was called if it must be.
+
+        Raises:
+            InputError: It was not.
+        """
+        if self.needs_pretraining:
+            raise InputError(
+                f"{type(self).__name__} has not been pretrained: call "
+                "scorer.matcher.pretrain(scorer.words, queries, documents) "
+                "with the positive pairs before fit, or train with dssm.train"
+            )
+
     def pretrain(
         self,
         words: WordVectors,

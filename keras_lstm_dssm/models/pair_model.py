@@ -13,7 +13,6 @@ from keras_lstm_dssm.models.pairs import (
     refuse_weights,
     split_pairs,
 )
-from keras_lstm_dssm.private_api import replica_count
 
 
 class PairModel(PairSteps):
@@ -93,32 +92,24 @@ class PairModel(PairSteps):
             validation_data = self._hashed(
                 pair_batches(queries, documents, size, shuffle_seed=self.seed)
             )
-        # A `fit` that continues another one shuffles in another order.
-        done = int(self.optimizer.iterations.numpy()) if self.compiled else 0
         pairs = pair_batches(
             x,
             y,
             batch_size,
-            self.seed + done if shuffle else None,
+            self.seed + self._steps_done() if shuffle else None,
             reshuffle=True,
         )
         if not isinstance(callbacks, keras.callbacks.CallbackList):
             callbacks = [SyncAtEpochEnd(), *keras.tree.flatten(callbacks or [])]
         try:
-            return super().fit(
-                self._hashed(pairs),
+            return self._fit(
+                pairs,
+                callbacks,
                 epochs=epochs,
                 verbose=verbose,
-                callbacks=callbacks,
                 validation_data=validation_data,
-                shuffle=False,  # the dataset has shuffled
                 **kwargs,
             )
-        except KeyboardInterrupt:
-            # Called before the sync below, which rounds the pending rows.
-            for callback in getattr(callbacks, "callbacks", callbacks):
-                getattr(callback, "on_interrupt", lambda: None)()
-            raise
         finally:
             self.sync_weights()
 
@@ -201,20 +192,6 @@ class PairModel(PairSteps):
             x, y = x
         return self.predict(x, y, batch_size=max(1, len(x)), verbose=0)
 
-    def export(self, *args: Any, **kwargs: Any) -> None:
-        """Raises `InputError`: a model of pairs is exported as encoders."""
-        raise InputError(
-            "TwoTower.export is not supported, because Keras would trace a "
-            "numeric input: use keras_lstm_dssm.export.export_models(model, "
-            "folder), which writes both encoders as SavedModels"
-        )
-
     def _only_batch(self, x: Any, y: Any) -> tuple[tf.Tensor, tf.Tensor]:
         batch = next(iter(pair_batches(x, y, batch_size=2**31 - 1)))
         return batch[0], batch[1]
-
-    def _hashed(self, pairs: tf.data.Dataset) -> tf.data.Dataset:
-        """Hashes in the dataset, unless replicas divide its batches."""
-        if replica_count(self) > 1:
-            return pairs
-        return self._hash.dataset(pairs)

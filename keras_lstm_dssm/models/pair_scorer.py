@@ -6,28 +6,24 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import NOT_FINITE, InputError
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import WordVectors
 from keras_lstm_dssm.matchers import Matcher
+from keras_lstm_dssm.models.hashed_model import HashedModel
 from keras_lstm_dssm.models.pair_scoring import PairScoring
 from keras_lstm_dssm.models.pairs import pair_batches
 from keras_lstm_dssm.models.triples import (
     HashedTriples,
     TripleHasher,
-    is_hashed,
+    refuse_labels,
     triple_batches,
-)
-from keras_lstm_dssm.private_api import (
-    BuiltModel,
-    accept_any_inputs,
-    replica_count,
 )
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text import WordBatch, as_strings
 
 
 @register
-class PairScorer(BuiltModel):
+class PairScorer(HashedModel):
     """Scores pairs of a query and a document, whose words meet each other.
 
     A `TwoTower` compares two vectors that were computed apart; a `Matcher`,
@@ -36,8 +32,7 @@ class PairScorer(BuiltModel):
     another system has found.
 
     `fit` takes triples: a query, a document that answers it and one that
-    does not. In a training step each distinct query is represented once, and
-    so is each distinct document, however many triples it occurs in.
+    does not. A training step represents each distinct text of a side once.
 
     Args:
         words: Layer that turns texts into word vectors, the same one for
@@ -66,6 +61,9 @@ class PairScorer(BuiltModel):
     array([ 1.3, -0.2], dtype=float32)
     """
 
+    rankings_hint = "measure rankings with evaluation.evaluate_lists"
+    export_hint = "keras_lstm_dssm.export"
+
     def __init__(
         self,
         words: WordVectors,
@@ -73,7 +71,7 @@ class PairScorer(BuiltModel):
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(TripleHasher(words), HashedTriples, **kwargs)
         if matcher.word_dimension != words.dimension:
             raise InputError(
                 f"the matcher expects word vectors of width"
@@ -83,14 +81,12 @@ class PairScorer(BuiltModel):
         if not matcher.trains_words:
             # Else Keras would warn that the table has no gradient.
             words.embedding.trainable = False
+        if not matcher.trainable:  # not applied to layers made after it
+            matcher.trainable = False
         self.words = words
         self.matcher = matcher
         self.seed = seed
-        self._hash = TripleHasher(words)
         self._scoring = PairScoring(words, matcher)
-        self._accuracy = keras.metrics.Mean(name="accuracy")
-        accept_any_inputs(self)
-        self.built = True
 
     def call(
         self, inputs: tuple[Any, Any], training: bool = False
@@ -104,13 +100,7 @@ class PairScorer(BuiltModel):
         )
         return self._scoring.of_batches(query, document, training)
 
-    def compile(
-        self,
-        optimizer: Any,
-        loss: Any,
-        jit_compile: bool = False,
-        **kwargs: Any,
-    ) -> None:
+    def compile(self, optimizer: Any, loss: Any, **kwargs: Any) -> None:
         """Sets optimizer and loss.
 
         Args:
@@ -118,7 +108,6 @@ class PairScorer(BuiltModel):
             loss: `PairwiseHinge`, or another loss of labels `(batch, 2)`,
                 always 1 and 0, and scores `(batch, 2)` of the positives and
                 the negatives.
-            jit_compile: Must be `False`: XLA has no string operations.
             **kwargs: See `keras.Model.compile`; loss and accuracy are the
                 only metrics.
 
@@ -126,30 +115,12 @@ class PairScorer(BuiltModel):
             InputError: Metrics, XLA, mixed precision or an optimizer of
                 `TwoTower` are requested.
         """
-        if kwargs.get("metrics") or kwargs.get("weighted_metrics"):
-            raise InputError(
-                "the model has two metrics, loss and accuracy, and takes no "
-                "others; measure rankings with evaluation.evaluate_lists"
-            )
-        if jit_compile is True:
-            raise InputError(
-                "jit_compile=True is not supported: XLA has no string "
-                "operations; leave it out"
-            )
-        super().compile(
-            optimizer=optimizer, loss=loss, jit_compile=False, **kwargs
-        )
-        if isinstance(self.optimizer, keras.optimizers.LossScaleOptimizer):
-            raise InputError(
-                "mixed precision with loss scaling is not supported: use the "
-                "dtype policy float32 or float64"
-            )
+        super().compile(optimizer, loss, **kwargs)
         if hasattr(self.optimizer, "look_ahead"):
             raise InputError(
                 f"{type(self.optimizer).__name__} is an optimizer of TwoTower:"
                 " use Adagrad, or one of keras.optimizers"
             )
-        self.optimizer.build(self.trainable_variables)
 
     def fit(
         self,
@@ -187,39 +158,22 @@ class PairScorer(BuiltModel):
 
         Raises:
             InputError: x is neither a dataset of triples nor three lists of
-                equal length, or weights are given.
+                equal length, weights are given, or the matcher needs
+                `pretrain` first.
             tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
                 weights are those before the step.
         """
-        for name in ("y", "class_weight", "sample_weight", "validation_split"):
-            if kwargs.pop(name, None):
-                raise InputError(
-                    f"{name} is not supported: give x=(queries, positives,"
-                    " negatives), and further triples as validation_data"
-                )
+        refuse_labels(kwargs)
+        self.matcher.check_pretrained()
         if validation_data is not None:
             validation_data = self._hashed(
                 triple_batches(validation_data, batch_size)
             )
-        # A `fit` that continues another one shuffles in another order.
-        done = int(self.optimizer.iterations.numpy()) if self.compiled else 0
         triples = triple_batches(
-            x, batch_size, self.seed + done if shuffle else None
+            x, batch_size, self.seed + self._steps_done() if shuffle else None
         )
-        try:
-            return super().fit(
-                self._hashed(triples),
-                epochs=epochs,
-                verbose=verbose,
-                callbacks=callbacks,
-                validation_data=validation_data,
-                shuffle=False,  # the dataset has shuffled
-                **kwargs,
-            )
-        except KeyboardInterrupt:
-            for callback in getattr(callbacks, "callbacks", callbacks or ()):
-                getattr(callback, "on_interrupt", lambda: None)()
-            raise
+        options = {"verbose": verbose, "validation_data": validation_data}
+        return self._fit(triples, callbacks, epochs=epochs, **options, **kwargs)
 
     def evaluate(
         self,
@@ -308,50 +262,16 @@ class PairScorer(BuiltModel):
         """
         return self._scoring.of_pairs(queries, documents, batch_size, progress)
 
-    def train_step(self, data: tuple[Any, ...]) -> dict[str, Any]:
-        """Takes one training step.
-
-        Args:
-            data: `(query, positive, negative)`, strings, or hashed.
-
-        Raises:
-            tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
-                weights stay those before the step.
-        """
-        variables = self.trainable_variables
-        with tf.GradientTape() as tape:
-            loss = self.optimizer.scale_loss(self._loss_of(data, training=True))
-        gradients = tape.gradient(loss, [v.value for v in variables])
-        # Checking one number in the graph takes no measurable time.
-        finite = tf.debugging.assert_all_finite(loss, NOT_FINITE)
-        with tf.control_dependencies([finite]):
-            self.optimizer.apply(gradients, variables)
-        return self.get_metrics_result()
-
-    def test_step(self, data: tuple[Any, ...]) -> dict[str, Any]:
-        """Measures loss and accuracy of a batch, as for `train_step`."""
-        self._loss_of(data, training=False)
-        return self.get_metrics_result()
-
     def predict_step(self, data: tuple[Any, ...]) -> tf.Tensor:
         """Returns the scores of a batch of pairs."""
         return self(data[0])
 
-    def export(self, *args: Any, **kwargs: Any) -> None:
-        """Raises `InputError`: Keras would trace a numeric input."""
-        raise InputError(
-            "PairScorer.export is not supported, because Keras would trace a "
-            "numeric input: use keras_lstm_dssm.export"
-        )
-
-    def _loss_of(self, data: tuple[Any, ...], training: bool) -> tf.Tensor:
-        triples: HashedTriples = (
-            data[0] if is_hashed(data) else self._hash(*data)
-        )
-        rows = triples.query.text_index
+    def batch_loss(self, batch: HashedTriples, training: bool) -> tf.Tensor:
+        """Returns the loss of the positives against the negatives."""
+        twice = tf.tile(batch.query.text_index, [2])
         scores = self._scoring.of_batches(
-            triples.query._replace(text_index=tf.tile(rows, [2])),
-            triples.document,
+            batch.query._replace(text_index=twice),
+            batch.document,
             training,
         )
         scores = tf.transpose(tf.reshape(scores, [2, -1]))
@@ -359,20 +279,8 @@ class PairScorer(BuiltModel):
             tf.constant([1, 0], scores.dtype), tf.shape(scores)
         )
         loss = self.compute_loss(y=labels, y_pred=scores, training=training)
-        # Keras divides the loss by the number of replicas, for the sum of
-        # their gradients.
-        (mean_loss,) = (m for m in self.metrics if m.name == "loss")
-        mean_loss.update_state(
-            loss * replica_count(self), sample_weight=tf.size(rows)
-        )
-        self._accuracy.update_state(scores[:, 0] > scores[:, 1])
+        self._record(loss, scores[:, 0] > scores[:, 1])
         return loss
-
-    def _hashed(self, triples: tf.data.Dataset) -> tf.data.Dataset:
-        """Hashes in the dataset, unless replicas divide its batches."""
-        if replica_count(self) > 1:
-            return triples
-        return self._hash.dataset(triples)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
@@ -390,17 +298,3 @@ class PairScorer(BuiltModel):
         deserialize = keras.saving.deserialize_keras_object
         layers = {key: deserialize(config[key]) for key in ("words", "matcher")}
         return cls(**{**config, **layers})
-
-    def get_compile_config(self) -> dict[str, Any] | None:
-        """Returns optimizer and loss, for saving; `None` without them."""
-        if not self.compiled:
-            return None
-        serialize = keras.saving.serialize_keras_object
-        return {
-            "optimizer": serialize(self.optimizer),
-            "loss": serialize(self.loss),
-        }
-
-    def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compiles a loaded model as it was compiled when saved."""
-        self.compile(**keras.saving.deserialize_keras_object(config))

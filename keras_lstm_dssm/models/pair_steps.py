@@ -1,27 +1,21 @@
-"""PairSteps: one training step, or one test step, on a batch of pairs."""
+"""PairSteps: training steps of two towers, whose tables follow lazily."""
 
-from contextlib import nullcontext
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders import TextEncoder
-from keras_lstm_dssm.errors import NOT_FINITE, InputError
 from keras_lstm_dssm.layers.synced_weights import SyncedWeights
-from keras_lstm_dssm.models.pairs import HashedPairs, PairHasher, is_hashed
-from keras_lstm_dssm.private_api import (
-    BuiltModel,
-    accept_any_inputs,
-    replica_count,
-)
+from keras_lstm_dssm.models.hashed_model import HashedModel
+from keras_lstm_dssm.models.pairs import HashedPairs, PairHasher
+from keras_lstm_dssm.private_api import replica_count
 
 
-class PairSteps(SyncedWeights, BuiltModel):
+class PairSteps(SyncedWeights, HashedModel):
     """Compiles a model of pairs of texts, and takes its training steps.
 
     A subclass has `towers`, the encoders whose gradients are renormalised
-    separately; `call`, which scores pairs; and `pair_loss`.
+    separately; `call`, which scores pairs; and `batch_loss`.
 
     Args:
         hasher: `PairHasher` that turns batches of texts into the input of a
@@ -29,21 +23,19 @@ class PairSteps(SyncedWeights, BuiltModel):
         **kwargs: Arguments of `keras.Model`.
     """
 
+    rankings_hint = "measure rankings with dssm.RankingEvaluation"
+    export_hint = (
+        "keras_lstm_dssm.export.export_models(model, folder), which writes "
+        "both encoders as SavedModels"
+    )
+
     def __init__(self, hasher: PairHasher, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._hash = hasher
-        self._accuracy = keras.metrics.Mean(name="accuracy")
-        accept_any_inputs(self)
-        self.built = True
+        super().__init__(hasher, HashedPairs, **kwargs)
 
     @property
     def towers(self) -> list[TextEncoder]:
         """The distinct encoders, the query's first."""
         raise NotImplementedError(f"{type(self).__name__} has no towers")
-
-    def pair_loss(self, pairs: HashedPairs, training: bool) -> tf.Tensor:
-        """Returns the loss of a batch, and updates the metrics."""
-        raise NotImplementedError(f"{type(self).__name__} has no pair_loss")
 
     def compile(
         self,
@@ -64,26 +56,8 @@ class PairSteps(SyncedWeights, BuiltModel):
         Raises:
             InputError: Metrics, XLA or mixed precision are requested.
         """
-        if kwargs.get("metrics") or kwargs.get("weighted_metrics"):
-            raise InputError(
-                "the model has two metrics, loss and accuracy, and takes no "
-                "others; measure rankings with dssm.RankingEvaluation"
-            )
-        if jit_compile is True:
-            raise InputError(
-                "jit_compile=True is not supported: XLA has no string "
-                "operations; leave it out"
-            )
         self.sync_weights()  # pending updates of the previous optimizer
-        super().compile(
-            optimizer=optimizer, loss=loss, jit_compile=False, **kwargs
-        )
-        if isinstance(self.optimizer, keras.optimizers.LossScaleOptimizer):
-            raise InputError(
-                "mixed precision with loss scaling is not supported: use the "
-                "dtype policy float32 or float64"
-            )
-        self.optimizer.build(self.trainable_variables)
+        super().compile(optimizer, loss, jit_compile, **kwargs)
         if hasattr(self.optimizer, "set_groups"):
             self.optimizer.set_groups(
                 [tower.trainable_variables for tower in self.towers]
@@ -99,50 +73,8 @@ class PairSteps(SyncedWeights, BuiltModel):
 
     def predict_step(self, data: tuple[Any, Any]) -> tf.Tensor:
         """Returns the cosines of a batch of pairs."""
-        pairs = self._pairs(data)
+        pairs = self._batch(data)
         return self((pairs.query, pairs.document))
-
-    def train_step(self, data: tuple[Any, Any]) -> dict[str, Any]:
-        """Takes one training step, Algorithm 1.
-
-        A function of the batch alone, so that `tf.distribute` can run it.
-
-        Args:
-            data: `(query, document)`, strings or `WordBatch`; with strings
-                optionally a dict as third part, see `TwoTower`.
-
-        Raises:
-            tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
-                weights stay those before the step.
-        """
-        pairs = self._pairs(data)
-        variables = self.trainable_variables
-        optimizer = self.optimizer
-        step = getattr(optimizer, "eager_step", nullcontext)
-        with step() if tf.executing_eagerly() else nullcontext():
-            if hasattr(optimizer, "look_ahead"):
-                # Tied towers are one, and read the rows of `pairs.query`.
-                rows = [
-                    (table, words.trigrams)
-                    for tower, words in zip(self.towers, pairs, strict=False)
-                    for table in tower.tables
-                ]
-                optimizer.look_ahead(variables, rows)
-            with tf.GradientTape() as tape:
-                loss = optimizer.scale_loss(
-                    self.pair_loss(pairs, training=True)
-                )
-            gradients = tape.gradient(loss, [v.value for v in variables])
-            # Checking one number in the graph takes no measurable time.
-            finite = tf.debugging.assert_all_finite(loss, NOT_FINITE)
-            with tf.control_dependencies([finite]):
-                optimizer.apply(gradients, variables)
-        return self.get_metrics_result()
-
-    def test_step(self, data: tuple[Any, Any]) -> dict[str, Any]:
-        """Measures loss and accuracy of a batch, as for `train_step`."""
-        self.pair_loss(self._pairs(data), training=False)
-        return self.get_metrics_result()
 
     def sync_weights(self) -> None:
         """Brings the trigram tables up to date with the last training step.
@@ -152,19 +84,14 @@ class PairSteps(SyncedWeights, BuiltModel):
         for tower in self.towers:
             tower.sync_weights()
 
-    def _pairs(self, data: tuple[Any, ...]) -> HashedPairs:
-        return data[0] if is_hashed(data) else self._hash(*data)
-
-    def get_compile_config(self) -> dict[str, Any] | None:
-        """Returns optimizer and loss, for saving; `None` without them."""
-        if not self.compiled:
-            return None
-        serialize = keras.saving.serialize_keras_object
-        return {
-            "optimizer": serialize(self.optimizer),
-            "loss": serialize(self.loss),
-        }
-
-    def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compiles a loaded model as it was compiled when saved."""
-        self.compile(**keras.saving.deserialize_keras_object(config))
+    def _before_gradient(self, batch: HashedPairs) -> None:
+        """Moves the weights to the look-ahead point of Algorithm 1."""
+        if not hasattr(self.optimizer, "look_ahead"):
+            return
+        # Tied towers are one, and read the rows of `batch.query`.
+        rows = [
+            (table, words.trigrams)
+            for tower, words in zip(self.towers, batch, strict=False)
+            for table in tower.tables
+        ]
+        self.optimizer.look_ahead(self.trainable_variables, rows)

@@ -16,7 +16,6 @@ from keras_lstm_dssm.models.negatives import (
 )
 from keras_lstm_dssm.models.pair_model import PairModel
 from keras_lstm_dssm.models.pairs import HashedPairs, PairHasher
-from keras_lstm_dssm.private_api import replica_count
 from keras_lstm_dssm.registration import register
 
 NEGATIVES = ("random", "in_batch")
@@ -150,10 +149,10 @@ class TwoTower(PairModel):
             self.query_encoder(query), self.document_encoder(document)
         )
 
-    def pair_loss(self, pairs: HashedPairs, training: bool) -> tf.Tensor:
+    def batch_loss(self, batch: HashedPairs, training: bool) -> tf.Tensor:
         """Returns the loss of the clicked documents against their negatives."""
-        query, document = pairs.query, pairs.document
-        clicked, negatives = document.text_index, pairs.negatives
+        query, document = batch.query, batch.document
+        clicked, negatives = document.text_index, batch.negatives
         candidates = tf.concat([clicked[:, tf.newaxis], negatives], axis=1)
         if self.tied:  # `query` and `document` hold the same distinct texts
             both = self.query_encoder.compose(query, training)
@@ -181,18 +180,12 @@ class TwoTower(PairModel):
                 *vectors, clicked, negatives, self.n, seed
             )
         scores = cosines
-        if pairs.log_q is not None:
-            scores -= self._correction(pairs.log_q, candidates, cosines)
+        if batch.log_q is not None:
+            scores -= self._correction(batch.log_q, candidates, cosines)
         loss = self.compute_loss(y=labels, y_pred=scores)
-        # Keras divides the loss by the number of replicas, for the sum of
-        # their gradients.
-        (mean_loss,) = (m for m in self.metrics if m.name == "loss")
-        mean_loss.update_state(
-            loss * replica_count(self), sample_weight=tf.size(clicked)
-        )
         best_negative = tf.reduce_max(tf.where(labels == 0, cosines, -2.0), -1)
         of_clicked = tf.reduce_sum(tf.where(labels > 0, cosines, 0.0), axis=-1)
-        self._accuracy.update_state(of_clicked > best_negative)
+        self._record(loss, of_clicked > best_negative)
         return loss
 
     def _correction(

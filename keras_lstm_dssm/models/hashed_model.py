@@ -1,0 +1,202 @@
+"""HashedModel: what all models that are trained on hashed texts share."""
+
+from contextlib import nullcontext
+from typing import Any, Protocol
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import NOT_FINITE, InputError
+from keras_lstm_dssm.private_api import (
+    BuiltModel,
+    accept_any_inputs,
+    replica_count,
+)
+
+
+class Hasher(Protocol):
+    """Turns batches of texts into the input of a training step."""
+
+    def __call__(self, *texts: Any) -> Any:
+        """Hashes one batch."""
+
+    def dataset(self, batches: tf.data.Dataset, /) -> tf.data.Dataset:
+        """Hashes a dataset's batches; hashed ones are left as they are."""
+
+
+class HashedModel(BuiltModel):
+    """Base of `TwoTower` and `PairScorer`: compiles, fits and takes steps.
+
+    A subclass implements `batch_loss` and `call`, sets the two hints below,
+    and reads its arguments in `fit`, `evaluate` and `predict`.
+
+    Args:
+        hasher: Turns batches of texts into the input of a training step.
+        hashed: The class of what it returns.
+        **kwargs: Arguments of `keras.Model`.
+    """
+
+    rankings_hint: str
+    """How to measure rankings, for users who ask for other metrics."""
+
+    export_hint: str
+    """What exports the model, for users who call `export`."""
+
+    def __init__(self, hasher: Hasher, hashed: type, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._hash = hasher
+        self._hashed_class = hashed
+        self._accuracy = keras.metrics.Mean(name="accuracy")
+        accept_any_inputs(self)
+        self.built = True
+
+    def batch_loss(self, batch: Any, training: bool) -> tf.Tensor:
+        """Returns the loss of a hashed batch, and updates the metrics."""
+        raise NotImplementedError(f"{type(self).__name__}.batch_loss")
+
+    def compile(
+        self,
+        optimizer: Any,
+        loss: Any,
+        jit_compile: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Sets optimizer and loss.
+
+        Args:
+            optimizer: Any Keras optimizer.
+            loss: Any Keras loss.
+            jit_compile: Must be `False`: XLA has no string operations.
+            **kwargs: See `keras.Model.compile`; loss and accuracy are the
+                only metrics.
+
+        Raises:
+            InputError: Metrics, XLA or mixed precision are requested.
+        """
+        if kwargs.get("metrics") or kwargs.get("weighted_metrics"):
+            raise InputError(
+                "the model has two metrics, loss and accuracy, and takes no "
+                f"others; {self.rankings_hint}"
+            )
+        if jit_compile is True:
+            raise InputError(
+                "jit_compile=True is not supported: XLA has no string "
+                "operations; leave it out"
+            )
+        super().compile(
+            optimizer=optimizer, loss=loss, jit_compile=False, **kwargs
+        )
+        if isinstance(self.optimizer, keras.optimizers.LossScaleOptimizer):
+            raise InputError(
+                "mixed precision with loss scaling is not supported: use the "
+                "dtype policy float32 or float64"
+            )
+        self.optimizer.build(self.trainable_variables)
+
+    def train_step(self, data: tuple[Any, ...]) -> dict[str, Any]:
+        """Takes one training step.
+
+        A function of the batch alone, so that `tf.distribute` can run it.
+
+        Args:
+            data: The texts of a batch, or what `hasher` made of them.
+
+        Raises:
+            tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
+                weights stay those before the step.
+        """
+        batch = self._batch(data)
+        variables = self.trainable_variables
+        optimizer = self.optimizer
+        step = getattr(optimizer, "eager_step", nullcontext)
+        with step() if tf.executing_eagerly() else nullcontext():
+            self._before_gradient(batch)
+            with tf.GradientTape() as tape:
+                loss = optimizer.scale_loss(
+                    self.batch_loss(batch, training=True)
+                )
+            gradients = tape.gradient(loss, [v.value for v in variables])
+            # Checking one number in the graph takes no measurable time.
+            finite = tf.debugging.assert_all_finite(loss, NOT_FINITE)
+            with tf.control_dependencies([finite]):
+                optimizer.apply(gradients, variables)
+        return self.get_metrics_result()
+
+    def test_step(self, data: tuple[Any, ...]) -> dict[str, Any]:
+        """Measures loss and accuracy of a batch, as for `train_step`."""
+        self.batch_loss(self._batch(data), training=False)
+        return self.get_metrics_result()
+
+    def export(self, *args: Any, **kwargs: Any) -> None:
+        """Raises `InputError`: Keras would trace a numeric input."""
+        raise InputError(
+            f"{type(self).__name__}.export is not supported, because Keras "
+            f"would trace a numeric input: use {self.export_hint}"
+        )
+
+    def get_compile_config(self) -> dict[str, Any] | None:
+        """Returns optimizer and loss, for saving; `None` without them."""
+        if not self.compiled:
+            return None
+        serialize = keras.saving.serialize_keras_object
+        return {
+            "optimizer": serialize(self.optimizer),
+            "loss": serialize(self.loss),
+        }
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles a loaded model as it was compiled when saved."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+
+    def _before_gradient(self, batch: Any) -> None:
+        """Moves the weights to where the gradient is computed: not at all."""
+
+    def _batch(self, data: tuple[Any, ...]) -> Any:
+        hashed = isinstance(data[0], self._hashed_class)
+        return data[0] if hashed else self._hash(*data)
+
+    def _hashed(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """Hashes in the dataset, unless replicas divide its batches."""
+        return (
+            batches if replica_count(self) > 1 else self._hash.dataset(batches)
+        )
+
+    def _record(self, loss: tf.Tensor, accurate: tf.Tensor) -> None:
+        """Updates the metrics.
+
+        Args:
+            loss: The mean loss of a batch.
+            accurate: bool `(batch,)`.
+        """
+        # Keras divides the loss by the number of replicas, for the sum of
+        # their gradients.
+        (mean_loss,) = (m for m in self.metrics if m.name == "loss")
+        mean_loss.update_state(
+            loss * replica_count(self), sample_weight=tf.size(accurate)
+        )
+        self._accuracy.update_state(accurate)
+
+    def _steps_done(self) -> int:
+        """Returns the training steps of all calls of `fit` up to now.
+
+        A `fit` that continues another one shuffles in another order.
+        """
+        return int(self.optimizer.iterations.numpy()) if self.compiled else 0
+
+    def _fit(
+        self, batches: tf.data.Dataset, callbacks: Any, **options: Any
+    ) -> keras.callbacks.History:
+        """Calls `keras.Model.fit` with hashed batches in their order."""
+        try:
+            return super().fit(
+                self._hashed(batches),
+                callbacks=callbacks,
+                shuffle=False,  # the dataset has shuffled
+                **options,
+            )
+        except KeyboardInterrupt:
+            if isinstance(callbacks, keras.callbacks.CallbackList):
+                callbacks = callbacks.callbacks
+            for callback in keras.tree.flatten(callbacks or []):
+                getattr(callback, "on_interrupt", lambda: None)()
+            raise
