@@ -16,6 +16,14 @@ class Diverged(ArithmeticError):
     """Reports that the named variable is NaN or infinite."""
 
 
+class DeadNetwork(ArithmeticError):
+    """Reports the epoch in which a network gave all texts equal scores."""
+
+    def __init__(self, epoch: int) -> None:
+        super().__init__(f"all scores of epoch {epoch} are equal")
+        self.epoch = epoch
+
+
 def check_finite(model: Any) -> None:
     """Checks that all variables that a checkpoint saves are finite.
 
@@ -50,7 +58,7 @@ def explain(
     """Raises an `InputError` that says what to do, if the cause is known.
 
     Args:
-        error: `Diverged`, or an error of TensorFlow.
+        error: `Diverged`, `DeadNetwork` or an error of TensorFlow.
         run: The run that stopped; `None` if nothing was written.
         model: Its model, of which only the count of training steps is used.
         logs: Click logs of training and validation, as they were when
@@ -60,9 +68,18 @@ def explain(
             of the seed, so that the texts of its batch can be read again.
 
     Raises:
-        InputError: The loss or a weight is not finite, the TensorBoard log
-            cannot be written, or a file of the logs has changed.
+        InputError: The loss or a weight is not finite, the network is dead,
+            the TensorBoard log cannot be written, or a file of the logs has
+            changed.
     """
+    if isinstance(error, DeadNetwork):
+        raise InputError(
+            f"epoch {error.epoch}: found equal scores for both documents of"
+            " every triple: the network is dead (its relu units are 0 for all"
+            " texts) and learns nothing more;"
+            f" {_advice('the state before this epoch', run)} with a smaller"
+            " --learning_rate"
+        )
     steps = int(model.optimizer.iterations.numpy())
     if isinstance(error, Diverged):
         # The training step that diverged has been counted.
@@ -95,14 +112,15 @@ def _diverged(
         " -> ".join(repr(text.decode(errors="replace")[:60]) for text in pair)
         for pair in zip(*columns, strict=True)
     )
-    advice = "train anew"
-    if run:
-        advice = (
-            f"the last good state is in {run.checkpoint}; train anew in"
-            " another --output"
-        )
+    advice = _advice("the last good state", run)
     return InputError(
         f"training step {step:,}: {what} NaN or infinite; its batch begins"
         f" with {pairs}; {advice} with a smaller --learning_rate, or correct"
         " the texts"
     )
+
+
+def _advice(state: str, run: RunFolder | None) -> str:
+    if run is None:
+        return "train anew"
+    return f"{state} is in {run.checkpoint}; train anew in another --output"

@@ -59,6 +59,11 @@ class TrainingPlan(NamedTuple):
         """Training steps in all epochs."""
         return self.recipe.epochs * self.steps_per_epoch
 
+    @property
+    def watches(self) -> list[keras.callbacks.Callback]:
+        """Callbacks that stop a training which cannot succeed: none."""
+        return []
+
     def batches(
         self, first: int, negatives: GivenNegatives | None = None
     ) -> tf.data.Dataset:

@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.data import ClickLog, training_batches
-from keras_lstm_dssm.training.faults import Diverged, explain
+from keras_lstm_dssm.training.faults import DeadNetwork, Diverged, explain
 from keras_lstm_dssm.training.gate_histograms import GateHistograms
 from keras_lstm_dssm.training.ranking_evaluation import RankingEvaluation
 from keras_lstm_dssm.training.run_callbacks import Checkpoint, HistoryFile
@@ -92,7 +92,7 @@ class TrainingSession(NamedTuple):
                 fit_plan(
                     model,
                     plan,
-                    [*measured, *files, *callbacks],
+                    [*plan.watches, *measured, *files, *callbacks],
                     verbose,
                     # Shuffled, always in one order: negatives come from the
                     # batch, and in file order they could be more similar
@@ -106,7 +106,7 @@ class TrainingSession(NamedTuple):
             if self.saved and not (ranking and ranking.best_epoch):
                 run.save(without_optimizer(model), run.model)
             raise
-        except (Diverged, tf.errors.OpError) as error:
+        except (DeadNetwork, Diverged, tf.errors.OpError) as error:
             logs = (*plan.logs, validation) if validation else plan.logs
             explain(
                 error, run if self.saved else None, model, logs, plan.batches

@@ -2,10 +2,12 @@
 
 from typing import NamedTuple
 
+import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.data import ClickLog, Triples
 from keras_lstm_dssm.models import PairScorer, ScorerRecipe
+from keras_lstm_dssm.training.dead_network import DeadNetworkWatch
 
 
 class TriplePlan(NamedTuple):
@@ -44,6 +46,11 @@ class TriplePlan(NamedTuple):
     def total_steps(self) -> int:
         """Training steps in all epochs."""
         return self.recipe.epochs * self.steps_per_epoch
+
+    @property
+    def watches(self) -> list[keras.callbacks.Callback]:
+        """Callbacks that stop a training which cannot succeed any more."""
+        return [DeadNetworkWatch(self.recipe.margin, self.steps_per_epoch)]
 
     def batches(self, first: int) -> tf.data.Dataset:
         """Returns the batches from training step `first` on."""
