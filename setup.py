@@ -21,6 +21,7 @@ PROGRAMS = (
     "serve",
     "query",
     "benchmark",
+    "table",
     "table_iv",
     "analyze",
     "index",
@@ -74,9 +75,9 @@ setup(
     extras_require={
         # The PyTorch peer of `lstm-dssm-benchmark`; it runs without, too.
         "benchmark": ["torch>=2.13"],
-        # The reports of `lstm-dssm-analyze` and `lstm-dssm-table_iv`.
+        # The reports of `lstm-dssm-analyze` and `lstm-dssm-table`.
         "analysis": ANALYSIS,
-        # What `lstm-dssm-table_iv` compares with.
+        # What `lstm-dssm-table` compares with.
         "baselines": BASELINES,
         # Approximate indexes of more titles than a retriever should hold.
         "faiss": FAISS,

@@ -67,7 +67,7 @@ def test_a_required_flag(given: list[str], refused: Refused) -> None:
     "name",
     [
         "split", "train", "evaluate", "export", "encode", "search", "serve",
-        "query", "benchmark", "table_iv", "analyze", "index",
+        "query", "benchmark", "table", "table_iv", "analyze", "index",
     ],
 )  # fmt: skip
 def test_help(

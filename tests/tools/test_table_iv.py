@@ -13,7 +13,7 @@ import pytest
 from keras_lstm_dssm.files import read_csv
 from keras_lstm_dssm.folder_lock import lock_folder
 from keras_lstm_dssm.models import Recipe
-from keras_lstm_dssm.tables import TABLE_IV_ROWS, run_system
+from keras_lstm_dssm.tables import PAPERS, TABLE_IV_ROWS, run_system
 from keras_lstm_dssm.tools import table_iv
 
 FLAGS = (
@@ -27,7 +27,9 @@ def small_dssm(monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = Recipe("DSSMEncoder", {"units": [8, 4]})
     row = TABLE_IV_ROWS["dssm"]._replace(recipe=recipe)
     rows = {**TABLE_IV_ROWS, "dssm": row}
-    monkeypatch.setattr(table_iv, "TABLE_IV_ROWS", rows)
+    monkeypatch.setitem(
+        PAPERS, "table_iv", PAPERS["table_iv"]._replace(rows=rows)
+    )
 
 
 def run(data: object, output: Path, *flags: str) -> int:
@@ -128,7 +130,7 @@ def test_a_sudden_end_leaves_no_half_result(
     [
         ("--systems=lstm", "found 'lstm', expected all, or some of random"),
         ("--misspelled=20", "--misspelled=20: expected numbers from 0 to 1"),
-        ("--gammas=", "need a number each"),
+        ("--gammas=", "--gammas: found nothing, expected a number"),
         ("--pairs=120", "--pairs=120: found a log of 120 clicks, expected"),
         ("--pairs=many", "--pairs=many: expected numbers"),
     ],

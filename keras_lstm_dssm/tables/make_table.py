@@ -1,0 +1,58 @@
+"""make_table: runs the systems of a table and writes its report."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.tables.learning_curve import check_pairs
+from keras_lstm_dssm.tables.paper_table import FinishedSystems, PaperTable
+from keras_lstm_dssm.tables.rows import Row
+from keras_lstm_dssm.tables.run_systems import run_systems
+from keras_lstm_dssm.tables.summary import Summary
+from keras_lstm_dssm.tables.system_results import read_results
+from keras_lstm_dssm.tables.table_data import open_table_data
+from keras_lstm_dssm.tables.table_settings import TableSettings
+
+
+def make_table(
+    output: Path,
+    paper: PaperTable,
+    rows: Mapping[str, Row],
+    settings: TableSettings,
+    seeds: int,
+    pairs: tuple[int, ...] = (),
+) -> tuple[Summary, dict[str, str]]:
+    """Runs the unfinished systems of a table, and writes its report.
+
+    Args:
+        output: Folder of the table.
+        paper: The paper whose table it is.
+        rows: Name -> row of the systems to run.
+        settings: The table's settings.
+        seeds: Number of trainings of each system.
+        pairs: Sizes of the learning curve; see `run_learning_curve`.
+
+    Returns:
+        The content of `table.json`, and what failed -> reason.
+
+    Raises:
+        InputError: The data or the settings are wrong, or no system could be
+            measured.
+    """
+    data = open_table_data(settings, output)
+    check_pairs(pairs, data)
+    settings.record(output, data.sizes)
+    failed = run_systems(output, rows, settings, seeds)
+    results = read_results(output, rows, seeds)
+    if not results:
+        raise InputError(
+            f"{output}: no system could be measured ({reasons(failed)})"
+        )
+    return paper.report(
+        FinishedSystems(output, data, settings, seeds, results, failed, pairs)
+    )
+
+
+def reasons(failed: Mapping[str, str]) -> str:
+    """Formats what failed, and why, in one line."""
+    return "; ".join(f"{name}: {reason}" for name, reason in failed.items())

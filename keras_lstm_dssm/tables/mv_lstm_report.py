@@ -1,0 +1,192 @@
+"""The report of the tables of Wan et al. 2016: layout, notes, charts."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_lstm_dssm.tables.charts import DEV_CAPTION, draw_dev_curves
+from keras_lstm_dssm.tables.mv_lstm_rows import (
+    POOLING_ROWS,
+    TABLE_2_ROWS,
+    published,
+)
+from keras_lstm_dssm.tables.report import (
+    choices_table,
+    closing_notes,
+    data_notes,
+    difference_cells,
+    difference_header,
+    measure_cells,
+    significance_note,
+    write_report_files,
+)
+from keras_lstm_dssm.tables.summary import Summary, summarise
+from keras_lstm_dssm.tables.system_results import SystemResults
+from keras_lstm_dssm.tables.table_data import TableData
+from keras_lstm_dssm.tables.text_table import TextTable
+
+_MODE = "lists"
+_PAPER_COLUMNS = ("p@1", "mrr")
+_FURTHER_COLUMNS = ("map", "ndcg@3", "ndcg@5")
+_REFERENCES = ("bm25", "lstm_rnn_50")
+_DEV_CURVES = (
+    "arc_ii", "multi_gran_cnn", "lstm_rnn_50", "mv_lstm_cosine",
+    "mv_lstm_bilinear", "mv_lstm_tensor",
+)  # fmt: skip
+
+
+def write_mv_lstm_report(
+    output: Path,
+    data: TableData,
+    results: Mapping[str, SystemResults],
+    failed: Mapping[str, str],
+) -> Summary:
+    """Writes the tables, the charts and the page.
+
+    The files are those of `write_report_files`, and `dev.png` and `.csv`
+    (with neural systems). Systems are compared with BM25 and LSTM-RNN.
+
+    Args:
+        output: Folder of the table.
+        data: The data that the systems were measured on.
+        results: System -> its results, at least one, in the table's order.
+        failed: System -> reason why it has no result.
+
+    Returns:
+        The content of `table.json`.
+    """
+    summary = summarise(output, data, results, failed, _REFERENCES)
+    summary["published"] = {
+        name: figures._asdict()
+        for name in results
+        if (figures := published(name))
+    }
+    shown = {name: results[name] for name in _DEV_CURVES if name in results}
+    picture = draw_dev_curves(output, shown, data.dev_measure)
+    tables = [_models(summary), _pooling(summary)]
+    write_report_files(
+        output,
+        f"Tables 2, 3 and 5 of Wan et al. 2016 on {_data_name(summary)}",
+        summary,
+        [
+            *(table for table in tables if table.rows),
+            choices_table(summary, "pairs_per_second", "Pairs scored/s"),
+        ],
+        _notes(summary),
+        {DEV_CAPTION: picture} if picture else {},
+    )
+    return summary
+
+
+def _data_name(summary: Summary) -> str:
+    return str(summary["settings"]["data"])
+
+
+def _models(summary: Summary) -> TextTable:
+    """Returns Tables 3 and 5: the models beside each other."""
+    header = ["Model", *map(str.upper, _PAPER_COLUMNS + _FURTHER_COLUMNS)]
+    header += difference_header(summary)
+    header += ["paper, QA: P@1", "MRR", "paper, SC: P@1"]
+    rows = []
+    for name, system in summary["systems"].items():
+        if name in POOLING_ROWS:
+            continue
+        row = [system["label"]]
+        row += measure_cells(system, _MODE, _PAPER_COLUMNS + _FURTHER_COLUMNS)
+        row += difference_cells(summary, system, _MODE)
+        row += _question_answering(name)
+        figures = published(name)
+        row.append(_figure(figures and figures.completion, True))
+        rows.append(row)
+    title = f"Tables 3 and 5: the models on {_data_name(summary)}"
+    return TextTable(title, header, rows)
+
+
+def _pooling(summary: Summary) -> TextTable:
+    """Returns Table 2: k of the k-max pooling; no rows without other k."""
+    systems: dict[str, dict[str, Any]] = summary["systems"]
+    header = ["Model", *map(str.upper, _PAPER_COLUMNS)]
+    header += difference_header(summary)
+    header += ["paper, QA: P@1", "MRR"]
+    rows = [
+        [
+            systems[name]["label"],
+            *measure_cells(systems[name], _MODE, _PAPER_COLUMNS),
+            *difference_cells(summary, systems[name], _MODE),
+            *_question_answering(name),
+        ]
+        for name in TABLE_2_ROWS
+        if name in systems
+    ]
+    if not any(name in systems for name in POOLING_ROWS):
+        rows = []
+    title = f"Table 2: the k of k-max pooling, on {_data_name(summary)}"
+    return TextTable(title, header, rows)
+
+
+def _question_answering(name: str) -> list[str]:
+    """Formats the published P@1 and MRR of a row."""
+    if not (figures := published(name)):
+        return ["-", "-"]
+    pair = figures.precision, figures.reciprocal
+    return [_figure(value, figures.confirmed) for value in pair]
+
+
+def _figure(value: float | None, confirmed: bool) -> str:
+    if value is None:
+        return "-"
+    return f"{100 * value:.1f}{' †' if confirmed else ''}"
+
+
+def _notes(summary: Summary) -> list[str]:
+    """Returns sentences that state how the results were measured."""
+    settings = summary["settings"]
+    notes = [
+        *data_notes(summary, "documents", "relevant documents"),
+        "Values are in percent, on the test split: means and standard"
+        " deviations over seeds. Documents with equal scores are in random"
+        " order: the values are exact expectations over all their orders. So"
+        " a model that gives all documents one score has the values of random"
+        " order. Document order keeps the order of the input, as a stable sort"
+        " by one score would.",
+        "Paper: Wan et al. 2016, measured on data that are not public,"
+        " questions and answers (QA, Table 3; k: Table 2) and sentence"
+        " completion (SC, Table 5). † confirmed: QA, the same figures are in"
+        " Xu, He and Li 2020, Deep Learning for Matching in Search and"
+        " Recommendation, Table 4.4; SC, in Hu et al. 2014, Table 1; random"
+        " order, by computation. Figures without † could not be compared with"
+        " a second source; they agree with the ratios in the paper's text. Of"
+        " Table 5, only confirmed figures are shown.",
+        significance_note(summary),
+        f"Neural systems: {settings['epochs']} epochs, batches of"
+        f" {settings['batch_size']} triples, Adagrad, hinge loss, skip-gram"
+        " vectors of the training texts at the start; learning rate from"
+        f" {settings['learning_rates']}, chosen on dev by"
+        f" {summary['dev_measure'].upper()} with one seed and"
+        f" {settings['search']:g} of the epochs, equal for all. Of"
+        f" {settings['dev_evaluations']} evaluations on dev, the best epoch"
+        " is measured on test. Parameters are those beside the word vectors"
+        " that the hinge loss trains.",
+        "Rows called small have the form of the model that Wan et al. ran;"
+        " the others that of the model's own paper. BM25's k1, b and words are"
+        " chosen on dev.",
+    ]
+    dead = [
+        system["label"]
+        for name, system in summary["systems"].items()
+        if name != "random" and _is_random(system, summary)
+    ]
+    notes += [
+        f"{label} has exactly the values of random order: it gives all"
+        " documents of a query one score."
+        for label in dead
+    ]
+    return notes + closing_notes(summary)
+
+
+def _is_random(system: Mapping[str, Any], summary: Summary) -> bool:
+    """Returns whether a system's values are those of random order."""
+    return all(
+        abs(system["test"][_MODE][name]["mean"] - value) < 1e-9
+        for name, value in summary["random"][_MODE].items()
+    )

@@ -1,0 +1,32 @@
+"""MV_LSTM_TABLE: Tables 2, 3 and 5 of Wan et al. 2016."""
+
+from keras_lstm_dssm.tables.mv_lstm_report import write_mv_lstm_report
+from keras_lstm_dssm.tables.mv_lstm_rows import MV_LSTM_ROWS
+from keras_lstm_dssm.tables.paper_table import FinishedSystems, PaperTable
+from keras_lstm_dssm.tables.summary import Summary
+
+
+def _report(work: FinishedSystems) -> tuple[Summary, dict[str, str]]:
+    failed = dict(work.failed)
+    return (
+        write_mv_lstm_report(work.output, work.data, work.results, failed),
+        failed,
+    )
+
+
+MV_LSTM_TABLE = PaperTable(
+    title="Tables 2, 3 and 5 of Wan et al. 2016",
+    rows=MV_LSTM_ROWS,
+    options={
+        "epochs": 12,
+        "batch_size": 128,
+        "min_relevant": 1,
+        "learning_rates": (0.01, 0.03, 0.1, 0.3),
+        "search": 0.25,
+        "dev_evaluations": 12,
+        "misspelled": (),
+        "select": None,
+    },
+    fixed={"lists": True, "gammas": ()},
+    report=_report,
+)

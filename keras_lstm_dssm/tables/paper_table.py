@@ -1,0 +1,54 @@
+"""PaperTable: what is specific to the tables of one paper."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keras_lstm_dssm.tables.rows import Row
+from keras_lstm_dssm.tables.summary import Summary
+from keras_lstm_dssm.tables.system_results import SystemResults
+from keras_lstm_dssm.tables.table_data import TableData
+from keras_lstm_dssm.tables.table_settings import TableSettings
+
+
+class FinishedSystems(NamedTuple):
+    """The systems of a table that were run, for its report.
+
+    Attributes:
+        output: Folder of the table.
+        data: The data that they were measured on.
+        settings: The table's settings.
+        seeds: Number of trainings of each system.
+        results: System -> its results, at least one, in the table's order.
+        failed: System -> reason why it has no result.
+        pairs: Sizes of the learning curve, see `run_learning_curve`.
+    """
+
+    output: Path
+    data: TableData
+    settings: TableSettings
+    seeds: int
+    results: Mapping[str, SystemResults]
+    failed: Mapping[str, str]
+    pairs: tuple[int, ...] = ()
+
+
+class PaperTable(NamedTuple):
+    """What is specific to the tables of one paper.
+
+    Attributes:
+        title: What the tables are called.
+        rows: Name -> row, in the paper's order.
+        options: The settings that a user can choose -> their defaults.
+        fixed: Further settings.
+        report: Function that writes the report; returns the content of
+            `table.json`, and what failed -> reason.
+        learning_curve: Whether systems can be trained on fewer clicks, too.
+    """
+
+    title: str
+    rows: Mapping[str, Row]
+    options: Mapping[str, Any]
+    fixed: Mapping[str, Any]
+    report: Callable[[FinishedSystems], tuple[Summary, dict[str, str]]]
+    learning_curve: bool = False

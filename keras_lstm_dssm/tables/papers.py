@@ -1,0 +1,14 @@
+"""PAPERS: the papers whose tables can be made."""
+
+from keras_lstm_dssm.tables.mv_lstm_table import MV_LSTM_TABLE
+from keras_lstm_dssm.tables.paper_table import PaperTable
+from keras_lstm_dssm.tables.table_iv import TABLE_IV
+
+PAPERS: dict[str, PaperTable] = {
+    "table_iv": TABLE_IV,
+    "mv_lstm": MV_LSTM_TABLE,
+}
+"""Name -> the tables of a paper."""
+
+PAPER_ALIASES = {"lstm_dssm": "table_iv"}
+"""Other name -> name in `PAPERS`."""
