@@ -87,6 +87,7 @@ def main(_: list[str]) -> dict[str, Any]:
                 patience=FLAGS.patience,
                 min_relevant=FLAGS.min_relevant,
                 max_bad_lines=allowed_bad_lines(FLAGS.flag_values_dict()),
+                negatives_from=FLAGS.negatives_from,
                 **options,
             )
         finished = False

@@ -1,5 +1,6 @@
 """The flags for the data and the recipe of a training."""
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,7 +27,7 @@ EXPECTED_FINITE = f"expected a finite number, {_MOST} at most"
 
 DATA_FLAGS = (
     "data", "validation", "dev", "select", "every", "patience",
-    "min_relevant", "max_bad_lines", "seed",
+    "min_relevant", "max_bad_lines", "seed", "negatives_from",
 )  # fmt: skip
 """Flags that the `config.json` of a run holds, in addition to the recipe's."""
 
@@ -177,9 +178,12 @@ def define_train_flags(values: flags.FlagValues) -> None:
         "Pair scorers: negatives for each query of click files, the nearest "
         "titles by BM25 that were not clicked for it.", 1,
     )  # fmt: skip
-    real(
-        "margin", None, "Pair scorers: the margin of the hinge loss.", _LEAST
-    )
+    text(
+        "negatives_from", None,
+        "Pair scorers: folder of a run of two towers; its nearest titles, "
+        "not those by BM25, are the mined negatives of click files.",
+    )  # fmt: skip
+    real("margin", None, "Pair scorers: the margin of the hinge loss.", _LEAST)
     for name in ("learning_rate", "threshold", "gamma", "margin"):
         flags.register_validator(
             name, is_finite, EXPECTED_FINITE, flag_values=values
@@ -250,6 +254,8 @@ def check_unchanged(values: flags.FlagValues, config: dict[str, Any]) -> None:
         value = flag.value
         if name in ("data", "validation", "dev"):
             value = absolute_spec(value)
+        elif name == "negatives_from":
+            value = os.path.abspath(value)
         if value != known[name]:
             raise InputError(
                 f"--{name}={flag.value}: the run in {values.output} was "

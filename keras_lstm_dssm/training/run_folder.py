@@ -27,7 +27,7 @@ _UNREADABLE = (
 _OWN_FILES = (
     "config.json", "last.keras", "model.keras", "history.csv",
     "clicks.tsv", "clicks.train.tsv", "title_pairs.tsv",
-    "hard_negatives.json.gz",
+    "hard_negatives.json.gz", "mined_lists.json.gz",
 )  # fmt: skip
 """Names of the files that only a training writes."""
 

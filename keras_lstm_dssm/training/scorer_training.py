@@ -16,6 +16,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import PairScorer, ScorerRecipe
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training.adagrad import Adagrad
+from keras_lstm_dssm.training.mined_lists import FILE_NAME, MinedLists
 from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
@@ -54,12 +55,15 @@ class ScorerTraining(NamedTuple):
         max_bad_lines: int,
         titles: Iterable[str] = (),
         judged: Mapping[str, Sequence[str]] | None = None,
+        negatives_from: Any = None,
+        resumed: bool = False,
     ) -> "ScorerTraining":
         """Opens judged lists, or mines negatives for clicks.
 
         A folder whose training split has documents judged not relevant gives
         its judged lists; anything else is read as clicks. See `train` for
-        the arguments.
+        the arguments; `resumed` reads negatives that towers have mined from
+        the run folder.
 
         Raises:
             InputError: The data are wrong, or arguments are given that only
@@ -74,13 +78,28 @@ class ScorerTraining(NamedTuple):
         if isinstance(clicks, str | os.PathLike) and is_collection(clicks):
             spec = os.fspath(clicks)
             collection = open_collection(spec)
-            if collection.judged_negatives(min_relevant):
+            if any(collection.judged_negatives(min_relevant).values()):
+                if negatives_from is not None:
+                    raise InputError(
+                        f"negatives_from mines negatives for clicks, but "
+                        f"{spec} has judged ones: leave it out, or name the "
+                        "click files"
+                    )
                 triples = Triples.from_collection(
                     collection, min_relevant=min_relevant
                 )
                 return cls(recipe, seed, triples, spec)
         log, spec = open_clicks(clicks, run, min_relevant, max_bad_lines)
-        triples = Triples.from_clicks(log, recipe.mined_negatives, seed=seed)
+        if negatives_from is None:
+            triples = Triples.from_clicks(
+                log, recipe.mined_negatives, seed=seed
+            )
+        else:
+            mined = MinedLists(
+                run.path / FILE_NAME, log, recipe.mined_negatives, seed
+            )
+            lists = mined.read() if resumed else mined.mine(negatives_from)
+            triples = Triples(lists, name=", ".join(log.paths[:3]))
         return cls(recipe, seed, triples, spec, log)
 
     def new_model(self) -> PairScorer:
@@ -109,7 +128,13 @@ class ScorerTraining(NamedTuple):
         return TriplePlan(self.triples, self.recipe, self.seed, self.log)
 
     def warn(self) -> None:
-        """Prints a warning if answers of dev or test are trained on."""
+        """Prints what a user may not expect of the data."""
+        if self.log is not None and is_collection(self.spec):
+            print(
+                f"warning: {self.spec}: no document of the training split is "
+                "judged not relevant: negatives are mined among its titles",
+                file=sys.stderr,
+            )
         if shared := self.triples.shared_answers:
             print(
                 f"warning: {self.spec}: {shared:,} answers of dev or test are "

@@ -47,6 +47,7 @@ def train(
     max_bad_lines: int = 0,
     save_minutes: float = 10.0,
     histograms: bool = False,
+    negatives_from: str | os.PathLike[str] | TwoTower | None = None,
 ) -> TwoTower | PairScorer:
     """Builds and trains the model that a recipe describes.
 
@@ -91,6 +92,9 @@ def train(
             within an epoch. Default 10.
         histograms: Whether to write histograms of the gates for TensorBoard.
             Default `False`.
+        negatives_from: For a pair scorer that learns from clicks: a trained
+            `TwoTower`, or the folder of its run, whose nearest titles are
+            the mined negatives. Default `None`: the nearest by BM25.
 
     Returns:
         The trained model.
@@ -111,9 +115,11 @@ def train(
         run = RunFolder(folder)
         run.check_new()
         stack.enter_context(run.locked())
+        if isinstance(negatives_from, str | os.PathLike):
+            negatives_from = os.path.abspath(negatives_from)
         work = _open(
             recipe, seed, clicks, run, min_relevant, max_bad_lines, titles,
-            judged,
+            judged, negatives_from=negatives_from,
         )  # fmt: skip
         log = work.log
         data = TrainingData(
@@ -125,6 +131,10 @@ def train(
             patience,
             min_relevant,
             log.max_bad_lines if log else 0,
+            # The negatives of a resumed run come from a file.
+            "a TwoTower"
+            if isinstance(negatives_from, TwoTower)
+            else negatives_from,
         )
         task = dev if isinstance(dev, Task) else None
         checked = data.open_validation(recipe), data.ranking(run, recipe, task)
@@ -181,7 +191,8 @@ def resume(
     >>> model = dssm.resume("RUN")
     """
     run = RunFolder(output)
-    config = run.read_config()
+    # A run of an earlier version has no negatives_from.
+    config = {"negatives_from": None, **run.read_config()}
     with run.locked():
         try:
             data = TrainingData(
@@ -198,8 +209,10 @@ def resume(
         run.read_metrics()
         run.read_history()
         work = _open(
-            recipe, seed, data.data, run, data.min_relevant, data.max_bad_lines
-        )
+            recipe, seed, data.data, run, data.min_relevant,
+            data.max_bad_lines, negatives_from=data.negatives_from,
+            resumed=True,
+        )  # fmt: skip
         model = run.load_checkpoint()
         plan = work.plan(run.path, model, resumed=True)
         found = plan.examples, _bad_lines(work.log)
@@ -221,9 +234,21 @@ def resume(
         return training.fit(model, callbacks, verbose, save_minutes, histograms)
 
 
-def _open(recipe: AnyRecipe, *args: Any) -> TowerTraining | ScorerTraining:
+def _open(
+    recipe: AnyRecipe,
+    *args: Any,
+    negatives_from: Any = None,
+    resumed: bool = False,
+) -> TowerTraining | ScorerTraining:
     if isinstance(recipe, ScorerRecipe):
-        return ScorerTraining.open(recipe, *args)
+        return ScorerTraining.open(
+            recipe, *args, negatives_from=negatives_from, resumed=resumed
+        )
+    if negatives_from is not None:
+        raise InputError(
+            "negatives_from is used by pair scorers only: leave it out, two "
+            "towers mine their own negatives with hard_negatives"
+        )
     return TowerTraining.open(recipe, *args)
 
 

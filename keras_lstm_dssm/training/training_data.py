@@ -32,6 +32,8 @@ class TrainingData(NamedTuple):
         patience: Evaluations without a better figure before training stops.
         min_relevant: Grade from which a judged document counts as relevant.
         max_bad_lines: Number of bad lines of click files to leave out.
+        negatives_from: Folder of the run of two towers that mine the
+            negatives of a pair scorer.
     """
 
     data: str
@@ -42,6 +44,7 @@ class TrainingData(NamedTuple):
     patience: int | None = None
     min_relevant: int = 1
     max_bad_lines: int = 0
+    negatives_from: str | None = None
 
     def open_validation(self, recipe: AnyRecipe) -> ClickLog | None:
         """Opens and checks the clicks for the loss after each epoch."""

@@ -4,6 +4,7 @@ import json
 import pathlib
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from keras_lstm_dssm.data import Collection, Pair, Triples, write_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task, system_of
 from keras_lstm_dssm.training import RunFolder
+from keras_lstm_dssm.training.dead_network import DeadNetworkWatch
+from keras_lstm_dssm.training.faults import DeadNetwork
 from tests.conftest import TOPICS
 from tests.training.small_trainings import EpochWeights, StopAt, check_equal
 
@@ -162,3 +165,45 @@ def test_what_only_towers_take_is_refused(
     dssm.train(lists, QUICK.replace(epochs=1), output=run.path, verbose=0)
     with pytest.raises(InputError, match="found a pair scorer"):
         run.load_towers()
+
+
+def test_a_dead_network_stops_with_one_line(
+    lists: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """A learning rate of 10 leaves no relu unit above 0; 1 does."""
+    run = RunFolder(tmp_path / "run")
+    dead = SMALL.replace(learning_rate=10.0, epochs=4, skip_gram=False)
+    options = {"verbose": 0, "callbacks": [kept := EpochWeights()]}
+    with pytest.raises(InputError, match="the network is dead") as error:
+        dssm.train(lists, dead, output=run.path, **options)
+    message = str(error.value)
+    assert "\n" not in message and "a smaller --learning_rate" in message
+    stopped = int(message.removeprefix("epoch ").split(":")[0])
+    assert stopped == max(kept.of) + 1
+    # The state of the epoch before can be resumed, and stops there again.
+    steps = int(run.load_checkpoint().optimizer.iterations.numpy())
+    assert steps == (stopped - 1) * STEPS
+    check_equal(run.load_checkpoint().get_weights(), kept.of[stopped - 1])
+    assert [row["epoch"] for row in run.read_history()] == list(kept.of)
+    assert not run.model.exists()
+    with pytest.raises(InputError, match=f"^epoch {stopped}: .* is dead"):
+        dssm.resume(run.path, verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "steps", "accuracy", "loss", "dead"),
+    [
+        (1, 5, 0.0, 0.3000001, True),
+        (0, 5, 0.0, 0.3, False),  # all weights of the last layer start at 0
+        (1, 4, 0.0, 0.3, False),  # the rest of an interrupted epoch
+        (1, 5, 0.1, 0.3, False),
+        (1, 5, 0.0, 0.301, False),
+    ],
+)
+def test_what_a_dead_network_is(
+    epoch: int, steps: int, accuracy: float, loss: float, dead: bool
+) -> None:
+    watch = DeadNetworkWatch(margin=0.3, steps=5)
+    watch.set_params({"steps": steps})
+    with pytest.raises(DeadNetwork) if dead else nullcontext():
+        watch.on_epoch_end(epoch, {"accuracy": accuracy, "loss": loss})
