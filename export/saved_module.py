@@ -58,6 +58,17 @@ def publish_module(
     return publish(base, saved_model_writer(module, name), version)
 
 
+def save_module(module: tf.Module, folder: Path) -> None:
+    """Writes the SavedModel alone, of one signature, `module.serve`."""
+    tf.saved_model.save(
+        module,
+        str(folder),
+        signatures={SIGNATURE: module.serve},
+        # A server computes no gradients.
+        options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
+    )
+
+
 def saved_model_writer(
     module: tf.Module, name: str, sizes: Sequence[int] = WARMUP_SIZES
 ) -> Write:
@@ -70,15 +81,7 @@ def saved_model_writer(
     """
 
     def write(folder: Path) -> None:
-        tf.saved_model.save(
-            module,
-            str(folder),
-            signatures={SIGNATURE: module.serve},
-            # A server computes no gradients.
-            options=tf.saved_model.SaveOptions(
-                experimental_custom_gradients=False
-            ),
-        )
+        save_module(module, folder)
         write_warmup(folder, name, sizes)
 
     return write

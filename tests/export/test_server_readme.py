@@ -17,7 +17,7 @@ from keras_lstm_dssm.serving import Client, PredictionServer
 @pytest.fixture(scope="module")
 def models(tiny_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("models")
-    for name in ("query_encoder", "retriever"):
+    for name in ("query_encoder", "retriever", "scorer"):
         shutil.copytree(tiny_models / name, copy / name)
     return copy
 
@@ -40,6 +40,11 @@ def test_readme_shows_the_signatures(readme: str) -> None:
         "| `retriever` | `serving_default` "
         "| `k` int32 [batch], `text` string [batch] "
         "| `ids` string [batch, any], `scores` float32 [batch, any] |"
+    ) in readme
+    assert (
+        "| `scorer` | `serving_default` "
+        "| `document` string [batch], `query` string [batch] "
+        "| `score` float32 [batch] |"
     ) in readme
 
 
@@ -78,11 +83,20 @@ def test_readme_commands_name_the_files(readme: str) -> None:
     words = shlex.split(curls.replace("\\\n", ""))
     asked = [
         (words[at - 2].rsplit("/", 1)[1], json.loads(words[at]))
-        for at in (3, 7)
+        for at in (3, 7, 11)
     ]
     assert asked == [
         ("query_encoder:predict", {"inputs": {"text": ["bolt"]}}),
         ("retriever:predict", {"inputs": {"text": ["bolt"], "k": [5]}}),
+        (
+            "scorer:predict",
+            {
+                "inputs": {
+                    "query": ["bolt", "bolt"],
+                    "document": ["hex bolt", "wood glue"],
+                }
+            },
+        ),
     ]
 
 
@@ -93,4 +107,5 @@ def test_readme_python_runs(models: Path, readme: str) -> None:
         exec(code.replace("127.0.0.1:8500", f"127.0.0.1:{server.port}"), names)
     assert names["vectors"].shape == (1, 2)
     assert [hit.id for hit in names["hits"][0]][0] == "bolt"
+    assert names["scores"].tolist() == [0, -1]  # by the texts' lengths
     assert isinstance(names["client"], Client)

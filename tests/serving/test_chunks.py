@@ -6,7 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keras_lstm_dssm.serving import chunks
-from keras_lstm_dssm.serving.chunks import chunked, hits_from_outputs, rows_for
+from keras_lstm_dssm.serving.chunks import (
+    chunked,
+    chunked_pairs,
+    hits_from_outputs,
+    rows_for,
+)
 
 
 def test_requests_hold_512_texts_or_half_a_megabyte() -> None:
@@ -30,6 +35,17 @@ def test_no_text_is_lost_or_moved(texts: list[bytes], most: int) -> None:
     for chunk in lists:
         assert 0 < len(chunk) <= 5
         assert len(chunk) == 1 or sum(map(len, chunk)) <= most
+
+
+def test_pairs_count_with_both_texts() -> None:
+    half = 1 << 19
+    queries = [b"q"] * 513 + [b"a" * (half - 9), b"b", b"c" * half]
+    documents = [b""] * 513 + [b"12345678", b"1", b"2"]
+    parts = list(chunked_pairs(queries, documents))
+    assert [len(part["query"]) for part in parts] == [512, 2, 1, 1]
+    assert [q for part in parts for q in part["query"]] == queries
+    assert [d for part in parts for d in part["document"]] == documents
+    assert list(chunked_pairs([], [])) == []
 
 
 def test_many_hits_are_fewer_queries() -> None:

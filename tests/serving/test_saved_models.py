@@ -8,7 +8,7 @@ import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.models_config import update_models_config
-from keras_lstm_dssm.serving import SavedEncoder, SavedRetriever
+from keras_lstm_dssm.serving import SavedEncoder, SavedRetriever, SavedScorer
 from tests.serving.tiny_models import TITLES
 
 
@@ -20,6 +20,25 @@ def test_more_queries_than_one_chunk_holds(tiny_models: Path) -> None:
     assert found[:3] == found[-3:]
     assert [len(hits) for hits in retriever.search(["bolt"], k=9)] == [3]
     assert retriever.search([], k=2) == []
+
+
+def test_scores_are_in_the_order_of_the_pairs(tiny_models: Path) -> None:
+    """`Scorer` subtracts a document's length from twice the query's."""
+    scorer = SavedScorer(tiny_models / "scorer")
+    titles = ["x" * (number % 9) for number in range(1300)]
+    scores = scorer.score("bolt", iter(titles))
+    assert scores.dtype == np.float32
+    assert scores.tolist() == [8 - len(title) for title in titles]
+    scores = scorer.score_pairs(["a", "bb"], ["xxx", b"\xff"], batch_size=1)
+    assert scores.tolist() == [-1, 3]
+    assert scorer.score("bolt", []).shape == (0,)
+    for arguments, message in (
+        ((["bolt"], ["x"]), r"query is \['bolt'\]"),
+        (("bolt", "x"), "got one text, 'x'"),
+        (("bolt", ["x"], 0), "batch_size must be 1 or more"),
+    ):
+        with pytest.raises(InputError, match=message):
+            scorer.score(*arguments)
 
 
 def test_a_folder_of_versions_stands_for_the_one_that_is_served(
@@ -46,6 +65,8 @@ def test_what_is_refused(tiny_models: Path, tmp_path: Path) -> None:
         SavedEncoder(tiny_models / "retriever")
     with pytest.raises(InputError, match=r"inputs are \['text'\]"):
         SavedRetriever(tiny_models / "query_encoder")
+    with pytest.raises(InputError, match=r"'text'\], expected \['document',"):
+        SavedScorer(tiny_models / "retriever")
     retriever = SavedRetriever(tiny_models / "retriever")
     for k in (0, 2**31):
         with pytest.raises(InputError, match=f"k is {k}"):

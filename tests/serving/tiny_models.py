@@ -63,6 +63,22 @@ class Retriever(tf.Module):
         }
 
 
+class Scorer(tf.Module):
+    """Scores a pair by 2 * (bytes of the query) - (bytes of the document)."""
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, "query"),
+            tf.TensorSpec([None], tf.string, "document"),
+        ]
+    )
+    def score(
+        self, query: tf.Tensor, document: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        score = 2 * tf.strings.length(query) - tf.strings.length(document)
+        return {"score": tf.cast(score, tf.float32)}
+
+
 class Numbers(tf.Module):
     """Returns its input in several dtypes; fails above 100."""
 
@@ -91,13 +107,13 @@ def save_encoder(base: Path, offset: float) -> Path:
 
 
 def save_models(models_dir: Path) -> Path:
-    """Writes query_encoder (versions 1 and 2), retriever and numbers."""
+    """Writes query_encoder (versions 1 and 2), retriever, scorer, numbers."""
     save_encoder(models_dir / "query_encoder", offset=1.0)
     save_encoder(models_dir / "query_encoder", offset=2.0)
-    retriever = Retriever()
-    numbers = Numbers()
+    retriever, scorer, numbers = Retriever(), Scorer(), Numbers()
     for name, module, signatures in (
         ("retriever", retriever, retriever.search),
+        ("scorer", scorer, scorer.score),
         (
             "numbers",
             numbers,

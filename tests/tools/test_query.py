@@ -32,6 +32,25 @@ def test_hits_are_printed_in_columns(
     assert len({line.index(line.split()[2]) for line in lines[1:4]}) == 1
 
 
+def test_scores_best_first(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`Scorer` subtracts a document's length from twice the query's."""
+    answer = tmp_path / "answer.json"
+    flags = [f"--server={server}", "--model=scorer", f"--json={answer}"]
+    assert query.run(["query", *flags, "bolt", "aaa", "b", "ccc"]) == 0
+    assert capsys.readouterr().out == "7.0000\tb\n5.0000\taaa\n5.0000\tccc\n"
+    hits = [("b", 7), ("aaa", 5), ("ccc", 5)]
+    assert json.loads(answer.read_text()) == {
+        "queries": [
+            {
+                "query": "bolt",
+                "hits": [{"id": id, "score": score} for id, score in hits],
+            }
+        ]
+    }
+
+
 def test_vectors(
     server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -83,6 +102,10 @@ def test_status(
         (["--k=3000000000", "bolt"], "k is 3000000000; expected 1 or more"),
         (["--version=99999999999999999999", "bolt"], "a number of 63 bits"),
         (["--timeout=nan", "bolt"], "timeout is nan; expected seconds"),
+        (
+            ["--model=scorer", "bolt"],
+            "no document; give the query, here 'bolt'",
+        ),
         (["--model=absent", "--status"], "Could not find any versions of"),
         (["--version=canary", "bolt"], "servable version label: canary"),
         (["--model=numbers", "bolt"], "model numbers: INVALID_ARGUMENT"),

@@ -32,19 +32,22 @@ def metadata(version: int, **dtypes: tf.DType) -> GetModelMetadataResponse:
 
 
 def answered(calls: Calls[Any], *versions: int) -> Any:
-    """Runs `encode` on a server of these versions, one a Predict.
+    """Runs `encode` or `score_pairs` on a server of these versions in turn.
 
-    A text's vector is [version, length].
+    A text's vector is [version, length], a document's score the version.
     """
     call = next(calls)
     for version in versions:
         if call.method == "GetModelMetadata":
             call = calls.send(metadata(version))
-        texts = call.request.inputs["text"].string_val
         reply = PredictResponse()
         reply.model_spec.version.value = version
+        texts = call.request.inputs["text"].string_val
         vectors = np.float32([[version, len(text)] for text in texts])
         to_proto(vectors, reply.outputs["embedding"])
+        documents = call.request.inputs["document"].string_val
+        scores = np.full(len(documents), version, np.float32)
+        to_proto(scores, reply.outputs["score"])
         try:
             call = calls.send(reply)
         except StopIteration as end:
@@ -63,6 +66,10 @@ def test_all_vectors_are_of_one_version(versions: tuple[int, ...]) -> None:
     vectors = answered(ModelCalls().encode(TEXTS, "m", None), *versions)
     wanted = [[versions[-1], size] for size in range(1, 1026)]
     assert vectors.tolist() == wanted
+    scores = answered(
+        ModelCalls().score_pairs(TEXTS, TEXTS, "m", None), *versions
+    )
+    assert scores.tolist() == [versions[-1]] * 1025
 
 
 def test_versions_that_answer_in_turn() -> None:

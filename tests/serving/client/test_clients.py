@@ -88,6 +88,9 @@ def test_no_texts(
     vectors = call(lambda c: c.encode([]))
     assert (vectors.dtype, vectors.shape) == (np.float32, (0, 2))
     assert call(lambda c: c.search([])) == []
+    for scores in (call(lambda c: c.score("bolt", [])),
+                   call(lambda c: c.score_pairs([], iter([])))):  # fmt: skip
+        assert (scores.dtype, scores.shape) == (np.float32, (0,))
 
 
 def test_many_callers_at_once(client: Client) -> None:
@@ -132,6 +135,17 @@ def test_search(call: Callable[[Work], Any]) -> None:
     found = call(lambda c: c.search(["bolt", "angle bracket"], k=7))
     assert [len(hits) for hits in found] == [3, 3]
     assert found[0][0] == Hit("bolt", pytest.approx(1.0))
+
+
+def test_score(call: Callable[[Work], Any]) -> None:
+    """`Scorer` subtracts a document's length from twice the query's."""
+    scores = call(lambda c: c.score("bolt", iter(["a", "", b"\xff\xfe"])))
+    assert (scores.dtype, scores.tolist()) == (np.float32, [7, 8, 6])
+    scores = call(lambda c: c.score("é", MANY, version=1))  # three requests
+    assert scores.tolist() == [4 - len(text) for text in MANY]
+    scores = call(lambda c: c.score_pairs(MANY, MANY[::-1]))
+    wanted = zip(map(len, MANY), map(len, MANY[::-1]), strict=True)
+    assert scores.tolist() == [2 * query - title for query, title in wanted]
 
 
 def test_signatures(call: Callable[[Work], Any]) -> None:
@@ -201,6 +215,11 @@ def test_predict(
             "model numbers: .*alias: x.feed name.*signatures. returns the",
         ),
         (
+            lambda c: c.score("x", ["y"], model="retriever"),
+            Code.INVALID_ARGUMENT,
+            "model retriever: .*Inputs expected .* request {document,query}, ",
+        ),
+        (
             lambda c: c.encode(["x"], version=9),
             Code.NOT_FOUND,
             r"Specific\(query_encoder, 9\); check the model's name and version",
@@ -234,23 +253,29 @@ def test_a_reply_above_the_clients_limit(client: Client) -> None:
         small.search(["bolt"], k=300_000)
 
 
-def test_an_encoder_that_is_none(tmp_path: Path) -> None:
+def save(folder: Path, output: str, *inputs: str) -> None:
+    """Writes a model whose output is the lengths of the last input."""
     module = tf.Module()
     module.serve = tf.function(
-        lambda text: {"embedding": tf.strings.length(text)},
-        input_signature=[tf.TensorSpec([None], tf.string, "text")],
+        lambda *texts: {output: tf.strings.length(texts[-1])},
+        input_signature=[tf.TensorSpec([None], tf.string, x) for x in inputs],
     )
-    tf.saved_model.save(module, str(tmp_path / "lengths/1"), module.serve)
+    tf.saved_model.save(module, str(folder / "1"), module.serve)
+
+
+def test_an_encoder_and_a_scorer_that_are_none(tmp_path: Path) -> None:
+    save(tmp_path / "lengths", "embedding", "text")
+    save(tmp_path / "sizes", "score", "query", "document")
     with (
         PredictionServer(tmp_path, port=0) as server,
         Client(f"127.0.0.1:{server.port}") as other,
-        pytest.raises(
-            InputError,
-            match=r"lengths: its output embedding is int32 \[2\], expected "
-            r"float32 \[2, any\]",
-        ),
     ):
-        other.encode(["a", "b"], model="lengths")
+        found = r"its output embedding is int32 \[2\], expected float32 "
+        with pytest.raises(InputError, match=rf"s: {found}\[2, any\]; name a"):
+            other.encode(["a", "b"], model="lengths")
+        found = r"its output score is int32 \[2\], expected float32 "
+        with pytest.raises(InputError, match=rf"s: {found}\[2\]; name a"):
+            other.score("a", ["b", "c"], model="sizes")
 
 
 @pytest.mark.parametrize(
@@ -258,6 +283,10 @@ def test_an_encoder_that_is_none(tmp_path: Path) -> None:
     [
         (lambda c: c.encode("one text"), "got one text, 'one text'"),
         (lambda c: c.search(["x"], k=0), "k is 0"),
+        (lambda c: c.score(["x"], ["y"]), r"query is \['x'\] .list., expected"),
+        (lambda c: c.score("x", "y"), "got one text, 'y'"),
+        (lambda c: c.score("x", [1]), "text 0 is 1 .int., expected str or"),
+        (lambda c: c.score_pairs(["x"], []), "found 1 queries and 0 documents"),
         (lambda c: c.encode([], model="numbers"), "s: its signature .* has no"),
         (
             lambda c: c.predict("numbers", {"x": np.zeros(0, np.float32)}),
