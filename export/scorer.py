@@ -60,10 +60,12 @@ class ScorerModule(tf.Module):
             expect it. Only the order within a query has a meaning.
         """
         rows = tf.shape(query)[0]
-        tf.debugging.assert_equal(
+        equal_rows = tf.debugging.assert_equal(
             *(rows, tf.shape(document)[0]),
             "query and document must have the same number of rows",
         )
+        with tf.control_dependencies([equal_rows]):
+            query = tf.identity(query)  # no op of the model may fail before
         # Convolutions and poolings have no result for a batch of no texts.
         extra = tf.fill([tf.cast(tf.equal(rows, 0), tf.int32)], "")
         scores = self._score(

@@ -16,7 +16,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, export_models
 from keras_lstm_dssm.export.model_versions import publish, version_folders
 from keras_lstm_dssm.export.models_config import read_models_config
-from keras_lstm_dssm.serving import PredictionServer
+from keras_lstm_dssm.serving import Client, PredictionServer
 from tests.serving.wire import warmup_requests
 
 TITLES = ["steel hex bolt", "wood glue", "garden hose"]
@@ -237,4 +237,78 @@ def test_a_failed_training_publishes_nothing(tmp_path: Path) -> None:
     table.assign(table * np.nan)
     with pytest.raises(InputError, match="not finite"):
         export_models(model, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def scorer() -> dssm.PairScorer:
+    recipe = dssm.ScorerRecipe(
+        "RecurrentCosine", {"units": 2}, word_dimension=4
+    )
+    return recipe.build(0, ["bolt", "glue", "hose", "steel"])
+
+
+def test_a_scorer_beside_encoders_and_retriever(
+    scorer: dssm.PairScorer, models: Path
+) -> None:
+    """It is served and called while the other models do not change."""
+    kept = {p: p.read_bytes() for p in models.rglob("*/1/**/*") if p.is_file()}
+    assert kept
+    config = (models / "models.config").read_text()
+    with (
+        PredictionServer(models, port=0, poll_seconds=0) as server,
+        Client(f"127.0.0.1:{server.port}", timeout=20) as client,
+    ):
+        (folder,) = export_models(scorer, models)
+        # Above the numbers of the other training.
+        assert folder == models / "scorer" / "2"
+        server.models.refresh()
+        scores = client.score("steel bolt", [*TITLES, ""])
+        assert list(client.status("scorer")) == [2]
+        assert client.search(["bolt"], k=1)
+    np.testing.assert_allclose(
+        scores, scorer.score("steel bolt", [*TITLES, ""]), atol=1e-6
+    )
+    assert np.ptp(scores) > 1e-3
+    rows = [
+        request.inputs["document"].tensor_shape.dim[0].size
+        for request in warmup_requests(folder)
+    ]
+    assert rows == [1, 8, 64]
+    assert {path: path.read_bytes() for path in kept} == kept
+    assert live(models) == versions(models) | {"scorer": [2]} == {
+        "document_encoder": [1], "query_encoder": [1], "retriever": [1],
+        "scorer": [2],
+    }  # fmt: skip
+    # The operator's lines of the other models are as they were.
+    assert set(config.splitlines()) <= set(
+        (models / "models.config").read_text().splitlines()
+    )
+    readme = (models / "README.md").read_text()
+    assert 'scores = client.score("bolt", ["hex bolt", ' in readme
+    assert 'hits = client.search(["bolt"], k=5, model="retriever")' in readme
+
+
+def test_encoders_beside_a_scorer(
+    model: dssm.TwoTower, scorer: dssm.PairScorer, tmp_path: Path
+) -> None:
+    (first,) = export_models(scorer, tmp_path)
+    assert first == tmp_path / "scorer" / "1"
+    export_models(model, tmp_path)
+    assert live(tmp_path) == {
+        "document_encoder": [2], "query_encoder": [2], "scorer": [1],
+    }  # fmt: skip
+    text = (tmp_path / "batching.config").read_text()
+    export_models(scorer, tmp_path)
+    assert live(tmp_path) == {
+        "document_encoder": [2], "query_encoder": [2], "scorer": [3],
+    }  # fmt: skip
+    assert (tmp_path / "batching.config").read_text() == text
+
+
+def test_a_scorer_has_no_documents(
+    scorer: dssm.PairScorer, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="of two towers, and this model is a"):
+        export_models(scorer, tmp_path, DOCUMENTS)
     assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,7 @@
 """lstm-dssm-export, -search, -encode and -index as a user runs them."""
 
 import json
+import shutil
 from pathlib import Path
 from types import ModuleType
 
@@ -9,8 +10,9 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.export.documents import read_ids
-from keras_lstm_dssm.serving import SavedRetriever
-from keras_lstm_dssm.tools import encode, export, index, search
+from keras_lstm_dssm.serving import PredictionServer, SavedRetriever
+from keras_lstm_dssm.tools import encode, export, index, query, search
+from keras_lstm_dssm.training import RunFolder
 from tests.tools.conftest import Refused, succeed
 
 TITLES = (
@@ -117,6 +119,38 @@ def test_titles_become_an_index(
     _, rows = found.search(np.load(queries), 1)
     names = read_ids(ids, found.ntotal)
     assert [names[row] for row in rows[:, 0]] == ["t2", "t1"]
+
+
+def test_a_scorer_is_exported_beside_and_asked(
+    models: Path,
+    titles: Path,
+    tmp_path: Path,
+    refused: Refused,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The second stage, from a run to an order of the titles."""
+    both = shutil.copytree(models, tmp_path / "models")
+    recipe = dssm.ScorerRecipe(
+        "RecurrentCosine", {"units": 2}, word_dimension=4
+    )
+    model = recipe.build(0, ["bolt", "glue", "hose"])
+    run = RunFolder(tmp_path / "run")
+    run.create({}, model)
+    run.save(model, run.model)
+    flags = [f"--run={run.path}", f"--output={both}"]
+    code = export.run(["export", *flags, f"--documents={titles}"])
+    refused(code, "documents are for the retriever of two towers")
+    succeed(export, run=run.path, output=both)
+    assert capsys.readouterr().out == f"wrote {both / 'scorer' / '2'}\n"
+    wanted = ["steel hex bolt", "wood glue", "garden hose"]
+    scores = model.score("glue", wanted)
+    with PredictionServer(both, port=0) as server:
+        address = f"127.0.0.1:{server.port}"
+        succeed(query, "glue", *wanted, server=address, model="scorer")
+    assert capsys.readouterr().out.splitlines() == [
+        f"{scores[row]:.4f}\t{wanted[row]}" for row in np.argsort(-scores)
+    ]
+    assert np.diff(np.sort(scores)).min() > 1e-3
 
 
 NEW = "--run={run} --output={tmp}/m"
