@@ -141,8 +141,9 @@ def _figure(value: float | None, confirmed: bool) -> str:
 def _notes(summary: Summary) -> list[str]:
     """Returns sentences that state how the results were measured."""
     settings = summary["settings"]
+    seeds = max(system["seeds"] for system in summary["systems"].values())
     notes = [
-        *data_notes(summary, "documents", "relevant documents"),
+        *data_notes(summary, "documents", "training pairs"),
         "Values are in percent, on the test split: means and standard"
         " deviations over seeds. Documents with equal scores are in random"
         " order: the values are exact expectations over all their orders. So"
@@ -158,7 +159,8 @@ def _notes(summary: Summary) -> list[str]:
         " a second source; they agree with the ratios in the paper's text. Of"
         " Table 5, only confirmed figures are shown.",
         significance_note(summary),
-        f"Neural systems: {settings['epochs']} epochs, batches of"
+        f"Neural systems: {seeds} {'seed' if seeds == 1 else 'seeds'},"
+        f" {settings['epochs']} epochs, batches of"
         f" {settings['batch_size']} triples, Adagrad, hinge loss, skip-gram"
         " vectors of the training texts at the start; learning rate from"
         f" {settings['learning_rates']}, chosen on dev by"

@@ -27,6 +27,7 @@ from keras_lstm_dssm.tables.text_table import (
 )
 
 _SIGNIFICANCE_LEVEL = 0.05
+_USES = {"lists": "test on"}
 
 
 def write_report_files(
@@ -154,13 +155,17 @@ def data_notes(summary: Summary, documents: str, clicks: str) -> list[str]:
     return [
         f"Data: {settings['titles']:,} {documents}, {settings['clicks']:,}"
         f" {clicks}; {settings['dev_queries']:,} queries to choose on; "
-        + ", ".join(f"{settings[f'{m}_queries']:,} to {m}" for m in modes)
+        + ", ".join(
+            f"{settings[f'{mode}_queries']:,} to {_USES.get(mode, mode)}"
+            for mode in modes
+        )
         + f". {summary['date']}, {summary['machine']}.",
         f"Words: {words['query_words']:.1f} in a test query,"
         f" {words['title_words']:.1f} in a {one}; {words['overlap']:.0%} of a"
         f" query's words are in its relevant {one},"
         f" {words['seen']:.0%} in some training query;"
-        f" {words['clicks_per_title']:.1f} {clicks} for each clicked {one}.",
+        f" {words['clicks_per_title']:.1f} {clicks} for each of their"
+        f" {documents}.",
     ]
 
 
