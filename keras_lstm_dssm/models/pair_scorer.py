@@ -32,7 +32,7 @@ class PairScorer(HashedModel):
     another system has found.
 
     `fit` takes triples: a query, a document that answers it and one that
-    does not. A training step represents each distinct text of a side once.
+    does not. A training step represents each distinct text once.
 
     Args:
         words: Layer that turns texts into word vectors, the same one for
@@ -82,7 +82,8 @@ class PairScorer(HashedModel):
             # Else Keras would warn that the table has no gradient.
             words.embedding.trainable = False
         if not matcher.trainable:  # not applied to layers made after it
-            matcher.trainable = False
+            for weight in matcher.weights:
+                weight.trainable = False
         self.words = words
         self.matcher = matcher
         self.seed = seed
@@ -134,8 +135,6 @@ class PairScorer(HashedModel):
         **kwargs: Any,
     ) -> keras.callbacks.History:
         """Trains on a dataset of triples, or on three lists of texts.
-
-        Hashing runs in the dataset, in parallel with the training steps.
 
         Args:
             x: `tf.data.Dataset` of batches `(query, positive, negative)`,

@@ -11,6 +11,8 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import NOT_FINITE, InputError
+from keras_lstm_dssm.layers import VocabularyVectors
+from keras_lstm_dssm.matchers import MVLSTM, RAE, DeepMatch, Matcher
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.training import NesterovMomentum
 from keras_lstm_dssm.training.adagrad import Adagrad
@@ -226,3 +228,34 @@ def test_wrong_input_is_explained() -> None:
 def test_compile_refuses(options: dict[str, Any], message: str) -> None:
     options = {"optimizer": Adagrad(), "loss": PairwiseHinge(), **options}
     check_refused(lambda: small_scorer().compile(**options), message)
+
+
+@pytest.mark.parametrize("kind", [DeepMatch, RAE])
+def test_fit_asks_for_pretraining(kind: type[Matcher]) -> None:
+    words = VocabularyVectors(["bolt", "glue"], 3)
+    scorer = PairScorer(words, kind(3))
+    scorer.compile(Adagrad(), PairwiseHinge())
+    check_refused(
+        lambda: scorer.fit(TRIPLES),
+        f"^{kind.__name__} has not been pretrained: call scorer.matcher.pretr",
+    )
+
+
+@pytest.mark.parametrize("frozen", ["words", "embedding", "matcher"])
+def test_what_is_frozen_stays_frozen(
+    frozen: str, tmp_path: pathlib.Path
+) -> None:
+    """By the constructor or later, and in the loaded model."""
+    words = VocabularyVectors(["hex", "bolt"], 4, trainable=frozen != "words")
+    matcher = MVLSTM(4, 2, hidden=3, trainable=frozen != "matcher")
+    scorer = PairScorer(words, matcher)
+    if frozen == "embedding":
+        words.embedding.trainable = False
+    scorer.save(tmp_path / "scorer.keras")
+    loaded = keras.saving.load_model(tmp_path / "scorer.keras")
+    trained = "words" if frozen == "matcher" else "matcher"
+    for model in (scorer, loaded):
+        expected = getattr(model, trained).weights
+        assert len(expected) == {"words": 1, "matcher": 13}[trained]
+        assert list(map(id, model.trainable_variables)) == [*map(id, expected)]
+    assert loaded.get_config() == scorer.get_config()
