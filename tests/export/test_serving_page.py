@@ -13,7 +13,9 @@ from google.protobuf import text_format
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
+import keras_lstm_dssm as dssm
 from keras_lstm_dssm.serving import Client, PredictionServer, ServingError
+from keras_lstm_dssm.training import RunFolder
 from tests.conftest import TOPICS
 from tests.serving.tiny_models import TITLES
 
@@ -41,6 +43,12 @@ def test_every_block_runs(
     pytest.importorskip("faiss")
     monkeypatch.chdir(tmp_path)
     Path("RUN").symlink_to(trained_run)
+    recipe = dssm.ScorerRecipe(
+        "RecurrentCosine", {"units": 2}, word_dimension=4
+    )
+    scorer = RunFolder("SCORER_RUN")
+    scorer.create({}, recipe.build(0, ["bolt", "glue"]))
+    scorer.save(recipe.build(0, ["bolt", "glue"]), scorer.model)
     titles = [title for _, title in TOPICS.values()]
     Path("titles.txt").write_text("\n".join([*titles, *map(str, range(9))]))
     Path("queries.txt").write_text("wood glue\nhex bolt\n")
@@ -63,10 +71,14 @@ def test_every_block_runs(
                 run_request(block, client)
             elif block.startswith("lstm-dssm"):
                 run_command(block, f"127.0.0.1:{server.port}")
+                if "SCORER_RUN" in block:
+                    server.models.refresh()
             else:
-                names = re.findall(r"^  ([\w.]+(?:/1)?)", block, re.MULTILINE)
-                assert len(names) == 6
+                names = re.findall(r"^  ([\w.]+(?:/\d)?)", block, re.MULTILINE)
+                assert len(names) == 7 and names.pop() == "scorer/2"
                 assert all(Path("MODELS", name).exists() for name in names)
+    # The loop has exported the encoders a second time before.
+    assert Path("MODELS", "scorer", "3").exists()
     assert "AVAILABLE" in capsys.readouterr().out
 
 
