@@ -8,6 +8,7 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.cosine import cosine_pairs, unit
 from keras_lstm_dssm.layers.scoring_mlp import small_uniform
+from keras_lstm_dssm.layers.trigram_embedding import gather_sum
 from keras_lstm_dssm.registration import register
 
 Prepared = tuple[tf.Tensor, ...]
@@ -46,10 +47,10 @@ class Interaction(keras.layers.Layer):
             vectors: `(texts, m, d)`.
 
         Returns:
-            a `(texts, slices, m, d)`, and if there is one o `(texts, slices,
-            m)`.
+            a `(texts, m, slices, d)`, and if there is one o `(texts, m,
+            slices)`.
         """
-        return (vectors[:, tf.newaxis],)
+        return (vectors[:, :, tf.newaxis],)
 
     def prepare_document(self, vectors: tf.Tensor) -> Prepared:
         """Compute r, `(texts, n, d)`, from `(texts, n, d)`."""
@@ -65,21 +66,33 @@ class Interaction(keras.layers.Layer):
         Returns:
             `(pairs, m, n, slices)`.
         """
+        return tf.transpose(self.compare_rows(query, document), [0, 1, 3, 2])
+
+    def compare_rows(self, query: Prepared, document: Prepared) -> tf.Tensor:
+        """Compute the cells in the order in which the product gives them.
+
+        Args:
+            query: As for `compare`.
+            document: As for `compare`.
+
+        Returns:
+            `(pairs, m, slices, n)`: a row for each word of the query.
+        """
         left, right = query[0], document[0]
-        pairs, _, m, _ = tf.unstack(tf.shape(left))
-        rows = tf.reshape(left, [pairs, self.slices * m, left.shape[-1]])
+        pairs, m, *_ = tf.unstack(tf.shape(left))
+        rows = tf.reshape(left, [pairs, m * self.slices, left.shape[-1]])
         cells = tf.matmul(rows, right, transpose_b=True)
-        cells = tf.reshape(cells, [pairs, self.slices, m, tf.shape(right)[1]])
+        cells = tf.reshape(cells, [pairs, m, self.slices, tf.shape(right)[1]])
         for offsets in query[1:]:
             cells += offsets[..., tf.newaxis]
-        return tf.transpose(self._activate(cells), [0, 2, 3, 1])
+        return self._activate(cells)
 
     def compare_at(
         self,
         query: tf.Tensor,
         document: tf.Tensor,
-        query_positions: tf.Tensor,
-        document_positions: tf.Tensor,
+        query_index: tf.Tensor,
+        document_index: tf.Tensor,
     ) -> tf.Tensor:
         """Compute chosen cells only, and so their gradient.
 
@@ -88,17 +101,32 @@ class Interaction(keras.layers.Layer):
         that consists of zeros for the rest.
 
         Args:
-            query: The vectors u, `(pairs, m, d)`.
-            document: The vectors v, `(pairs, n, d)`.
-            query_positions: int32 `(pairs, slices, k)`, the i of each cell.
-            document_positions: int32 `(pairs, slices, k)`, the j.
+            query: The vectors u of any number of texts, `(positions, d)`.
+            document: The vectors v, `(positions, d)`.
+            query_index: int32 `(pairs, slices, k)`, the row of `query` of
+                each cell.
+            document_index: int32 `(pairs, slices, k)`, the row of `document`.
 
         Returns:
             `(pairs, slices, k)`.
         """
-        u = tf.gather(query, query_positions, batch_dims=1)
-        v = tf.gather(document, document_positions, batch_dims=1)
-        return self._activate(self._compare_each(u, v))
+        pairs, _, k = tf.unstack(tf.shape(query_index))
+        # By slice, as all cells of a slice have the same weights.
+        u, v = (
+            tf.reshape(
+                gather_sum(
+                    vectors, tf.reshape(tf.transpose(index, [1, 0, 2]), [-1])
+                ),
+                [self.slices, pairs * k, vectors.shape[-1]],
+            )
+            for vectors, index in (
+                (query, query_index),
+                (document, document_index),
+            )
+        )
+        cells = self._activate(self._compare_each(u, v))
+        cells = tf.reshape(cells, [self.slices, pairs, k])
+        return tf.transpose(cells, [1, 0, 2])
 
     def call(self, query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
         """Compare all positions of each pair."""
@@ -107,7 +135,7 @@ class Interaction(keras.layers.Layer):
         )
 
     def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
-        """Compute s of vectors `(pairs, slices, k, d)`, without activation."""
+        """Compute s of vectors `(slices, cells, d)`, without activation."""
         return tf.reduce_sum(u * v, axis=-1)
 
     def _activate(self, cells: tf.Tensor) -> tf.Tensor:
@@ -189,7 +217,7 @@ class BilinearInteraction(WeightedInteraction):
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
         """Compute u' M, and b for each position."""
-        left = tf.matmul(vectors, self.matrix)[:, tf.newaxis]
+        left = tf.matmul(vectors, self.matrix)[:, :, tf.newaxis]
         return left, tf.fill(
             tf.shape(left)[:3], tf.convert_to_tensor(self.bias)
         )
@@ -253,23 +281,14 @@ class TensorInteraction(WeightedInteraction):
         left += tf.reshape(second, [-1])
         left = tf.reshape(left, [texts, m, self.slices, self.dimension])
         offsets = tf.matmul(vectors, first, transpose_b=True) + self.bias
-        return tf.transpose(left, [0, 2, 1, 3]), tf.transpose(
-            offsets, [0, 2, 1]
-        )
+        return left, offsets
 
     def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
-        # One product for each slice: [pairs * k, d] by [d, d].
-        by_slice = tf.transpose(u, [1, 0, 2, 3])
-        shape = tf.shape(by_slice)
-        rows = tf.reshape(by_slice, [self.slices, -1, self.dimension])
-        left = tf.reshape(tf.matmul(rows, self.matrices), shape)
+        # One product for each slice: [cells, d] by [d, d].
         first, second = tf.split(tf.convert_to_tensor(self.linear), 2, axis=1)
-        return (
-            super()._compare_each(tf.transpose(left, [1, 0, 2, 3]), v)
-            + tf.einsum("pskd,sd->psk", u, first)
-            + tf.einsum("pskd,sd->psk", v, second)
-            + self.bias[:, tf.newaxis]
-        )
+        left = tf.matmul(u, self.matrices) + second[:, tf.newaxis]
+        offsets = tf.matmul(u, first[:, :, tf.newaxis])[:, :, 0]
+        return super()._compare_each(left, v) + offsets + self.bias[:, None]
 
     def _activate(self, cells: tf.Tensor) -> tf.Tensor:
         return tf.nn.relu(cells)

@@ -82,25 +82,43 @@ class KMaxPooling(keras.layers.Layer):
             query_lengths: As for a call.
             document_lengths: As for a call.
         """
+        return self.strongest_of_rows(
+            tf.transpose(cells, [0, 1, 3, 2]), query_lengths, document_lengths
+        )
+
+    def strongest_of_rows(
+        self, cells: tf.Tensor, query_lengths: Any, document_lengths: Any
+    ) -> StrongestCells:
+        """Take the k largest values of cells in another order of axes.
+
+        Args:
+            cells: `(pairs, m, slices, n)`, see `Interaction.compare_rows`.
+            query_lengths: As for a call.
+            document_lengths: As for a call.
+        """
         query_lengths = tf.convert_to_tensor(query_lengths, tf.int32)
         document_lengths = tf.convert_to_tensor(document_lengths, tf.int32)
-        pairs, m, n, _ = tf.unstack(tf.shape(cells))
-        real = (
-            tf.sequence_mask(query_lengths, m)[:, :, tf.newaxis]
-            & tf.sequence_mask(document_lengths, n)[:, tf.newaxis]
-        )
+        pairs, m, _, n = tf.unstack(tf.shape(cells))
+        slices = cells.shape[2]
         lowest = tf.constant(float("-inf"), cells.dtype)
-        matrices = tf.where(
-            real[:, tf.newaxis], tf.transpose(cells, [0, 3, 1, 2]), lowest
-        )
+        columns = tf.sequence_mask(document_lengths, n)
+        cells = tf.where(columns[:, tf.newaxis, tf.newaxis], cells, lowest)
         # The k largest cells lie in the k rows with the largest maxima. Row
         # maxima take a third of the time of a top-k over all cells. In
         # ascending order of rows, the first of equal cells comes first.
         row_count = tf.minimum(self.k, m)
-        maxima = tf.reduce_max(matrices, axis=3)
+        real = tf.sequence_mask(query_lengths, m)[:, :, tf.newaxis]
+        maxima = tf.where(real, tf.reduce_max(cells, axis=3), lowest)
+        maxima = tf.transpose(maxima, [0, 2, 1])
         rows = tf.sort(tf.math.top_k(maxima, row_count).indices, axis=2)
-        chosen = tf.gather(matrices, rows, batch_dims=2)
-        flat = tf.reshape(chosen, [pairs, cells.shape[3], row_count * n])
+        index = rows * slices + tf.range(slices)[:, tf.newaxis]
+        chosen = tf.gather(
+            tf.reshape(cells, [pairs, m * slices, n]), index, batch_dims=1
+        )
+        # Rows of padding are chosen where a query has fewer than k words.
+        exists = rows < query_lengths[:, tf.newaxis, tf.newaxis]
+        chosen = tf.where(exists[..., tf.newaxis], chosen, lowest)
+        flat = tf.reshape(chosen, [pairs, slices, row_count * n])
         missing = tf.maximum(self.k - row_count * n, 0)
         flat = tf.pad(
             flat, [[0, 0], [0, 0], [0, missing]], constant_values=lowest

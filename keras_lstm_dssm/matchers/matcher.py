@@ -125,6 +125,37 @@ class Matcher(keras.layers.Layer):
         """
         raise NotImplementedError(f"{type(self).__name__}.match")
 
+    def score_rows(
+        self,
+        query: WordSequences,
+        document: WordSequences,
+        query_rows: tf.Tensor,
+        document_rows: tf.Tensor,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Score pairs of texts that occur in several pairs.
+
+        Each text is represented once. A matcher overrides it where it can do
+        with less than a copy of both texts for each pair.
+
+        Args:
+            query: The distinct queries.
+            document: The distinct documents.
+            query_rows: int32 `(pairs,)`, the query of each pair.
+            document_rows: int32 `(pairs,)`, the document of each pair.
+            training: Whether a gradient will be computed. Default `False`.
+
+        Returns:
+            Scores `(pairs,)`.
+        """
+        return self.match(
+            rows_of(self.represent(query, "query", training), query_rows),
+            rows_of(
+                self.represent(document, "document", training), document_rows
+            ),
+            training,
+        )
+
     def call(
         self,
         query: WordSequences,
@@ -141,3 +172,15 @@ class Matcher(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return {**super().get_config(), "word_dimension": self.word_dimension}
+
+
+def rows_of(represented: Any, index: tf.Tensor) -> Any:
+    """Gather one row of represented texts for each pair.
+
+    Args:
+        represented: Result of `Matcher.represent`.
+        index: int32 `(pairs,)`.
+    """
+    return tf.nest.map_structure(
+        lambda part: tf.gather(part, index), represented
+    )

@@ -17,6 +17,11 @@ from keras_lstm_dssm.layers.interactions import (
 from keras_lstm_dssm.layers.k_max_pooling import KMaxPooling, StrongestCells
 from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
 from keras_lstm_dssm.matchers.matcher import Matcher
+from keras_lstm_dssm.matchers.paired_texts import (
+    PairedTexts,
+    joined,
+    order_by_length,
+)
 from keras_lstm_dssm.matchers.positions import PositionalBiLSTM
 from keras_lstm_dssm.registration import register
 
@@ -133,13 +138,44 @@ class MVLSTM(Matcher):
     ) -> tf.Tensor:
         """Compare all positions, pool the cells, and compute the score."""
         if self.pooling == "dynamic":
-            pooled = self.dynamic(*self._cells(query, document))
-        elif training:
-            pooled = self._k_max_with_gradient(query, document)
-        else:
-            pooled = self.k_max(*self._cells(query, document))
-        width = pooled.shape[1:].num_elements()
-        return self.mlp(tf.reshape(pooled, [-1, width]))
+            return self._score(self.dynamic(*self._cells(query, document)))
+        if not training:
+            return self._score(self._strongest(query, document).values)
+        (u, _, u_lengths), (v, _, v_lengths) = query, document
+        rows = tf.range(tf.size(u_lengths))
+        return self._score_chosen(
+            u, PairedTexts(u, u_lengths, rows), PairedTexts(v, v_lengths, rows)
+        )
+
+    def score_rows(
+        self,
+        query: WordSequences,
+        document: WordSequences,
+        query_rows: tf.Tensor,
+        document_rows: tf.Tensor,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Score pairs of distinct texts."""
+        rows = query_rows, document_rows
+        if not training or self.pooling == "dynamic":
+            return super().score_rows(query, document, *rows, training)
+        if self.share:
+            # One loop over time for all texts.
+            both = joined(query, document)
+            positions = self.query_positions(both, training=True)
+            queries, time = tf.unstack(tf.shape(query.words))
+            return self._score_chosen(
+                positions[:queries, :time],
+                PairedTexts(positions, both.lengths, query_rows),
+                PairedTexts(positions, both.lengths, queries + document_rows),
+            )
+        u = self.query_positions(query, training=True)
+        v = self.document_positions(document, training=True)
+        return self._score_chosen(
+            u,
+            PairedTexts(u, query.lengths, query_rows),
+            PairedTexts(v, document.lengths, document_rows),
+        )
 
     def explain(
         self, query: WordSequences, document: WordSequences
@@ -157,11 +193,9 @@ class MVLSTM(Matcher):
             Values and positions, each `(pairs, slices, k)`. `query.words` and
             `document.words` have the words at these positions.
         """
-        return self.k_max.strongest(
-            *self._cells(
-                self.represent(query, "query"),
-                self.represent(document, "document"),
-            )
+        return self._strongest(
+            self.represent(query, "query"),
+            self.represent(document, "document"),
         )
 
     def _cells(
@@ -173,16 +207,53 @@ class MVLSTM(Matcher):
         cells = self.comparison.compare(prepared_query, prepared_document)
         return cells, query_lengths, document_lengths
 
-    def _k_max_with_gradient(self, query: Any, document: Any) -> tf.Tensor:
-        """Choose cells without a gradient, and compute only these with one."""
-        cells, *lengths = self._cells(
-            *tf.nest.map_structure(tf.stop_gradient, (query, document))
+    def _strongest(self, query: Any, document: Any) -> StrongestCells:
+        _, prepared_query, query_lengths = query
+        _, prepared_document, document_lengths = document
+        rows = self.comparison.compare_rows(prepared_query, prepared_document)
+        return self.k_max.strongest_of_rows(
+            rows, query_lengths, document_lengths
         )
-        values, rows, columns = self.k_max.strongest(cells, *lengths)
+
+    def _score_chosen(
+        self, queries: tf.Tensor, query: PairedTexts, document: PairedTexts
+    ) -> tf.Tensor:
+        """Choose cells without a gradient, and compute only these with one.
+
+        Args:
+            queries: Those texts of `query` that are queries, the first ones.
+            query: The query of each pair.
+            document: The document of each pair.
+        """
+        order = order_by_length(query.pair_lengths, document.pair_lengths)
+        u, v = query.take(order), document.take(order)
+        left = self.comparison.prepare_query(tf.stop_gradient(queries))
+        right = self.comparison.prepare_document(tf.stop_gradient(v.vectors))
+        groups = [
+            self.k_max.strongest_of_rows(
+                self.comparison.compare_rows(
+                    of_query.padded(left), of_document.padded(right)
+                ),
+                of_query.pair_lengths,
+                of_document.pair_lengths,
+            )
+            for of_query, of_document in zip(
+                u.groups(), v.groups(), strict=True
+            )
+        ]
+        values, rows, columns = (
+            tf.concat(parts, axis=0) for parts in zip(*groups, strict=True)
+        )
         chosen = self.comparison.compare_at(
-            query[0], document[0], tf.maximum(rows, 0), tf.maximum(columns, 0)
+            u.flat, v.flat, u.index(rows), v.index(columns)
         )
-        return tf.where(rows >= 0, chosen, values)
+        values = tf.stop_gradient(values)  # 0, or a NaN
+        scores = self._score(tf.where(rows >= 0, chosen, values))
+        return tf.gather(scores, tf.math.invert_permutation(order))
+
+    def _score(self, pooled: tf.Tensor) -> tf.Tensor:
+        width = pooled.shape[1:].num_elements()
+        return self.mlp(tf.reshape(pooled, [-1, width]))
 
     def _positions(self, name: str) -> PositionalBiLSTM:
         return PositionalBiLSTM(

@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.layers import PeepholeLSTM, WordSequences
+from keras_lstm_dssm.layers.bidirectional_recurrence import run_both_ways
 from keras_lstm_dssm.layers.packed_sequence import Packing
 from keras_lstm_dssm.layers.scoring_mlp import small_uniform
 from keras_lstm_dssm.registration import register
@@ -71,16 +72,23 @@ class PositionalBiLSTM(keras.layers.Layer):
     def call(self, texts: WordSequences, training: bool = False) -> tf.Tensor:
         """Compute p_t of all positions."""
         time = tf.shape(texts.vectors)[1]
+        layers = self.forward_lstm, self.backward_lstm
+        packings = [
+            Packing.from_lengths(texts.lengths, time, backward)
+            for backward in (False, True)
+        ]
+        outputs = run_both_ways(
+            [layer.cell for layer in layers],
+            [
+                layer.project(packing.pack(texts.vectors).values)
+                for layer, packing in zip(layers, packings, strict=True)
+            ],
+            packings[0].counts,
+            training,
+        )
         parts = [texts.vectors] if self.include_word else []
-        for layer, backward in [
-            (self.forward_lstm, False),
-            (self.backward_lstm, True),
-        ]:
-            packing = Packing.from_lengths(texts.lengths, time, backward)
-            steps = packing.pack(texts.vectors)
-            steps = steps._replace(values=layer.project(steps.values))
-            outputs = layer(steps, training=training)
-            parts.append(packing.unpack(outputs.values))
+        for packing, values in zip(packings, outputs, strict=True):
+            parts.append(packing.unpack(values))
         return tf.concat(parts, axis=-1)
 
     def get_config(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.layers import WordVectors
 from keras_lstm_dssm.matchers import Matcher
+from keras_lstm_dssm.matchers.matcher import rows_of
 from keras_lstm_dssm.text import WordBatch, as_bytes
 from keras_lstm_dssm.text.text_pairs import (
     pairs_as_bytes,
@@ -28,7 +29,9 @@ class PairScoring:
         self.matcher = matcher
         # Texts of a new length are not a reason to trace anew.
         self._represent_query = tf.function(
-            lambda texts: self._represented(words.distinct(texts), "query"),
+            lambda texts: matcher.represent(
+                words(words.distinct(texts)), "query"
+            ),
             reduce_retracing=True,
         )
         self._score_documents = tf.function(
@@ -51,14 +54,11 @@ class PairScoring:
             document: The documents; its `text_index` is `[pairs]`.
             training: Whether a gradient will be computed. Default `False`.
         """
-        return self.matcher.match(
-            _rows(
-                self._represented(query, "query", training), query.text_index
-            ),
-            _rows(
-                self._represented(document, "document", training),
-                document.text_index,
-            ),
+        return self.matcher.score_rows(
+            self.words(query, training=training),
+            self.words(document, training=training),
+            query.text_index,
+            document.text_index,
             training,
         )
 
@@ -98,25 +98,10 @@ class PairScoring:
         lengths = [len(text) for text in sides[1]]
         return score_in_batches(score, lengths, batch_size, progress)
 
-    def _represented(
-        self, texts: WordBatch, side: str, training: bool = False
-    ) -> Any:
-        return self.matcher.represent(
-            self.words(texts, training=training), side, training
-        )
-
     def _documents_of_query(self, query: Any, texts: tf.Tensor) -> tf.Tensor:
-        document = self.words.distinct(texts)
-        rows = _rows(
-            self._represented(document, "document"), document.text_index
-        )
+        words = self.words.distinct(texts)
+        document = self.matcher.represent(self.words(words), "document")
         return self.matcher.match(
-            _rows(query, tf.zeros_like(document.text_index)), rows
+            rows_of(query, tf.zeros_like(words.text_index)),
+            rows_of(document, words.text_index),
         )
-
-
-def _rows(represented: Any, index: tf.Tensor) -> Any:
-    """Returns one row of represented texts for each pair."""
-    return tf.nest.map_structure(
-        lambda part: tf.gather(part, index), represented
-    )

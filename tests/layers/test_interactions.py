@@ -98,7 +98,12 @@ def test_chosen_cells_and_their_gradients_are_those_of_all_cells(
         cells = tf.transpose(interaction(query, document), [0, 3, 1, 2])
         index = np.stack([rows, columns], axis=-1)
         expected = tf.gather_nd(cells, index, batch_dims=2)
-        chosen = interaction.compare_at(query, document, rows, columns)
+        chosen = interaction.compare_at(
+            tf.reshape(query, [-1, WIDTH]),
+            tf.reshape(document, [-1, WIDTH]),
+            rows + 3 * np.arange(2)[:, None, None],
+            columns + 5 * np.arange(2)[:, None, None],
+        )
         losses = [tf.reduce_sum(x * toward) for x in (chosen, expected)]
     np.testing.assert_allclose(chosen, expected, rtol=1e-12, atol=1e-13)
     for one, other in zip(

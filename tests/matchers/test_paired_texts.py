@@ -1,0 +1,117 @@
+"""Groups of pairs of similar length: nothing lost, little padding."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm.matchers.mv_lstm import MVLSTM
+from keras_lstm_dssm.matchers.paired_texts import (
+    PairedTexts,
+    joined,
+    order_by_length,
+)
+from tests.matchers.ragged_texts import alone_of, randomise, word_sequences
+
+RANDOM = np.random.default_rng(0)
+LENGTHS = [9, 7, 3, 2, 1]
+TIME = 9
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 3, 40])
+def test_groups_hold_each_pair_once_padded_to_their_longest(pairs: int) -> None:
+    texts = word_sequences(LENGTHS, 4)
+    rows = tf.constant(RANDOM.integers(5, size=pairs), tf.int32)
+    side = PairedTexts(texts.vectors, texts.lengths, rows)
+    numbers = tf.reshape(tf.range(5 * TIME), [5, TIME])
+    seen = []
+    for group in side.groups():
+        (padded,) = group.padded((numbers,))
+        longest = max(group.pair_lengths.numpy(), default=1)
+        assert padded.shape == (len(group.rows), longest)
+        np.testing.assert_array_equal(
+            padded, tf.gather(numbers, group.rows)[:, :longest]
+        )
+        seen += group.rows.numpy().tolist()
+    assert seen == rows.numpy().tolist()
+
+
+def test_the_order_puts_similar_lengths_into_a_group() -> None:
+    of_query = RANDOM.integers(1, 30, size=80).astype(np.int32)
+    of_document = RANDOM.integers(1, 60, size=80).astype(np.int32)
+    order = order_by_length(tf.constant(of_query), tf.constant(of_document))
+    parts = of_document[order].reshape(4, 20)
+    ends = [(part.min(), part.max()) for part in parts]
+    for (_, longest), (shortest, _) in itertools.pairwise(ends):
+        assert longest <= shortest
+    for part in of_query[order].reshape(4, 20):
+        np.testing.assert_array_equal(part, np.sort(part))
+
+
+def test_indices_are_those_of_the_flat_vectors() -> None:
+    texts = word_sequences(LENGTHS, 4)
+    rows = tf.constant([4, 0, 2])
+    side = PairedTexts(texts.vectors, texts.lengths, rows)
+    positions = np.array([[[0, -1]], [[8, 3]], [[2, 1]]], np.int32)
+    found = tf.gather(side.flat, side.index(tf.constant(positions)))
+    for pair, row in enumerate(rows):
+        np.testing.assert_array_equal(
+            found[pair, 0],
+            tf.gather(texts.vectors[row], np.maximum(positions[pair, 0], 0)),
+        )
+
+
+def test_joined_texts_follow_each_other() -> None:
+    first, second = word_sequences([3, 1], 2), word_sequences([4, 2, 1], 2, 1)
+    for parts in (first, second), (second, first):
+        both = joined(*parts)
+        lengths = [n for part in parts for n in part.lengths.numpy()]
+        np.testing.assert_array_equal(both.lengths, lengths)
+        vectors = [v for part in parts for v in part.vectors]
+        assert both.vectors.shape == (5, 4, 2)
+        assert both.words.shape == (5, 4)
+        for found, expected in zip(both.vectors, vectors, strict=True):
+            np.testing.assert_array_equal(found[: len(expected)], expected)
+            assert not found[len(expected) :].numpy().any()
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("share", [True, False])
+@pytest.mark.parametrize("interaction", ["tensor", "cosine"])
+def test_rows_of_distinct_texts_score_as_single_pairs(
+    share: bool, interaction: str
+) -> None:
+    """In training, too, and with the gradient of single pairs."""
+    matcher = MVLSTM(
+        4, 3, interaction=interaction, slices=2, k=6, hidden=5, share=share
+    )
+    randomise(matcher)
+    query = word_sequences([6, 3, 2, 1], 4)
+    document = word_sequences([8, 5, 5, 1, 1], 4, seed=1)
+    rows = [
+        RANDOM.integers(texts, size=30).astype(np.int32) for texts in (4, 5)
+    ]
+    toward = tf.constant(RANDOM.normal(size=30))
+    weights = [v.value for v in matcher.trainable_variables]
+    results = []
+    for training in True, False:
+        with tf.GradientTape() as tape:
+            tape.watch([query.vectors, document.vectors])
+            scores = matcher.score_rows(query, document, *rows, training)
+            loss = tf.reduce_sum(scores * toward)
+        gradients = tape.gradient(
+            loss, [*weights, query.vectors, document.vectors]
+        )
+        results.append([scores, *map(tf.convert_to_tensor, gradients)])
+    for fast, plain in zip(*results, strict=True):
+        assert fast.numpy().any()
+        np.testing.assert_allclose(fast, plain, rtol=1e-9, atol=1e-12)
+    for pair in range(3):
+        alone = (
+            alone_of(text, number[pair])
+            for text, number in zip((query, document), rows, strict=True)
+        )
+        np.testing.assert_allclose(
+            matcher(*alone), results[0][0][pair : pair + 1], rtol=1e-10
+        )
