@@ -33,7 +33,7 @@ class ScorerModule(tf.Module):
         # The table of a vocabulary; a server's loader fails without it.
         self.resources = model.words.resources
         # A plain function: TensorFlow would save the whole Keras model.
-        self._score = partial(model, training=False)
+        self._score = partial(model.call, training=False)
 
     @tf.function(
         input_signature=[
