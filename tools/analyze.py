@@ -11,6 +11,9 @@ With --claims it also measures, on the queries and titles of the data, whether
 the words that the model attenuates are stop words, how much of the cosine
 remains with the keywords alone, and whether the words of a cell are similar.
 With --projector, titles and vectors are written into RUN/logs for TensorBoard.
+
+For the run of an MV-LSTM, the page has the interaction matrices of some test
+queries with a right and a wrong answer, and the words that match best.
 """
 
 import sys
@@ -22,17 +25,25 @@ from keras_lstm_dssm.analysis.claims import (
     ClaimResult,
     measure_claims,
 )
+from keras_lstm_dssm.analysis.example_answers import example_answers
 from keras_lstm_dssm.analysis.report_input import (
     ReportInput,
     ReportSettings,
     ReportTexts,
     read_report_texts,
 )
+from keras_lstm_dssm.analysis.scorer_report import (
+    ComparedQuery,
+    write_scorer_report,
+)
+from keras_lstm_dssm.analysis.strong_cells import check_matrix
 from keras_lstm_dssm.analysis.title_map import MAP_METHODS, write_projector
 from keras_lstm_dssm.analysis.word_effects import attenuation
 from keras_lstm_dssm.data import describe_bad
 from keras_lstm_dssm.data.line_reader import text_lines
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_writable
+from keras_lstm_dssm.models import PairScorer
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 from keras_lstm_dssm.tools.train_flags import (
     allowed_bad_lines,
@@ -87,6 +98,9 @@ define.enum(
 define.integer(
     "map_titles", _DEFAULTS.map_titles, "Number of titles on the map.", 3
 )
+define.integer(
+    "examples", 3, "Pair scorers: number of queries, each with two answers.", 1
+)
 define.string(
     "pictures", None, "A folder to keep the pictures in, as PNG files."
 )
@@ -104,7 +118,9 @@ def main(_: list[str]) -> dict[str, Any]:
     queries = []
     if FLAGS.queries:
         queries = [line for line in text_lines(FLAGS.queries) if line.strip()]
-    model = run.load_towers()
+    model = run.load_model()
+    if isinstance(model, PairScorer):
+        return _analyze_scorer(model, run)
     texts = _read_texts(run)
     settings = ReportSettings(
         *(FLAGS[name].value for name in ReportSettings._fields)
@@ -146,13 +162,69 @@ def main(_: list[str]) -> dict[str, Any]:
     }
 
 
-def _read_texts(run: RunFolder) -> ReportTexts:
-    """Read --data or, by default, the run's data as training read it."""
+def _analyze_scorer(scorer: PairScorer, run: RunFolder) -> dict[str, Any]:
+    """Write the page of a pair scorer; return the cells of each pair."""
+    for name in ("claims", "projector", "queries"):
+        if FLAGS[name].value:
+            raise InputError(
+                f"--{name} is about the vectors of two towers: leave it out "
+                f"for the pair scorer in {run.path}"
+            )
+    check_matrix(scorer)
+    data, max_bad_lines, min_relevant = _data(run)
+    compared = [
+        ComparedQuery(
+            one.query, {"right answer": one.right, "wrong answer": one.wrong}
+        )
+        for one in example_answers(
+            scorer, data, FLAGS.examples, min_relevant, max_bad_lines
+        )
+    ]
+    if FLAGS["query"].present or FLAGS["document"].present:
+        compared.insert(
+            0, ComparedQuery(FLAGS.query, {"document": FLAGS.document})
+        )
+    matrices = write_scorer_report(
+        FLAGS.output, scorer, compared, run.read_history(), FLAGS.pictures
+    )
+    print(f"wrote {FLAGS.output}")
+    return {
+        "pairs": [
+            {
+                "query": query,
+                "document": document,
+                "kind": kind,
+                "score": matrix.score,
+                "cells": [cell._asdict() for cell in matrix.strongest],
+            }
+            for (query, documents), of_query in zip(
+                compared, matrices, strict=True
+            )
+            for (kind, document), matrix in zip(
+                documents.items(), of_query, strict=True
+            )
+        ]
+    }
+
+
+def _data(run: RunFolder) -> tuple[str, int, int]:
+    """Return --data or, by default, the run's, and how training read them.
+
+    Returns:
+        The data, the bad lines that may be skipped, and the grade of a
+        relevant document.
+    """
     config = {} if FLAGS.data else run.read_config()
     max_bad_lines = allowed_bad_lines(FLAGS.flag_values_dict())
     if not FLAGS["on_bad_line"].present:
         max_bad_lines = config.get("max_bad_lines", max_bad_lines)
     data = FLAGS.data or config.get("data", "")
+    return data, max_bad_lines, config.get("min_relevant", 1)
+
+
+def _read_texts(run: RunFolder) -> ReportTexts:
+    """Read --data or, by default, the run's data as training read it."""
+    data, max_bad_lines, _ = _data(run)
     texts = read_report_texts(data, max_bad_lines)
     if texts.bad_lines:
         print(f"skipped bad lines: {describe_bad(texts.bad_lines)}")

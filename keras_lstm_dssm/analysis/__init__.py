@@ -1,4 +1,7 @@
-"""Analyse what encoders represent, as section V-A of Palangi et al. 2016."""
+"""Analyse what encoders represent, and which words a matcher compares.
+
+As section V-A of Palangi et al. 2016, and the case study of Wan et al. 2016.
+"""
 
 from keras_lstm_dssm.analysis.activations import (
     Activations,
@@ -14,6 +17,12 @@ from keras_lstm_dssm.analysis.keywords import (
     keywords,
     topics,
 )
+from keras_lstm_dssm.analysis.strong_cells import (
+    StrongCell,
+    WordMatrix,
+    compare_words,
+    strongest_words,
+)
 from keras_lstm_dssm.analysis.vector_parts import VectorPart, vector_parts
 from keras_lstm_dssm.analysis.word_effects import (
     Growth,
@@ -27,16 +36,20 @@ __all__ = [
     "ActiveCell",
     "Growth",
     "Keyword",
+    "StrongCell",
     "TopicWord",
     "VectorPart",
     "WordEffect",
+    "WordMatrix",
     "activations",
     "active_cells",
     "attenuation",
+    "compare_words",
     "each_activations",
     "frame",
     "growth",
     "keywords",
+    "strongest_words",
     "topics",
     "vector_parts",
 ]

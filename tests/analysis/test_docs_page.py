@@ -5,10 +5,13 @@ import re
 
 import pytest
 
+from keras_lstm_dssm import ScorerRecipe
 from keras_lstm_dssm.tools import analyze
+from keras_lstm_dssm.training import RunFolder
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "analysis.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 def test_python_blocks_run_in_order(
@@ -16,7 +19,7 @@ def test_python_blocks_run_in_order(
 ) -> None:
     (tmp_path / "RUN").symlink_to(trained_run)
     monkeypatch.chdir(tmp_path)
-    records, frames = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    _, records, frames = BLOCKS
     names: dict[str, object] = {}
     exec(records, names)
     out = capsys.readouterr().out
@@ -29,9 +32,23 @@ def test_python_blocks_run_in_order(
     assert len(table.splitlines()) == 3 + 32
 
 
+def test_python_block_for_a_pair_scorer_runs(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = RunFolder("RUN")
+    run.path.mkdir()
+    recipe = ScorerRecipe("MVLSTM", words="trigrams", word_dimension=4)
+    run.save(recipe.with_matcher(units=2, slices=3).build(), run.model)
+    exec(BLOCKS[0], {})
+    cells, matrix = capsys.readouterr().out.splitlines()
+    assert cells.count("(") == 3 * 5 and "'stick'" in cells
+    assert matrix == "(3, 2, 3) 0.0"
+
+
 def test_flags_and_pictures_exist() -> None:
     commands = re.findall(r"^lstm-dssm-analyze (?:.*\\\n)*.*$", PAGE, re.M)
-    assert len(commands) == 3
+    assert len(commands) == 4
     for flag in re.findall(r"--(\w+)", " ".join(commands)):
         assert flag in analyze.FLAGS, flag
     pictures = set(re.findall(r"\]\(images/(\w+\.png)\)", PAGE))
