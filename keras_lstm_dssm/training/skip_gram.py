@@ -1,5 +1,6 @@
 """skip_gram_vectors: the vectors with which the words of a vocabulary start."""
 
+import functools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -25,7 +26,8 @@ def skip_gram_vectors(
     rare words, and of each text the first 10,000 words are read.
 
     Training runs in one thread, so that a seed gives one result, in every
-    process on one machine. Needs the extra `[baselines]`.
+    process on one machine. The last result is kept: trainings with other
+    learning rates start from the same vectors. Needs the extra `[baselines]`.
 
     Args:
         texts: The texts to train on, any iterable of `str` or `bytes`.
@@ -62,6 +64,22 @@ def skip_gram_vectors(
             raise InputError(f"{name} must be at least 1, not {number}")
     if seed < 0:
         raise InputError(f"seed must be at least 0, not {seed}")
+    # A copy, as the caller may change it.
+    return _train(
+        tuple(texts), tuple(vocabulary), dimension, window, epochs, seed, split
+    ).copy()
+
+
+@functools.lru_cache(1)
+def _train(
+    texts: tuple[str | bytes, ...],
+    vocabulary: tuple[str, ...],
+    dimension: int,
+    window: int,
+    epochs: int,
+    seed: int,
+    split: str,
+) -> np.ndarray:
     word2vec = import_optional("gensim.models.word2vec", "baselines")
     known = {word.encode(): word for word in vocabulary}
     sentences = [

@@ -62,7 +62,7 @@ def test_several_data_sets(
     for name, summary in summaries.items():
         alone = json.loads((output / name / "table.json").read_text())
         assert alone == summary
-        assert summary["settings"]["epochs"] == 12  # the paper's default
+        assert summary["settings"]["epochs"] == 7  # the paper's default
     lines = (output / "table.md").read_text().splitlines()
     assert "| System | six P@1 | six MRR | three P@1 | three MRR |" in lines
     random_order = next(x for x in lines if x.startswith("| Random order |"))
@@ -118,7 +118,8 @@ def test_wrong_flags(
 def test_the_defaults_are_in_the_help(capsys) -> None:
     assert table.run(["table", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "By default 30 (table_iv), 12 (mv_lstm)." in text
+    assert "By default 30 (table_iv), 7 (mv_lstm)." in text
     assert (
-        "By default 0.003,0.01,0.03,0.1 (table_iv), 0.01,0.03,0.1,0.3" in text
+        "By default 0.003,0.01,0.03,0.1 (table_iv), 0.003,0.01,0.03,0.1,0.3"
+        in text
     )

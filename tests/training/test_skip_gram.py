@@ -55,6 +55,17 @@ def test_other_words_are_left_out_and_unseen_ones_random() -> None:
     assert (other != vectors).mean() > 0.99
 
 
+def test_equal_trainings_are_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = skip_gram_vectors(TITLES, VOCABULARY, 8, seed=5)
+    expected = first.copy()
+    first[:] = 0  # the caller's own
+    monkeypatch.setattr(word2vec, "Word2Vec", None)  # not called again
+    again = skip_gram_vectors(iter(TITLES), tuple(VOCABULARY), 8, seed=5)
+    np.testing.assert_array_equal(again, expected)
+    with pytest.raises(TypeError):
+        skip_gram_vectors(TITLES, VOCABULARY, 8, seed=6)
+
+
 SAVE_VECTORS = """
 import sys, numpy as np
 from tests.training.test_skip_gram import *
