@@ -64,15 +64,17 @@ def skip_gram_vectors(
             raise InputError(f"{name} must be at least 1, not {number}")
     if seed < 0:
         raise InputError(f"seed must be at least 0, not {seed}")
+    if not isinstance(texts, str | bytes):  # which `split_in_batches` refuses
+        texts = tuple(texts)
     # A copy, as the caller may change it.
     return _train(
-        tuple(texts), tuple(vocabulary), dimension, window, epochs, seed, split
+        texts, tuple(vocabulary), dimension, window, epochs, seed, split
     ).copy()
 
 
 @functools.lru_cache(1)
 def _train(
-    texts: tuple[str | bytes, ...],
+    texts: Iterable[str | bytes],
     vocabulary: tuple[str, ...],
     dimension: int,
     window: int,
