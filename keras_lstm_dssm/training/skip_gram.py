@@ -64,6 +64,7 @@ def skip_gram_vectors(
             raise InputError(f"{name} must be at least 1, not {number}")
     if seed < 0:
         raise InputError(f"seed must be at least 0, not {seed}")
+    import_optional("gensim.models.word2vec", "baselines")  # raises without
     if not isinstance(texts, str | bytes):  # which `split_in_batches` refuses
         texts = tuple(texts)
     # A copy, as the caller may change it.
