@@ -239,6 +239,7 @@ def check_unchanged(values: flags.FlagValues, config: dict[str, Any]) -> None:
     if values["preset"].present and (
         _network(find_recipe(values.preset)) != (name, network)
     ):
+        network.pop("oov_buckets", None)  # a flag of its own
         raise InputError(
             f"--preset={values.preset}: the run in {values.output} was "
             f"started with {name}({network}); "

@@ -109,7 +109,8 @@ def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
             )
         )
     return WordMatrix(
-        *words,
+        words[0],
+        words[1],
         _unknown(scorer, words),
         cells.numpy()[0],
         float(score[0]),

@@ -54,21 +54,14 @@ class HashedModel(BuiltModel):
         """Returns the loss of a hashed batch, and updates the metrics."""
         raise NotImplementedError(f"{type(self).__name__}.batch_loss")
 
-    def compile(
-        self,
-        optimizer: Any,
-        loss: Any,
-        jit_compile: bool = False,
-        **kwargs: Any,
-    ) -> None:
+    def compile(self, optimizer: Any, loss: Any, **kwargs: Any) -> None:
         """Sets optimizer and loss.
 
         Args:
             optimizer: Any Keras optimizer.
             loss: Any Keras loss.
-            jit_compile: Must be `False`: XLA has no string operations.
             **kwargs: See `keras.Model.compile`; loss and accuracy are the
-                only metrics.
+                only metrics, and `jit_compile` must be `False`.
 
         Raises:
             InputError: Metrics, XLA or mixed precision are requested.
@@ -78,7 +71,7 @@ class HashedModel(BuiltModel):
                 "the model has two metrics, loss and accuracy, and takes no "
                 f"others; {self.rankings_hint}"
             )
-        if jit_compile is True:
+        if kwargs.pop("jit_compile", False) is True:
             raise InputError(
                 "jit_compile=True is not supported: XLA has no string "
                 "operations; leave it out"

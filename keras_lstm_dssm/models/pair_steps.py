@@ -57,7 +57,7 @@ class PairSteps(SyncedWeights, HashedModel):
             InputError: Metrics, XLA or mixed precision are requested.
         """
         self.sync_weights()  # pending updates of the previous optimizer
-        super().compile(optimizer, loss, jit_compile, **kwargs)
+        super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)
         if hasattr(self.optimizer, "set_groups"):
             self.optimizer.set_groups(
                 [tower.trainable_variables for tower in self.towers]

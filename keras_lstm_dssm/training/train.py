@@ -235,16 +235,11 @@ def resume(
 
 
 def _open(
-    recipe: AnyRecipe,
-    *args: Any,
-    negatives_from: Any = None,
-    resumed: bool = False,
+    recipe: AnyRecipe, *args: Any, **mining: Any
 ) -> TowerTraining | ScorerTraining:
     if isinstance(recipe, ScorerRecipe):
-        return ScorerTraining.open(
-            recipe, *args, negatives_from=negatives_from, resumed=resumed
-        )
-    if negatives_from is not None:
+        return ScorerTraining.open(recipe, *args, **mining)
+    if mining["negatives_from"] is not None:
         raise InputError(
             "negatives_from is used by pair scorers only: leave it out, two "
             "towers mine their own negatives with hard_negatives"
