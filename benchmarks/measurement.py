@@ -71,6 +71,20 @@ def seconds(run: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
+def wall_and_cpu(run: Callable[[], Any]) -> np.ndarray:
+    """Return the seconds that a call takes, and those of all its threads.
+
+    The second figure depends less on other work of the machine.
+    """
+    start = _clocks()
+    run()
+    return _clocks() - start
+
+
+def _clocks() -> np.ndarray:
+    return np.array([time.perf_counter(), time.process_time()])
+
+
 def percentiles(run: Callable[[Any], Any], inputs: Iterable) -> np.ndarray:
     """Return percentiles of the time that calls with single inputs take.
 
@@ -95,6 +109,13 @@ def memory_megabytes(field: str) -> float:
 
 
 def fit_seconds(model: Any, batches: tf.data.Dataset, steps: int) -> float:
+    """Return the seconds of a training step; see `fit_wall_and_cpu`."""
+    return float(fit_wall_and_cpu(model, batches, steps)[0])
+
+
+def fit_wall_and_cpu(
+    model: Any, batches: tf.data.Dataset, steps: int
+) -> np.ndarray:
     """Return the seconds that a training step of `fit` takes.
 
     The clock starts after `WARM_STEPS` steps, when the graph is traced and
@@ -105,6 +126,9 @@ def fit_seconds(model: Any, batches: tf.data.Dataset, steps: int) -> float:
         model: A compiled Keras model.
         batches: The input of `fit`, `steps + WARM_STEPS` batches or more.
         steps: Number of steps to time.
+
+    Returns:
+        `[2]`: the seconds by the clock, and those of all threads.
     """
     clock = _Clock()
     model.fit(
@@ -120,10 +144,10 @@ def fit_seconds(model: Any, batches: tf.data.Dataset, steps: int) -> float:
 class _Clock(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         if batch == WARM_STEPS - 1:
-            self.start = time.perf_counter()
+            self.start = _clocks()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self.end = time.perf_counter()
+        self.end = _clocks()
 
 
 def program_command(name: str, *flags: str) -> list[str]:

@@ -15,9 +15,13 @@ Suites, several separated by commas, or `all`:
           the step by number of cells, words and pairs in a batch
   scale   cost of a pair, memory, and time to the first training step, on
           synthetic logs
+  matching  triples/s of pair scorers, from strings to updated weights, and
+          milliseconds to score 1,000 candidates of one query
 In `train` and `encode`, the same towers in stock Keras and, where it is
-installed, in PyTorch are measured in turn with those of this package. Results
-are medians. Run it on an idle machine; its load is printed first.
+installed, in PyTorch are measured in turn with those of this package; so are
+the pair scorers of `matching` in PyTorch. `matching` reads the judged lists of
+--data, or if they have none, mines negatives for its clicks. Results are
+medians. Run it on an idle machine; its load is printed first.
 """
 
 import sys
@@ -29,6 +33,7 @@ from typing import Any
 
 from keras_lstm_dssm.benchmarks.load_suite import measure_load
 from keras_lstm_dssm.benchmarks.machine import describe_machine
+from keras_lstm_dssm.benchmarks.matching_suite import measure_matching
 from keras_lstm_dssm.benchmarks.profile_suite import measure_profile
 from keras_lstm_dssm.benchmarks.request_suites import (
     measure_batches,
@@ -40,24 +45,33 @@ from keras_lstm_dssm.benchmarks.speed_suites import (
     measure_encoding,
     measure_training,
 )
-from keras_lstm_dssm.data import ClickLog, open_log
+from keras_lstm_dssm.data import (
+    ClickLog,
+    Triples,
+    is_collection,
+    open_collection,
+    open_log,
+)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 
 SUITES = (
     "train", "encode", "serve", "load", "batch", "retriever", "profile",
-    "scale",
+    "scale", "matching",
 )  # fmt: skip
 
 FLAGS = new_flags()
 define = definers(FLAGS)
 define.list("suite", ["train"], "Suites to run, or `all`.")
 define.string(
-    "data", "api", "`api`, a folder in BEIR's format, or click files."
+    "data",
+    "api",
+    "`api`, `api_sentences`, a folder in BEIR's format, or click files.",
 )
 define.integer(
     "batch_size", 1024, "Pairs in a training step; texts encoded at once.", 2
 )
+define.integer("triples", 128, "Triples in a training step of `matching`.", 1)
 define.integer("steps", 30, "Training steps in one measurement.", 1)
 define.integer("rounds", 5, "Measurements, whose median is printed.", 1)
 define.integer("titles", 20_480, "Largest number of titles to encode.", 1)
@@ -117,6 +131,9 @@ def main(_: list[str]) -> dict[str, Any]:
             ),
             "profile": lambda: measure_profile(log, *effort),
             "scale": lambda: measure_scale(sizes, *effort),
+            "matching": lambda: measure_matching(
+                _triples(log), FLAGS.triples, FLAGS.steps, rounds
+            ),
         }
         results: dict[str, Any] = {"machine": machine}
         for suite in suites:
@@ -133,6 +150,14 @@ def _queries(log: ClickLog) -> list[str]:
 
 def _titles(log: ClickLog) -> list[str]:
     return list(islice(log.documents(), FLAGS.titles))
+
+
+def _triples(log: ClickLog) -> Triples:
+    if is_collection(FLAGS.data):
+        collection = open_collection(FLAGS.data)
+        if collection.judged_negatives():
+            return Triples.from_collection(collection)
+    return Triples.from_clicks(log)
 
 
 def _numbers(name: str) -> list[int]:
