@@ -62,7 +62,7 @@ class PairScorer(HashedModel):
     """
 
     rankings_hint = "measure rankings with evaluation.evaluate_lists"
-    export_hint = "keras_lstm_dssm.export"
+    export_hint = "keras_lstm_dssm.export.export_models(model, folder)"
 
     def __init__(
         self,

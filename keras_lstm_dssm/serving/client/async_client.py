@@ -30,7 +30,7 @@ class AsyncClient(Connection):
         [[Hit(id='steel angle', score=0.91)]]
     """
 
-    _open_channel = staticmethod(grpc.aio.insecure_channel)
+    open_channel = staticmethod(grpc.aio.insecure_channel)
 
     async def encode(
         self,

@@ -20,14 +20,14 @@ from keras_lstm_dssm.serving.client.channel import (
 class Connection:
     """Holds what both clients have: a channel, its methods, a deadline."""
 
-    _open_channel: Callable[..., Any]
+    open_channel: Callable[..., Any]
 
     def __init__(
         self, target: str, timeout: float = 5.0, max_message_mb: int = 64
     ) -> None:
         self.target = target
         self.timeout = checked_timeout(timeout)
-        self._channel = channel = self._open_channel(
+        self._channel = channel = self.open_channel(
             target, options=channel_options(max_message_mb)
         )
         self._methods: dict[str, Callable[..., Any]] = {

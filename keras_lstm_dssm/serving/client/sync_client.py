@@ -46,7 +46,7 @@ class Client(Connection):
         [[Hit(id='steel angle', score=0.91), Hit(id='bracket', score=0.87)]]
     """
 
-    _open_channel = staticmethod(grpc.insecure_channel)
+    open_channel = staticmethod(grpc.insecure_channel)
 
     def encode(
         self,
