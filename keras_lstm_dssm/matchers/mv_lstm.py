@@ -245,7 +245,7 @@ class MVLSTM(Matcher):
             tf.concat(parts, axis=0) for parts in zip(*groups, strict=True)
         )
         chosen = self.comparison.compare_at(
-            u.flat, v.flat, u.index(rows), v.index(columns)
+            u.flat, v.flat, u.flat_rows(rows), v.flat_rows(columns)
         )
         values = tf.stop_gradient(values)  # 0, or a NaN
         scores = self._score(tf.where(rows >= 0, chosen, values))

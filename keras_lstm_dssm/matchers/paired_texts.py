@@ -49,7 +49,7 @@ class PairedTexts(NamedTuple):
             start, end = number * pairs // count, (number + 1) * pairs // count
             yield self._replace(rows=self.rows[start:end])
 
-    def index(self, positions: tf.Tensor) -> tf.Tensor:
+    def flat_rows(self, positions: tf.Tensor) -> tf.Tensor:
         """Compute the rows of `flat` of chosen words.
 
         Args:

@@ -54,7 +54,7 @@ def test_indices_are_those_of_the_flat_vectors() -> None:
     rows = tf.constant([4, 0, 2])
     side = PairedTexts(texts.vectors, texts.lengths, rows)
     positions = np.array([[[0, -1]], [[8, 3]], [[2, 1]]], np.int32)
-    found = tf.gather(side.flat, side.index(tf.constant(positions)))
+    found = tf.gather(side.flat, side.flat_rows(tf.constant(positions)))
     for pair, row in enumerate(rows):
         np.testing.assert_array_equal(
             found[pair, 0],
