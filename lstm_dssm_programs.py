@@ -12,12 +12,11 @@ Example:
 import functools
 import importlib
 import os
-import pickle
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from multiprocessing.connection import Connection
 
 _NOTES = (b"I0000 ", b"WARNING: All log messages before absl::Initialize")
 
@@ -49,17 +48,17 @@ def start(name: str) -> int:
     return program.run()
 
 
-def call_pickled(pickled: bytes, *arguments: Any) -> None:
-    """Unpickle a function, which imports TensorFlow, and call it.
+def call_received(connection: Connection) -> None:
+    """Receive a function, which imports TensorFlow, and call it.
 
     Args:
-        pickled: The pickled function. As the argument of a process that a
-            program starts, it is unpickled here and not before.
-        *arguments: The function's arguments.
+        connection: End of a pipe, the argument of a process that a program
+            starts. The function is received here and not with the process's
+            arguments, and is called with the connection.
     """
     with _without_notes():
-        function = pickle.loads(pickled)
-    function(*arguments)
+        function = connection.recv()
+    function(connection)
 
 
 def __getattr__(name: str) -> Callable[[], int]:

@@ -56,15 +56,27 @@ def test_a_fatal_start_of_tensorflow_is_shown(
     assert shown.stderr.startswith("I0000")
 
 
-def test_a_pickled_function_is_imported_without_notes(
+def test_a_received_function_is_imported_without_notes(
     tmp_path: pathlib.Path,
 ) -> None:
     """As in the processes of lstm-dssm-table_iv; it may print notes itself."""
-    shout = "def shout(text): os.write(2, text)"
+    shout = "def shout(end): os.write(2, b'I0000 x')"
     (tmp_path / "noisy.py").write_text(TENSORFLOW.format(end=shout))
-    call = r"lstm_dssm_programs.call_pickled(b'cnoisy\nshout\n.', b'I0000 x')"
+    (tmp_path / "parent.py").write_text(
+        "import lstm_dssm_programs, multiprocessing\n"
+        "class Function:\n"
+        "    def __reduce__(self):\n"
+        "        return __import__, ('noisy',)\n"
+        "here, there = multiprocessing.Pipe()\n"
+        "here.send(Function())\n"
+        "try:\n"
+        "    lstm_dssm_programs.call_received(there)\n"
+        "except TypeError:\n"  # a module is no function
+        "    import noisy\n"
+        "    noisy.shout(there)\n"
+    )
     done = subprocess.run(
-        [sys.executable, "-c", f"import lstm_dssm_programs; {call}"],
+        [sys.executable, str(tmp_path / "parent.py")],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,

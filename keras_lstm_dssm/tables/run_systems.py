@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import pickle
 import shutil
 import signal
 import threading
@@ -32,7 +31,7 @@ from keras_lstm_dssm.tables.table_data import (
     open_table_data,
 )
 from keras_lstm_dssm.tables.table_settings import TableSettings
-from lstm_dssm_programs import call_pickled
+from lstm_dssm_programs import call_received
 
 
 def run_systems(
@@ -182,16 +181,16 @@ def _write_seed(
 def _run_in_process(*arguments: Any) -> str | None:
     """Calls `run_system` in a new process; returns why it failed, or None."""
     context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    function = pickle.dumps(partial(_child, arguments))
-    process = context.Process(target=call_pickled, args=(function, sender))
+    here, there = context.Pipe()
+    process = context.Process(target=call_received, args=(there,))
     process.start()
-    sender.close()  # so that reading ends when the child does
+    there.close()  # so that reading ends when the child does
     try:
-        reason = receiver.recv()
+        here.send(partial(_child, arguments))
+        reason = here.recv()
         process.join()
         return reason
-    except EOFError:
+    except (EOFError, BrokenPipeError, ConnectionResetError):
         process.join()
         return f"its process ended with code {process.exitcode}"
     finally:  # after Ctrl-C, too

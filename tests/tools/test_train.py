@@ -78,7 +78,7 @@ def test_run_folder_has_all_that_is_promised(trained_run: pathlib.Path) -> None:
         (["--data={good}", "--validation=nowhere.tsv"], "nowhere.tsv"),
         (["--data={good}", "--validation={faulty}"], "faulty.tsv:2"),
         (["--data={good}", "--dev=nowhere"], "nowhere: found nothing there"),
-        (["--data={good}", "--dev={good}"], "found a file, expected 'api' or"),
+        (["--data={good}", "--dev={good}"], "found a file, expected 'api', "),
         (["--data={good}", "--select=mrr@7"], "--select=mrr@7"),
         (["--data={good}", "--patience=0"], "--patience=0"),
         (["--data={good}", "--every=0"], "--every=0"),
