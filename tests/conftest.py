@@ -13,7 +13,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import keras
 import pytest
-import tensorflow as tf
 
 from keras_lstm_dssm.data import Pair, write_collection
 from keras_lstm_dssm.tools import train
@@ -24,15 +23,7 @@ SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 def pytest_configure() -> None:
-    """Lets tests press Ctrl-C where a shell has started us with `&`, too.
-
-    Most functions that a test traces run a few times only: optimizing their
-    graphs would take a seventh of all tests' time. Processes that tests start,
-    and served models, have optimized graphs.
-    """
-    tf.config.optimizer.set_experimental_options(
-        {"disable_meta_optimizer": True}
-    )
+    """Lets tests press Ctrl-C where a shell has started us with `&`, too."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
