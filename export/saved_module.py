@@ -18,9 +18,10 @@ SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 
 
 def finite_weights(layer: keras.layers.Layer) -> list[Any]:
-    """Returns the variables of a layer, as an exported module holds them.
+    """Returns the TensorFlow variables of a layer, after checking their values.
 
-    A server finds a variable only if it is an attribute of the module.
+    The `tf.Module` that is exported must have them as an attribute: TF Serving
+    restores only variables that it finds there.
 
     Args:
         layer: An encoder or a model, with weights that are up to date.

@@ -62,7 +62,8 @@ _SETTINGS: tuple[tuple[Any, ...], ...] = (
         " between paragraphs; without it, docstrings of installed packages.",
     ),
 )  # fmt: skip
-"""Kind of flag, name of the setting, help, and bounds or values."""
+"""Definitions of flags, one tuple each: the kind of the flag (a name of
+`definers`), its name, its help, and its smallest value or allowed values."""
 
 _BOUNDS = {
     "learning_rates": (1e-9, float("inf")),

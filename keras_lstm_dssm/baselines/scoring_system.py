@@ -1,15 +1,15 @@
 """ScoringSystem: base of the systems that score every title of a corpus."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from keras_lstm_dssm.evaluation.ranking import (
+    ListScorer,
     ListScores,
     Ranker,
     Run,
-    rank_lists,
 )
 
 Scores = tuple[np.ndarray, np.ndarray | None]
@@ -17,7 +17,7 @@ Scores = tuple[np.ndarray, np.ndarray | None]
 that match the query, or `None` if all do."""
 
 
-class ScoringSystem(ABC):
+class ScoringSystem(ListScorer):
     """Reranks and retrieves by a score for each title of a corpus.
 
     The statistics of words are those of the whole corpus in both modes, and
@@ -56,15 +56,6 @@ class ScoringSystem(ABC):
             of_ids = scores[[row[document_id] for document_id in ids]]
             lists[query_id] = dict(zip(ids, of_ids.tolist(), strict=True))
         return lists
-
-    def rerank(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
-    ) -> Run:
-        """Orders candidates; see `System.rerank`."""
-        return rank_lists(self.list_scores(queries, candidates, documents))
 
     def retrieve(
         self,

@@ -10,14 +10,14 @@ from keras_lstm_dssm.evaluation.index import (
     unit_vectors,
 )
 from keras_lstm_dssm.evaluation.ranking import (
+    ListScorer,
     ListScores,
     Run,
-    rank_lists,
     strictly_descending,
 )
 
 
-class DenseSystem:
+class DenseSystem(ListScorer):
     """Ranks by equation (3), the cosine R(Q, D) of query and document.
 
     Args:
@@ -57,15 +57,6 @@ class DenseSystem:
             scores = cosines(document_vectors[[row[d] for d in ids]], vector)
             lists[query_id] = dict(zip(ids, scores.tolist(), strict=True))
         return lists
-
-    def rerank(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
-    ) -> Run:
-        """Orders candidates; see `System.rerank`."""
-        return rank_lists(self.list_scores(queries, candidates, documents))
 
     def retrieve(
         self,

@@ -25,7 +25,7 @@ LIST_MEASURES = ("p@1", "mrr", "map", "ndcg@3", "ndcg@5")
 DOCUMENT_ORDER = "document order"
 
 
-class ConstantScorer:
+class ConstantScorer(ListScorer):
     """Gives all documents one score, which stands for a random order."""
 
     def list_scores(
@@ -38,7 +38,7 @@ class ConstantScorer:
         return {q: dict.fromkeys(ids, 0.0) for q, ids in candidates.items()}
 
 
-class DocumentOrder:
+class DocumentOrder(ListScorer):
     """Keeps the order of the input, as a stable sort by one score would.
 
     Where answers are listed in the order of the text that they come from,

@@ -6,17 +6,17 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.ranking import (
+    ListScorer,
     ListScores,
     Run,
     System,
-    rank_lists,
 )
 
 ScorePairs = Callable[[list[str], list[str]], np.ndarray]
 """Function from n queries and n documents to their scores, float `[n]`."""
 
 
-class PairSystem:
+class PairSystem(ListScorer):
     """Reorders candidates by a model that reads query and document together.
 
     Args:
@@ -59,15 +59,6 @@ class PairSystem:
         ):
             lists[query_id][document_id] = score
         return lists
-
-    def rerank(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
-    ) -> Run:
-        """Orders candidates; see `System.rerank`."""
-        return rank_lists(self.list_scores(queries, candidates, documents))
 
     def retrieve(
         self,

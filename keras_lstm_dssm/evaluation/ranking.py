@@ -1,6 +1,7 @@
 """Ranker: orders documents by score; System: the protocol of rankers."""
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -189,9 +190,14 @@ class System(Protocol):
         ...
 
 
-class ListScorer(Protocol):
-    """Protocol of what can be measured in expectation over ties."""
+class ListScorer(ABC):
+    """Base of systems that give each candidate of a query a score.
 
+    From the scores, ties included, follow the order of `rerank` and measures
+    in expectation over the orders of ties, see `evaluate_lists`.
+    """
+
+    @abstractmethod
     def list_scores(
         self,
         queries: Mapping[str, str],
@@ -208,4 +214,12 @@ class ListScorer(Protocol):
         Returns:
             A score for each candidate, higher is better, in their order.
         """
-        ...
+
+    def rerank(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> Run:
+        """Orders candidates; see `System.rerank`."""
+        return rank_lists(self.list_scores(queries, candidates, documents))

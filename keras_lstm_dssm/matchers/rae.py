@@ -53,7 +53,10 @@ class Phrases(NamedTuple):
 
 @register
 class RAE(Matcher):
-    """Compares the nodes of trees that a recursive autoencoder has built.
+    """Scores a pair of texts by the vectors of a recursive autoencoder.
+
+    The autoencoder combines the words of a text, two neighbours at a time, into
+    a binary tree, each node of which is the vector of a phrase.
 
     `pretrain` trains a `RecursiveAutoencoder` on the unfolding error of the
     training texts. After that, autoencoder and word vectors are constants,

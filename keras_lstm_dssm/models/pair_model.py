@@ -16,7 +16,9 @@ from keras_lstm_dssm.models.pairs import (
 
 
 class PairModel(PairSteps):
-    """Reads datasets and lists of pairs, and keeps the weights up to date.
+    """Base of `TwoTower`: `fit`, `evaluate` and `predict` on pairs of texts.
+
+    Pairs are given as a dataset or as two lists of texts.
 
     Rows of the trigram tables that a batch does not read are updated later
     (`LazyRows`). They are brought up to date before the weights are read:

@@ -215,7 +215,7 @@ class PairScorer(HashedModel):
     def score(
         self, query: str, documents: Any, batch_size: int = 512
     ) -> np.ndarray:
-        """Scores candidates for one query.
+        """Returns the scores of any number of documents for one query.
 
         The query is represented once, and each distinct candidate of a batch
         once. May be called from several threads.

@@ -187,7 +187,10 @@ def _notes(summary: Summary) -> list[str]:
 
 
 def _is_random(system: Mapping[str, Any], summary: Summary) -> bool:
-    """Returns whether a system's values are those of random order."""
+    """Returns whether all measures of a system equal those of a random order.
+
+    They do if the system gives all documents of a query the same score.
+    """
     return all(
         abs(system["test"][_MODE][name]["mean"] - value) < 1e-9
         for name, value in summary["random"][_MODE].items()

@@ -41,7 +41,7 @@ def weights_of(layer: Any) -> tuple[np.ndarray, np.ndarray | float]:
 
 
 def wide(words: np.ndarray, width: int) -> np.ndarray:
-    """Put width - 1 zeros around a text."""
+    """Add `width - 1` zero vectors before and after the words of a text."""
     return np.pad(words, [[width - 1, width - 1], [0, 0]])
 
 

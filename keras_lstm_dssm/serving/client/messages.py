@@ -16,7 +16,7 @@ Version = int | str | None
 
 
 class Prediction(NamedTuple):
-    """The outputs of a model, and the version that computed them.
+    """Holds the reply of a server to a Predict request.
 
     Attributes:
         model: The model's name.
@@ -32,7 +32,7 @@ class Prediction(NamedTuple):
 
 
 class VersionStatus(NamedTuple):
-    """The state of a version on a server.
+    """Holds the state of one version of a model on a server.
 
     Attributes:
         state: START, LOADING, AVAILABLE, UNLOADING or END.

@@ -1,4 +1,4 @@
-"""Answers Predict for one signature: checks the request, runs the graph."""
+"""Runs one signature of a SavedModel on the tensors of a Predict request."""
 
 import re
 import threading
