@@ -160,7 +160,7 @@ class CombinedEncoder(LSTMEncoder):
         return gather_sum(self.word_sketch(words), word, text, training=False)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "bag": self.bag,

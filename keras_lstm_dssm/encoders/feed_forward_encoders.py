@@ -56,7 +56,7 @@ class DSSMEncoder(TextEncoder):
         return y
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {**super().get_config(), "units": self.units}
 
 
@@ -128,7 +128,7 @@ class CLSMEncoder(TextEncoder):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "window": self.window,

@@ -65,7 +65,7 @@ class RNNEncoder(TextEncoder):
         return _run(self.embedding, self.rnn, words, training)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "units": self.units,
@@ -130,7 +130,7 @@ class LSTMEncoder(TextEncoder):
         return self._embedding(width, f"embedding{suffix}"), lstm
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "cells": self.cells,

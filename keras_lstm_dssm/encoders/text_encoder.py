@@ -260,7 +260,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         hashing = self.trigrams.get_config()
         names = ("alphabet", "oov_buckets", "max_words", "split")
         return {

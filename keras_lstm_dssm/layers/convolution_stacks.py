@@ -109,7 +109,7 @@ class ConvolutionStack(keras.layers.Layer):
         return tf.reshape(result.values, [-1, self.flat_width])
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "filters": self.filters,
@@ -178,7 +178,7 @@ class WindowPoolingStack(ConvolutionStack):
         return maps
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {**super().get_config(), "max_words": self.max_words}
 
 
@@ -249,7 +249,7 @@ class KMaxStack(ConvolutionStack):
         return [*maps, Features(top, pooled.lengths)]
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "k_top": self.k_top,

@@ -149,7 +149,7 @@ class DynamicPooling(keras.layers.Layer):
         return tf.reshape(reduce(chosen, axis=1), [-1, count, width, channels])
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "rows": self.rows,

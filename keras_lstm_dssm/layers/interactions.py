@@ -193,7 +193,7 @@ class WeightedInteraction(Interaction):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {**super().get_config(), "dimension": self.dimension}
 
 
@@ -294,5 +294,5 @@ class TensorInteraction(WeightedInteraction):
         return tf.nn.relu(cells)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {**super().get_config(), "slices": self.slices}

@@ -135,5 +135,5 @@ class KMaxPooling(keras.layers.Layer):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {**super().get_config(), "k": self.k}

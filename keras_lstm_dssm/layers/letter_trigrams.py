@@ -123,7 +123,7 @@ class LetterTrigrams(keras.layers.Layer):
         return keras.KerasTensor(shape, "int32", ragged=True)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "alphabet": self.alphabet,

@@ -173,7 +173,7 @@ class MaskedConvolution(keras.layers.Layer):
         return zero_padding(self.convolution(vectors), lengths), lengths
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "filters": self.filters,

@@ -195,7 +195,7 @@ class PeepholeLSTMCell(RecurrentCell):
         return tf.repeat(tf.constant(ones, dtype), self.units)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "peephole": self.peephole,
@@ -277,7 +277,7 @@ class PeepholeLSTM(Recurrent):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         config = super().get_config()
         del config["cell"]
         # The layer's name, dtype and trainable replace those of the cell.

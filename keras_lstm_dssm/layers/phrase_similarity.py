@@ -120,7 +120,7 @@ class PhraseSimilarity(keras.layers.Layer):
         return keras.activations.get(self.activation)(values)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "dimension": self.dimension,

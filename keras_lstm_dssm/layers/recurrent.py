@@ -262,7 +262,7 @@ class Recurrent(keras.layers.Layer):
         return [mask, *(None for _ in self.cell.state_size)]
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "cell": keras.saving.serialize_keras_object(self.cell),

@@ -205,7 +205,7 @@ class RecurrentCell(keras.layers.Layer):
         return tf.zeros(shape, dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         serialize = keras.saving.serialize_keras_object
         names = [
             f"{weight}_{what}"

@@ -94,7 +94,7 @@ class ScoringMLP(keras.layers.Layer):
         return self.score(values)[:, 0]
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "hidden": self.hidden,

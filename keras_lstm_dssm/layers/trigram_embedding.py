@@ -141,7 +141,7 @@ class TrigramEmbedding(SyncedWeights):
         return input_shape[0], self.units
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "size": self.size,

@@ -77,7 +77,7 @@ class TrigramVectors(WordVectors):
         return self.trigrams.distinct(texts)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "oov_buckets": self.trigrams.oov_buckets,

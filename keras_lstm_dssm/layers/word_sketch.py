@@ -182,7 +182,7 @@ class WordSketch(keras.layers.Layer):
         return [whole % _PRIME, (start + _START_OFFSET) % _PRIME]
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         names = ("units", "buckets", "start", "seed")
         return {
             **super().get_config(),

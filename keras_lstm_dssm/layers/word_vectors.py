@@ -147,7 +147,7 @@ class WordVectors(keras.layers.Layer):
         return words.words
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             # `PairScorer` may freeze the table alone.

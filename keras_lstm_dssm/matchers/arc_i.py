@@ -123,7 +123,7 @@ class ARCI(Matcher):
         return self.mlp(tf.concat([query, document], axis=1))
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "filters": self.filters,

@@ -165,7 +165,7 @@ class CNTN(Matcher):
         return tf.linalg.matvec(hidden, self.combination)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "filters": self.filters,

@@ -272,7 +272,7 @@ class DeepMatch(Matcher):
         return self.output_layers(second)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         names = (
             "topics", "units", "rank", "committee", "largest", "mass",
             "overlap", "passes",

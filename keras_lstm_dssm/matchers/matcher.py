@@ -170,7 +170,7 @@ class Matcher(keras.layers.Layer):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {**super().get_config(), "word_dimension": self.word_dimension}
 
 

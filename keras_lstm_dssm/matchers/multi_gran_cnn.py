@@ -181,7 +181,7 @@ class MultiGranCNN(Matcher):
         return self.mlp(tf.reshape(values, [-1, self.flat_width]))
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "blocks": self.blocks,

@@ -276,7 +276,7 @@ class MVLSTM(Matcher):
         return DotInteraction(**policy)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "units": self.units,

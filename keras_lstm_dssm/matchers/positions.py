@@ -92,7 +92,7 @@ class PositionalBiLSTM(keras.layers.Layer):
         return tf.concat(parts, axis=-1)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "word_dimension": self.word_dimension,

@@ -328,7 +328,7 @@ class RAE(Matcher):
         return tf.reshape(pooled, [-1, self.size * self.size])
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         names = (
             "head", "tree", "size", "hidden", "max_words", "numbers",
             "epochs", "learning_rate",

@@ -93,7 +93,7 @@ class RecurrentCosine(Matcher):
         ]
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "units": self.units,

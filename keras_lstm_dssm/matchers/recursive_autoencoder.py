@@ -298,7 +298,7 @@ class RecursiveAutoencoder(keras.layers.Layer):
         return children, nodes
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "dimension": self.dimension,

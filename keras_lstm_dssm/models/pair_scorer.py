@@ -282,7 +282,7 @@ class PairScorer(HashedModel):
         return loss
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Returns the constructor arguments as a dict, for `from_config`."""
         serialize = keras.saving.serialize_keras_object
         return {
             "name": self.name,

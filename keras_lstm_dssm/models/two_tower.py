@@ -203,7 +203,7 @@ class TwoTower(PairModel):
         return tf.cast(correction, cosines.dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Returns the constructor arguments as a dict, for `from_config`."""
         serialize = keras.saving.serialize_keras_object
         return {
             "name": self.name,

@@ -125,7 +125,7 @@ class Adagrad(DistributedOptimizer):
             variable.assign_sub(step)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Returns the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "epsilon": self.epsilon,

@@ -57,5 +57,5 @@ class CosineSoftmax(keras.losses.Loss):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Returns the constructor arguments as a dict, for `from_config`."""
         return {**super().get_config(), "gamma": self.gamma}

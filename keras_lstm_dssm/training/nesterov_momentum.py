@@ -290,7 +290,7 @@ class NesterovMomentum(DistributedOptimizer):
             self._ahead.assign(0)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Returns the constructor arguments as a dict, for `from_config`."""
         return {
             "name": self.name,
             "learning_rate": super().get_config()["learning_rate"],

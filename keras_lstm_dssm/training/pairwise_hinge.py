@@ -62,5 +62,5 @@ class PairwiseHinge(keras.losses.Loss):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Returns the constructor arguments as a dict, for `from_config`."""
         return {**super().get_config(), "margin": self.margin}

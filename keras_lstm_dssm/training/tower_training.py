@@ -2,8 +2,10 @@
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from keras_lstm_dssm.data import (
     ClickLog,
@@ -19,7 +21,8 @@ from keras_lstm_dssm.training.training_data import open_clicks
 from keras_lstm_dssm.training.training_plan import TrainingPlan, make_plan
 
 
-class TowerTraining(NamedTuple):
+@dataclass(frozen=True)
+class TowerTraining:
     """Makes the model and the plan of a training of two towers.
 
     Attributes:
@@ -62,7 +65,7 @@ class TowerTraining(NamedTuple):
         recipe = self.recipe
         model = recipe.build(self.seed)
         if model.needs_adapt:
-            model.adapt(self.all_titles())
+            model.adapt(self.all_titles)
         model.compile(
             NesterovMomentum(
                 recipe.learning_rate,
@@ -81,15 +84,16 @@ class TowerTraining(NamedTuple):
             self.recipe,
             self.seed,
             self.log,
-            self.all_titles,
+            lambda: self.all_titles,
             folder,
             model,
             self.judged,
             resumed,
         )
 
+    @cached_property
     def all_titles(self) -> list[str]:
-        """Returns the known document titles, each once."""
+        """The known document titles, each once; reads the whole click log."""
         known = titles_of(self.spec, self.log)
         return list(dict.fromkeys([*self.titles, *known]))
 
