@@ -1,8 +1,9 @@
 """TrainingPlan: the training data and their order; `fit_plan` fits a model."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -17,11 +18,13 @@ from keras_lstm_dssm.data import (
 )
 from keras_lstm_dssm.layers.synced_weights import SyncAtEpochEnd
 from keras_lstm_dssm.models import Recipe, TwoTower
+from keras_lstm_dssm.training.base_plan import BasePlan
 from keras_lstm_dssm.training.hard_negatives import HardNegatives
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
 
 
-class TrainingPlan(NamedTuple):
+@dataclass(frozen=True)
+class TrainingPlan(BasePlan):
     """Describes the data that a model is trained on, and their order.
 
     Attributes:
@@ -48,21 +51,6 @@ class TrainingPlan(NamedTuple):
     def logs(self) -> tuple[ClickLog, ...]:
         """The click logs that are read while training."""
         return (self.log,)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Training steps in an epoch."""
-        return -(-self.examples // self.recipe.batch_size)
-
-    @property
-    def total_steps(self) -> int:
-        """Training steps in all epochs."""
-        return self.recipe.epochs * self.steps_per_epoch
-
-    @property
-    def watches(self) -> list[keras.callbacks.Callback]:
-        """Callbacks that stop a training which cannot succeed: none."""
-        return []
 
     def batches(
         self, first: int, negatives: GivenNegatives | None = None

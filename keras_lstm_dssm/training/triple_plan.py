@@ -1,16 +1,18 @@
 """TriplePlan: the triples that a pair scorer is trained on, and their order."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.data import ClickLog, Triples
 from keras_lstm_dssm.models import PairScorer, ScorerRecipe
+from keras_lstm_dssm.training.base_plan import BasePlan
 from keras_lstm_dssm.training.dead_network import DeadNetworkWatch
 
 
-class TriplePlan(NamedTuple):
+@dataclass(frozen=True)
+class TriplePlan(BasePlan):
     """Describes the data that a pair scorer is trained on, and their order.
 
     The counterpart of `TrainingPlan`.
@@ -31,21 +33,6 @@ class TriplePlan(NamedTuple):
     def examples(self) -> int:
         """Triples in an epoch."""
         return len(self.triples)
-
-    @property
-    def logs(self) -> tuple[ClickLog, ...]:
-        """The click logs that are read while training: none."""
-        return ()
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Training steps in an epoch."""
-        return -(-self.examples // self.recipe.batch_size)
-
-    @property
-    def total_steps(self) -> int:
-        """Training steps in all epochs."""
-        return self.recipe.epochs * self.steps_per_epoch
 
     @property
     def watches(self) -> list[keras.callbacks.Callback]:
