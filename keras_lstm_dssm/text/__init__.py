@@ -1,5 +1,9 @@
 """Strings -> words -> letter-trigram ids, in TensorFlow and TF.Text ops."""
 
+from keras_lstm_dssm.text.sentences import (
+    graph_sentences,
+    split_sentences,
+)
 from keras_lstm_dssm.text.strings import as_bytes, as_strings, encode_in_batches
 from keras_lstm_dssm.text.vocabulary import (
     Vocabulary,
@@ -29,9 +33,11 @@ __all__ = [
     "check_split",
     "distinct_words",
     "encode_in_batches",
+    "graph_sentences",
     "normalize",
     "normalize_texts",
     "split_in_batches",
+    "split_sentences",
     "split_words",
     "trigram_ids",
     "vocabulary_of",

@@ -1,0 +1,112 @@
+"""Splits documents into sentences, by one rule in Python and in the graph."""
+
+import re
+
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.text.strings import as_bytes
+
+MAX_SENTENCE_WORDS = 60
+"""Number of words after which a sentence without an end is cut."""
+
+_SPACE = "\t\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000"
+_END, _STOP = "\x01", "\x02"
+_ABBREVIATIONS = (
+    r"e\.g|i\.e|a\.k\.a|w\.r\.t|al|approx|cf|ca|resp|vs|[Ff]igs?|[Ee]qs?"
+    r"|[Ss]ecs?|[Tt]ab|Dr|Mrs?|Ms|Prof|St|[A-Z]"
+)
+_CLOSING = "\"'\u201d\u2019\u00bb)\\]`*"
+# Letters of the scripts that distinguish cases begin a sentence as capitals.
+_INSIDE = "a-z0-9\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f,;:.!?)"
+
+# Both `re` and RE2, which TensorFlow uses, read these patterns in the same
+# way: they have no look-around and no class, such as \s, that depends on the
+# engine. A full stop within a sentence becomes _STOP meanwhile.
+_STEPS = (
+    (f"[{_END}{_STOP}]+", " "),
+    # An empty line, or a paragraph separator.
+    (f"[{_SPACE}]*(?:\n[{_SPACE}]*\n|\u2029)[\n\u2029{_SPACE}]*", _END),
+    (f"[\n{_SPACE}]+", " "),
+    (rf"\b({_ABBREVIATIONS})\.", rf"\1{_STOP}"),
+    (f"([.!?\u2026][{_CLOSING}]*) ([^{_INSIDE}])", rf"\1{_END}\2"),
+    # Chinese and Japanese have no space after a sentence.
+    ("([\u3002\uff01\uff1f\uff61][\u300d\u300f\u201d\u2019\uff09]*)",
+     rf"\1{_END}"),
+    (_STOP, "."),
+)  # fmt: skip
+_AROUND = (
+    (f"[ {_END}]*{_END}[ {_END}]*", _END),
+    (f"^[ {_END}]+|[ {_END}]+$", ""),
+)
+
+
+def split_sentences(
+    text: str | bytes, max_words: int = MAX_SENTENCE_WORDS
+) -> list[str]:
+    r"""Splits a document into its sentences.
+
+    A sentence ends before an empty line, after `。`, `！` or `？`, and after
+    `.`, `!`, `?` or `…` if white space follows and then no lower-case letter
+    and no digit. It does not end after an abbreviation such as `e.g.`, or an
+    initial. What is longer than `max_words`, as a text without full stops, is
+    cut into parts of that length. White space within a sentence becomes a
+    single space, invalid UTF-8 becomes U+FFFD.
+
+    Args:
+        text: The document, any string.
+        max_words: Largest number of words of a sentence, as separated by
+            white space. Default 60.
+
+    Returns:
+        At least one sentence; that of an empty document is empty.
+
+    Raises:
+        InputError: `text` is not a string, or `max_words` is not from 2 to
+            500.
+
+    Example:
+    >>> split_sentences("Sorts a list, e.g. a. It is\nstable. Use it!")
+    ['Sorts a list, e.g. a.', 'It is stable.', 'Use it!']
+    """
+    document = as_bytes([text])[0].decode("utf-8", "replace")
+    for pattern, replacement in _steps(max_words):
+        document = re.sub(pattern, replacement, document, flags=re.ASCII)
+    return document.split(_END)
+
+
+def graph_sentences(
+    texts: tf.Tensor, max_words: int = MAX_SENTENCE_WORDS
+) -> tf.RaggedTensor:
+    """Splits documents into sentences as `split_sentences` does.
+
+    Consists of operations that TF Serving can load.
+
+    Args:
+        texts: String tensor `[batch]`, any bytes.
+        max_words: Largest number of words of a sentence. Default 60.
+
+    Returns:
+        Ragged strings `[batch, (sentences)]`, at least one a row.
+
+    Raises:
+        InputError: `max_words` is not from 2 to 500.
+
+    Example:
+    >>> graph_sentences(tf.constant(["Red. Blue?  No.", ""])).to_list()
+    [[b'Red.', b'Blue?', b'No.'], [b'']]
+    """
+    documents = tf.strings.unicode_transcode(
+        texts, "UTF-8", "UTF-8", errors="replace"
+    )
+    for pattern, replacement in _steps(max_words):
+        documents = tf.strings.regex_replace(documents, pattern, replacement)
+    return tf.strings.split(documents, _END)
+
+
+def _steps(max_words: int) -> tuple[tuple[str, str], ...]:
+    if not 2 <= max_words <= 500:  # RE2 has limits, too
+        raise InputError(f"max_words must be from 2 to 500, not {max_words}")
+    word = f"[^ {_END}]+"
+    parts = f"((?:{word} ){{{max_words - 1}}}{word}) "
+    return (*_STEPS, *_AROUND, (parts, rf"\1{_END}"))
