@@ -27,14 +27,15 @@ PROGRAMS = (
     "index",
 )
 
+SCIKIT_LEARN = "scikit-learn>=1.7"
 ANALYSIS = [
     "jinja2>=3.1",
     "matplotlib>=3.10",
     "pandas>=2.2",
-    "scikit-learn>=1.7",
+    SCIKIT_LEARN,
 ]
 FAISS = ["faiss-cpu>=1.10"]
-BASELINES = ["gensim>=4.4", "snowballstemmer>=3"]
+BASELINES = ["gensim>=4.4", SCIKIT_LEARN, "snowballstemmer>=3"]
 
 setup(
     name="keras-lstm-dssm",

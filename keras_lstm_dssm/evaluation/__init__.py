@@ -1,5 +1,11 @@
 """Evaluate rankings: systems, tasks, runs, measures and exact search."""
 
+from keras_lstm_dssm.evaluation.clustering import (
+    CLUSTER_MEASURES,
+    ClusterTask,
+    cluster_measures,
+    k_means,
+)
 from keras_lstm_dssm.evaluation.dense_system import DenseSystem
 from keras_lstm_dssm.evaluation.index import Hit, Index
 from keras_lstm_dssm.evaluation.lists import (
@@ -34,8 +40,10 @@ from keras_lstm_dssm.evaluation.task import Task, evaluate_systems, format_table
 from keras_lstm_dssm.evaluation.trec import read_run, write_qrels, write_run
 
 __all__ = [
+    "CLUSTER_MEASURES",
     "LIST_MEASURES",
     "MEASURES",
+    "ClusterTask",
     "ConstantScorer",
     "DenseSystem",
     "DocumentOrder",
@@ -51,11 +59,13 @@ __all__ = [
     "Run",
     "System",
     "Task",
+    "cluster_measures",
     "evaluate",
     "evaluate_lists",
     "evaluate_queries",
     "evaluate_systems",
     "format_table",
+    "k_means",
     "list_measures",
     "mean",
     "mean_of_lists",

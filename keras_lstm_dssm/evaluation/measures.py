@@ -22,7 +22,7 @@ MEASURES = (
     "recall@10",
     "recall@100",
 )
-"""All measures, in the order in which they are shown."""
+"""The measures of titles, in the order in which they are shown."""
 
 QueryMeasures = dict[str, dict[str, float]]
 """Query id -> measure -> value from 0 to 1."""
@@ -32,7 +32,12 @@ LARGEST_GRADE = 5
 with the gain 2^grade - 1 the best document alone would determine NDCG."""
 
 
-def evaluate(run: Run, qrels: Qrels, min_relevant: int = 1) -> dict[str, float]:
+def evaluate(
+    run: Run,
+    qrels: Qrels,
+    min_relevant: int = 1,
+    names: Sequence[str] = MEASURES,
+) -> dict[str, float]:
     """Computes the measures of a run, averaged over its queries.
 
     Args:
@@ -40,9 +45,11 @@ def evaluate(run: Run, qrels: Qrels, min_relevant: int = 1) -> dict[str, float]:
             them.
         qrels: Query id -> document id -> grade, at most `LARGEST_GRADE`.
         min_relevant: Grade from which a document counts as relevant.
+        names: The measures, some of `MEASURES` and `"mrr"`, the reciprocal
+            rank without a cutoff. Default `MEASURES`.
 
     Returns:
-        Measure -> mean over the queries, from 0 to 1; keys are `MEASURES`.
+        Measure -> mean over the queries, from 0 to 1; keys are `names`.
 
     Raises:
         InputError: No query has a relevant document, `min_relevant` is below
@@ -52,11 +59,14 @@ def evaluate(run: Run, qrels: Qrels, min_relevant: int = 1) -> dict[str, float]:
     >>> evaluate({"q": {"b": 2.0, "a": 1.0}}, {"q": {"a": 1}})["mrr@10"]
     0.5
     """
-    return mean(evaluate_queries(run, qrels, min_relevant))
+    return mean(evaluate_queries(run, qrels, min_relevant, names), names)
 
 
 def evaluate_queries(
-    run: Run, qrels: Qrels, min_relevant: int = 1
+    run: Run,
+    qrels: Qrels,
+    min_relevant: int = 1,
+    names: Sequence[str] = MEASURES,
 ) -> QueryMeasures:
     """Computes the measures of each query with `ir_measures`.
 
@@ -68,6 +78,7 @@ def evaluate_queries(
         run: See `evaluate`. A query that is not in it gets 0.
         qrels: See `evaluate`. A document that is not in it has grade 0.
         min_relevant: See `evaluate`.
+        names: See `evaluate`.
 
     Returns:
         Query id -> measure -> value, for the queries with a relevant
@@ -85,6 +96,7 @@ def evaluate_queries(
         ir_measures.nDCG(gains=gains) @ k: f"ndcg@{k}" for k in NDCG_CUTOFFS
     }
     binary_measures = {
+        ir_measures.RR: "mrr",
         ir_measures.RR @ 10: "mrr@10",
         ir_measures.AP: "map",
         ir_measures.P @ 1: "p@1",
@@ -98,12 +110,15 @@ def evaluate_queries(
     }
     ranked = {q: run[q] for q in qrels if run.get(q)}
     values: QueryMeasures = {query_id: {} for query_id in qrels}
-    for names, judgements in (
+    for measures, judgements in (
         (graded_measures, qrels),
         (binary_measures, binary_qrels),
     ):
-        for metric in ir_measures.iter_calc(list(names), judgements, ranked):
-            values[metric.query_id][names[metric.measure]] = metric.value
+        wanted = [
+            measure for measure, name in measures.items() if name in names
+        ]
+        for metric in ir_measures.iter_calc(wanted, judgements, ranked):
+            values[metric.query_id][measures[metric.measure]] = metric.value
     return values
 
 
@@ -164,6 +179,7 @@ def random_order(
     candidates: Mapping[str, int],
     min_relevant: int = 1,
     depth: int | None = None,
+    names: Sequence[str] = MEASURES,
 ) -> QueryMeasures:
     """Computes the expected measures of a uniformly random order exactly.
 
@@ -176,6 +192,7 @@ def random_order(
             documents, or the size of the corpus.
         min_relevant: Grade from which a document counts as relevant.
         depth: Number of ranks in a run; `None` for all candidates.
+        names: See `evaluate`.
 
     Returns:
         Query id -> measure -> expectation, like `evaluate_queries`.
@@ -193,5 +210,5 @@ def random_order(
             min_relevant,
             depth,
         )
-        expected[query_id] = {name: values[name] for name in MEASURES}
+        expected[query_id] = {name: values[name] for name in names}
     return expected

@@ -112,12 +112,14 @@ class Task(NamedTuple):
 
     def evaluate(self, run: Run) -> dict[str, float]:
         """Measures a run; see `measures.evaluate`."""
-        return evaluate(run, self.qrels, self.min_relevant)
+        return evaluate(run, self.qrels, self.min_relevant, self.measures)
 
     def measure(self, system: Any) -> tuple[Run, QueryMeasures]:
         """Returns the run of a system, and the measures of each query."""
         run = self.run(system)
-        return run, evaluate_queries(run, self.qrels, self.min_relevant)
+        return run, evaluate_queries(
+            run, self.qrels, self.min_relevant, self.measures
+        )
 
     def random(self) -> dict[str, float]:
         """Returns the exact expectation of each measure for random order."""
@@ -129,7 +131,9 @@ class Task(NamedTuple):
             query_id: len(judged if self.depth is None else self.documents)
             for query_id, judged in self.qrels.items()
         }
-        return random_order(self.qrels, sizes, self.min_relevant, self.depth)
+        return random_order(
+            self.qrels, sizes, self.min_relevant, self.depth, self.measures
+        )
 
 
 def holds_click_counts(collection: Collection) -> bool:
@@ -191,12 +195,17 @@ def evaluate_systems(
 
 
 def format_table(results: Mapping[str, Mapping[str, float]]) -> str:
-    """Formats results in percent, a line for each system."""
+    """Formats results in percent, a line for each system.
+
+    Args:
+        results: Name -> measure -> value; all have the same measures.
+    """
     width = max(len(name) for name in results)
-    head = " " * width + "".join(f"{name:>11}" for name in MEASURES)
+    measures = list(next(iter(results.values())))
+    head = " " * width + "".join(f"{name:>11}" for name in measures)
     lines = [
         f"{name:<{width}}"
-        + "".join(f"{100 * values[measure]:11.2f}" for measure in MEASURES)
+        + "".join(f"{100 * values[measure]:11.2f}" for measure in measures)
         for name, values in results.items()
     ]
     return "\n".join([head, *lines])

@@ -65,6 +65,18 @@ def test_cutoffs() -> None:
     assert values["recall@100"] == 1
 
 
+def test_named_measures() -> None:
+    """Reciprocal rank without a cutoff is not among those of titles."""
+    run = {"q": run_of([f"n{i}" for i in range(11)] + ["d0"])}
+    names = ("recall@100", "mrr", "mrr@10")
+    expected = {"recall@100": 0.25, "mrr": 1 / 12, "mrr@10": 0.0}
+    found = evaluate(run, QRELS, names=names)
+    assert tuple(found) == names
+    assert found == pytest.approx(expected)
+    chance = random_order({"q": {"a": 1, "b": 0}}, {"q": 2}, names=("mrr",))
+    assert chance == {"q": {"mrr": 0.75}}
+
+
 def ndcg_by_formula(ranked: list[str], judged: dict[str, int], k: int) -> float:
     """Burges et al. 2005: sum of (2^grade - 1) / log2(rank + 1), normalised."""
     discounts = 1 / np.log2(np.arange(2, k + 2))

@@ -1,0 +1,258 @@
+"""Cluster vectors by k-means, and compare the clusters with known classes."""
+
+import functools
+import warnings
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.evaluation.index import unit_vectors
+from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
+
+CLUSTER_MEASURES = ("f1", "v", "ari", "ami")
+"""Measures of clusters: pairwise F1, V-measure, adjusted Rand index and
+adjusted mutual information."""
+
+K_MEANS_SEEDS = 5
+"""Default number of k-means runs that are averaged."""
+
+_RANDOM_DRAWS = 20
+
+
+def cluster_measures(
+    classes: Sequence[Hashable], clusters: Sequence[Hashable]
+) -> dict[str, float]:
+    """Compares clusters with classes.
+
+    - `"f1"`, over all pairs of documents: precision is the share of the pairs
+      of one cluster that are of one class, recall the share of the pairs of
+      one class that are in one cluster, F1 their harmonic mean. It is 0 where
+      no pair has both.
+    - `"v"`, the harmonic mean of homogeneity and completeness (Rosenberg and
+      Hirschberg 2007). It is not corrected for chance: many small classes
+      give random clusters a V near 1.
+    - `"ari"`, the adjusted Rand index (Hubert and Arabie 1985), and `"ami"`,
+      the adjusted mutual information (Vinh et al. 2010). Both are 0 in
+      expectation for random clusters, and may be below.
+
+    Args:
+        classes: The class of each document.
+        clusters: The cluster of each document, in the same order.
+
+    Returns:
+        The values, by the names of `CLUSTER_MEASURES`.
+
+    Raises:
+        InputError: The two are not equally long, there is no document, or
+            scikit-learn is not installed.
+
+    Example:
+    >>> cluster_measures(["a", "a", "b", "b"], [0, 0, 0, 1])["f1"]
+    0.4
+    """
+    if len(classes) != len(clusters) or not len(classes):
+        raise InputError(
+            f"found {len(clusters)} clusters for {len(classes)} classes:"
+            " expected one of each for every document, and one or more"
+            " documents"
+        )
+    metrics = import_optional("sklearn.metrics", "baselines")
+    pairs = metrics.cluster.pair_confusion_matrix(classes, clusters)
+    (_, only_cluster), (only_class, both) = pairs.tolist()
+    in_either = 2 * both + only_cluster + only_class
+    return {
+        "f1": 2 * both / in_either if in_either else 0.0,
+        "v": float(metrics.v_measure_score(classes, clusters)),
+        "ari": float(metrics.adjusted_rand_score(classes, clusters)),
+        "ami": float(metrics.adjusted_mutual_info_score(classes, clusters)),
+    }
+
+
+def k_means(vectors: Any, clusters: int, seed: int = 0) -> np.ndarray:
+    """Clusters vectors of unit length by k-means.
+
+    k-means++ chooses the first centres, and of 10 such starts the one with
+    the smallest sum of squared distances is returned. On unit vectors, the
+    squared distance of two of them is 2 - 2 cosine.
+
+    Args:
+        vectors: Float `[n, d]`, an array or a sparse matrix of SciPy; rows
+            are scaled to unit length, and a zero vector stays zero.
+        clusters: Number of clusters, from 1 to n.
+        seed: Seed of the first centres.
+
+    Returns:
+        Integers `[n]`, the cluster of each row. Vectors with fewer than
+        `clusters` different values have fewer clusters.
+
+    Raises:
+        InputError: `clusters` is not from 1 to n, a vector is not finite, or
+            scikit-learn is not installed.
+
+    Example:
+    >>> labels = k_means(np.array([[1.0, 0], [0, 1], [0, 2]]), clusters=2)
+    >>> labels[0] != labels[1] == labels[2]
+    True
+    """
+    if not 1 <= clusters <= vectors.shape[0]:
+        raise InputError(
+            f"clusters is {clusters}: expected 1 to {vectors.shape[0]}, the"
+            " number of vectors"
+        )
+    cluster = import_optional("sklearn.cluster", "baselines")
+    exceptions = import_optional("sklearn.exceptions", "baselines")
+    model = cluster.KMeans(clusters, n_init=10, random_state=seed)
+    with warnings.catch_warnings():
+        # It warns of fewer different vectors than clusters.
+        warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
+        # In float64 the order of additions, which depends on the threads,
+        # does not change the result.
+        return model.fit_predict(_unit_rows(vectors).astype(np.float64))
+
+
+def _unit_rows(vectors: Any) -> Any:
+    """Scales the rows of an array or of a sparse matrix to unit length."""
+    if isinstance(vectors, np.ndarray):
+        return unit_vectors(vectors, "document")
+    preprocessing = import_optional("sklearn.preprocessing", "baselines")
+    return preprocessing.normalize(vectors)
+
+
+class ClusterTask(NamedTuple):
+    """Documents of known classes, to cluster by their vectors.
+
+    A system is measured by `k_means` with as many clusters as there are
+    classes, once for each seed.
+
+    Attributes:
+        documents: Document id -> text, the documents that have a class.
+        classes: Document id -> class, in the order of `documents`.
+        without_class: Number of documents that were left out, as they have
+            no class.
+        seeds: Number of k-means runs, with the seeds 0 to seeds - 1.
+    """
+
+    documents: Mapping[str, str]
+    classes: Mapping[str, str]
+    without_class: int = 0
+    seeds: int = K_MEANS_SEEDS
+
+    @classmethod
+    def from_classes(
+        cls,
+        documents: Mapping[str, str],
+        classes: Mapping[str, str | None],
+        seeds: int = K_MEANS_SEEDS,
+    ) -> "ClusterTask":
+        """Selects the documents that have a class, and counts the others.
+
+        Args:
+            documents: Document id -> text.
+            classes: Document id -> class; a document that is missing, or has
+                `None` or an empty class, is left out.
+            seeds: Number of k-means runs.
+
+        Raises:
+            InputError: `seeds` is below 1, or the documents do not have two
+                different classes.
+
+        Example:
+        >>> texts = {"a": "red hat", "b": "blue hat", "c": "garden hose"}
+        >>> task = ClusterTask.from_classes(texts, {"a": "wear", "c": "tools"})
+        >>> task.describe()
+        '2 documents in 2 classes, 2 of one document; left out: 1 of no class'
+        """
+        if seeds < 1:
+            raise InputError(f"seeds is {seeds}: expected 1 or more")
+        known = {d: label for d in documents if (label := classes.get(d))}
+        if len(set(known.values())) < 2:
+            raise InputError(
+                f"found {len(set(known.values()))} classes in"
+                f" {len(documents)} documents: expected two or more, for"
+                " clusters to compare with"
+            )
+        return cls(
+            {d: documents[d] for d in known},
+            known,
+            len(documents) - len(known),
+            seeds,
+        )
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The names of the measures."""
+        return CLUSTER_MEASURES
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The numbers of documents and classes, by name."""
+        counts = Counter(self.classes.values())
+        return {
+            "documents": len(self.documents),
+            "classes": len(counts),
+            "single_document_classes": sum(n == 1 for n in counts.values()),
+            "without_class": self.without_class,
+        }
+
+    def describe(self) -> str:
+        """Returns the `sizes` in one line."""
+        documents, classes, single, without = self.sizes.values()
+        text = f"{documents:,} documents in {classes:,} classes"
+        if single:
+            text += f", {single:,} of one document"
+        if without:
+            text += f"; left out: {without:,} of no class"
+        return text
+
+    def measure(self, system: Any) -> tuple[None, QueryMeasures]:
+        """Measures the clusters of a system's vectors.
+
+        Args:
+            system: An object with a method `encode_document` or `encode`,
+                list of n texts -> float `[n, d]` (an array or a sparse
+                matrix), such as a `DenseSystem`.
+
+        Returns:
+            `None`, as there is no ranking, and seed -> measure -> value. Seeds
+            take the place of the queries of a `Task`.
+        """
+        encode = getattr(system, "encode_document", None) or system.encode
+        vectors = encode(list(self.documents.values()))
+        labels = list(self.classes.values())
+        return None, {
+            str(seed): cluster_measures(
+                labels, k_means(vectors, self.sizes["classes"], seed)
+            )
+            for seed in range(self.seeds)
+        }
+
+    def random_queries(self) -> QueryMeasures:
+        """Measures random clusters, for comparison.
+
+        Each document is put into one of as many clusters as there are classes
+        with equal probability. The seeds of `measure` have one value each,
+        the mean over 20 draws, which is near the expectation.
+        """
+        values = _random_measures(tuple(self.classes.values()))
+        return {str(seed): dict(values) for seed in range(self.seeds)}
+
+    def random(self) -> dict[str, float]:
+        """Returns the mean of each measure for random clusters."""
+        return mean(self.random_queries(), self.measures)
+
+
+@functools.lru_cache(8)
+def _random_measures(labels: tuple[str, ...]) -> dict[str, float]:
+    """Averages the measures of random clusters, see `random_queries`."""
+    clusters = len(set(labels))
+    generator = np.random.default_rng(0)
+    draws = {
+        str(draw): cluster_measures(
+            labels, generator.integers(clusters, size=len(labels)).tolist()
+        )
+        for draw in range(_RANDOM_DRAWS)
+    }
+    return mean(draws, CLUSTER_MEASURES)

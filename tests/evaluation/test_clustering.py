@@ -1,0 +1,190 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import (
+    CLUSTER_MEASURES,
+    ClusterTask,
+    DenseSystem,
+    cluster_measures,
+    k_means,
+    mean,
+)
+
+metrics = pytest.importorskip("sklearn.metrics")
+sparse = pytest.importorskip("scipy.sparse")
+
+
+def pair_counts(classes: list[int], clusters: list[int]) -> tuple[int, ...]:
+    """Returns the numbers of pairs TP, FP, FN, TN, by comparing all pairs."""
+    counts = dict.fromkeys(itertools.product((True, False), repeat=2), 0)
+    for a, b in itertools.combinations(range(len(classes)), 2):
+        together = clusters[a] == clusters[b]
+        counts[together, classes[a] == classes[b]] += 1
+    return (
+        counts[True, True], counts[True, False],
+        counts[False, True], counts[False, False],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_measures_equal_a_count_of_all_pairs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size, kinds = rng.integers(5, 40), rng.integers(2, 9)
+    classes = rng.integers(kinds, size=size).tolist()
+    clusters = rng.integers(1 + seed, size=size).tolist()
+    found = cluster_measures([f"c{c}" for c in classes], clusters)
+    assert tuple(found) == CLUSTER_MEASURES
+    tp, fp, fn, tn = pair_counts(classes, clusters)
+    precision = tp / (tp + fp) if tp + fp else 0
+    recall = tp / (tp + fn) if tp + fn else 0
+    both = precision + recall
+    f1 = 2 * precision * recall / both if both else 0.0
+    assert found["f1"] == pytest.approx(f1, abs=1e-12)
+    # Hubert and Arabie: (index - expected) / (maximum - expected).
+    expected = (tp + fp) * (tp + fn) / (tp + fp + fn + tn)
+    most = (tp + fp + tp + fn) / 2
+    ari = (tp - expected) / (most - expected)
+    assert found["ari"] == pytest.approx(ari, abs=1e-12)
+    assert found["v"] == metrics.v_measure_score(classes, clusters)
+    assert found["ami"] == metrics.adjusted_mutual_info_score(classes, clusters)
+
+
+def entropy(labels: list[tuple[int, ...]]) -> float:
+    shares = np.unique(labels, axis=0, return_counts=True)[1] / len(labels)
+    return float(-np.sum(shares * np.log(shares)))
+
+
+def test_v_is_the_mean_of_homogeneity_and_completeness() -> None:
+    rng = np.random.default_rng(0)
+    classes, clusters = rng.integers(4, size=(2, 30)).tolist()
+    h_classes, h_clusters = (
+        entropy([(c,) for c in classes]),
+        entropy([(c,) for c in clusters]),
+    )
+    together = entropy(list(zip(classes, clusters, strict=True)))
+    homogeneity = 1 - (together - h_clusters) / h_classes
+    completeness = 1 - (together - h_classes) / h_clusters
+    v = 2 * homogeneity * completeness / (homogeneity + completeness)
+    assert cluster_measures(classes, clusters)["v"] == pytest.approx(v)
+
+
+def test_special_clusters() -> None:
+    classes = list("aabb")
+    assert cluster_measures(classes, [5, 5, 1, 1]) == pytest.approx(
+        dict.fromkeys(CLUSTER_MEASURES, 1.0)
+    )
+    assert cluster_measures(classes, [0, 1, 2, 3])["f1"] == 0
+    one = cluster_measures(classes, [0] * 4)
+    assert one["f1"] == pytest.approx(2 / (1 + 6 / 2))  # P 1/3, R 1
+    assert one["v"] == one["ari"] == one["ami"] == 0
+    assert cluster_measures(list("abc"), [0, 0, 1])["f1"] == 0  # no class of 2
+
+
+def test_k_means_recovers_directions() -> None:
+    """Only the direction of a vector counts, not its length."""
+    rng = np.random.default_rng(0)
+    directions = np.repeat(np.eye(3), 20, axis=0)
+    lengths = rng.uniform(0.1, 100, (60, 1))
+    vectors = lengths * (directions + rng.normal(0, 0.05, (60, 3)))
+    classes = np.repeat(np.arange(3), 20).tolist()
+    labels = k_means(vectors.astype(np.float32), 3, seed=1)
+    assert cluster_measures(classes, labels.tolist())["ari"] == 1
+    again = k_means(sparse.csr_array(vectors), 3, seed=1)
+    assert np.array_equal(again, labels)
+
+
+def test_k_means_is_that_of_scikit_learn() -> None:
+    cluster = pytest.importorskip("sklearn.cluster")
+    vectors = np.random.default_rng(0).normal(size=(50, 6))
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    expected = cluster.KMeans(
+        7, init="k-means++", n_init=10, random_state=3
+    ).fit_predict(unit)
+    assert np.array_equal(k_means(vectors, 7, seed=3), expected)
+
+
+def test_k_means_of_few_different_vectors() -> None:
+    """A dead encoder has one vector, and so one cluster; nothing warns."""
+    assert k_means(np.ones((6, 2)), 3).tolist() == [0] * 6
+    assert len(set(k_means(np.zeros((6, 2)), 6).tolist())) == 1
+    for clusters in (0, 7):
+        with pytest.raises(InputError, match=f"clusters is {clusters}: expect"):
+            k_means(np.ones((6, 2)), clusters)
+    with pytest.raises(InputError, match="document 1 of 2, counted from 0"):
+        k_means(np.array([[1.0], [np.nan]]), 2)
+
+
+TEXTS = {f"d{i}": "tools" if i % 2 else "wear" for i in range(12)}
+
+
+def by_length(texts: list[str]) -> np.ndarray:
+    return np.array([[len(text) == 4, len(text) == 5] for text in texts], float)
+
+
+def test_a_task_counts_what_it_leaves_out() -> None:
+    classes = dict(TEXTS) | {"d0": "alone", "d1": None, "d2": ""}
+    del classes["d3"]
+    task = ClusterTask.from_classes(TEXTS, classes)
+    assert list(task.documents) == ["d0", *(f"d{i}" for i in range(4, 12))]
+    assert task.sizes == {
+        "documents": 9, "classes": 3, "single_document_classes": 1,
+        "without_class": 3,
+    }  # fmt: skip
+    assert task.describe() == (
+        "9 documents in 3 classes, 1 of one document; left out: 3 of no class"
+    )
+    whole = ClusterTask.from_classes(TEXTS, TEXTS)
+    assert whole.describe() == "12 documents in 2 classes"
+    with pytest.raises(InputError, match="found 1 classes in 12 documents"):
+        ClusterTask.from_classes(TEXTS, {"d0": "one", "d2": "one"})
+    with pytest.raises(InputError, match="seeds is 0: expected 1 or more"):
+        ClusterTask.from_classes(TEXTS, TEXTS, seeds=0)
+
+
+def test_a_task_measures_systems() -> None:
+    task = ClusterTask.from_classes(TEXTS, TEXTS, seeds=3)
+    for system in (DenseSystem(by_length, by_length), Lengths()):
+        run, values = task.measure(system)
+        assert run is None and list(values) == ["0", "1", "2"]
+        assert mean(values, task.measures) == pytest.approx(
+            dict.fromkeys(CLUSTER_MEASURES, 1.0)
+        )
+    dead = mean(task.measure(Constant())[1], task.measures)
+    assert dead["ari"] == dead["ami"] == dead["v"] == 0
+
+
+class Lengths:
+    encode = staticmethod(by_length)
+
+
+class Constant:
+    @staticmethod
+    def encode(texts: list[str]) -> np.ndarray:
+        return np.ones((len(texts), 2))
+
+
+def test_random_clusters_show_the_floor_of_each_measure() -> None:
+    """V is not corrected for chance; ARI and AMI are."""
+    classes = {f"d{i}": f"c{i % 40}" for i in range(80)}
+    task = ClusterTask.from_classes(dict.fromkeys(classes, ""), classes)
+    values = task.random_queries()
+    assert list(values) == ["0", "1", "2", "3", "4"]
+    assert values["0"] == values["4"]
+    found = task.random()
+    assert found == pytest.approx(values["0"])
+    assert found["v"] > 0.75
+    assert found["ari"] == pytest.approx(0, abs=0.01)
+    assert found["ami"] == pytest.approx(0, abs=0.02)
+    # 40 of the 3160 pairs are of one class, about 79 are in one cluster, and
+    # a fortieth of the 40 is both.
+    assert found["f1"] == pytest.approx(2 / (40 + 79), abs=0.01)
+
+
+def test_not_as_many_clusters_as_classes() -> None:
+    with pytest.raises(InputError, match="found 1 clusters for 2 classes"):
+        cluster_measures(["a", "b"], [0])
+    with pytest.raises(InputError, match="found 0 clusters for 0 classes"):
+        cluster_measures([], [])
