@@ -16,9 +16,10 @@ from importlib.metadata import Distribution
 from keras_lstm_dssm.data.api_names import public_names, title
 from keras_lstm_dssm.data.api_sentences import first_sentence
 from keras_lstm_dssm.data.api_sources import distributions, read_modules
-from keras_lstm_dssm.data.beir import SPLITS, Collection
+from keras_lstm_dssm.data.beir import Collection
 from keras_lstm_dssm.data.click_lines import Pair
 from keras_lstm_dssm.data.collection_writer import write_collection
+from keras_lstm_dssm.data.judged_queries import SPLITS
 from keras_lstm_dssm.data.split import splits_of
 from keras_lstm_dssm.files import cache_folder
 from keras_lstm_dssm.text import normalize

@@ -21,10 +21,11 @@ from keras_lstm_dssm.data.api_search import fingerprint
 from keras_lstm_dssm.data.api_sentences import sentence_runs
 from keras_lstm_dssm.data.api_sources import distributions
 from keras_lstm_dssm.data.batches import permutation
-from keras_lstm_dssm.data.beir import SPLITS, Collection, describe
+from keras_lstm_dssm.data.beir import Collection, describe
 from keras_lstm_dssm.data.bm25_neighbours import bm25_neighbours
 from keras_lstm_dssm.data.click_lines import Pair
 from keras_lstm_dssm.data.collection_writer import write_collection
+from keras_lstm_dssm.data.judged_queries import SPLITS
 from keras_lstm_dssm.data.near_duplicates import Groups, near_duplicates
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import cache_folder
