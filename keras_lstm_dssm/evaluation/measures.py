@@ -110,14 +110,16 @@ def evaluate_queries(
     }
     ranked = {q: run[q] for q in qrels if run.get(q)}
     values: QueryMeasures = {query_id: {} for query_id in qrels}
-    for measures, judgements in (
+    for all_measures, judgements in (
         (graded_measures, qrels),
         (binary_measures, binary_qrels),
     ):
-        wanted = [
-            measure for measure, name in measures.items() if name in names
-        ]
-        for metric in ir_measures.iter_calc(wanted, judgements, ranked):
+        measures = {
+            m: name for m, name in all_measures.items() if name in names
+        }
+        if not measures:  # which ir_measures does not support
+            continue
+        for metric in ir_measures.iter_calc(list(measures), judgements, ranked):
             values[metric.query_id][measures[metric.measure]] = metric.value
     return values
 
