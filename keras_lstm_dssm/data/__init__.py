@@ -10,6 +10,8 @@ from keras_lstm_dssm.data.click_frequencies import ClickFrequencies
 from keras_lstm_dssm.data.click_lines import Pair, describe_bad
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.collection_writer import write_collection
+from keras_lstm_dssm.data.document_folder import DocumentFolder
+from keras_lstm_dssm.data.document_lines import Document
 from keras_lstm_dssm.data.given_negatives import GivenNegatives
 from keras_lstm_dssm.data.judged_lists import (
     JudgedList,
@@ -32,6 +34,8 @@ __all__ = [
     "ClickFrequencies",
     "ClickLog",
     "Collection",
+    "Document",
+    "DocumentFolder",
     "GivenNegatives",
     "JudgedList",
     "Pair",

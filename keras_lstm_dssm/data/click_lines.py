@@ -88,10 +88,12 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
 
 
 class BadLines:
-    """Counts the bad lines of one pass over a log, and raises above a limit.
+    """Counts the bad lines of one pass over a file, and raises above a limit.
 
     Args:
         allowed: The number of bad lines that do not stop the pass.
+        expected: What a good line has, for the message.
+        programs: The programs that can leave bad lines out.
 
     Attributes:
         counts: Counter of the bad lines, by what was wrong with them.
@@ -105,8 +107,15 @@ class BadLines:
     keras_lstm_dssm.errors.InputError: a.tsv:9: found 2 tabs, expected ...
     """
 
-    def __init__(self, allowed: int) -> None:
+    def __init__(
+        self,
+        allowed: int,
+        expected: str = "query TAB clicked title in UTF-8",
+        programs: str = "lstm-dssm-train, lstm-dssm-split",
+    ) -> None:
         self.allowed = allowed
+        self._expected = expected
+        self._programs = programs
         self.counts: Counter[str] = Counter()
 
     def add(self, path: str, number: int | None, problem: str) -> None:
@@ -134,11 +143,10 @@ class BadLines:
         else:
             advice += (
                 ", or leave such lines out with --on_bad_line=skip"
-                " (lstm-dssm-train, lstm-dssm-split)"
+                f" ({self._programs})"
             )
         raise InputError(
-            f"{location}: found {problem}, expected query TAB clicked title in"
-            f" UTF-8: {advice}"
+            f"{location}: found {problem}, expected {self._expected}: {advice}"
         )
 
 
