@@ -31,8 +31,11 @@ from keras_lstm_dssm.layers import (
     TrigramEmbedding,
 )
 from keras_lstm_dssm.models import (
+    KEYVEC_PRESETS,
     PRESETS,
     SCORER_PRESETS,
+    KeyVec,
+    KeyVecRecipe,
     PairScorer,
     Recipe,
     ScorerRecipe,
@@ -41,6 +44,7 @@ from keras_lstm_dssm.models import (
 from keras_lstm_dssm.training import (
     Adagrad,
     CosineSoftmax,
+    KeyVecLoss,
     NesterovMomentum,
     NesterovSchedule,
     PairwiseHinge,
@@ -52,6 +56,7 @@ from keras_lstm_dssm.training import (
 from keras_lstm_dssm.version import __version__
 
 __all__ = [
+    "KEYVEC_PRESETS",
     "PRESETS",
     "SCORER_PRESETS",
     "Adagrad",
@@ -61,6 +66,9 @@ __all__ = [
     "CosineSoftmax",
     "DSSMEncoder",
     "InputError",
+    "KeyVec",
+    "KeyVecLoss",
+    "KeyVecRecipe",
     "LSTMEncoder",
     "LetterTrigrams",
     "NesterovMomentum",

@@ -221,6 +221,8 @@ def _network(recipe: AnyRecipe) -> tuple[str, dict[str, Any]]:
     """Returns what a preset determines, and no flag can change."""
     if isinstance(recipe, dssm.ScorerRecipe):
         return recipe.matcher, dict(recipe.matcher_config)
+    if isinstance(recipe, dssm.KeyVecRecipe):
+        return "KeyVec", {"weighted": recipe.weighted}
     return recipe.encoder, {**recipe.encoder_config, "oov_buckets": 0}
 
 

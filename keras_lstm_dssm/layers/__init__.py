@@ -5,6 +5,7 @@ from keras_lstm_dssm.layers.convolution_stacks import (
     WindowPoolingStack,
 )
 from keras_lstm_dssm.layers.cosine import cosine_matrix, cosine_pairs, unit
+from keras_lstm_dssm.layers.document_encoder import DocumentEncoder
 from keras_lstm_dssm.layers.dynamic_pooling import DynamicPooling
 from keras_lstm_dssm.layers.interactions import (
     BilinearInteraction,
@@ -29,6 +30,8 @@ from keras_lstm_dssm.layers.phrase_similarity import PhraseSimilarity
 from keras_lstm_dssm.layers.recurrent import Recurrent
 from keras_lstm_dssm.layers.recurrent_cell import RNNCell
 from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
+from keras_lstm_dssm.layers.sentence_encoder import SentenceEncoder
+from keras_lstm_dssm.layers.sentence_reader import SentenceReader
 from keras_lstm_dssm.layers.trigram_embedding import (
     TrigramEmbedding,
     gather_sum,
@@ -41,6 +44,7 @@ from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 __all__ = [
     "BilinearInteraction",
     "CosineInteraction",
+    "DocumentEncoder",
     "DotInteraction",
     "DynamicPooling",
     "KMaxPooling",
@@ -56,6 +60,8 @@ __all__ = [
     "RNNCell",
     "Recurrent",
     "ScoringMLP",
+    "SentenceEncoder",
+    "SentenceReader",
     "StrongestCells",
     "TensorInteraction",
     "TrigramEmbedding",

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.models.keyvec_recipe import KEYVEC_PRESETS, KeyVecRecipe
 from keras_lstm_dssm.models.recipe import PRESETS, Recipe
 from keras_lstm_dssm.models.scorer_recipe import SCORER_PRESETS, ScorerRecipe
 
-AnyRecipe = Recipe | ScorerRecipe
+PairRecipe = Recipe | ScorerRecipe
+AnyRecipe = PairRecipe | KeyVecRecipe
 
 
 def find_recipe(recipe: str | AnyRecipe) -> AnyRecipe:
@@ -16,9 +18,13 @@ def find_recipe(recipe: str | AnyRecipe) -> AnyRecipe:
     Raises:
         InputError: There is no such preset.
     """
-    if isinstance(recipe, Recipe | ScorerRecipe):
+    if isinstance(recipe, AnyRecipe):
         return recipe
-    presets: dict[str, AnyRecipe] = {**PRESETS, **SCORER_PRESETS}
+    presets: dict[str, AnyRecipe] = {
+        **PRESETS,
+        **SCORER_PRESETS,
+        **KEYVEC_PRESETS,
+    }
     if recipe not in presets:
         raise InputError(
             f"unknown preset {recipe!r}: expected one of {', '.join(presets)}"
@@ -27,10 +33,16 @@ def find_recipe(recipe: str | AnyRecipe) -> AnyRecipe:
 
 
 def recipe_from_dict(values: Mapping[str, Any]) -> AnyRecipe:
-    """Makes a recipe of either kind from the result of its `to_dict`.
+    """Makes a recipe of any kind from the result of its `to_dict`.
 
     Raises:
         InputError: A name is unknown, or a value is wrong.
     """
-    kind = ScorerRecipe if "matcher" in values else Recipe
-    return kind.from_dict(values)
+    kinds: dict[str, type[AnyRecipe]] = {
+        "matcher": ScorerRecipe,
+        "max_sentences": KeyVecRecipe,
+    }
+    for name, kind in kinds.items():
+        if name in values:
+            return kind.from_dict(values)
+    return Recipe.from_dict(values)

@@ -25,9 +25,9 @@ class Hasher(Protocol):
 
 
 class HashedModel(BuiltModel):
-    """Base of `TwoTower` and `PairScorer`: compiles, fits and takes steps.
+    """Base of `TwoTower`, `PairScorer` and `KeyVec`: compiles and fits.
 
-    A subclass implements `batch_loss` and `call`, sets the two hints below,
+    A subclass implements `batch_loss` and `call`, sets the hints below,
     and reads its arguments in `fit`, `evaluate` and `predict`.
 
     Args:
@@ -35,6 +35,9 @@ class HashedModel(BuiltModel):
         hashed: The class of what it returns.
         **kwargs: Arguments of `keras.Model`.
     """
+
+    own_metrics = "two metrics, loss and accuracy"
+    """The metrics, for users who ask for others."""
 
     rankings_hint: str
     """How to measure rankings, for users who ask for other metrics."""
@@ -68,8 +71,8 @@ class HashedModel(BuiltModel):
         """
         if kwargs.get("metrics") or kwargs.get("weighted_metrics"):
             raise InputError(
-                "the model has two metrics, loss and accuracy, and takes no "
-                f"others; {self.rankings_hint}"
+                f"the model has {self.own_metrics}, and takes no others; "
+                f"{self.rankings_hint}"
             )
         if kwargs.pop("jit_compile", False) is True:
             raise InputError(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.models import AnyRecipe, ScorerRecipe
+from keras_lstm_dssm.models import PairRecipe, ScorerRecipe
 
 _FEED_FORWARD = ("DSSMEncoder", "CLSMEncoder")
 _RECURRENT = ("MVLSTM", "RecurrentCosine")
@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
     label: str
     paper: tuple[float, float, float] | None = None
-    recipe: AnyRecipe | None = None
+    recipe: PairRecipe | None = None
     tuned: bool = True
     seeded: bool = True
 

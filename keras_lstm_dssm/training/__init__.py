@@ -6,6 +6,7 @@ from keras_lstm_dssm.training.hard_negatives import (
     HardNegatives,
     mine_negatives,
 )
+from keras_lstm_dssm.training.keyvec_loss import KeyVecLoss
 from keras_lstm_dssm.training.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
@@ -20,6 +21,7 @@ __all__ = [
     "Adagrad",
     "CosineSoftmax",
     "HardNegatives",
+    "KeyVecLoss",
     "NesterovMomentum",
     "NesterovSchedule",
     "RankingEvaluation",

@@ -13,6 +13,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task
 from keras_lstm_dssm.models import (
     AnyRecipe,
+    KeyVecRecipe,
     PairScorer,
     ScorerRecipe,
     TwoTower,
@@ -239,6 +240,11 @@ def _open(
 ) -> TowerTraining | ScorerTraining:
     if isinstance(recipe, ScorerRecipe):
         return ScorerTraining.open(recipe, *args, **mining)
+    if isinstance(recipe, KeyVecRecipe):
+        raise InputError(
+            "train learns from clicks and judged lists, a KeyVec from "
+            "documents: give another preset, or call KeyVec.fit"
+        )
     if mining["negatives_from"] is not None:
         raise InputError(
             "negatives_from is used by pair scorers only: leave it out, two "

@@ -1,0 +1,166 @@
+"""KeyVecRecipe: the configuration of a `KeyVec` and of its training."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import TrigramVectors, VocabularyVectors
+from keras_lstm_dssm.models.base_recipe import (
+    BaseRecipe,
+    is_number,
+    seeded_initializers,
+)
+from keras_lstm_dssm.models.keyvec import KeyVec
+from keras_lstm_dssm.models.scorer_recipe import WORDS
+
+
+@dataclasses.dataclass(frozen=True)
+class KeyVecRecipe(BaseRecipe):
+    """Holds all that determines the trained weights, but data and seed.
+
+    The counterpart of `Recipe` for `KeyVec`. Widths are those of Bi and Ma
+    2017 where the paper gives them: 150 for sentences, 100 for documents.
+
+    Attributes:
+        words: `"vocabulary"`, one vector for each word of the training
+            documents (the paper's); or `"trigrams"`, the sum of the vectors
+            of a word's letter trigrams, which reads any word.
+        word_dimension: Width of the word vectors.
+        max_words: Number of words to read of each sentence.
+        max_sentences: Number of sentences to read of each document.
+        min_count: Occurrences in the training documents from which a word is
+            in the vocabulary of the documents and of key words.
+        vocabulary_size: Largest number of words of the vocabulary, the most
+            frequent ones.
+        skip_gram: Whether the words of a vocabulary start from skip-gram
+            vectors of the training documents (the paper's), or from random
+            ones.
+        filters: Number of filters of each window of the convolution.
+        windows: Numbers of words in a window.
+        units: Width of the LSTM of each direction.
+        dimension: Width of the documents' vectors.
+        weighted: Whether sentences are weighted by p_i; with `False` all p_i
+            are 1.
+        read_weight: Factor of L_read; 0 leaves it out.
+        word_weight: Factor of L_enc; 0 leaves it out.
+        normalize: Whether the parts of the loss are means over sentences and
+            over key words, and not sums.
+        learning_rate: Learning rate of Adam.
+        epochs: Largest number of passes over the documents.
+        patience: Epochs without a smaller validation loss after which the
+            training stops.
+        batch_size: Documents in a batch.
+
+    Raises:
+        InputError: A value is out of range.
+
+    Example:
+    >>> recipe = KEYVEC_PRESETS["keyvec"].replace(dimension=50)
+    >>> recipe.build(vocabulary=["hat", "red"]).dimension
+    50
+    """
+
+    words: str = "vocabulary"
+    word_dimension: int = 100
+    max_words: int = 60
+    max_sentences: int = 250
+    min_count: int = 5
+    vocabulary_size: int = 30_000
+    skip_gram: bool = True
+    filters: int = 50
+    windows: Sequence[int] = (3, 4, 5)
+    units: int = 100
+    dimension: int = 100
+    weighted: bool = True
+    read_weight: float = 1.0
+    word_weight: float = 1.0
+    normalize: bool = False
+    learning_rate: float = 0.001
+    epochs: int = 40
+    patience: int = 3
+    batch_size: int = 32
+
+    def __post_init__(self) -> None:
+        self._check_choice("words", WORDS)
+        self._check_positive("learning_rate")
+        self._check_whole_numbers()
+        for name in ("skip_gram", "weighted", "normalize"):
+            value = getattr(self, name)
+            if type(value) is not bool:
+                raise InputError(f"{name} is {value!r}: expected True or False")
+        for name in ("read_weight", "word_weight"):
+            value = getattr(self, name)
+            if not is_number(value) or not 0 <= value < float("inf"):
+                raise InputError(
+                    f"{name} is {value!r}: expected a finite number of 0 or "
+                    "more"
+                )
+        if not self.windows or not all(
+            type(width) is int and width > 0 for width in self.windows
+        ):
+            raise InputError(
+                f"windows is {self.windows!r}: expected whole numbers of 1 or "
+                "more"
+            )
+        # A recipe that was read from JSON has a list, and is equal.
+        object.__setattr__(self, "windows", tuple(self.windows))
+
+    def build(
+        self,
+        seed: int = 0,
+        vocabulary: Sequence[str] = (),
+        vectors: np.ndarray | None = None,
+    ) -> KeyVec:
+        """Makes the model, not yet compiled.
+
+        Args:
+            seed: Seed of the weights, default 0.
+            vocabulary: The words of the documents and of the key words, see
+                `vocabulary_of`; with `words="trigrams"`, of the key words
+                alone.
+            vectors: Their vectors, `[words, word_dimension]`, such as those
+                of `skip_gram_vectors`. Default `None` for a random start;
+                not used with `words="trigrams"`.
+
+        Raises:
+            InputError: The vocabulary is missing or wrong.
+        """
+        with seeded_initializers(seed):
+            options: dict[str, Any] = {
+                "dimension": self.word_dimension,
+                "max_words": self.max_words,
+                "name": "words",
+            }
+            words: VocabularyVectors | TrigramVectors
+            if self.words == "vocabulary":
+                words = VocabularyVectors(vocabulary, **options)
+                if vectors is not None:
+                    words.set_vectors(vectors)
+            else:
+                words = TrigramVectors(**options)
+            return KeyVec(
+                words,
+                vocabulary if self.words == "trigrams" else None,
+                self.filters,
+                self.windows,
+                self.units,
+                self.dimension,
+                self.weighted,
+                self.max_sentences,
+                seed,
+            )
+
+
+_KEYVEC = KeyVecRecipe()
+
+KEYVEC_PRESETS: dict[str, KeyVecRecipe] = {
+    "keyvec": _KEYVEC,
+    "keyvec_without_read": _KEYVEC.replace(read_weight=0.0),
+    "keyvec_without_words": _KEYVEC.replace(word_weight=0.0),
+    "keyvec_mean": _KEYVEC.replace(weighted=False),
+}
+"""Name -> recipe: KeyVec, and what is left of it without L_read, without
+L_enc, and with a p_i of 1 for all sentences."""
