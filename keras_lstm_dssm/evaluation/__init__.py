@@ -7,6 +7,16 @@ from keras_lstm_dssm.evaluation.clustering import (
     k_means,
 )
 from keras_lstm_dssm.evaluation.dense_system import DenseSystem
+from keras_lstm_dssm.evaluation.document_task import (
+    DOCUMENT_MEASURES,
+    DocumentRetrieval,
+    DocumentTasks,
+    document_sentences,
+    document_tasks,
+    document_text,
+    evaluate_documents,
+    mean_documents,
+)
 from keras_lstm_dssm.evaluation.index import Hit, Index
 from keras_lstm_dssm.evaluation.lists import (
     LIST_MEASURES,
@@ -36,17 +46,21 @@ from keras_lstm_dssm.evaluation.ranking import (
     System,
     rank_lists,
 )
+from keras_lstm_dssm.evaluation.significance import compare_systems
 from keras_lstm_dssm.evaluation.task import Task, evaluate_systems, format_table
 from keras_lstm_dssm.evaluation.trec import read_run, write_qrels, write_run
 
 __all__ = [
     "CLUSTER_MEASURES",
+    "DOCUMENT_MEASURES",
     "LIST_MEASURES",
     "MEASURES",
     "ClusterTask",
     "ConstantScorer",
     "DenseSystem",
     "DocumentOrder",
+    "DocumentRetrieval",
+    "DocumentTasks",
     "Hit",
     "Index",
     "ListScorer",
@@ -60,7 +74,12 @@ __all__ = [
     "System",
     "Task",
     "cluster_measures",
+    "compare_systems",
+    "document_sentences",
+    "document_tasks",
+    "document_text",
     "evaluate",
+    "evaluate_documents",
     "evaluate_lists",
     "evaluate_queries",
     "evaluate_systems",
@@ -68,6 +87,7 @@ __all__ = [
     "k_means",
     "list_measures",
     "mean",
+    "mean_documents",
     "mean_of_lists",
     "random_order",
     "rank_lists",

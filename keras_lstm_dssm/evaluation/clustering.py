@@ -3,7 +3,7 @@
 import functools
 import warnings
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,6 +121,20 @@ def _unit_rows(vectors: Any) -> Any:
     return preprocessing.normalize(vectors)
 
 
+def encoder_of(system: Any) -> Callable[[list[str]], Any] | None:
+    """Returns the method of a system that computes vectors of documents.
+
+    Args:
+        system: Any system.
+
+    Returns:
+        Its method `encode_document` or `encode`, a function from n texts to
+        float `[n, d]`, an array or a sparse matrix; `None` without one, as of
+        BM25.
+    """
+    return getattr(system, "encode_document", getattr(system, "encode", None))
+
+
 class ClusterTask(NamedTuple):
     """Documents of known classes, to cluster by their vectors.
 
@@ -211,15 +225,22 @@ class ClusterTask(NamedTuple):
         """Measures the clusters of a system's vectors.
 
         Args:
-            system: An object with a method `encode_document` or `encode`,
-                list of n texts -> float `[n, d]` (an array or a sparse
-                matrix), such as a `DenseSystem`.
+            system: An object with a method that `encoder_of` finds, such as
+                a `DenseSystem`.
 
         Returns:
             `None`, as there is no ranking, and seed -> measure -> value. Seeds
             take the place of the queries of a `Task`.
+
+        Raises:
+            InputError: The system has no such method.
         """
-        encode = getattr(system, "encode_document", None) or system.encode
+        encode = encoder_of(system)
+        if encode is None:
+            raise InputError(
+                f"{type(system).__name__} has no method encode: expected a"
+                " system that computes vectors of documents"
+            )
         vectors = encode(list(self.documents.values()))
         labels = list(self.classes.values())
         return None, {

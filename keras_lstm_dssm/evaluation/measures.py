@@ -115,13 +115,18 @@ def evaluate_queries(
         (binary_measures, binary_qrels),
     ):
         measures = {
-            m: name for m, name in all_measures.items() if name in names
+            measure: name
+            for measure, name in all_measures.items()
+            if name in names
         }
         if not measures:  # which ir_measures does not support
             continue
         for metric in ir_measures.iter_calc(list(measures), judgements, ranked):
             values[metric.query_id][measures[metric.measure]] = metric.value
-    return values
+    return {
+        query_id: {name: of_query[name] for name in names}
+        for query_id, of_query in values.items()
+    }
 
 
 def mean(

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 from keras_lstm_dssm.evaluation.dense_system import DenseSystem
+from keras_lstm_dssm.evaluation.document_task import document_sentences
 from keras_lstm_dssm.evaluation.pair_system import PairSystem
 from keras_lstm_dssm.evaluation.ranking import System
 
@@ -14,12 +15,14 @@ def system_of(
     """Returns the system that ranks as a model does.
 
     Args:
-        model: A `TwoTower`, which ranks by the cosine of its vectors; or a
-            `PairScorer`, which ranks by its scores.
+        model: A `TwoTower`, which ranks by the cosine of its vectors; a
+            `PairScorer`, which ranks by its scores; or a `KeyVec`, which
+            ranks texts with one sentence on each line by the cosine of its
+            vectors, and reads a query as any document.
         first_stage: System that finds the candidates of a `PairScorer` in a
             whole corpus.
         **options: `batch_size` and `progress` of `TextEncoder.encode` or
-            `PairScorer.score_pairs`.
+            `PairScorer.score_pairs`; `progress` of `KeyVec.encode`.
 
     Example:
     >>> task = Task.from_collection(collection, "dev")
@@ -28,6 +31,11 @@ def system_of(
     """
     if hasattr(model, "score_pairs"):
         return PairSystem(partial(model.score_pairs, **options), first_stage)
+    if not hasattr(model, "query_encoder"):
+        encode = partial(model.encode, **options)
+        return DenseSystem(
+            encode, lambda texts: encode(list(map(document_sentences, texts)))
+        )
     return DenseSystem(
         partial(model.query_encoder.encode, **options),
         partial(model.document_encoder.encode, **options),

@@ -1,5 +1,7 @@
 """Test whether systems differ significantly over queries."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 _SIGNS = 2**20  # number in memory at once
@@ -79,3 +81,57 @@ def holm(p_values: np.ndarray) -> np.ndarray:
     adjusted = np.empty(len(order))
     adjusted[order] = np.maximum.accumulate(p_values[order] * factors)
     return np.minimum(adjusted, 1)
+
+
+def compare_systems(
+    values: Mapping[str, Mapping[str, float]], references: Sequence[str]
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Tests whether systems differ from reference systems, over queries.
+
+    Args:
+        values: System -> query id -> value of one measure; all systems have
+            the same queries.
+        references: Names of the systems to compare with.
+
+    Returns:
+        Name -> reference -> `difference`, the mean over queries; `p`, of
+        `randomisation_test`; and `p_holm`, corrected for all comparisons
+        with that reference.
+
+    Example:
+    >>> values = {"bm25": {"q": 0.5, "r": 1.0}, "mine": {"q": 1.0, "r": 1.0}}
+    >>> compare_systems(values, ["bm25"])["mine"]["bm25"]["difference"]
+    0.25
+    """
+    pairs = [
+        (name, reference)
+        for reference in references
+        for name in values
+        if name != reference
+    ]
+    tests: dict[str, dict[str, dict[str, float]]] = {n: {} for n in values}
+    if not pairs:
+        return tests
+    differences = np.array(
+        [
+            [values[name][query] - values[ref][query] for name, ref in pairs]
+            for query in values[pairs[0][1]]
+        ]
+    )
+    p_values = randomisation_test(differences)
+    size = len(values) - 1
+    for start in range(0, len(pairs), size):
+        column = slice(start, start + size)
+        for (name, reference), difference, p, corrected in zip(
+            pairs[column],
+            differences[:, column].mean(axis=0),
+            p_values[column],
+            holm(p_values[column]),
+            strict=True,
+        ):
+            tests[name][reference] = {
+                "difference": float(difference),
+                "p": float(p),
+                "p_holm": float(corrected),
+            }
+    return tests

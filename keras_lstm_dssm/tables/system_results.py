@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.evaluation.significance import holm, randomisation_test
+from keras_lstm_dssm.evaluation.significance import compare_systems
 from keras_lstm_dssm.files import read_csv, read_json
 from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.run_systems import seed_folders
@@ -147,7 +147,7 @@ def compare_with(
     """Tests whether systems differ from reference systems, over queries.
 
     The compared value of a query is that of the mode's `MAIN_MEASURES`,
-    averaged over seeds.
+    averaged over seeds; see `compare_systems`.
 
     Args:
         references: Names of the systems to compare with.
@@ -155,41 +155,8 @@ def compare_with(
         mode: `"rerank"`, `"retrieve"` or `"lists"`.
 
     Returns:
-        Name -> reference -> `difference`, the mean over queries; `p`, of
-        `randomisation_test`; and `p_holm`, corrected for all comparisons
-        with that reference.
+        Name -> reference -> the results of the test.
     """
     measure = MAIN_MEASURES[mode]
     by_query = {n: r.queries(mode, measure) for n, r in results.items()}
-    pairs = [
-        (name, reference)
-        for reference in references
-        for name in results
-        if name != reference
-    ]
-    tests: dict[str, dict[str, dict[str, float]]] = {n: {} for n in results}
-    if not pairs:
-        return tests
-    differences = np.array(
-        [
-            [by_query[name][q] - by_query[ref][q] for name, ref in pairs]
-            for q in by_query[pairs[0][1]]
-        ]
-    )
-    p_values = randomisation_test(differences)
-    size = len(results) - 1
-    for start in range(0, len(pairs), size):
-        column = slice(start, start + size)
-        for (name, reference), difference, p, corrected in zip(
-            pairs[column],
-            differences[:, column].mean(axis=0),
-            p_values[column],
-            holm(p_values[column]),
-            strict=True,
-        ):
-            tests[name][reference] = {
-                "difference": float(difference),
-                "p": float(p),
-                "p_holm": float(corrected),
-            }
-    return tests
+    return compare_systems(by_query, references)

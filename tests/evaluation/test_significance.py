@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from keras_lstm_dssm.evaluation import compare_systems
 from keras_lstm_dssm.evaluation.significance import holm, randomisation_test
 
 
@@ -53,3 +54,30 @@ def test_equal_systems_do_not_differ() -> None:
 def test_holm() -> None:
     corrected = holm(np.array([0.01, 0.04, 0.03, 0.005, 0.9]))
     assert corrected == pytest.approx([0.04, 0.09, 0.09, 0.025, 0.9])
+
+
+def test_systems_are_compared_with_references() -> None:
+    values = np.random.default_rng(0).normal(size=(3, 12))
+    names = ("bm25", "lsa", "mine")
+    by_query = {
+        name: {f"q{i}": float(v) for i, v in enumerate(row)}
+        for name, row in zip(names, values, strict=True)
+    }
+    found = compare_systems(by_query, ["bm25", "mine"])
+    assert {name: list(tests) for name, tests in found.items()} == {
+        "bm25": ["mine"], "lsa": ["bm25", "mine"], "mine": ["bm25"],
+    }  # fmt: skip
+    differences = (values[1:] - values[0]).T
+    p_values = randomisation_test(differences)
+    for name, p, corrected, difference in zip(
+        names[1:],
+        p_values,
+        holm(p_values),
+        differences.mean(axis=0),
+        strict=True,
+    ):
+        assert found[name]["bm25"] == pytest.approx(
+            {"difference": difference, "p": p, "p_holm": corrected}
+        )
+    assert found["bm25"]["mine"]["p"] == found["mine"]["bm25"]["p"]
+    assert compare_systems(by_query, []) == dict.fromkeys(names, {})
