@@ -1,6 +1,7 @@
 """Click logs, BEIR folders and API search, as batches to train on."""
 
 from keras_lstm_dssm.data.alphabet import alphabet_warning
+from keras_lstm_dssm.data.api_documents import build_api_documents
 from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.api_sentence_lists import build_api_sentences
 from keras_lstm_dssm.data.augmentation import title_pairs
@@ -9,7 +10,10 @@ from keras_lstm_dssm.data.beir import Collection, describe
 from keras_lstm_dssm.data.click_frequencies import ClickFrequencies
 from keras_lstm_dssm.data.click_lines import Pair, describe_bad
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
-from keras_lstm_dssm.data.collection_writer import write_collection
+from keras_lstm_dssm.data.collection_writer import (
+    write_collection,
+    write_documents,
+)
 from keras_lstm_dssm.data.document_folder import DocumentFolder
 from keras_lstm_dssm.data.document_lines import Document
 from keras_lstm_dssm.data.given_negatives import GivenNegatives
@@ -42,6 +46,7 @@ __all__ = [
     "Triples",
     "absolute_spec",
     "alphabet_warning",
+    "build_api_documents",
     "build_api_search",
     "build_api_sentences",
     "click_grades",
@@ -61,5 +66,6 @@ __all__ = [
     "titles_of",
     "training_batches",
     "write_collection",
+    "write_documents",
     "write_pairs",
 ]

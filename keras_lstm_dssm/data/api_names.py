@@ -12,7 +12,15 @@ from collections.abc import Iterator, Mapping
 from keras_lstm_dssm.data.api_sources import Definition, Module
 
 # Folders of implementation; their public parts are exported elsewhere.
-_INTERNAL = {"src", "python", "core", "compiler", "tools", "codegen", "dtensor"}
+INTERNAL = {
+    "src",
+    "python",
+    "core",
+    "compiler",
+    "tools",
+    "codegen",
+    "dtensor",
+}
 # Modules whose contents are known under the name of another module.
 _RENAMED = {
     "builtins": "",
@@ -85,7 +93,7 @@ def _entry(path: str, name: str) -> tuple[int, bool, str, str]:
 def _is_public(name: str) -> bool:
     parts = name.split(".")
     return not (
-        any(part.startswith("_") for part in parts) or _INTERNAL & {*parts[1:]}
+        any(part.startswith("_") for part in parts) or INTERNAL & {*parts[1:]}
     )
 
 

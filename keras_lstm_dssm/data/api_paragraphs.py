@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.api_sentences import sentence_runs
 from keras_lstm_dssm.data.api_sources import (
+    Definition,
     distributions,
     parse_file,
     read_modules,
@@ -99,19 +100,29 @@ def docstrings() -> Iterator[tuple[str, str]]:
 
     The module is a dotted name; a package has the name of its folder.
     """
+    return ((one.module, one.doc) for one in documented())
+
+
+def documented() -> Iterator[Definition]:
+    """Yields all that API search reads, with a docstring or with "".
+
+    A module comes before what it contains, and its own name is "". That of
+    a method has no class.
+    """
     packages = distributions()
     for path, path_in_root in source_files(packages):
         name = path_in_root.removesuffix(".py").replace("/", ".")
         for node in ast.walk(parse_file(path)):
             if isinstance(node, _DOCUMENTED):
-                yield (
+                yield Definition(
                     name.removesuffix(".__init__"),
+                    getattr(node, "name", ""),
                     ast.get_docstring(node) or "",
                 )
     # C modules, and docstrings that NumPy adds with `add_newdoc`.
     for module in read_modules(packages).values():
         for definitions in module.definitions.values():
-            yield from ((one.module, one.doc) for one in definitions)
+            yield from definitions
 
 
 def _clean(docs: Iterable[str], held_out: set[str]) -> Iterator[list[str]]:

@@ -5,7 +5,6 @@ both ends" -> "Then swap the halves". About 25,500 lists are made from the
 packages that this one requires; the number depends on their versions.
 """
 
-import hashlib
 import itertools
 import math
 import os
@@ -228,30 +227,9 @@ def _splits(lists: _Lists) -> list[str]:
     texts = list(first_of_text)
     for one, other in near_duplicates(texts):
         groups.join(first_of_text[texts[one]], first_of_text[texts[other]])
-    return _divided(
-        [groups.of(number) for number in range(len(lists.queries))],
-        lists.queries,
+    return groups.divide(
+        lists.queries, {"test": HELD_OUT_SHARE, "dev": HELD_OUT_SHARE}
     )
-
-
-def _divided(groups: Sequence[int], queries: Sequence[str]) -> list[str]:
-    """Fills test and dev with groups in the order of a hash."""
-    sizes = Counter(groups)
-    limit = HELD_OUT_SHARE * len(groups)
-    split_of_group = dict.fromkeys(sizes, "train")
-    filled = dict.fromkeys(("test", "dev"), 0)
-    for group in sorted(sizes, key=lambda group: _hash(queries[group])):
-        for split, count in filled.items():
-            # A larger group would be most of a split.
-            if sizes[group] <= min(limit / 5, limit - count):
-                split_of_group[group] = split
-                filled[split] += sizes[group]
-                break
-    return [split_of_group[group] for group in groups]
-
-
-def _hash(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()
 
 
 class _Drawable:

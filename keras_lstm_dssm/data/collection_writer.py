@@ -1,23 +1,30 @@
-"""Writes test collections as BEIR folders."""
+"""Writes test collections as BEIR folders, and folders of documents."""
 
 import gzip
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from keras_lstm_dssm.data.beir import CLICKS, Collection
 from keras_lstm_dssm.data.click_lines import Pair, click_line
+from keras_lstm_dssm.data.document_folder import DOCUMENTS, DocumentFolder
+from keras_lstm_dssm.data.document_lines import Document
 from keras_lstm_dssm.files import flush_to_disk
+
+Qrels = Mapping[str, Mapping[str, int]]
+"""Query id -> document id -> score."""
 
 
 def write_collection(
     folder: str | os.PathLike[str],
     documents: Mapping[str, str],
     queries: Mapping[str, str],
-    qrels_by_split: Mapping[str, Mapping[str, Mapping[str, int]]],
+    qrels_by_split: Mapping[str, Qrels],
     clicks: Iterable[Pair],
 ) -> Collection:
     """Writes a BEIR folder under a temporary name, and renames it.
@@ -35,27 +42,64 @@ def write_collection(
     Raises:
         OSError: The folder cannot be written; the partial one is removed.
     """
+    with _new_folder(folder) as partial:
+        _write_rows(
+            partial / "corpus.jsonl.gz",
+            (
+                {"_id": key, "title": title, "text": ""}
+                for key, title in documents.items()
+            ),
+        )
+        _write_queries(partial, queries, qrels_by_split)
+        _write_gz(partial / f"{CLICKS}.gz", map(click_line, clicks))
+    return Collection(folder)
+
+
+def write_documents(
+    folder: str | os.PathLike[str],
+    documents: Iterable[Document],
+    queries: Mapping[str, str],
+    qrels_by_split: Mapping[str, Qrels],
+) -> DocumentFolder:
+    """Writes a folder of documents, in the way of `write_collection`.
+
+    Args:
+        folder: The folder to create.
+        documents: The documents, of all splits.
+        queries: Query id -> text; there may be none.
+        qrels_by_split: Split -> query id -> document id -> score.
+
+    Raises:
+        OSError: The folder cannot be written; the partial one is removed.
+    """
+    with _new_folder(folder) as partial:
+        _write_rows(
+            partial / f"{DOCUMENTS}.gz",
+            (
+                {
+                    "_id": document.id,
+                    "title": document.title,
+                    "sentences": document.sentences,
+                    "summary": document.summary,
+                    "class": document.label,
+                    "split": document.split,
+                }
+                for document in documents
+            ),
+        )
+        if queries:
+            _write_queries(partial, queries, qrels_by_split)
+    return DocumentFolder(folder)
+
+
+@contextmanager
+def _new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yields a temporary folder, and renames it to `folder` at the end."""
     folder = Path(os.path.abspath(folder))
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(dir=folder.parent, suffix=".partial"))
-    corpus = (
-        {"_id": key, "title": title, "text": ""}
-        for key, title in documents.items()
-    )
-    texts = ({"_id": key, "text": text} for key, text in queries.items())
     try:
-        for name, rows in (("corpus", corpus), ("queries", texts)):
-            lines = (json.dumps(row) + "\n" for row in rows)
-            _write_gz(partial / f"{name}.jsonl.gz", lines)
-        _write_gz(partial / f"{CLICKS}.gz", map(click_line, clicks))
-        (partial / "qrels").mkdir()
-        for split, qrels in qrels_by_split.items():
-            path = partial / "qrels" / f"{split}.tsv"
-            with path.open("w", encoding="utf-8") as file:
-                file.write("query-id\tcorpus-id\tscore\n")
-                for query, scores in qrels.items():
-                    for document, score in scores.items():
-                        file.write(f"{query}\t{document}\t{score}\n")
+        yield partial
         partial.chmod(0o755)
         for path in (*partial.rglob("*"), partial):
             flush_to_disk(path)
@@ -69,7 +113,29 @@ def write_collection(
         raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return Collection(folder)
+
+
+def _write_queries(
+    folder: Path,
+    queries: Mapping[str, str],
+    qrels_by_split: Mapping[str, Qrels],
+) -> None:
+    _write_rows(
+        folder / "queries.jsonl.gz",
+        ({"_id": key, "text": text} for key, text in queries.items()),
+    )
+    (folder / "qrels").mkdir()
+    for split, qrels in qrels_by_split.items():
+        path = folder / "qrels" / f"{split}.tsv"
+        with path.open("w", encoding="utf-8") as file:
+            file.write("query-id\tcorpus-id\tscore\n")
+            for query, scores in qrels.items():
+                for document, score in scores.items():
+                    file.write(f"{query}\t{document}\t{score}\n")
+
+
+def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    _write_gz(path, (json.dumps(row) + "\n" for row in rows))
 
 
 def _write_gz(path: Path, lines: Iterable[str]) -> None:

@@ -1,8 +1,9 @@
 """Groups of texts that may not be divided between training and test."""
 
+import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 
 class Groups:
@@ -32,6 +33,41 @@ class Groups:
         """Joins the groups of two items."""
         first, second = sorted((self.of(one), self.of(other)))
         self._parent[second] = first
+
+    def divide(
+        self, keys: Sequence[str], shares: Mapping[str, float]
+    ) -> list[str]:
+        """Divides the items between training and other splits, by group.
+
+        The splits are filled with groups in the order of a hash. A group
+        larger than a fifth of a split, which would be most of it, is for
+        training.
+
+        Args:
+            keys: A text of each item; that of the smallest item of a group
+                is hashed.
+            shares: Split -> the largest share of the items that it gets; all
+                other items are in "train".
+
+        Returns:
+            The split of each item.
+        """
+        groups = [self.of(item) for item in range(len(self._parent))]
+        sizes = Counter(groups)
+        limits = {name: share * len(groups) for name, share in shares.items()}
+        filled = dict.fromkeys(limits, 0)
+        split_of_group = dict.fromkeys(sizes, "train")
+        for group in sorted(sizes, key=lambda group: _hash(keys[group])):
+            for split, limit in limits.items():
+                if sizes[group] <= min(limit / 5, limit - filled[split]):
+                    split_of_group[group] = split
+                    filled[split] += sizes[group]
+                    break
+        return [split_of_group[group] for group in groups]
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
 
 
 def near_duplicates(
