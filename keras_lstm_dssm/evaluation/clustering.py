@@ -245,7 +245,7 @@ class ClusterTask(NamedTuple):
         labels = list(self.classes.values())
         return None, {
             str(seed): cluster_measures(
-                labels, k_means(vectors, self.sizes["classes"], seed)
+                labels, k_means(vectors, self.sizes["classes"], seed).tolist()
             )
             for seed in range(self.seeds)
         }

@@ -14,14 +14,18 @@ from keras_lstm_dssm.baselines import (
     TOKENIZERS,
     BM25System,
     Doc2VecSystem,
+    LSASystem,
     PLSASystem,
+    RandomVectorSystem,
+    TfidfSystem,
     UnigramLMSystem,
+    Word2VecSystem,
 )
 from keras_lstm_dssm.baselines.skip_thought import SkipThoughtSystem
 from keras_lstm_dssm.data.api_paragraphs import api_paragraphs, read_paragraphs
 from keras_lstm_dssm.evaluation import DocumentOrder, ListScorer, System
 from keras_lstm_dssm.files import cache_folder, read_json, write_json
-from keras_lstm_dssm.tables.table_data import TableData
+from keras_lstm_dssm.tables.base_data import BaseTableData
 from keras_lstm_dssm.tables.table_settings import TableSettings
 
 Hyperparameters = dict[str, Any]
@@ -111,6 +115,9 @@ BASELINE_GRIDS: dict[str, dict[str, list[Any]]] = {
     },
     "plsa": {"tokenizer": ["alphanumeric", "stemmed"], "topics": [100, 500]},
     "doc2vec": {"tokenizer": ["alphanumeric", "stemmed"]},
+    "tfidf": {"tokenizer": ["alphanumeric", "stemmed"]},
+    "lsa": {"tokenizer": ["alphanumeric", "stemmed"]},
+    "word2vec": {"tokenizer": ["alphanumeric", "stemmed"]},
     "skip_thought": {"mode": ["uni", "bi", "combined"]},
 }
 """Baseline -> hyperparameter -> values to try on dev. All other
@@ -130,17 +137,17 @@ def train_baseline(
     name: str,
     options: Hyperparameters,
     seed: int,
-    data: TableData,
+    data: BaseTableData,
     settings: TableSettings,
 ) -> TrainedSystem:
     """Trains a baseline and measures it on dev.
 
-    PLSA and Doc2Vec are trained on the titles of the corpus, Skip-Thought on
-    paragraphs; BM25 and the unigram model need no training.
+    Skip-Thought is trained on paragraphs, all others that learn on the titles
+    of the corpus; BM25 and the unigram model need no training.
 
     Args:
-        name: `"random"`, `"document_order"` (of judged lists), or a key of
-            `BASELINE_GRIDS`.
+        name: `"random"`, `"document_order"` (of judged lists),
+            `"random_vectors"`, or a key of `BASELINE_GRIDS`.
         options: One combination of its grid.
         seed: Seed of its training.
         data: The titles to train on, and the dev task.
@@ -166,6 +173,14 @@ def train_baseline(
             system = PLSASystem(seed=seed, **options).fit(data.titles)
         case "doc2vec":
             system = Doc2VecSystem(seed=seed, **options).fit(data.titles)
+        case "tfidf":
+            system = TfidfSystem(**options).fit(data.titles)
+        case "lsa":
+            system = LSASystem(seed=seed, **options).fit(data.titles)
+        case "word2vec":
+            system = Word2VecSystem(seed=seed, **options).fit(data.titles)
+        case "random_vectors":
+            system = RandomVectorSystem(seed=seed)
         case "skip_thought":
             path = settings.paragraphs
             text = read_paragraphs(path) if path else api_paragraphs()

@@ -6,8 +6,8 @@ from typing import Any
 
 from keras_lstm_dssm.drawing import Curve, add_legend, curve_chart, drawing
 from keras_lstm_dssm.files import write_csv
+from keras_lstm_dssm.tables.base_data import CHART_MEASURES
 from keras_lstm_dssm.tables.system_results import MeanAndSpread, SystemResults
-from keras_lstm_dssm.tables.table_data import CHART_MEASURES
 from keras_lstm_dssm.tables.text_table import MODE_TITLES
 
 DEV_CAPTION = "Value on dev by epoch"
@@ -45,7 +45,7 @@ def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
     systems = list(summary["systems"].values())
     panels = [
         (mode, name)
-        for mode in systems[0]["test"]
+        for mode in summary["random"]
         for name in CHART_MEASURES[mode]
     ]
     labels = [system["label"] for system in systems]
@@ -53,7 +53,11 @@ def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
         for axis, (mode, name) in zip(axes, panels, strict=True):
             chance = 100 * summary["random"][mode][name]
             for kind, (colour, hatch) in _KINDS.items():
-                rows = [i for i, s in enumerate(systems) if s["kind"] == kind]
+                rows = [
+                    i
+                    for i, s in enumerate(systems)
+                    if s["kind"] == kind and mode in s["test"]
+                ]
                 values = [systems[i]["test"][mode][name] for i in rows]
                 spread = [100 * value["std"] for value in values]
                 axis.barh(
@@ -90,7 +94,7 @@ def draw_dev_curves(
         output: Folder of the table.
         results: System -> results of neural systems, at most six for a
             legible chart.
-        measure: Name of the measure, see `TableData.dev_measure`.
+        measure: Name of the measure, see `BaseTableData`.
 
     Returns:
         The picture, or `None` without results.

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.files import read_json, write_json
-from keras_lstm_dssm.models import ScorerRecipe
+from keras_lstm_dssm.models import Recipe, ScorerRecipe
+from keras_lstm_dssm.tables.base_data import BaseTableData
 from keras_lstm_dssm.tables.baseline_rows import (
     Hyperparameters,
     TrainedSystem,
@@ -23,7 +24,11 @@ from keras_lstm_dssm.tables.tower_rows import next_tower_options, train_towers
 
 
 def choose_on_dev(
-    name: str, row: Row, data: TableData, settings: TableSettings, path: Path
+    name: str,
+    row: Row,
+    data: BaseTableData,
+    settings: TableSettings,
+    path: Path,
 ) -> Hyperparameters:
     """Returns the best hyperparameters on dev; of equals, the first.
 
@@ -72,6 +77,7 @@ def _next_trial(
     if trials:
         return None
     recipe = row.recipe
+    assert isinstance(recipe, Recipe)
     return {"learning_rate": recipe.learning_rate, "gamma": recipe.gamma}
 
 
@@ -80,7 +86,7 @@ def train_system(
     row: Row,
     options: Hyperparameters,
     seed: int,
-    data: TableData,
+    data: BaseTableData,
     settings: TableSettings,
     epochs: int,
 ) -> TrainedSystem:
@@ -90,6 +96,7 @@ def train_system(
     """
     if row.recipe is None:
         return train_baseline(name, options, seed, data, settings)
+    assert isinstance(data, TableData)
     if isinstance(row.recipe, ScorerRecipe):
         return train_scorer(row, options, seed, data, settings, epochs)
     return train_towers(row, options, seed, data, settings, epochs)

@@ -7,6 +7,7 @@ from pathlib import Path
 from keras_lstm_dssm.drawing import curve_chart
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_csv
+from keras_lstm_dssm.tables.base_data import MAIN_MEASURES, BaseTableData
 from keras_lstm_dssm.tables.charts import curve
 from keras_lstm_dssm.tables.run_systems import run_systems
 from keras_lstm_dssm.tables.system_results import (
@@ -14,22 +15,21 @@ from keras_lstm_dssm.tables.system_results import (
     SystemResults,
     read_results,
 )
-from keras_lstm_dssm.tables.table_data import (
-    MAIN_MEASURES,
-    TableData,
-    open_table_data,
-)
+from keras_lstm_dssm.tables.table_data import TableData, open_table_data
 from keras_lstm_dssm.tables.table_settings import TableSettings
 
 
-def check_pairs(pairs: Sequence[int], data: TableData) -> None:
+def check_pairs(pairs: Sequence[int], data: BaseTableData) -> None:
     """Checks that the log has more clicks than each size of the curve.
 
     Raises:
         InputError: A size is the number of all clicks or more.
     """
+    if not pairs:
+        return
+    assert isinstance(data, TableData)
     clicks = data.log.count()
-    if max(pairs, default=0) >= clicks:
+    if max(pairs) >= clicks:
         raise InputError(
             f"--pairs={max(pairs)}: found a log of {clicks} clicks, expected"
             " more, as the table itself has all clicks: give fewer"
@@ -38,7 +38,7 @@ def check_pairs(pairs: Sequence[int], data: TableData) -> None:
 
 def run_learning_curve(
     output: Path,
-    data: TableData,
+    data: BaseTableData,
     results: Mapping[str, SystemResults],
     settings: TableSettings,
     seeds: int,
@@ -65,6 +65,7 @@ def run_learning_curve(
         Mode -> picture; and "SYSTEM with SIZE clicks" -> reason, for those
         that failed.
     """
+    assert isinstance(data, TableData)
     clicks = data.log.count()
     towers = {n: r.row for n, r in results.items() if r.row.recipe}
     options = {name: results[name].seeds[0]["options"] for name in towers}

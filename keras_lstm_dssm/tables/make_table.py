@@ -10,7 +10,7 @@ from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.run_systems import run_systems
 from keras_lstm_dssm.tables.summary import Summary
 from keras_lstm_dssm.tables.system_results import read_results
-from keras_lstm_dssm.tables.table_data import open_table_data
+from keras_lstm_dssm.tables.table_data import open_data
 from keras_lstm_dssm.tables.table_settings import TableSettings
 
 
@@ -39,9 +39,12 @@ def make_table(
         InputError: The data or the settings are wrong, or no system could be
             measured.
     """
-    data = open_table_data(settings, output)
+    data = open_data(settings, output)
     check_pairs(pairs, data)
     settings.record(output, data.sizes)
+    for name in [name for name in rows if not data.tests_of(rows[name])]:
+        print(f"{name}: left out, has no vectors to cluster", flush=True)
+    rows = {n: row for n, row in rows.items() if data.tests_of(row)}
     failed = run_systems(output, rows, settings, seeds)
     results = read_results(output, rows, seeds)
     if not results:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_lstm_dssm.tables.base_data import BaseTableData
 from keras_lstm_dssm.tables.charts import DEV_CAPTION, draw_dev_curves
 from keras_lstm_dssm.tables.mv_lstm_rows import (
     POOLING_ROWS,
@@ -22,7 +23,6 @@ from keras_lstm_dssm.tables.report import (
 )
 from keras_lstm_dssm.tables.summary import Summary, summarise
 from keras_lstm_dssm.tables.system_results import SystemResults
-from keras_lstm_dssm.tables.table_data import TableData
 from keras_lstm_dssm.tables.text_table import TextTable
 
 _MODE = "lists"
@@ -37,7 +37,7 @@ _DEV_CURVES = (
 
 def write_mv_lstm_report(
     output: Path,
-    data: TableData,
+    data: BaseTableData,
     results: Mapping[str, SystemResults],
     failed: Mapping[str, str],
 ) -> Summary:

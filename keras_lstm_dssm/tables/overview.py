@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from keras_lstm_dssm.files import write_json
+from keras_lstm_dssm.tables.base_data import CHART_MEASURES
 from keras_lstm_dssm.tables.report import measure_cells, write_page
 from keras_lstm_dssm.tables.summary import Summary
-from keras_lstm_dssm.tables.table_data import CHART_MEASURES
 from keras_lstm_dssm.tables.text_table import (
     MODE_TITLES,
     TextTable,

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keras_lstm_dssm.tables.base_data import BaseTableData
 from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.summary import Summary
 from keras_lstm_dssm.tables.system_results import SystemResults
-from keras_lstm_dssm.tables.table_data import TableData
 from keras_lstm_dssm.tables.table_settings import TableSettings
 
 
@@ -25,7 +25,7 @@ class FinishedSystems(NamedTuple):
     """
 
     output: Path
-    data: TableData
+    data: BaseTableData
     settings: TableSettings
     seeds: int
     results: Mapping[str, SystemResults]

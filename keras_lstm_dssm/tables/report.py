@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_lstm_dssm.evaluation.document_task import CLUSTER
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.html_report import (
     HtmlList,
@@ -12,6 +13,7 @@ from keras_lstm_dssm.html_report import (
     HtmlTable,
     write_html_report,
 )
+from keras_lstm_dssm.tables.base_data import MAIN_MEASURES
 from keras_lstm_dssm.tables.charts import bar_chart
 from keras_lstm_dssm.tables.robustness import (
     ROBUSTNESS_CAPTION,
@@ -19,7 +21,6 @@ from keras_lstm_dssm.tables.robustness import (
     write_robustness,
 )
 from keras_lstm_dssm.tables.summary import Summary
-from keras_lstm_dssm.tables.table_data import MAIN_MEASURES
 from keras_lstm_dssm.tables.text_table import (
     TextTable,
     percent,
@@ -88,8 +89,10 @@ def write_page(
 def measure_cells(
     system: Mapping[str, Any], mode: str, names: Sequence[str]
 ) -> list[str]:
-    """Formats measures of a system on test."""
-    values = system["test"][mode]
+    """Formats measures of a system on test; "-" without a result."""
+    values = system["test"].get(mode)
+    if values is None:
+        return ["-"] * len(names)
     return [percent(values[name], system["seeds"] > 1) for name in names]
 
 
@@ -150,7 +153,7 @@ def data_notes(summary: Summary, documents: str, clicks: str) -> list[str]:
         clicks: What to call the pairs of a query and a relevant document.
     """
     settings, words = summary["settings"], summary["words"]
-    modes = next(iter(summary["systems"].values()))["test"]
+    modes = summary["random"]
     one = documents.removesuffix("s")
     return [
         f"Data: {settings['titles']:,} {documents}, {settings['clicks']:,}"
@@ -171,7 +174,7 @@ def data_notes(summary: Summary, documents: str, clicks: str) -> list[str]:
 
 def significance_note(summary: Summary) -> str:
     """Returns the sentence about the test of significance."""
-    modes = next(iter(summary["systems"].values()))["test"]
+    modes = [mode for mode in summary["random"] if mode != CLUSTER]
     measures = " or ".join(f"{MAIN_MEASURES[m].upper()} ({m})" for m in modes)
     return (
         "* differs significantly: paired randomisation test over queries on"

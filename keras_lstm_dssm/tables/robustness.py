@@ -6,8 +6,8 @@ from typing import Any
 
 from keras_lstm_dssm.drawing import COLOURS, drawing
 from keras_lstm_dssm.files import write_json
+from keras_lstm_dssm.tables.base_data import MAIN_MEASURES
 from keras_lstm_dssm.tables.charts import bar_panels, finish_bars
-from keras_lstm_dssm.tables.table_data import MAIN_MEASURES
 from keras_lstm_dssm.tables.text_table import (
     MODE_TITLES,
     TextTable,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.models import PairRecipe, ScorerRecipe
+from keras_lstm_dssm.models import AnyRecipe, KeyVecRecipe, ScorerRecipe
 
 _FEED_FORWARD = ("DSSMEncoder", "CLSMEncoder")
 _RECURRENT = ("MVLSTM", "RecurrentCosine")
@@ -23,19 +23,23 @@ class Row(NamedTuple):
             dev, and epochs and batch size are the table's, equal for all
             such rows; `False` for those of the recipe.
         seeded: Whether another seed gives another result.
+        vectors: Whether the system computes vectors that can be clustered.
     """
 
     label: str
     paper: tuple[float, float, float] | None = None
-    recipe: PairRecipe | None = None
+    recipe: AnyRecipe | None = None
     tuned: bool = True
     seeded: bool = True
+    vectors: bool = True
 
     @property
     def kind(self) -> str:
         """The group of the row in the charts."""
         if self.recipe is None:
             return "baseline"
+        if isinstance(self.recipe, KeyVecRecipe):
+            return "recurrent"
         if isinstance(self.recipe, ScorerRecipe):
             recurrent = self.recipe.matcher in _RECURRENT
         else:

@@ -15,6 +15,7 @@ from typing import Any
 from keras_lstm_dssm.data.augmentation import misspell
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
+    ClusterTask,
     QueryMeasures,
     Run,
     Task,
@@ -22,14 +23,11 @@ from keras_lstm_dssm.evaluation import (
     write_run,
 )
 from keras_lstm_dssm.files import write_csv, write_json
+from keras_lstm_dssm.tables.base_data import BaseTableData
 from keras_lstm_dssm.tables.baseline_rows import Hyperparameters, TrainedSystem
 from keras_lstm_dssm.tables.dev_search import choose_on_dev, train_system
 from keras_lstm_dssm.tables.rows import Row
-from keras_lstm_dssm.tables.table_data import (
-    TableData,
-    change_queries,
-    open_table_data,
-)
+from keras_lstm_dssm.tables.table_data import change_queries, open_data
 from keras_lstm_dssm.tables.table_settings import TableSettings
 from lstm_dssm_programs import call_received
 
@@ -102,7 +100,7 @@ def run_system(
     if not missing:
         return
     folders[0].parent.mkdir(parents=True, exist_ok=True)
-    data = open_table_data(settings, output)
+    data = open_data(settings, output)
     if options is None:
         path = folders[0].parent / "choice.json"
         options = choose_on_dev(name, row, data, settings, path)
@@ -110,7 +108,10 @@ def run_system(
         trained = train_system(
             name, row, options, seed, data, settings, settings.epochs
         )
-        _write_seed(folders[seed], name, seed, options, trained, data, settings)
+        tasks = data.tests_of(row)
+        _write_seed(
+            folders[seed], name, seed, options, trained, tasks, data, settings
+        )
         print(
             f"{name}, seed {seed}: {trained.train_seconds:.0f} s, dev"
             f" {data.dev_measure} {100 * trained.dev:.2f}",
@@ -119,11 +120,12 @@ def run_system(
 
 
 def measure_system(
-    task: Task, trained: TrainedSystem
+    task: Task | ClusterTask, trained: TrainedSystem
 ) -> tuple[Run | None, QueryMeasures]:
     """Returns a system's run and the measures of each query.
 
-    Random order has no run: its measures are exact expectations.
+    Random order has no run, as its measures are exact expectations, and
+    clusters have none.
     """
     if trained.system is None:
         return None, task.random_queries()
@@ -136,14 +138,15 @@ def _write_seed(
     seed: int,
     options: Hyperparameters,
     trained: TrainedSystem,
-    data: TableData,
+    tasks: Mapping[str, Any],
+    data: BaseTableData,
     settings: TableSettings,
 ) -> None:
     partial_folder = folder.with_name(f".partial-{folder.name}")
     shutil.rmtree(partial_folder, ignore_errors=True)
     partial_folder.mkdir()
     test = {}
-    for mode, task in data.tests.items():
+    for mode, task in tasks.items():
         run, values = measure_system(task, trained)
         test[mode] = mean(values, task.measures)
         if run is not None:
@@ -153,7 +156,7 @@ def _write_seed(
     misspelled: dict[str, dict[str, Any]] = {}
     for rate in settings.misspelled:
         of_rate = misspelled[str(rate)] = {}
-        for mode, task in data.tests.items():
+        for mode, task in tasks.items():
             changed = change_queries(task, partial(misspell, rate=rate))
             _, values = measure_system(changed, trained)
             of_rate[mode] = mean(values, task.measures)

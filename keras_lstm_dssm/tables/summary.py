@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_lstm_dssm.evaluation.document_task import CLUSTER
 from keras_lstm_dssm.files import read_json
+from keras_lstm_dssm.tables.base_data import BaseTableData
 from keras_lstm_dssm.tables.system_results import SystemResults, compare_with
-from keras_lstm_dssm.tables.table_data import TableData, describe_words
 
 Summary = dict[str, Any]
 """The content of `table.json`."""
@@ -17,7 +18,7 @@ Summary = dict[str, Any]
 
 def summarise(
     output: Path,
-    data: TableData,
+    data: BaseTableData,
     results: Mapping[str, SystemResults],
     failed: Mapping[str, str],
     references: Sequence[str],
@@ -59,6 +60,8 @@ def summarise(
         for name, result in results.items()
     }
     for mode in data.tests:
+        if mode == CLUSTER:  # runs of k-means are no sample of queries
+            continue
         for name, tests in compare_with(references, results, mode).items():
             systems[name]["significance"][mode] = tests
     settings = read_json(output / "settings.json")
@@ -69,7 +72,7 @@ def summarise(
         "machine": f"{platform.platform()}, {os.cpu_count()} cores",
         "settings": settings,
         "dev_measure": data.dev_measure,
-        "words": describe_words(data),
+        "words": data.words,
         "references": references,
         "random": {mode: task.random() for mode, task in data.tests.items()},
         "systems": systems,

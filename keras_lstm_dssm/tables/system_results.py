@@ -8,9 +8,9 @@ import numpy as np
 
 from keras_lstm_dssm.evaluation.significance import compare_systems
 from keras_lstm_dssm.files import read_csv, read_json
+from keras_lstm_dssm.tables.base_data import MAIN_MEASURES
 from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.run_systems import seed_folders
-from keras_lstm_dssm.tables.table_data import MAIN_MEASURES
 
 
 class MeanAndSpread(NamedTuple):

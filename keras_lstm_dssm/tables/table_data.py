@@ -3,8 +3,8 @@
 import hashlib
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,48 +17,31 @@ from keras_lstm_dssm.data import (
     write_pairs,
 )
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import ListTask, Task, mean
+from keras_lstm_dssm.evaluation import ListTask, Task
 from keras_lstm_dssm.evaluation.task import MODES, graded_qrels
+from keras_lstm_dssm.tables.base_data import MAIN_MEASURES, BaseTableData
+from keras_lstm_dssm.tables.document_data import open_document_data
 from keras_lstm_dssm.tables.table_settings import TableSettings
-
-CHART_MEASURES = {
-    "rerank": ("ndcg@10",),
-    "retrieve": ("mrr@10",),
-    "lists": ("p@1", "mrr"),
-}
-"""Mode -> the measures in charts and overviews."""
-
-MAIN_MEASURES = {mode: names[0] for mode, names in CHART_MEASURES.items()}
-"""Mode -> the measure for significance, and for choices on dev unless
-`TableSettings.select` names another."""
 
 _DEV_DEPTH = 10  # MRR@10 needs no more
 
 
-class TableData(NamedTuple):
-    """The data that the systems of a table are trained and measured on.
+@dataclass(frozen=True)
+class TableData(BaseTableData):
+    """The clicks that systems are trained on, and the tasks.
 
     Attributes:
         titles: All distinct titles of the corpus.
+        dev: See `BaseTableData`.
+        dev_measure: See `BaseTableData`.
+        tests: See `BaseTableData`.
         log: The clicks of the training queries.
-        dev: The task on the dev split, for choices.
-        dev_measure: Name of the measure to maximise on dev.
-        tests: Mode -> the task on the test split.
         judged: Query -> titles judged not relevant, for negatives; `None`
             where they are not used.
     """
 
-    titles: list[str]
     log: ClickLog
-    dev: Task
-    dev_measure: str
-    tests: dict[str, Task]
     judged: dict[str, list[str]] | None = None
-
-    def measure_on_dev(self, system: Any) -> float:
-        """Measures a system on dev, from 0 to 1."""
-        _, by_query = self.dev.measure(system)
-        return mean(by_query, [self.dev_measure])[self.dev_measure]
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -69,6 +52,21 @@ class TableData(NamedTuple):
             "dev_queries": len(self.dev.queries),
             **{f"{m}_queries": len(t.queries) for m, t in self.tests.items()},
         }
+
+    @property
+    def words(self) -> dict[str, float]:
+        """The result of `describe_words`."""
+        return describe_words(self)
+
+
+def open_data(settings: TableSettings, folder: Path) -> BaseTableData:
+    """Opens what the settings name, clicks or documents.
+
+    See `open_table_data` and `open_document_data`.
+    """
+    if settings.documents:
+        return open_document_data(settings)
+    return open_table_data(settings, folder)
 
 
 def open_table_data(settings: TableSettings, folder: Path) -> TableData:
@@ -137,10 +135,10 @@ def open_table_data(settings: TableSettings, folder: Path) -> TableData:
         log = _some_queries(log, settings.pairs, folder / "clicks.some.tsv")
     return TableData(
         list(dict.fromkeys(collection.documents.values())),
-        log,
         dev,
         measure,
         tests,
+        log,
         judged_negatives(settings.data, min_relevant)
         if settings.judged_negatives
         else None,

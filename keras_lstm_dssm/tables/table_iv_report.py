@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from keras_lstm_dssm.models import Recipe
+from keras_lstm_dssm.tables.base_data import BaseTableData
 from keras_lstm_dssm.tables.charts import DEV_CAPTION, draw_dev_curves
 from keras_lstm_dssm.tables.figure_7 import FIGURE_7_CAPTION, draw_figure_7
 from keras_lstm_dssm.tables.report import (
@@ -18,7 +19,6 @@ from keras_lstm_dssm.tables.report import (
 )
 from keras_lstm_dssm.tables.summary import Summary, summarise
 from keras_lstm_dssm.tables.system_results import SystemResults
-from keras_lstm_dssm.tables.table_data import TableData
 from keras_lstm_dssm.tables.text_table import MODE_TITLES, TextTable
 
 _COLUMNS = {
@@ -34,7 +34,7 @@ _DEV_CURVES = (
 
 def write_report(
     output: Path,
-    data: TableData,
+    data: BaseTableData,
     results: Mapping[str, SystemResults],
     failed: Mapping[str, str],
     costs: Mapping[str, SystemResults],

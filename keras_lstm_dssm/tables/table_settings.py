@@ -13,7 +13,8 @@ class TableSettings:
     """All that a system's results depend on, except its seed.
 
     Attributes:
-        data: `"api"`, `"api_sentences"`, or the path of a BEIR folder.
+        data: `"api"`, `"api_sentences"`, or the path of a BEIR folder; for
+            documents `"api_documents"` or the path of a folder.
         epochs: Passes over the clicks in the training of tuned rows.
         batch_size: Clicks in a training batch of tuned rows.
         min_relevant: Grade from which a document is relevant in retrieval,
@@ -37,6 +38,8 @@ class TableSettings:
             documents judged below `min_relevant` for its query.
         lists: Whether systems are measured on judged lists only, in
             expectation over ties.
+        documents: Whether systems are trained and measured on the documents
+            of a folder, see `open_document_data`.
         select: The measure for choices on dev, with `lists`; `None` lets the
             data decide, see `open_table_data`.
     """
@@ -56,6 +59,7 @@ class TableSettings:
     updates_of: int | None = None
     judged_negatives: int = 0
     lists: bool = False
+    documents: bool = False
     select: str | None = None
 
     def record(self, folder: Path, sizes: dict[str, int]) -> None:

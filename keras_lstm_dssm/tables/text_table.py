@@ -10,6 +10,7 @@ MODE_TITLES = {
     "rerank": "Judged documents of each query, reranked",
     "retrieve": "Documents retrieved from the whole corpus",
     "lists": "Judged lists",
+    "cluster": "Clusters compared with classes",
 }
 """Mode -> heading of its table and chart."""
 

@@ -75,7 +75,7 @@ def test_word_counts_by_hand() -> None:
     )
     log: Any = Log([Pair("red bolts", "a x"), Pair("Red lamp", "a x")])
     titles = list(task.documents.values())
-    data = TableData(titles, log, task, "mrr@10", {"retrieve": task})
+    data = TableData(titles, task, "mrr@10", {"retrieve": task}, log)
     assert describe_words(data) == pytest.approx(
         {
             "query_words": (3 + 1 + 0) / 3,
