@@ -101,13 +101,11 @@ class DocumentHasher:
             tf.errors.InvalidArgumentError: A document has not one value in
                 `salient` for each sentence.
         """
-        equal = tf.debugging.assert_equal(
-            documents.row_lengths(),
-            salient.row_lengths(),
-            "salient must have one value for each sentence",
-        )
-        with tf.control_dependencies([equal] if equal is not None else []):
-            flags = self._bounded(salient, False).flat_values
+        lengths = documents.row_lengths()
+        equal = tf.reduce_all(tf.equal(lengths, salient.row_lengths()))
+        message = "salient must have one value for each sentence"
+        with tf.control_dependencies([tf.Assert(equal, [message, lengths])]):
+            flags = self._read_values(salient, False)
         words = normalize_texts(
             key_words.flat_values, split=self.key_words.split
         )
@@ -126,10 +124,9 @@ class DocumentHasher:
         Args:
             documents: Sentences, strings `[batch, (sentences)]`.
         """
-        sentences = self._bounded(documents, "")
         return DocumentBatch(
-            self.words.distinct(sentences.flat_values),
-            tf.cast(sentences.row_lengths(), tf.int32),
+            self.words.distinct(self._read_values(documents, "")),
+            self._read_lengths(documents),
         )
 
     def dataset(self, batches: tf.data.Dataset) -> tf.data.Dataset:
@@ -141,12 +138,24 @@ class DocumentHasher:
             lambda *batch: (self(*batch),), num_parallel_calls=tf.data.AUTOTUNE
         ).prefetch(tf.data.AUTOTUNE)
 
-    def _bounded(self, rows: tf.RaggedTensor, empty: Any) -> tf.RaggedTensor:
-        rows = rows[:, : self.max_sentences]
-        missing = tf.cast(tf.equal(rows.row_lengths(), 0), tf.int64)
-        values = tf.fill([tf.reduce_sum(missing)], empty)
-        added = tf.RaggedTensor.from_row_lengths(values, missing)
-        return tf.concat([rows, added], axis=1)
+    def _read_lengths(self, rows: tf.RaggedTensor) -> tf.Tensor:
+        lengths = tf.cast(rows.row_lengths(), tf.int32)
+        if self.max_sentences is not None:
+            lengths = tf.minimum(lengths, self.max_sentences)
+        return tf.maximum(lengths, 1)
+
+    def _read_values(self, rows: tf.RaggedTensor, empty: Any) -> tf.Tensor:
+        """Lists the values to read; a row without values has `empty`."""
+        values, starts = rows.flat_values, tf.cast(rows.row_starts(), tf.int32)
+        lengths = self._read_lengths(rows)
+        # Each value read is moved back by the values that are not.
+        shift = starts - tf.cumsum(lengths, exclusive=True)
+        index = tf.range(tf.reduce_sum(lengths)) + tf.repeat(shift, lengths)
+        missing = tf.repeat(tf.equal(rows.row_lengths(), 0), lengths)
+        return tf.gather(
+            tf.concat([values, [empty]], axis=0),
+            tf.where(missing, tf.size(values), index),
+        )
 
 
 def is_hashed(spec: Any) -> bool:

@@ -1,0 +1,336 @@
+"""KeyVec: vectors, losses, gradients, training steps and saving."""
+
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import NOT_FINITE, InputError
+from keras_lstm_dssm.layers import TrigramVectors
+from keras_lstm_dssm.models import KeyVec
+from keras_lstm_dssm.training import (
+    CosineSoftmax,
+    KeyVecLoss,
+    NesterovMomentum,
+)
+from tests.matchers.ragged_texts import check_central_differences
+from tests.models.small_keyvec import (
+    DOCUMENTS,
+    EXAMPLES,
+    KEY_WORDS,
+    SALIENT,
+    VOCABULARY,
+    by_numpy,
+    compiled,
+    ragged_examples,
+    small_keyvec,
+    take_step,
+)
+
+
+def costs_by_numpy(model: KeyVec, normalize: bool) -> np.ndarray:
+    """-L_read and -L_enc of each document, eq. (5) and (6)."""
+    costs = []
+    for document, salient, words in zip(*EXAMPLES, strict=True):
+        plain = by_numpy(model, document)
+        read = -sum(
+            np.log(p if key else 1 - p)
+            for p, key in zip(plain.p, salient, strict=True)
+        )
+        log_p = plain.words - np.log(np.exp(plain.words).sum())
+        known = [VOCABULARY.index(w.lower()) for w in words if w != "unknown"]
+        of_words = -sum(log_p[word] for word in known)
+        if normalize:
+            read, of_words = read / len(document), of_words / max(len(known), 1)
+        costs.append((read, of_words))
+    return np.array(costs)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_vectors_equal_numpy_by_every_way(
+    float64: None, weighted: bool
+) -> None:
+    model = small_keyvec(weighted=weighted)
+    plain = [by_numpy(model, document) for document in DOCUMENTS]
+    expected = [document.vector for document in plain]
+    assert np.ptp(expected, axis=0).min() > 1e-3
+    ragged = tf.ragged.constant(DOCUMENTS)
+    for found in (
+        model(ragged),
+        model(model.hash_documents(ragged)),
+        model(ragged, training=True),
+        model.encode(DOCUMENTS),
+        np.concatenate([model.encode([document]) for document in DOCUMENTS]),
+        model.predict(tf.data.Dataset.from_tensors(ragged), verbose=0),
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
+    for found, document in zip(
+        model.probabilities(DOCUMENTS), plain, strict=True
+    ):
+        np.testing.assert_allclose(found, document.p, rtol=1e-12)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_losses_equal_numpy(float64: None, normalize: bool) -> None:
+    model = small_keyvec()
+    loss = KeyVecLoss(0.5, 2.0, normalize)
+    model.compile(keras.optimizers.Adam(), loss)
+    costs = costs_by_numpy(model, normalize)
+    best = [int(np.argmax(by_numpy(model, d).p)) for d in DOCUMENTS]
+    accurate = [salient[i] for salient, i in zip(SALIENT, best, strict=True)]
+    expected = {
+        "loss": np.mean(costs @ [0.5, 2.0]),
+        "read_loss": costs[:, 0].mean(),
+        "key_word_loss": costs[:, 1].mean(),
+        "accuracy": np.mean(accurate),
+    }
+    assert 0 < expected["accuracy"] < 1
+    x = EXAMPLES
+    if normalize:
+        x = tf.data.Dataset.from_tensors(ragged_examples())
+    found = model.evaluate(x, batch_size=3, verbose=0, return_dict=True)
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_gradients_of_all_weights_equal_differences(
+    float64: None, weighted: bool
+) -> None:
+    model = small_keyvec(weighted=weighted)
+    model.compile(keras.optimizers.Adam(), KeyVecLoss(0.5, 2.0))
+    batch = model.hasher(*ragged_examples())
+    variables = [variable.value for variable in model.trainable_variables]
+    assert len(variables) == 8 if weighted else 14
+    check_central_differences(
+        lambda: model.batch_loss(batch, training=True), variables
+    )
+
+
+def test_the_reader_learns_from_key_words(float64: None) -> None:
+    """The gradient of L_enc reaches the weights of p."""
+    model = small_keyvec()
+    model.compile(keras.optimizers.Adam(), KeyVecLoss(read_weight=0))
+    batch = model.hasher(*ragged_examples())
+    with tf.GradientTape() as tape:
+        loss = model.batch_loss(batch, training=True)
+    gradient = tape.gradient(loss, model.reader.score.kernel.value)
+    assert np.abs(gradient).min() > 1e-6
+
+
+def test_a_vector_does_not_depend_on_its_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = small_keyvec()
+    choice = np.random.default_rng(0)
+    documents = [
+        [
+            " ".join(choice.choice([*VOCABULARY, "xyz"], choice.integers(70)))
+            for _ in range(choice.integers(1, 30))
+        ]
+        for _ in range(40)
+    ]
+    together = model.encode(documents, progress=True)
+    alone = np.concatenate([model.encode([d]) for d in documents])
+    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-6)
+    monkeypatch.setattr(
+        "keras_lstm_dssm.models.document_reading.SENTENCES_AT_ONCE", 50
+    )
+    np.testing.assert_allclose(
+        model.encode(documents[::-1])[::-1], alone, rtol=0, atol=1e-6
+    )
+    assert np.ptp(alone, axis=0).min() > 0.05
+
+
+def test_strings_are_split_and_bounded() -> None:
+    model = small_keyvec(max_sentences=2)
+    text = "The hex bolt. Wood glue! Drill?"
+    lists = ["The hex bolt.", "Wood glue!"]
+    expected = model.encode([lists])
+    for document in (text, text.encode(), [*lists, "Drill?"], tuple(lists)):
+        np.testing.assert_array_equal(model.encode([document]), expected)
+        assert len(model.probabilities([document])[0]) == 2
+    np.testing.assert_allclose(
+        model(tf.constant([text, "Glue"]))[:1], expected, rtol=0, atol=1e-6
+    )
+    longer = small_keyvec(max_sentences=None)
+    assert np.abs(longer.encode([text]) - expected).max() > 1e-3
+    assert np.shape(longer.probabilities([text])) == (1, 3)
+
+
+ODD = {
+    "empty": "",
+    "no sentences": [],
+    "an empty sentence": [""],
+    "one word": "glue",
+    "one sentence": "The glue of wood.",
+    "5,000 sentences": "The hex bolt. " * 5000,
+    "no full stop": "glue wood " * 3000,
+    "Chinese": "今天天气很好。我们去公园！「好吗？」好" * 20,
+    "invalid UTF-8": b"\xff\xfe glue. \xc3 Wood.",
+    "surrogates": "glue \ud800. \udcff Wood.",
+    "control characters": "\x00\x01\x02. \x1bGlue.",
+}
+
+
+def test_odd_documents_have_defined_vectors() -> None:
+    model = small_keyvec()
+    documents = list(ODD.values())
+    vectors = model.encode(documents)
+    assert vectors.shape == (len(ODD), 5) and vectors.dtype == np.float32
+    assert np.isfinite(vectors).all() and np.abs(vectors).max() <= 1
+    np.testing.assert_array_equal(vectors[0], vectors[1])
+    np.testing.assert_array_equal(vectors[0], vectors[2])
+    lengths = [len(p) for p in model.probabilities(documents)]
+    assert lengths[:8] == [1, 1, 1, 1, 1, 250, 100, 80 - 19]
+    strings = [text for text in documents if not isinstance(text, list)]
+    encoded = [t.encode("utf-8", "replace") if isinstance(t, str) else t
+               for t in strings]  # fmt: skip
+    assert np.isfinite(model(tf.constant(encoded))).all()
+    for document in documents:
+        assert model.key_sentences(document) and model.key_words(document)
+    assert model.encode([]).shape == (0, 5)
+    assert model.probabilities([]) == []
+
+
+def test_key_sentences_and_words_are_the_most_probable() -> None:
+    model = small_keyvec()
+    for document in DOCUMENTS:
+        plain = by_numpy(model, document)
+        order = sorted(range(len(document)), key=lambda i: -plain.p[i])
+        found = model.key_sentences(document, 3)
+        assert [text for text, _ in found] == [document[i] for i in order[:3]]
+        np.testing.assert_allclose(
+            [p for _, p in found], plain.p[order[:3]], rtol=1e-5
+        )
+        words = model.key_words(document, 4)
+        p = np.exp(plain.words) / np.exp(plain.words).sum()
+        order = np.argsort(-p)[:4].tolist()
+        assert [word for word, _ in words] == [VOCABULARY[i] for i in order]
+        np.testing.assert_allclose([w for _, w in words], p[order], rtol=1e-5)
+    assert len(model.key_words("glue", 99)) == len(VOCABULARY)
+    mean = small_keyvec(weighted=False)
+    assert mean.key_sentences("A. B. C.", 2) == [("A. B. C.", 1.0)]
+    assert mean.key_sentences(["x", "y", "z"], 2) == [("x", 1.0), ("y", 1.0)]
+
+
+def test_fit_learns() -> None:
+    model = compiled(0.1)
+    history = model.fit(
+        EXAMPLES, batch_size=2, epochs=4, verbose=0, validation_data=EXAMPLES
+    ).history
+    for part in ("loss", "read_loss", "key_word_loss"):
+        for name in (part, f"val_{part}"):
+            assert history[name][-1] < 0.7 * history[part][0]
+    assert history["val_accuracy"][-1] == 0.75  # one has no key sentence
+    assert int(model.optimizer.iterations) == 16
+
+
+@pytest.mark.parametrize(
+    ("option", "unchanged"),
+    [("word_weight", ["word_scores", "dense"]), ("read_weight", [])],
+)
+def test_a_part_of_weight_0_is_left_out(
+    option: str, unchanged: list[str]
+) -> None:
+    model = compiled(**{option: 0.0})
+    before = model.get_weights()
+    take_step(model)
+    for variable, old in zip(model.weights, before, strict=True):
+        moves = variable.path.split("/")[0] not in unchanged
+        assert np.array_equal(variable, old) != moves
+
+
+def test_a_loss_that_is_not_finite_leaves_the_weights() -> None:
+    model = compiled()
+    model.fit(EXAMPLES, verbose=0)
+    for number in (np.nan, np.inf):
+        model.word_scores.bias.assign(np.full(8, number))
+        before = model.get_weights()
+        with pytest.raises(tf.errors.InvalidArgumentError, match=NOT_FINITE):
+            model.fit(EXAMPLES, verbose=0)
+        for one, other in zip(before, model.get_weights(), strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert int(model.optimizer.iterations) == 1
+
+
+def test_saved_model_in_a_fresh_process(tmp_path: pathlib.Path) -> None:
+    model = compiled(normalize=True)
+    take_step(model)
+    path = tmp_path / "keyvec.keras"
+    model.save(path)
+    vectors = model.encode(DOCUMENTS)
+    take_step(model)
+    later = model.encode(DOCUMENTS)
+    assert not np.array_equal(vectors, later)
+    np.save(tmp_path / "expected.npy", [vectors, later])
+    program = f"""
+import keras, numpy as np
+import keras_lstm_dssm
+from tests.models.small_keyvec import DOCUMENTS, take_step
+model = keras.saving.load_model({str(path)!r})
+assert model.loss.normalize and model.optimizer.iterations == 1
+vectors, later = np.load({str(tmp_path / "expected.npy")!r})
+np.testing.assert_array_equal(model.encode(DOCUMENTS), vectors)
+take_step(model)
+np.testing.assert_allclose(model.encode(DOCUMENTS), later, rtol=1e-5)
+"""
+    root = pathlib.Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", program], cwd=root, check=True)
+
+
+def test_trigram_words_need_key_words(tmp_path: pathlib.Path) -> None:
+    model = KeyVec(TrigramVectors(4), VOCABULARY, 3, [2], 3, 5)
+    model.compile(keras.optimizers.Adam(), KeyVecLoss())
+    take_step(model)
+    model.save(tmp_path / "keyvec.keras")
+    loaded = keras.saving.load_model(tmp_path / "keyvec.keras")
+    assert loaded.key_vocabulary == VOCABULARY
+    np.testing.assert_array_equal(
+        loaded.encode(DOCUMENTS), model.encode(DOCUMENTS)
+    )
+    with pytest.raises(InputError, match="^words has no vocabulary: give"):
+        KeyVec(TrigramVectors(4))
+
+
+def test_wrong_input_is_explained() -> None:
+    model = compiled()
+    for call, message in (
+        (lambda: model.encode("text"), r"got 'text' \(str\); write \[docum"),
+        (lambda: model.encode(3), "expected a list of documents, got 3"),
+        (lambda: model.encode(["a", 3]), "document 1 is neither a string nor"),
+        (lambda: model.encode([["a", 3]]), "document 0 .* text 1 is 3"),
+        (lambda: model.key_sentences("a", 0), "n is 0: expected a whole"),
+        (lambda: model.key_words("a", 1.5), "n is 1.5: expected a whole"),
+        (lambda: model.fit(EXAMPLES, y=[1]), "y is not supported"),
+        (lambda: model.export("folder"), r"use encode\(documents\)"),
+        (lambda: small_keyvec(max_sentences=0), "at least 1 or None, not 0"),
+        (lambda: small_keyvec(key_vocabulary=["A b"]), r"vocabulary\[0\]"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+def test_compile_refuses() -> None:
+    adam, loss = keras.optimizers.Adam(), KeyVecLoss()
+    for arguments, message in (
+        ({"optimizer": adam, "loss": CosineSoftmax()}, "expected KeyVecLoss"),
+        ({"optimizer": NesterovMomentum(), "loss": loss}, "such as Adam"),
+        ({"optimizer": adam, "loss": loss, "metrics": ["mse"]}, "four metrics"),
+        ({"optimizer": adam, "loss": loss, "jit_compile": True}, "XLA"),
+    ):
+        with pytest.raises(InputError, match=message):
+            small_keyvec().compile(**arguments)
+
+
+def test_missing_key_words_cost_nothing() -> None:
+    model = compiled()
+    none = [[] for _ in KEY_WORDS]
+    found = model.evaluate(
+        (DOCUMENTS, SALIENT, none), verbose=0, return_dict=True
+    )
+    assert found["key_word_loss"] == 0
+    assert found["loss"] == pytest.approx(found["read_loss"])
