@@ -3,7 +3,7 @@
 import functools
 import os
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from keras_lstm_dssm.data.click_lines import BadLines, describe_bad
@@ -105,11 +105,14 @@ class DocumentFolder(JudgedQueries):
         """Streams all documents, in their order."""
         return self._read(DocumentCounts())
 
-    def of(self, split: str) -> Iterator[Document]:
-        """Streams the documents of one split, in their order.
+    def of(self, split: str) -> Iterable[Document]:
+        """Returns the documents of one split, in their order.
 
         Args:
             split: "train", "dev" or "test".
+
+        Returns:
+            An iterable that streams the documents whenever it is iterated.
 
         Raises:
             InputError: There is no such split, or see the class.
@@ -118,7 +121,7 @@ class DocumentFolder(JudgedQueries):
             raise InputError(
                 f"found split {split!r}, expected one of {', '.join(SPLITS)}"
             )
-        return (document for document in self if document.split == split)
+        return _OfSplit(self, split)
 
     @functools.cached_property
     def counts(self) -> DocumentCounts:
@@ -201,3 +204,13 @@ class DocumentFolder(JudgedQueries):
     def _judged_documents(self, split: str) -> Container[str]:
         split_of = self.counts.split_of
         return {key for key, other in split_of.items() if other == split}
+
+
+class _OfSplit:
+    """Streams the documents of a split, as often as it is iterated."""
+
+    def __init__(self, folder: DocumentFolder, split: str) -> None:
+        self._folder, self._split = folder, split
+
+    def __iter__(self) -> Iterator[Document]:
+        return (one for one in self._folder if one.split == self._split)

@@ -2,16 +2,20 @@
 
 from keras_lstm_dssm.training.adagrad import Adagrad
 from keras_lstm_dssm.training.cosine_softmax import CosineSoftmax
+from keras_lstm_dssm.training.document_examples import DocumentExamples
+from keras_lstm_dssm.training.document_targets import DocumentTargets
 from keras_lstm_dssm.training.hard_negatives import (
     HardNegatives,
     mine_negatives,
 )
+from keras_lstm_dssm.training.key_words import KeyWords
 from keras_lstm_dssm.training.keyvec_loss import KeyVecLoss
 from keras_lstm_dssm.training.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
 from keras_lstm_dssm.training.ranking_evaluation import RankingEvaluation
 from keras_lstm_dssm.training.run_folder import RunFolder, load_run
+from keras_lstm_dssm.training.salience_teachers import salience_teacher
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from keras_lstm_dssm.training.train import resume, train
 from keras_lstm_dssm.training.training_plan import TrainingPlan, fit_plan
@@ -20,7 +24,10 @@ from keras_lstm_dssm.training.triple_plan import TriplePlan
 __all__ = [
     "Adagrad",
     "CosineSoftmax",
+    "DocumentExamples",
+    "DocumentTargets",
     "HardNegatives",
+    "KeyWords",
     "KeyVecLoss",
     "NesterovMomentum",
     "NesterovSchedule",
@@ -33,6 +40,7 @@ __all__ = [
     "load_run",
     "mine_negatives",
     "resume",
+    "salience_teacher",
     "skip_gram_vectors",
     "train",
 ]

@@ -48,7 +48,9 @@ def test_the_documents(write: Callable[..., pathlib.Path]) -> None:
         ["First it is.", "Then not."], "7", "test",
     )  # fmt: skip
     assert third.sentences == ["x"] * 200 and third.summary == ["S."]
-    assert [document.id for document in folder.of("train")] == ["d1", "d3"]
+    train = folder.of("train")
+    for _ in range(2):
+        assert [document.id for document in train] == ["d1", "d3"]
     assert folder.count() == 3 and folder.count("dev") == 0
     assert folder.splits == ()
     assert folder.describe().splitlines() == [
