@@ -12,11 +12,11 @@ from typing import Any
 
 from keras_lstm_dssm.data.beir import CLICKS, Collection
 from keras_lstm_dssm.data.click_lines import Pair, click_line
-from keras_lstm_dssm.data.document_folder import DOCUMENTS, DocumentFolder
+from keras_lstm_dssm.data.document_folder import DOCUMENTS_FILE, DocumentFolder
 from keras_lstm_dssm.data.document_lines import Document
 from keras_lstm_dssm.files import flush_to_disk
 
-Qrels = Mapping[str, Mapping[str, int]]
+_Qrels = Mapping[str, Mapping[str, int]]
 """Query id -> document id -> score."""
 
 
@@ -24,7 +24,7 @@ def write_collection(
     folder: str | os.PathLike[str],
     documents: Mapping[str, str],
     queries: Mapping[str, str],
-    qrels_by_split: Mapping[str, Qrels],
+    qrels_by_split: Mapping[str, _Qrels],
     clicks: Iterable[Pair],
 ) -> Collection:
     """Writes a BEIR folder under a temporary name, and renames it.
@@ -59,7 +59,7 @@ def write_documents(
     folder: str | os.PathLike[str],
     documents: Iterable[Document],
     queries: Mapping[str, str],
-    qrels_by_split: Mapping[str, Qrels],
+    qrels_by_split: Mapping[str, _Qrels],
 ) -> DocumentFolder:
     """Writes a folder of documents, in the way of `write_collection`.
 
@@ -74,7 +74,7 @@ def write_documents(
     """
     with _new_folder(folder) as partial:
         _write_rows(
-            partial / f"{DOCUMENTS}.gz",
+            partial / f"{DOCUMENTS_FILE}.gz",
             (
                 {
                     "_id": document.id,
@@ -118,7 +118,7 @@ def _new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
 def _write_queries(
     folder: Path,
     queries: Mapping[str, str],
-    qrels_by_split: Mapping[str, Qrels],
+    qrels_by_split: Mapping[str, _Qrels],
 ) -> None:
     _write_rows(
         folder / "queries.jsonl.gz",

@@ -16,7 +16,7 @@ from keras_lstm_dssm.data.judged_queries import SPLITS, JudgedQueries
 from keras_lstm_dssm.data.line_reader import EmptyFile, line_chunks
 from keras_lstm_dssm.errors import InputError
 
-DOCUMENTS = "documents.jsonl"
+DOCUMENTS_FILE = "documents.jsonl"
 
 MAX_SENTENCES = 250
 """Number of sentences that are read of each document, by default."""
@@ -97,7 +97,7 @@ class DocumentFolder(JudgedQueries):
             raise InputError(
                 f"max_sentences must be 1 or more, not {max_sentences}"
             )
-        self._path = self._file(DOCUMENTS)
+        self._path = self._file(DOCUMENTS_FILE)
         self.max_bad_lines = max_bad_lines
         self.max_sentences = max_sentences
 

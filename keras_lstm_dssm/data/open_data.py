@@ -1,16 +1,19 @@
-"""Opens the data that `--data` names: "api", BEIR folders, click files."""
+"""Opens the data that `--data` names: built-in sets, folders, click files."""
 
 import os
 from pathlib import Path
 
+from keras_lstm_dssm.data.api_documents import build_api_documents
 from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.api_sentence_lists import build_api_sentences
 from keras_lstm_dssm.data.beir import Collection
 from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.document_folder import DocumentFolder
 from keras_lstm_dssm.errors import InputError
 
 API = "api"
 API_SENTENCES = "api_sentences"
+API_DOCUMENTS = "api_documents"
 _BUILT_IN = (API, API_SENTENCES)
 
 
@@ -35,6 +38,28 @@ def open_collection(spec: str) -> Collection:
         f"{spec}: found {problem}, expected {API!r}, {API_SENTENCES!r}"
         " or a BEIR folder (corpus.jsonl, queries.jsonl, qrels/): check the"
         " path"
+    )
+
+
+def open_documents(spec: str, max_bad_lines: int = 0) -> DocumentFolder:
+    """Opens documents to train or to evaluate on.
+
+    Args:
+        spec: "api_documents" (built if it does not exist yet), or a folder
+            of documents.
+        max_bad_lines: The number of bad lines that may be left out.
+
+    Raises:
+        InputError: `spec` is neither.
+    """
+    if spec == API_DOCUMENTS:
+        return build_api_documents(progress=True)
+    if os.path.isdir(spec):
+        return DocumentFolder(spec, max_bad_lines)
+    problem = "a file" if os.path.exists(spec) else "nothing there"
+    raise InputError(
+        f"{spec}: found {problem}, expected {API_DOCUMENTS!r} or a folder of"
+        " documents (documents.jsonl): check the path"
     )
 
 
@@ -123,8 +148,9 @@ def absolute_spec(spec: str) -> str:
     >>> absolute_spec("api")
     'api'
     """
+    names = (*_BUILT_IN, API_DOCUMENTS)
     return ",".join(
-        part if part in _BUILT_IN else os.path.abspath(part)
+        part if part in names else os.path.abspath(part)
         for part in _parts(spec)
     )
 

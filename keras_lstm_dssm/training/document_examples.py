@@ -45,7 +45,7 @@ class DocumentExamples:
             target = targets.of(document)
             sentences += as_bytes(document.sentences)
             lengths.append(target.sentences)
-            salient.append(np.isin(np.arange(lengths[-1]), target.salient))
+            salient.append(target.marks())
             key_words += target.key_words
             word_counts.append(len(target.key_words))
         if not lengths:

@@ -21,7 +21,7 @@ from keras_lstm_dssm.training.salience import (
 )
 from keras_lstm_dssm.training.salience_teachers import SalienceTeacher
 
-FILE_NAME = "document_targets.json.gz"
+TARGETS_FILE = "document_targets.json.gz"
 
 
 class Target(NamedTuple):
@@ -36,6 +36,10 @@ class Target(NamedTuple):
     sentences: int
     salient: list[int]
     key_words: list[str]
+
+    def marks(self) -> np.ndarray:
+        """Returns whether each sentence is salient, bool `[sentences]`."""
+        return np.isin(np.arange(self.sentences), self.salient)
 
 
 class DocumentTargets:

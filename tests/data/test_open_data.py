@@ -4,6 +4,7 @@ from keras_lstm_dssm.data import (
     Pair,
     open_collection,
     open_data,
+    open_documents,
     open_log,
     write_collection,
     write_pairs,
@@ -64,3 +65,22 @@ def test_no_log():
 def test_writes_pairs_as_a_log(tmp_path):
     log = write_pairs([("na\u00efve  lamp", "a\tlamp")], tmp_path / "more.tsv")
     assert list(log) == [("na\u00efve lamp", "a lamp")]
+
+
+def test_documents(tmp_path, monkeypatch):
+    (tmp_path / "documents.jsonl").write_text('{"_id": "d", "text": "A."}\n[')
+    folder = open_documents(str(tmp_path), max_bad_lines=1)
+    assert [one.id for one in folder] == ["d"]
+    monkeypatch.setattr(
+        open_data, "build_api_documents", lambda progress: folder
+    )
+    assert open_documents("api_documents") is folder
+    assert open_data.absolute_spec("api_documents") == "api_documents"
+    for spec, problem in (
+        (str(tmp_path / "none"), "nothing there"),
+        (str(tmp_path / "documents.jsonl"), "a file"),
+    ):
+        with pytest.raises(
+            InputError, match=f"found {problem}, expected 'api_documents' or"
+        ):
+            open_documents(spec)

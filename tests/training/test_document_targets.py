@@ -32,6 +32,9 @@ def targets() -> DocumentTargets:
 
 def test_targets_of_documents(targets: DocumentTargets) -> None:
     assert targets.of(DOCUMENTS[0]) == Target(4, [2], ["trees", "grow", "tall"])
+    assert targets.of(DOCUMENTS[0]).marks().tolist() == [
+        False, False, True, False
+    ]  # fmt: skip
     assert targets.of(DOCUMENTS[1]) == Target(2, [1], ["birds", "fly"])
     assert targets.of(DOCUMENTS[2]) == Target(2, [0], [])
     assert targets.of(DOCUMENTS[3]) == Target(1, [0], ["unrelated", "words"])
