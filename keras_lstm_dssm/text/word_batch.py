@@ -1,6 +1,8 @@
 """WordBatch: a batch of texts as integer ids, without repetitions."""
 
-from typing import NamedTuple
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
 
 import tensorflow as tf
 
@@ -9,6 +11,37 @@ from keras_lstm_dssm.text.word_hashing import (
     separate_words,
     trigram_ids,
 )
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def traced_once(function: F) -> F:
+    """Decorates a function of texts, to trace it once for all graphs.
+
+    Every dataset and every model hashes its texts in a graph of its own, and
+    tracing the hashing takes longer than hashing a small batch. With the
+    decorator, these graphs call one function. Eager calls are not affected.
+
+    Args:
+        function: Its first argument is a string tensor `[batch]`, the others
+            are hashable.
+    """
+
+    @functools.cache
+    def traced(*arguments: Any, **named: Any) -> Any:
+        return tf.function(
+            lambda texts: function(texts, *arguments, **named),
+            input_signature=[tf.TensorSpec([None], tf.string)],
+            autograph=False,
+        )
+
+    @functools.wraps(function)
+    def call(texts: tf.Tensor, *arguments: Any, **named: Any) -> Any:
+        if tf.executing_eagerly():
+            return function(texts, *arguments, **named)
+        return traced(*arguments, **named)(texts)
+
+    return cast(F, call)
 
 
 class WordBatch(NamedTuple):
@@ -52,6 +85,7 @@ class WordBatch(NamedTuple):
         return tf.boolean_mask(self.words, real), texts
 
 
+@traced_once
 def distinct_words(
     texts: tf.Tensor,
     oov_buckets: int = 0,
@@ -88,6 +122,7 @@ def distinct_words(
     )
 
 
+@traced_once
 def distinct_texts(
     texts: tf.Tensor, max_words: int | None, split: str
 ) -> tuple[tf.RaggedTensor, tf.Tensor]:

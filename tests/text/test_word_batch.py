@@ -6,6 +6,7 @@ from hypothesis import given, settings
 
 from keras_lstm_dssm import LetterTrigrams
 from keras_lstm_dssm.text import WordBatch, distinct_words
+from keras_lstm_dssm.text.word_batch import traced_once
 from keras_lstm_dssm.text.word_hashing import MAX_LETTERS
 
 TEXTS = st.lists(
@@ -85,3 +86,27 @@ def test_of_no_texts_has_one_time_step_and_no_rows() -> None:
     assert [field.shape.as_list() for field in batch] == [
         [0], [0], [0], [0, 1], [0], [0],
     ]  # fmt: skip
+
+
+def test_graphs_share_one_trace_of_each_setting() -> None:
+    traces = []
+
+    @traced_once
+    def lengths(texts: tf.Tensor, unit: str = "BYTE") -> tf.Tensor:
+        traces.append(unit)
+        return tf.strings.length(texts, unit)
+
+    for texts, unit, expected in (
+        (["bolt"], "BYTE", [4]),
+        (["\u03bb", "a b"], "BYTE", [2, 3]),
+        (["\u03bb"], "UTF8_CHAR", [1]),
+    ):
+        batches = tf.data.Dataset.from_tensors(texts).map(
+            lambda batch, unit=unit: lengths(batch, unit)
+        )
+        assert next(iter(batches)).numpy().tolist() == expected
+        in_graph = tf.function(lambda batch, unit=unit: lengths(batch, unit))
+        assert in_graph(tf.constant(texts)).numpy().tolist() == expected
+    assert traces == ["BYTE", "UTF8_CHAR"]
+    assert lengths(tf.constant(["a"])).numpy() == [1]
+    assert traces == ["BYTE", "UTF8_CHAR", "BYTE"]
