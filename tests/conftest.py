@@ -16,7 +16,7 @@ import pytest
 
 from keras_lstm_dssm.data import Pair, write_collection
 from keras_lstm_dssm.tools import train
-from tests.memory import release_graphs
+from tests.memory import release_graphs_if_large
 from tests.precision import precision
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -47,7 +47,7 @@ def seeded() -> None:
 def graphs_released() -> Iterator[None]:
     """Keeps a process that runs all tests small."""
     yield
-    release_graphs()
+    release_graphs_if_large()
 
 
 @pytest.fixture

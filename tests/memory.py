@@ -2,8 +2,26 @@
 
 import ctypes
 import gc
+import os
 
 from tensorflow.python.framework import ops
+
+GROWTH = 300 << 20
+"""Bytes by which a process may grow before its graphs are released."""
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_released_at = 0
+
+
+def release_graphs_if_large() -> None:
+    """Calls `release_graphs` if the process has grown since the last call.
+
+    A release searches all objects, which takes as long as several tests.
+    """
+    global _released_at
+    if _resident_bytes() > _released_at + GROWTH:
+        release_graphs()
+        _released_at = _resident_bytes()
 
 
 def release_graphs() -> None:
@@ -23,3 +41,8 @@ def release_graphs() -> None:
     # Give free memory back to the system: TensorFlow's threads allocate in
     # arenas of their own, which otherwise only grow.
     ctypes.CDLL(None).malloc_trim(0)
+
+
+def _resident_bytes() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * _PAGE
