@@ -13,8 +13,15 @@ the split train. P@1, MRR and the other measures are exact expectations over
 the orders of equal scores. `--data` is `api_sentences`, a BEIR folder with the
 splits train, dev and test, or several separated by commas.
 
+`--paper=keyvec` makes Tables 1 and 2 of Bi and Ma 2017: retrieval and
+clustering by vectors of documents. `--data` is `api_documents` or a folder of
+documents with the splits train, dev and test, queries of dev and test, or
+classes, or both.
+
 The learning rate is chosen on dev by the same small search for all neural
-systems, and so is the epoch; k1, b and words of BM25 are chosen on dev, too.
+systems, and so is the epoch; the words of baselines, and k1 and b of BM25, are
+chosen on dev, too.
+
 OUT holds table.md, table.json, table.html, chart.png, dev.png and .csv; with
 --misspelled robustness.md, .json and .png; and systems/NAME/seed_S/ with the
 measures and the TREC runs. With several data sets each has a folder in OUT,

@@ -57,6 +57,11 @@ _SETTINGS: tuple[tuple[Any, ...], ...] = (
         " judged below --min_relevant for its query.", 0,
     ),
     (
+        "string", "salience",
+        "What chooses the key sentences that KeyVec learns: bm25, trigrams,"
+        " lead (the first sentences), or the run folder of two towers.",
+    ),
+    (
         "string", "paragraphs",
         "Text file for Skip-Thought, a sentence on each line, blank lines"
         " between paragraphs; without it, docstrings of installed packages.",
@@ -88,7 +93,8 @@ def table_flags(papers: Sequence[str]) -> flags.FlagValues:
         define.enum("paper", None, names, "Whose tables to make.")
     define.list(
         "data", None,
-        "`api`, `api_sentences`, a BEIR folder, or several of them.",
+        "`api`, `api_sentences`, a BEIR folder, or several of them; for"
+        " keyvec `api_documents` or folders of documents.",
     )  # fmt: skip
     define.string("output", None, "Folder of the table.")
     define.list("systems", ["all"], "Systems, such as bm25,lstm_96, or `all`.")
@@ -124,7 +130,9 @@ def _shown(defaults: dict[str, Any]) -> str:
     for paper, value in defaults.items():
         numbers = value if isinstance(value, tuple) else (value,)
         if numbers and value is not None:
-            texts[paper] = ",".join(f"{number:g}" for number in numbers)
+            texts[paper] = ",".join(
+                one if isinstance(one, str) else f"{one:g}" for one in numbers
+            )
     if not texts:
         return ""
     if len(set(texts.values())) == 1:

@@ -5,7 +5,7 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +46,7 @@ class TrainedSystem(NamedTuple):
         best_epoch: The epoch of these weights, the best on dev; `None` for
             baselines.
         history: The loss and the dev measure of each epoch.
+        further: Further figures of this training, by name.
     """
 
     system: System | ListScorer | None
@@ -56,6 +57,7 @@ class TrainedSystem(NamedTuple):
     best_epoch: int | None = None
     history: tuple[dict[str, Any], ...] = ()
     pairs_per_second: float | None = None
+    further: Mapping[str, float] = {}
 
 
 _SECONDS = "seconds.json"

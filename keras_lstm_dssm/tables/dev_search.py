@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.files import read_json, write_json
-from keras_lstm_dssm.models import Recipe, ScorerRecipe
+from keras_lstm_dssm.models import KeyVecRecipe, Recipe, ScorerRecipe
 from keras_lstm_dssm.tables.base_data import BaseTableData
 from keras_lstm_dssm.tables.baseline_rows import (
     Hyperparameters,
@@ -13,9 +13,11 @@ from keras_lstm_dssm.tables.baseline_rows import (
     baseline_grid,
     train_baseline,
 )
+from keras_lstm_dssm.tables.document_data import DocumentTableData
+from keras_lstm_dssm.tables.document_rows import train_keyvec
 from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.scorer_rows import (
-    next_scorer_options,
+    next_learning_rate,
     train_scorer,
 )
 from keras_lstm_dssm.tables.table_data import TableData
@@ -70,8 +72,8 @@ def _next_trial(
     if row.recipe is None:
         grid = baseline_grid(name)
         return grid[len(trials)] if len(trials) < len(grid) else None
-    if isinstance(row.recipe, ScorerRecipe):
-        return next_scorer_options(row, settings, trials)
+    if isinstance(row.recipe, ScorerRecipe | KeyVecRecipe):
+        return next_learning_rate(row, settings, trials)
     if row.tuned:
         return next_tower_options(settings, trials)
     if trials:
@@ -92,10 +94,13 @@ def train_system(
 ) -> TrainedSystem:
     """Trains a system.
 
-    See `train_baseline`, `train_towers` and `train_scorer`.
+    See `train_baseline`, `train_towers`, `train_scorer`, `train_keyvec`.
     """
     if row.recipe is None:
         return train_baseline(name, options, seed, data, settings)
+    if isinstance(row.recipe, KeyVecRecipe):
+        assert isinstance(data, DocumentTableData)
+        return train_keyvec(row, options, seed, data, settings, epochs)
     assert isinstance(data, TableData)
     if isinstance(row.recipe, ScorerRecipe):
         return train_scorer(row, options, seed, data, settings, epochs)

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from keras_lstm_dssm.baselines.tokenizers import alphanumeric
-from keras_lstm_dssm.data import DocumentFolder, build_api_documents
+from keras_lstm_dssm.data import DocumentFolder, open_documents
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import document_tasks, document_text
 from keras_lstm_dssm.evaluation.document_task import CLUSTER, RETRIEVE
 from keras_lstm_dssm.tables.base_data import MAIN_MEASURES, BaseTableData
 from keras_lstm_dssm.tables.table_settings import TableSettings
-
-API_DOCUMENTS = "api_documents"
 
 
 @dataclass(frozen=True)
@@ -78,10 +76,7 @@ def open_document_data(settings: TableSettings) -> DocumentTableData:
     >>> list(open_document_data(settings).tests)
     ['retrieve', 'cluster']
     """
-    if settings.data == API_DOCUMENTS:
-        folder = build_api_documents(progress=True)
-    else:
-        folder = DocumentFolder(settings.data)
+    folder = open_documents(settings.data)
     titles = [document_text(d.sentences) for d in folder.of("train")]
     if not titles:
         raise InputError(

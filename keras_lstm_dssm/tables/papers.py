@@ -1,5 +1,6 @@
 """PAPERS: the papers whose tables can be made."""
 
+from keras_lstm_dssm.tables.keyvec_table import KEYVEC_TABLE
 from keras_lstm_dssm.tables.mv_lstm_table import MV_LSTM_TABLE
 from keras_lstm_dssm.tables.paper_table import PaperTable
 from keras_lstm_dssm.tables.table_iv import TABLE_IV
@@ -7,6 +8,7 @@ from keras_lstm_dssm.tables.table_iv import TABLE_IV
 PAPERS: dict[str, PaperTable] = {
     "table_iv": TABLE_IV,
     "mv_lstm": MV_LSTM_TABLE,
+    "keyvec": KEYVEC_TABLE,
 }
 """Name -> the tables of a paper."""
 

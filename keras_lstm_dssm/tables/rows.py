@@ -17,13 +17,16 @@ class Row(NamedTuple):
         label: The name of the system in the table.
         paper: NDCG@1, @3, @10 in Table IV of Palangi et al. 2016, in percent,
             on the paper's data.
-        recipe: Describes the training of two towers or of a pair scorer;
-            `None` for a baseline.
+        recipe: Describes the training of two towers, of a pair scorer or of
+            a `KeyVec`; `None` for a baseline.
         tuned: Whether the learning rate (and gamma, of towers) is chosen on
             dev, and epochs and batch size are the table's, equal for all
             such rows; `False` for those of the recipe.
         seeded: Whether another seed gives another result.
         vectors: Whether the system computes vectors that can be clustered.
+        salience: Of a `KeyVec`: the teacher of its key sentences; `None` for
+            that of the settings.
+        trained: Of a `KeyVec`: whether it is trained, or as it starts.
     """
 
     label: str
@@ -32,6 +35,8 @@ class Row(NamedTuple):
     tuned: bool = True
     seeded: bool = True
     vectors: bool = True
+    salience: str | None = None
+    trained: bool = True
 
     @property
     def kind(self) -> str:

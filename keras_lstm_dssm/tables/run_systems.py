@@ -176,6 +176,7 @@ def _write_seed(
             "pairs_per_second": trained.pairs_per_second,
             "test": test,
             "misspelled": misspelled,
+            **trained.further,
         },
     )
     partial_folder.rename(folder)

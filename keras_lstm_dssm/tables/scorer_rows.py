@@ -5,7 +5,7 @@ import time
 import keras
 
 from keras_lstm_dssm.evaluation import PairSystem
-from keras_lstm_dssm.models import ScorerRecipe
+from keras_lstm_dssm.models import KeyVecRecipe, ScorerRecipe
 from keras_lstm_dssm.tables.baseline_rows import Hyperparameters, TrainedSystem
 from keras_lstm_dssm.tables.epoch_times import EpochTimes, parameters
 from keras_lstm_dssm.tables.rows import Row
@@ -14,10 +14,10 @@ from keras_lstm_dssm.tables.table_settings import TableSettings
 from keras_lstm_dssm.training import train
 
 
-def next_scorer_options(
+def next_learning_rate(
     row: Row, settings: TableSettings, tried: list[Hyperparameters]
 ) -> Hyperparameters | None:
-    """Returns the next trial on dev, the same for all tuned pair scorers.
+    """Returns the next trial on dev, the same for all tuned rows of a kind.
 
     Args:
         row: The row; one that is not tuned keeps its recipe's learning rate.
@@ -25,10 +25,10 @@ def next_scorer_options(
         tried: The trials so far.
 
     >>> settings = TableSettings("api_sentences", learning_rates=(0.03, 0.1))
-    >>> next_scorer_options(MV_LSTM_ROWS["arc_i"], settings, [])
+    >>> next_learning_rate(MV_LSTM_ROWS["arc_i"], settings, [])
     {'learning_rate': 0.03}
     """
-    assert isinstance(row.recipe, ScorerRecipe)
+    assert isinstance(row.recipe, ScorerRecipe | KeyVecRecipe)
     rates = (
         settings.learning_rates if row.tuned else (row.recipe.learning_rate,)
     )
@@ -49,7 +49,7 @@ def train_scorer(
 
     Args:
         row: The row of the system.
-        options: The learning rate, see `next_scorer_options`.
+        options: The learning rate, see `next_learning_rate`.
         seed: Seed of the word vectors, the weights and the order of triples.
         data: The dev task.
         settings: `data`, `min_relevant`, `batch_size` and `dev_evaluations`

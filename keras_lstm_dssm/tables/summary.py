@@ -65,8 +65,9 @@ def summarise(
         for name, tests in compare_with(references, results, mode).items():
             systems[name]["significance"][mode] = tests
     settings = read_json(output / "settings.json")
-    for name in ("data", "paragraphs"):  # without the folders of a machine
-        settings[name] = settings[name] and Path(settings[name]).name
+    for name in ("data", "paragraphs", "salience"):
+        if settings.get(name):  # without the folders of a machine
+            settings[name] = Path(settings[name]).name
     return {
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.platform()}, {os.cpu_count()} cores",

@@ -57,7 +57,7 @@ class SystemResults:
         """Averages a measure on test over seeds.
 
         Args:
-            mode: `"rerank"`, `"retrieve"` or `"lists"`.
+            mode: `"rerank"`, `"retrieve"`, `"lists"` or `"cluster"`.
             measure: One of the task's measures.
             rate: Share of the query words that are misspelled, one of the
                 table's settings; by default none.
@@ -142,21 +142,25 @@ def read_results(
 
 
 def compare_with(
-    references: Sequence[str], results: Mapping[str, SystemResults], mode: str
+    references: Sequence[str],
+    results: Mapping[str, SystemResults],
+    mode: str,
+    measure: str | None = None,
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Tests whether systems differ from reference systems, over queries.
 
-    The compared value of a query is that of the mode's `MAIN_MEASURES`,
-    averaged over seeds; see `compare_systems`.
+    The compared value of a query is the mean over seeds, see
+    `compare_systems`.
 
     Args:
         references: Names of the systems to compare with.
         results: Name -> results of the systems to compare.
         mode: `"rerank"`, `"retrieve"` or `"lists"`.
+        measure: The measure; by default that of the mode's `MAIN_MEASURES`.
 
     Returns:
         Name -> reference -> the results of the test.
     """
-    measure = MAIN_MEASURES[mode]
+    measure = measure or MAIN_MEASURES[mode]
     by_query = {n: r.queries(mode, measure) for n, r in results.items()}
     return compare_systems(by_query, references)

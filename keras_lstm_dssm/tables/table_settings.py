@@ -40,6 +40,8 @@ class TableSettings:
             expectation over ties.
         documents: Whether systems are trained and measured on the documents
             of a folder, see `open_document_data`.
+        salience: Teacher of the key sentences of documents, see
+            `salience_teacher`.
         select: The measure for choices on dev, with `lists`; `None` lets the
             data decide, see `open_table_data`.
     """
@@ -60,6 +62,7 @@ class TableSettings:
     judged_negatives: int = 0
     lists: bool = False
     documents: bool = False
+    salience: str = "bm25"
     select: str | None = None
 
     def record(self, folder: Path, sizes: dict[str, int]) -> None:

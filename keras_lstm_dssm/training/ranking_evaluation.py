@@ -7,7 +7,13 @@ import numpy as np
 
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import MEASURES, Task, mean, system_of
+from keras_lstm_dssm.evaluation import (
+    MEASURES,
+    ClusterTask,
+    Task,
+    mean,
+    system_of,
+)
 
 
 class RankingEvaluation(keras.callbacks.Callback):
@@ -20,10 +26,11 @@ class RankingEvaluation(keras.callbacks.Callback):
 
     Args:
         collection: A `Collection`, whose dev queries are searched in the
-            whole corpus; or a `Task` of other queries and documents.
+            whole corpus; a `Task` of other queries and documents; or a
+            `ClusterTask`, for a model of documents.
         measure: The measure that decides which epoch is best, one of
-            `evaluation.MEASURES`, or for a `ListTask` of
-            `evaluation.LIST_MEASURES`. Default `"mrr@10"`.
+            `evaluation.MEASURES`, or of the task's `measures`. Default
+            `"mrr@10"`.
         every: Evaluate every n epochs, and after the last one. Default 1.
         keep_best: Whether the weights of the best epoch replace those of the
             last one when the training ends. Default `True`.
@@ -48,7 +55,7 @@ class RankingEvaluation(keras.callbacks.Callback):
 
     def __init__(
         self,
-        collection: Collection | Task,
+        collection: Collection | Task | ClusterTask,
         measure: str = "mrr@10",
         every: int = 1,
         keep_best: bool = True,
@@ -56,7 +63,9 @@ class RankingEvaluation(keras.callbacks.Callback):
     ) -> None:
         super().__init__()
         known = (
-            collection.measures if isinstance(collection, Task) else MEASURES
+            collection.measures
+            if isinstance(collection, Task | ClusterTask)
+            else MEASURES
         )
         if measure not in known:
             raise InputError(
@@ -65,7 +74,8 @@ class RankingEvaluation(keras.callbacks.Callback):
         for name, value in (("every", every), ("patience", patience)):
             if value is not None and value < 1:
                 raise InputError(f"{name} is {value}: expected 1 or more")
-        if isinstance(collection, Task):
+        self.task: Task | ClusterTask
+        if isinstance(collection, Task | ClusterTask):
             self.task = collection
         else:
             self.task = Task.from_collection(

@@ -1,0 +1,155 @@
+"""The KeyVecs of a table: their search on dev and training."""
+
+import functools
+import time
+
+import keras
+import numpy as np
+
+from keras_lstm_dssm.data import DocumentFolder
+from keras_lstm_dssm.evaluation import document_sentences, system_of
+from keras_lstm_dssm.models import KeyVec, KeyVecRecipe
+from keras_lstm_dssm.tables.baseline_rows import Hyperparameters, TrainedSystem
+from keras_lstm_dssm.tables.document_data import DocumentTableData
+from keras_lstm_dssm.tables.epoch_times import EpochTimes, parameters
+from keras_lstm_dssm.tables.rows import Row
+from keras_lstm_dssm.tables.table_settings import TableSettings
+from keras_lstm_dssm.text import vocabulary_of
+from keras_lstm_dssm.training import RankingEvaluation
+from keras_lstm_dssm.training.document_examples import DocumentExamples
+from keras_lstm_dssm.training.document_targets import DocumentTargets
+from keras_lstm_dssm.training.key_words import KeyWords
+from keras_lstm_dssm.training.keyvec_loss import KeyVecLoss
+from keras_lstm_dssm.training.salience import Agreement, agreement
+from keras_lstm_dssm.training.salience_teachers import salience_teacher
+from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
+
+
+def train_keyvec(
+    row: Row,
+    options: Hyperparameters,
+    seed: int,
+    data: DocumentTableData,
+    settings: TableSettings,
+    epochs: int,
+) -> TrainedSystem:
+    """Trains a `KeyVec`, and keeps the best epoch on dev.
+
+    A row that is not `trained` is measured as it starts, with skip-gram
+    vectors of the words and random weights elsewhere.
+
+    Args:
+        row: The row of the system.
+        options: The learning rate, see `next_learning_rate`.
+        seed: Seed of the word vectors, the weights and the order of documents.
+        data: The documents to train on, and the dev task.
+        settings: `batch_size`, `dev_evaluations` and `salience` are used.
+        epochs: Passes over the documents.
+    """
+    keras.backend.clear_session()  # frees the model trained before
+    assert isinstance(row.recipe, KeyVecRecipe)
+    recipe = row.recipe.replace(**options)
+    if row.tuned:
+        recipe = recipe.replace(epochs=epochs, batch_size=settings.batch_size)
+    model = _new_model(recipe, seed, data)
+    if row.trained:
+        salience = row.salience or settings.salience
+        times = _fit(model, recipe, seed, data, settings, salience)
+        results = times.results
+        if recipe.weighted and recipe.read_weight:
+            found = _salience_agreement(model, data.folder, salience)
+            results["further"] = {
+                f"salience_{name}": float(value)
+                for name, value in found._asdict().items()
+            }
+    else:
+        results = {"dev": data.measure_on_dev(system_of(model))}
+    timed = list(data.dev.documents.values())
+    start = time.perf_counter()
+    model.encode([document_sentences(text) for text in timed])
+    seconds = time.perf_counter() - start
+    return TrainedSystem(
+        system=system_of(model),
+        parameters=parameters(model.trainable_variables),
+        titles_per_second=len(timed) / seconds,
+        **results,
+    )
+
+
+def _new_model(
+    recipe: KeyVecRecipe, seed: int, data: DocumentTableData
+) -> KeyVec:
+    """Builds a model whose words start as the recipe says."""
+    sentences = [s for text in data.titles for s in document_sentences(text)]
+    vocabulary = vocabulary_of(
+        sentences, recipe.min_count, recipe.vocabulary_size
+    )
+    vectors = None
+    if recipe.words == "vocabulary" and recipe.skip_gram:
+        vectors = skip_gram_vectors(
+            sentences, vocabulary, recipe.word_dimension, seed=seed
+        )
+    return recipe.build(seed, vocabulary, vectors)
+
+
+def _fit(
+    model: KeyVec,
+    recipe: KeyVecRecipe,
+    seed: int,
+    data: DocumentTableData,
+    settings: TableSettings,
+    salience: str,
+) -> EpochTimes:
+    """Trains a model; its weights are then those of the best epoch on dev."""
+    model.compile(
+        keras.optimizers.Adam(recipe.learning_rate),
+        KeyVecLoss(recipe.read_weight, recipe.word_weight, recipe.normalize),
+    )
+    examples = DocumentExamples(
+        data.folder.of("train"), _targets(data.folder, salience, "train")
+    )
+    every = max(1, round(recipe.epochs / settings.dev_evaluations))
+    times = EpochTimes()
+    model.fit(
+        examples.batches(recipe.batch_size, epochs=recipe.epochs, seed=seed),
+        epochs=recipe.epochs,
+        steps_per_epoch=-(-len(examples) // recipe.batch_size),
+        callbacks=[RankingEvaluation(data.dev, data.dev_measure, every), times],
+        verbose=0,
+    )
+    return times
+
+
+@functools.lru_cache(2)  # all seeds and trials have the same targets
+def _targets(
+    folder: DocumentFolder, salience: str, split: str
+) -> DocumentTargets:
+    """Computes the targets of a split by a teacher made for training."""
+    train = folder.of("train")
+    theta = None
+    if split != "train":
+        theta = _targets(folder, salience, "train").counts.theta
+    return DocumentTargets.from_teacher(
+        folder.of(split),
+        salience_teacher(salience, train),
+        KeyWords(train),
+        theta,
+    )
+
+
+def _salience_agreement(
+    model: KeyVec, folder: DocumentFolder, salience: str
+) -> Agreement:
+    """Compares the p_i of the test documents with their salient sentences.
+
+    Documents without a summary have no salient sentences to compare with.
+    """
+    targets = _targets(folder, salience, "test").targets
+    documents = [one for one in folder.of("test") if one.summary]
+    marks = []
+    for document in documents:
+        salient = np.zeros(len(document.sentences), bool)
+        salient[targets[document.id].salient] = True
+        marks.append(salient)
+    texts = [document.sentences for document in documents]
+    return agreement(marks, model.probabilities(texts))

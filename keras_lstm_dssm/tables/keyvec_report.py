@@ -1,0 +1,201 @@
+"""The report of the tables of Bi and Ma 2017: layout, notes, charts."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from keras_lstm_dssm.evaluation import CLUSTER_MEASURES, DOCUMENT_MEASURES
+from keras_lstm_dssm.evaluation.document_task import CLUSTER, RETRIEVE
+from keras_lstm_dssm.tables.base_data import BaseTableData
+from keras_lstm_dssm.tables.charts import DEV_CAPTION, draw_dev_curves
+from keras_lstm_dssm.tables.keyvec_rows import KEYVEC_ROWS, PUBLISHED
+from keras_lstm_dssm.tables.report import (
+    choices_table,
+    closing_notes,
+    difference_cells,
+    difference_header,
+    measure_cells,
+    significance_note,
+    write_report_files,
+)
+from keras_lstm_dssm.tables.summary import Summary, summarise
+from keras_lstm_dssm.tables.system_results import SystemResults, compare_with
+from keras_lstm_dssm.tables.text_table import TextTable
+
+_REFERENCES = ("word2vec", "doc2vec", "lsa")
+_RECALL = "recall@10"
+_PAPER_COLUMNS = {RETRIEVE: ("p@10", "map", "mrr"), CLUSTER: ("f1", "v", "ari")}
+_KEY_SENTENCES = "salience_average_precision"
+_BASE_RATE = "salience_base_rate"
+
+
+def write_keyvec_report(
+    output: Path,
+    data: BaseTableData,
+    results: Mapping[str, SystemResults],
+    failed: Mapping[str, str],
+) -> Summary:
+    """Writes the tables, the charts and the page.
+
+    The files are those of `write_report_files`, and `dev.png` and `.csv`
+    (with trained KeyVecs). Systems are compared with averaged word2vec,
+    Paragraph Vector and TF-IDF reduced by SVD.
+
+    Args:
+        output: Folder of the table.
+        data: The data that the systems were measured on.
+        results: System -> its results, at least one, in the table's order.
+        failed: System -> reason why it has no result.
+
+    Returns:
+        The content of `table.json`. Beside MRR@10, `significance` has the
+        tests of recall@10, as `"recall@10"`.
+    """
+    summary = summarise(output, data, results, failed, _REFERENCES)
+    summary["published"] = {
+        name: PUBLISHED[name]._asdict() for name in results if name in PUBLISHED
+    }
+    for name, result in results.items():
+        summary["systems"][name]["key_sentences"] = {
+            key: result.mean_of(key) for key in (_KEY_SENTENCES, _BASE_RATE)
+        }
+    tables = []
+    if RETRIEVE in data.tests:
+        references = summary["references"]
+        tests = compare_with(references, results, RETRIEVE, _RECALL)
+        for name, of_name in tests.items():
+            summary["systems"][name]["significance"][_RECALL] = of_name
+        tables += [_measures(summary, RETRIEVE), _differences(summary)]
+    if CLUSTER in data.tests:
+        tables.append(_measures(summary, CLUSTER))
+    tables.append(_key_sentences(summary))
+    curves = {
+        name: result
+        for name, result in results.items()
+        if result.seeds[0]["epoch"] is not None
+    }
+    picture = draw_dev_curves(output, curves, data.dev_measure)
+    write_report_files(
+        output,
+        f"Tables 1 and 2 of Bi and Ma 2017 on {summary['settings']['data']}",
+        summary,
+        [
+            *(table for table in tables if table.rows),
+            choices_table(summary, "titles_per_second", "Documents encoded/s"),
+        ],
+        _notes(summary),
+        {DEV_CAPTION: picture} if picture else {},
+    )
+    return summary
+
+
+def _measures(summary: Summary, mode: str) -> TextTable:
+    """Returns Table 1, of retrieval, or Table 2, of clusters."""
+    names: Sequence[str] = DOCUMENT_MEASURES
+    title = "Table 1: retrieval"
+    if mode == CLUSTER:
+        names, title = CLUSTER_MEASURES, "Table 2: clusters"
+    paper = _PAPER_COLUMNS[mode]
+    header = ["System", *map(str.upper, names)]
+    header += [f"paper's {name.upper()}" for name in paper]
+    rows = []
+    for name, system in summary["systems"].items():
+        if mode not in system["test"]:
+            continue
+        row = [system["label"], *measure_cells(system, mode, names)]
+        if name in PUBLISHED:
+            row += [f"{100 * v:.1f}" for v in _published(name, mode)]
+        else:
+            row += ["-"] * len(paper)
+        rows.append(row)
+    return TextTable(f"{title} on {summary['settings']['data']}", header, rows)
+
+
+def _published(name: str, mode: str) -> tuple[float, ...]:
+    figures = PUBLISHED[name]
+    return figures.clustering if mode == CLUSTER else figures.retrieval
+
+
+def _differences(summary: Summary) -> TextTable:
+    """Returns the differences of retrieval from the references."""
+    header = ["System"]
+    for measure in ("MRR@10", _RECALL.upper()):
+        header += [f"{measure} {text}" for text in difference_header(summary)]
+    rows = [
+        [
+            system["label"],
+            *difference_cells(summary, system, RETRIEVE),
+            *difference_cells(summary, system, _RECALL),
+        ]
+        for system in summary["systems"].values()
+    ]
+    if not summary["references"]:
+        rows = []
+    return TextTable("Differences of retrieval", header, rows)
+
+
+def _key_sentences(summary: Summary) -> TextTable:
+    """Returns how well p_i finds the key sentences of unseen documents."""
+    rows = [
+        [system["label"], *(f"{100 * value:.2f}" for value in values)]
+        for system in summary["systems"].values()
+        if None not in (values := list(system["key_sentences"].values()))
+    ]
+    header = ["System", "Average precision of p", "Share of key sentences"]
+    return TextTable("Key sentences of the test documents", header, rows)
+
+
+def _notes(summary: Summary) -> list[str]:
+    """Returns sentences that state how the results were measured."""
+    settings, words = summary["settings"], summary["words"]
+    sizes = f"Data: {settings['documents']:,} documents,"
+    sizes += (
+        f" {settings['train_documents']:,} to train on, of"
+        f" {words['sentences']:.0f} sentences and {words['words']:.0f} words on"
+        " average"
+    )
+    notes = [f"{sizes}. {summary['date']}, {summary['machine']}."]
+    if RETRIEVE in summary["random"]:
+        notes += [
+            f"Retrieval: {settings['retrieve_queries']:,} queries of test (dev:"
+            f" {settings['dev_queries']:,}); all documents of the split are"
+            " ranked by the cosine of the vectors that the system computes of"
+            " query and document. BM25 compares words and has no vectors."
+            " Values are in percent, means and standard deviations over"
+            " seeds; those of random order are exact expectations.",
+            significance_note(summary).replace(
+                "MRR@10 (retrieve)", "MRR@10 and on recall@10"
+            ),
+        ]
+    if CLUSTER in summary["random"]:
+        single = settings["cluster_single_document_classes"]
+        notes.append(
+            f"Clusters: k-means of {settings['cluster_documents']:,} test"
+            f" documents, k = {settings['cluster_classes']:,}, the number of"
+            f" classes ({single:,} of them have one document;"
+            f" {settings['cluster_without_class']:,} documents without a class"
+            " are left out); k-means++, 10 starts, vectors of unit length,"
+            " mean of 5 seeds. F1 is that of pairs of documents. V is not"
+            " corrected for chance: compare it with random clusters, or read"
+            " ARI and AMI, which are 0 for those in expectation."
+        )
+    notes += [
+        "Paper: Bi and Ma 2017, on 669 papers and 70 pages of Wikipedia, and"
+        " on 850 papers of 186 venues, which are not public. Its row of public"
+        " word2vec vectors is left out, as these need a download.",
+        "All systems are trained on the documents of train. Tokenizer, k1 and"
+        " b of the baselines are chosen on dev by"
+        f" {summary['dev_measure'].upper()}.",
+    ]
+    if any(KEYVEC_ROWS[name].recipe for name in summary["systems"]):
+        notes.append(
+            f"KeyVec: {settings['epochs']} epochs, batches of"
+            f" {settings['batch_size']} documents, Adam, learning rate from"
+            f" {settings['learning_rates']}; of {settings['dev_evaluations']}"
+            " evaluations on dev, the best epoch is measured on test. Key"
+            f" sentences by {settings['salience']}, key words by TF-IDF of the"
+            " summary. Parameters are all, with those that predict key words."
+            " Average precision of p: of the ranking of a test document's"
+            " sentences by p, against the key sentences that the same teacher"
+            " chooses; their share is the precision of a random order."
+        )
+    return notes + closing_notes(summary)

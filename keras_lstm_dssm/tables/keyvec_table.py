@@ -1,0 +1,31 @@
+"""KEYVEC_TABLE: Tables 1 and 2 of Bi and Ma 2017."""
+
+from keras_lstm_dssm.tables.keyvec_report import write_keyvec_report
+from keras_lstm_dssm.tables.keyvec_rows import KEYVEC_ROWS
+from keras_lstm_dssm.tables.paper_table import FinishedSystems, PaperTable
+from keras_lstm_dssm.tables.summary import Summary
+
+
+def _report(work: FinishedSystems) -> tuple[Summary, dict[str, str]]:
+    failed = dict(work.failed)
+    return (
+        write_keyvec_report(work.output, work.data, work.results, failed),
+        failed,
+    )
+
+
+KEYVEC_TABLE = PaperTable(
+    title="Tables 1 and 2 of Bi and Ma 2017",
+    rows=KEYVEC_ROWS,
+    options={
+        "epochs": 10,
+        "batch_size": 32,
+        "min_relevant": 1,
+        "learning_rates": (0.001,),
+        "search": 0.5,
+        "dev_evaluations": 10,
+        "salience": "bm25",
+    },
+    fixed={"documents": True, "gammas": ()},
+    report=_report,
+)
