@@ -5,13 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import DenseSystem, Task
+from keras_lstm_dssm.evaluation import ClusterTask, DenseSystem, Task
 from tests.conftest import TOPICS
 from tests.training.small_trainings import EpochWeights, check_equal
 
@@ -163,3 +164,20 @@ def test_a_collection_without_dev_queries(
             copy.write_bytes(path.read_bytes())
     with pytest.raises(InputError, match="dev.tsv: no such split"):
         dssm.RankingEvaluation(Collection(tmp_path))
+
+
+def test_clusters_of_a_model_of_documents() -> None:
+    pytest.importorskip("sklearn")
+    documents = {f"d{i}": "one\ntwo" if i % 2 else "one" for i in range(6)}
+    task = ClusterTask.from_classes(documents, documents)
+    clustering = dssm.RankingEvaluation(task, "ari")
+    assert clustering.name == "dev_ari"
+
+    class Lengths:
+        def encode(self, documents: list[list[str]]) -> np.ndarray:
+            return np.array([[len(one), 1.0] for one in documents])
+
+    clustering.set_model(Lengths())
+    assert clustering.evaluate() == 1.0
+    with pytest.raises(InputError, match="expected one of f1, v, ari, ami"):
+        dssm.RankingEvaluation(task)
