@@ -174,7 +174,7 @@ class VectorTeacher(SalienceTeacher):
         for document in documents:
             for text in (*document.sentences, *document.summary):
                 rows.setdefault(text, len(rows))
-        vectors = self.unit_vectors(list(rows)) if rows else None
+        vectors: Any = self.unit_vectors(list(rows)) if rows else None
         for document in documents:
             sentences, summary = (
                 vectors[[rows[text] for text in texts]]

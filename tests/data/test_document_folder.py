@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keras_lstm_dssm.data import Document, DocumentFolder
-from keras_lstm_dssm.data.document_lines import parse_document
+from keras_lstm_dssm.data.document_lines import LINE_EXPECTED, parse_document
 from keras_lstm_dssm.errors import InputError
 
 ROWS: list[dict[str, Any]] = [
@@ -156,6 +156,18 @@ def test_a_file_without_a_good_line(tmp_path: pathlib.Path) -> None:
 def test_a_line_that_is_too_long() -> None:
     line = b'{"_id": "d", "text": "' + b"a " * (1 << 23) + b'"}'
     assert parse_document(line) == "a line of more than 16 MB"
+
+
+def test_the_lines_of_the_page_about_documents() -> None:
+    page = pathlib.Path(__file__).parents[2] / "docs" / "documents.md"
+    block = page.read_text().split("```json\n")[1].split("```")[0]
+    first, second = map(parse_document, block.encode().splitlines())
+    assert isinstance(first, Document) and isinstance(second, Document)
+    assert len(first.sentences) == len(second.sentences) == 2
+    assert len(first.summary) == 1 and len(second.summary) == 2
+    assert first[4:] == ("", "train") and second[4:] == ("trees", "test")
+    message = page.read_text().split("```text\n")[1].split("```")[0]
+    assert LINE_EXPECTED in message and "an empty document" in message
 
 
 def test_queries_and_their_documents(
