@@ -17,6 +17,13 @@ class InputError(ValueError):
     """
 
 
+class FailedTraining(InputError):
+    """Raised when the loss became NaN, or a network learns nothing more.
+
+    A smaller learning rate may help; the message says so.
+    """
+
+
 def require_tensorflow() -> None:
     """Check that TensorFlow is the backend of Keras.
 

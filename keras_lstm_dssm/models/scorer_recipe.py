@@ -146,6 +146,12 @@ def _mv_lstm(interaction: str) -> ScorerRecipe:
     return ScorerRecipe("MVLSTM", {"interaction": interaction})
 
 
+def _cntn(**config: Any) -> ScorerRecipe:
+    # With a learning rate of 0.03 the first steps of Adagrad, which have
+    # about this size for every weight, saturate the tanh units for good.
+    return ScorerRecipe("CNTN", config, learning_rate=0.003)
+
+
 SCORER_PRESETS: dict[str, ScorerRecipe] = {
     "mv_lstm_cosine": _mv_lstm("cosine"),
     "mv_lstm_bilinear": _mv_lstm("bilinear"),
@@ -156,8 +162,8 @@ SCORER_PRESETS: dict[str, ScorerRecipe] = {
     "arc_i_wan": ScorerRecipe("ARCI", matchers.ARC_I_OF_WAN),
     "arc_ii": ScorerRecipe("ARCII"),
     "arc_ii_wan": ScorerRecipe("ARCII", matchers.ARC_II_OF_WAN),
-    "cntn": ScorerRecipe("CNTN"),
-    "cntn_wan": ScorerRecipe("CNTN", matchers.CNTN_OF_WAN),
+    "cntn": _cntn(),
+    "cntn_wan": _cntn(**matchers.CNTN_OF_WAN),
     "multi_gran_cnn": ScorerRecipe("MultiGranCNN"),
     "multi_gran_cnn_wan": ScorerRecipe(
         "MultiGranCNN", matchers.MULTI_GRAN_CNN_OF_WAN

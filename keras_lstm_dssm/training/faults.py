@@ -6,7 +6,11 @@ from typing import Any
 import tensorflow as tf
 
 from keras_lstm_dssm.data import ClickLog
-from keras_lstm_dssm.errors import NOT_FINITE, InputError
+from keras_lstm_dssm.errors import (
+    NOT_FINITE,
+    FailedTraining,
+    InputError,
+)
 from keras_lstm_dssm.training.run_folder import RunFolder
 
 _TEXTS = 3
@@ -17,10 +21,10 @@ class Diverged(ArithmeticError):
 
 
 class DeadNetwork(ArithmeticError):
-    """Reports the epoch in which a network gave all texts equal scores."""
+    """Reports the epoch in which a network told no two texts apart."""
 
     def __init__(self, epoch: int) -> None:
-        super().__init__(f"all scores of epoch {epoch} are equal")
+        super().__init__(f"the scores of epoch {epoch} are equal")
         self.epoch = epoch
 
 
@@ -68,18 +72,19 @@ def explain(
             of the seed, so that the texts of its batch can be read again.
 
     Raises:
-        InputError: The loss or a weight is not finite, the network is dead,
-            the TensorBoard log cannot be written, or a file of the logs has
-            changed.
+        FailedTraining: The loss or a weight is not finite, or the network is
+            dead.
+        InputError: The TensorBoard log cannot be written, or a file of the
+            logs has changed.
     """
     if isinstance(error, DeadNetwork):
-        raise InputError(
+        raise FailedTraining(
             f"epoch {error.epoch}: found equal scores for both documents of"
-            " every triple: the network is dead (its relu units are 0 for all"
-            " texts) and learns nothing more;"
+            " the triples: the network is dead (its hidden units have one"
+            " value for all texts) and learns nothing more;"
             f" {_advice('the state before this epoch', run)} with a smaller"
             " --learning_rate"
-        )
+        ) from error
     steps = int(model.optimizer.iterations.numpy())
     if isinstance(error, Diverged):
         # The training step that diverged has been counted.
@@ -104,7 +109,7 @@ def explain(
 
 def _diverged(
     what: str, run: RunFolder | None, step: int, batches: tf.data.Dataset
-) -> InputError:
+) -> FailedTraining:
     columns = (
         column[:_TEXTS].numpy().tolist() for column in next(iter(batches))[:2]
     )
@@ -113,7 +118,7 @@ def _diverged(
         for pair in zip(*columns, strict=True)
     )
     advice = _advice("the last good state", run)
-    return InputError(
+    return FailedTraining(
         f"training step {step:,}: {what} NaN or infinite; its batch begins"
         f" with {pairs}; {advice} with a smaller --learning_rate, or correct"
         " the texts"

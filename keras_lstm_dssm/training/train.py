@@ -101,8 +101,10 @@ def train(
         The trained model.
 
     Raises:
-        InputError: Data, recipe or folder are wrong; or the loss or a weight
-            became NaN or infinite (the message names the batch's texts).
+        InputError: Data, recipe or folder are wrong.
+        FailedTraining: The loss or a weight became NaN or infinite (the
+            message names the batch's texts), or a network learns nothing
+            more. It is an `InputError`, too.
         OSError: A file of the run cannot be written.
 
     Example:

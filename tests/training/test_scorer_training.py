@@ -2,8 +2,6 @@
 
 import json
 import pathlib
-import subprocess
-import sys
 from contextlib import nullcontext
 
 import numpy as np
@@ -17,6 +15,7 @@ from keras_lstm_dssm.training import RunFolder
 from keras_lstm_dssm.training.dead_network import DeadNetworkWatch
 from keras_lstm_dssm.training.faults import DeadNetwork
 from tests.conftest import TOPICS
+from tests.fresh_process import FreshProcesses
 from tests.training.small_trainings import EpochWeights, StopAt, check_equal
 
 SMALL = dssm.ScorerRecipe(
@@ -131,22 +130,20 @@ def test_a_loss_that_is_no_number_stops_with_the_texts(
 
 
 def test_a_trained_scorer_is_loaded_by_a_fresh_process(
-    lists: pathlib.Path, tmp_path: pathlib.Path
+    lists: pathlib.Path,
+    tmp_path: pathlib.Path,
+    fresh_process: FreshProcesses,
 ) -> None:
     output = tmp_path / "run"
     model = dssm.train(lists, QUICK, output=output, verbose=0)
     code = (
-        "import json, keras_lstm_dssm as dssm\n"
-        f"model = dssm.load_run({str(output)!r})\n"
+        "import json, sys, keras_lstm_dssm as dssm\n"
+        "model = dssm.load_run(sys.argv[1])\n"
         "print(json.dumps(model.score('the glue', ['wood glue', '']).tolist()))"
     )
-    process = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    printed = fresh_process(code, output)
     expected = model.score("the glue", ["wood glue", ""])
-    np.testing.assert_allclose(
-        json.loads(process.stdout.splitlines()[-1]), expected, rtol=1e-6
-    )
+    np.testing.assert_allclose(json.loads(printed[-1]), expected, rtol=1e-6)
 
 
 def test_what_only_towers_take_is_refused(
@@ -196,7 +193,8 @@ def test_a_dead_network_stops_with_one_line(
         (1, 5, 0.0, 0.3000001, True),
         (0, 5, 0.0, 0.3, False),  # all weights of the last layer start at 0
         (1, 4, 0.0, 0.3, False),  # the rest of an interrupted epoch
-        (1, 5, 0.1, 0.3, False),
+        (1, 5, 0.1, 0.30001, True),  # saturated units, but for rounding
+        (1, 5, 0.5, 0.29999, False),  # small scores, but different ones
         (1, 5, 0.0, 0.301, False),
     ],
 )
