@@ -228,7 +228,7 @@ def _drafts(definitions: Iterable[Definition]) -> list[_Draft]:
     )
     drafts = []
     for one, summary, body in parts:
-        in_summary = {words[sentence] for sentence in summary}
+        in_summary = dict.fromkeys(words[sentence] for sentence in summary)
         kept: dict[str, str] = {}
         for sentence in body:
             key = words[sentence]
