@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from keras_lstm_dssm.errors import FailedTraining
 from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.models import KeyVecRecipe, Recipe, ScorerRecipe
 from keras_lstm_dssm.tables.base_data import BaseTableData
@@ -35,8 +36,9 @@ def choose_on_dev(
     """Returns the best hyperparameters on dev; of equals, the first.
 
     Neural systems are trained with seed 0 and for a share of the epochs
-    (`settings.search`). A search that was interrupted continues with the
-    next trial.
+    (`settings.search`). A trial whose training fails, see `FailedTraining`,
+    has a measure of 0. A search that was interrupted continues with the next
+    trial.
 
     The JSON file `path` holds the search: `options`, the best
     hyperparameters; `measure`; and `tried`, all trials, each with its `dev`
@@ -52,9 +54,15 @@ def choose_on_dev(
             return options
     while options is not None:
         start = time.perf_counter()
-        trained = train_system(name, row, options, 0, data, settings, epochs)
+        try:
+            trained = train_system(
+                name, row, options, 0, data, settings, epochs
+            )
+            dev = trained.dev
+        except FailedTraining:  # as with a learning rate that is too large
+            dev = 0.0
         seconds = time.perf_counter() - start
-        trials.append({**options, "dev": trained.dev, "seconds": seconds})
+        trials.append({**options, "dev": dev, "seconds": seconds})
         best = max(trials, key=lambda trial: trial["dev"])
         search = {
             "options": {key: best[key] for key in options},

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,18 @@ def test_the_best_on_dev_is_chosen(table_folder: Path) -> None:
     result = json.loads((system / "seed_0/result.json").read_text())
     assert result["options"] == choice["options"]
     assert result["dev"] == {"ndcg@10": best["dev"]}
+
+
+def test_a_learning_rate_that_diverges_is_not_chosen(
+    settings: TableSettings, tmp_path: Path
+) -> None:
+    settings = dataclasses.replace(settings, learning_rates=(1e38, 0.1))
+    path = tmp_path / "choice.json"
+    data = open_table_data(settings, tmp_path)
+    chosen = choose_on_dev("dssm", ROWS["dssm"], data, settings, path)
+    assert chosen["learning_rate"] == 0.1
+    measures = [trial["dev"] for trial in json.loads(path.read_text())["tried"]]
+    assert measures[0] == 0 < measures[1]
 
 
 def test_an_interrupted_search_goes_on(
