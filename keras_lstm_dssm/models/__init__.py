@@ -2,7 +2,6 @@
 
 from keras_lstm_dssm.models.find_recipe import (
     AnyRecipe,
-    PairRecipe,
     find_recipe,
     recipe_from_dict,
 )
@@ -20,7 +19,6 @@ __all__ = [
     "AnyRecipe",
     "KeyVec",
     "KeyVecRecipe",
-    "PairRecipe",
     "PairScorer",
     "Recipe",
     "ScorerRecipe",

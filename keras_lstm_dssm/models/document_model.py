@@ -33,7 +33,7 @@ class DocumentModel(HashedModel):
     """
 
     own_metrics = "four metrics, loss, accuracy, read_loss and key_word_loss"
-    rankings_hint = "measure rankings with evaluation.evaluate"
+    rankings_hint = "measure rankings with evaluation.evaluate_documents"
     export_hint = "encode(documents)"
 
     key_lookup: Vocabulary

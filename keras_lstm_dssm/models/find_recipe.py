@@ -8,8 +8,7 @@ from keras_lstm_dssm.models.keyvec_recipe import KEYVEC_PRESETS, KeyVecRecipe
 from keras_lstm_dssm.models.recipe import PRESETS, Recipe
 from keras_lstm_dssm.models.scorer_recipe import SCORER_PRESETS, ScorerRecipe
 
-PairRecipe = Recipe | ScorerRecipe
-AnyRecipe = PairRecipe | KeyVecRecipe
+AnyRecipe = Recipe | ScorerRecipe | KeyVecRecipe
 
 
 def find_recipe(recipe: str | AnyRecipe) -> AnyRecipe:

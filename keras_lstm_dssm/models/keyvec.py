@@ -49,9 +49,11 @@ class KeyVec(DocumentModel):
         dimension: Width of the documents' vectors. Default 100.
         weighted: Whether sentences are weighted by p_i. Default `True`; with
             `False` all p_i are 1, and L_read is 0.
+        dropout: Share of the numbers of the sentences' vectors that a
+            training step sets to 0, at random, as in Kim 2014. Default 0.
         max_sentences: Number of sentences to read of each document, from its
             start. Default 250; `None` for all.
-        seed: Seed of the order of lists in `fit`. Default 0.
+        seed: Seed of the order of lists in `fit`, and of dropout. Default 0.
         **kwargs: Arguments of `keras.Model`.
 
     Call arguments:
@@ -83,6 +85,7 @@ class KeyVec(DocumentModel):
         units: int = 100,
         dimension: int = 100,
         weighted: bool = True,
+        dropout: float = 0.0,
         max_sentences: int | None = 250,
         seed: int = 0,
         **kwargs: Any,
@@ -91,6 +94,10 @@ class KeyVec(DocumentModel):
             raise InputError(
                 f"max_sentences must be at least 1 or None, not {max_sentences}"
             )
+        if not 0 <= dropout < 1:
+            raise InputError(
+                f"dropout must be at least 0 and less than 1, not {dropout}"
+            )
         vocabulary = _key_vocabulary(words, key_vocabulary)
         super().__init__(
             DocumentHasher(words, vocabulary, max_sentences), seed, **kwargs
@@ -98,6 +105,7 @@ class KeyVec(DocumentModel):
         self.words = words
         self.key_lookup = vocabulary
         self.weighted = weighted
+        self.dropout = dropout
         self.max_sentences = max_sentences
         policy = {"dtype": words.dtype_policy}
         self.sentence_encoder = SentenceEncoder(
@@ -142,13 +150,18 @@ class KeyVec(DocumentModel):
         return self.hasher.documents(documents)
 
     def read(
-        self, documents: DocumentBatch, training: bool = False
+        self,
+        documents: DocumentBatch,
+        training: bool = False,
+        dropout_seed: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the vectors of documents, and the logits of all p_i.
 
         Args:
             documents: The result of `hash_documents`.
             training: Whether a gradient will be computed. Default `False`.
+            dropout_seed: int32 `(2,)`, the seed of dropout. Default `None`
+                for no dropout.
 
         Returns:
             Float `(documents, dimension)`, eq. (3); and float
@@ -159,6 +172,10 @@ class KeyVec(DocumentModel):
             documents.sentences,
             training=training,
         )
+        if dropout_seed is not None and self.dropout:
+            sentences = tf.nn.experimental.stateless_dropout(
+                sentences, self.dropout, dropout_seed
+            )
         states, logits = self.reader(
             sentences,
             documents.sentences.text_index,
@@ -171,7 +188,11 @@ class KeyVec(DocumentModel):
     def batch_loss(self, batch: HashedDocuments, training: bool) -> tf.Tensor:
         """Returns the loss of eq. (4), and updates the metrics."""
         documents, document = batch.documents, batch.documents.document
-        vectors, logits = self.read(documents, training)
+        # A function of the training step, so that a resumed run draws the
+        # same numbers.
+        step = tf.cast(self.optimizer.iterations.value, tf.int32)
+        seed = tf.stack([self.seed, step]) if training else None
+        vectors, logits = self.read(documents, training, seed)
         read = self.loss.read_costs(logits, batch.salient, document)
         if not self.weighted:
             read = tf.zeros_like(read)
@@ -228,6 +249,7 @@ class KeyVec(DocumentModel):
             "units": self.reader.units,
             "dimension": self.dimension,
             "weighted": self.weighted,
+            "dropout": self.dropout,
             "max_sentences": self.max_sentences,
             "seed": self.seed,
         }

@@ -46,6 +46,8 @@ class KeyVecRecipe(BaseRecipe):
             are 1.
         read_weight: Factor of L_read; 0 leaves it out.
         word_weight: Factor of L_enc; 0 leaves it out.
+        dropout: Share of the numbers of the sentences' vectors that a
+            training step sets to 0.
         normalize: Whether the parts of the loss are means over sentences and
             over key words, and not sums.
         learning_rate: Learning rate of Adam.
@@ -77,6 +79,7 @@ class KeyVecRecipe(BaseRecipe):
     weighted: bool = True
     read_weight: float = 1.0
     word_weight: float = 1.0
+    dropout: float = 0.0
     normalize: bool = False
     learning_rate: float = 0.001
     epochs: int = 40
@@ -98,6 +101,11 @@ class KeyVecRecipe(BaseRecipe):
                     f"{name} is {value!r}: expected a finite number of 0 or "
                     "more"
                 )
+        if not is_number(self.dropout) or not 0 <= self.dropout < 1:
+            raise InputError(
+                f"dropout is {self.dropout!r}: expected a number of 0 or more, "
+                "below 1"
+            )
         if not self.windows or not all(
             type(width) is int and width > 0 for width in self.windows
         ):
@@ -149,6 +157,7 @@ class KeyVecRecipe(BaseRecipe):
                 self.units,
                 self.dimension,
                 self.weighted,
+                self.dropout,
                 self.max_sentences,
                 seed,
             )

@@ -244,6 +244,26 @@ def test_a_part_of_weight_0_is_left_out(
         assert np.array_equal(variable, old) != moves
 
 
+def test_dropout_is_a_function_of_seed_and_training_step() -> None:
+    """So a resumed training draws what an uninterrupted one draws."""
+
+    def loss(dropout: float, step: int = 0, training: bool = True) -> float:
+        model = small_keyvec(dropout=dropout)
+        model.compile(keras.optimizers.Adam(), KeyVecLoss())
+        model.optimizer.iterations.assign(step)
+        batch = model.hasher(*ragged_examples())
+        return float(model.batch_loss(batch, training))
+
+    assert loss(0.5, 3) == loss(0.5, 3) != loss(0.5, 4)
+    assert loss(0.5, training=False) == loss(0.0, training=False)
+    assert loss(0.5) != loss(0.0)
+    model = small_keyvec(dropout=0.5)
+    ragged = ragged_examples()[0]
+    np.testing.assert_allclose(
+        model(ragged, training=True), model(ragged), rtol=1e-5
+    )
+
+
 def test_a_loss_that_is_not_finite_leaves_the_weights() -> None:
     model = compiled()
     model.fit(EXAMPLES, verbose=0)
@@ -308,6 +328,7 @@ def test_wrong_input_is_explained() -> None:
         (lambda: model.fit(EXAMPLES, y=[1]), "y is not supported"),
         (lambda: model.export("folder"), r"use encode\(documents\)"),
         (lambda: small_keyvec(max_sentences=0), "at least 1 or None, not 0"),
+        (lambda: small_keyvec(dropout=1), "at least 0 and less than 1, not 1"),
         (lambda: small_keyvec(key_vocabulary=["A b"]), r"vocabulary\[0\]"),
     ):
         with pytest.raises(InputError, match=message):

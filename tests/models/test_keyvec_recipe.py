@@ -81,6 +81,7 @@ def test_presets_differ_as_their_names_say() -> None:
         ({"normalize": None}, "normalize is None: expected True or False"),
         ({"read_weight": -1}, "read_weight is -1: expected a finite"),
         ({"word_weight": True}, "word_weight is True: expected a finite"),
+        ({"dropout": 1}, "dropout is 1: expected a number of 0 or more"),
         ({"windows": []}, r"windows is \[\]: expected whole numbers"),
         ({"windows": (0, 3)}, r"windows is \(0, 3\): expected whole numbers"),
         ({"depth": 2}, "a recipe has no 'depth'"),

@@ -173,7 +173,8 @@ SAMPLES: dict[type, dict[str, Any]] = {  # no argument has its default
     KeyVec: {
         "words": TrigramVectors(2), "key_vocabulary": ("b", "上海"),
         "filters": 2, "windows": [2], "units": 3, "dimension": 4,
-        "weighted": False, "max_sentences": 9, "seed": 3, "name": "mine",
+        "weighted": False, "dropout": 0.5, "max_sentences": 9, "seed": 3,
+        "name": "mine",
     },
     KeyVecLoss: {
         "read_weight": 0.5, "word_weight": 0.25, "normalize": True,
