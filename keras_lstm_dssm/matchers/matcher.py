@@ -8,9 +8,12 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import WordSequences, WordVectors
+from keras_lstm_dssm.layers.flat_packing import RowSequences
 from keras_lstm_dssm.private_api import accept_any_inputs
 
 SIDES = ("query", "document")
+
+Texts = WordSequences | RowSequences
 
 
 class Matcher(keras.layers.Layer):
@@ -41,6 +44,10 @@ class Matcher(keras.layers.Layer):
 
     trains_words = True
     """Whether training changes the word vectors; `PairScorer` reads it."""
+
+    reads_rows = False
+    """Whether `represent` also takes `RowSequences`, without padding, in which
+    each distinct word has one row; `PairScorer` reads it."""
 
     def __init__(self, word_dimension: int = 50, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -93,13 +100,12 @@ class Matcher(keras.layers.Layer):
             seed: Seed of all random numbers. Default 0.
         """
 
-    def represent(
-        self, texts: WordSequences, side: str, training: bool = False
-    ) -> Any:
+    def represent(self, texts: Texts, side: str, training: bool = False) -> Any:
         """Compute what `match` needs of each text.
 
         Args:
-            texts: The word vectors of distinct texts.
+            texts: The word vectors of distinct texts; of a matcher that
+                `reads_rows` also `RowSequences`.
             side: `"query"` or `"document"`, for matchers with separate
                 weights.
             training: Whether a gradient will be computed. Default `False`.
@@ -127,8 +133,8 @@ class Matcher(keras.layers.Layer):
 
     def score_rows(
         self,
-        query: WordSequences,
-        document: WordSequences,
+        query: Texts,
+        document: Texts,
         query_rows: tf.Tensor,
         document_rows: tf.Tensor,
         training: bool = False,
@@ -172,6 +178,13 @@ class Matcher(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments as a dict, for `from_config`."""
         return {**super().get_config(), "word_dimension": self.word_dimension}
+
+
+def as_rows(texts: Texts) -> RowSequences:
+    """Convert padded word vectors; rows of a table stay as they are."""
+    if isinstance(texts, RowSequences):
+        return texts
+    return RowSequences.from_padded(texts.vectors, texts.lengths)
 
 
 def rows_of(represented: Any, index: tf.Tensor) -> Any:

@@ -16,10 +16,9 @@ from keras_lstm_dssm.layers.interactions import (
 )
 from keras_lstm_dssm.layers.k_max_pooling import KMaxPooling, StrongestCells
 from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
-from keras_lstm_dssm.matchers.matcher import Matcher
+from keras_lstm_dssm.matchers.matcher import Matcher, Texts, as_rows
 from keras_lstm_dssm.matchers.paired_texts import (
     PairedTexts,
-    joined,
     order_by_length,
 )
 from keras_lstm_dssm.matchers.positions import PositionalBiLSTM
@@ -66,6 +65,8 @@ class MVLSTM(Matcher):
     Raises:
         InputError: An argument is not supported.
     """
+
+    reads_rows = True
 
     def __init__(
         self,
@@ -115,9 +116,7 @@ class MVLSTM(Matcher):
         self.mlp.build((None, features * self.comparison.slices))
         self.built = True
 
-    def represent(
-        self, texts: WordSequences, side: str, training: bool = False
-    ) -> Any:
+    def represent(self, texts: Texts, side: str, training: bool = False) -> Any:
         """Represent each position, and prepare it for the comparison.
 
         Returns:
@@ -125,13 +124,17 @@ class MVLSTM(Matcher):
             the result of `Interaction.prepare_query` or of
             `prepare_document`; and the lengths `(texts,)`.
         """
+        rows = as_rows(texts)
+        time = tf.maximum(tf.reduce_max(rows.lengths), 1)
         if side == "query":
-            positions = self.query_positions(texts, training=training)
+            flat = self.query_positions.flat(rows, training)
+            positions = rows.padded(flat, time)
             prepared = self.comparison.prepare_query(positions)
         else:
-            positions = self.document_positions(texts, training=training)
+            flat = self.document_positions.flat(rows, training)
+            positions = rows.padded(flat, time)
             prepared = self.comparison.prepare_document(positions)
-        return positions, prepared, texts.lengths
+        return positions, prepared, rows.lengths
 
     def match(
         self, query: Any, document: Any, training: bool = False
@@ -141,16 +144,18 @@ class MVLSTM(Matcher):
             return self._score(self.dynamic(*self._cells(query, document)))
         if not training:
             return self._score(self._strongest(query, document).values)
-        (u, _, u_lengths), (v, _, v_lengths) = query, document
-        rows = tf.range(tf.size(u_lengths))
-        return self._score_chosen(
-            u, PairedTexts(u, u_lengths, rows), PairedTexts(v, v_lengths, rows)
-        )
+        sides = []
+        for vectors, _, lengths in (query, document):
+            rows = tf.range(tf.size(lengths))
+            flat = tf.reshape(vectors, [-1, vectors.shape[-1]])
+            starts = rows * tf.shape(vectors)[1]
+            sides.append(PairedTexts(flat, starts, lengths, rows))
+        return self._score_chosen(sides[0].vectors, *sides)
 
     def score_rows(
         self,
-        query: WordSequences,
-        document: WordSequences,
+        query: Texts,
+        document: Texts,
         query_rows: tf.Tensor,
         document_rows: tf.Tensor,
         training: bool = False,
@@ -159,22 +164,23 @@ class MVLSTM(Matcher):
         rows = query_rows, document_rows
         if not training or self.pooling == "dynamic":
             return super().score_rows(query, document, *rows, training)
+        u_rows, v_rows = as_rows(query), as_rows(document)
         if self.share:
             # One loop over time for all texts.
-            both = joined(query, document)
-            positions = self.query_positions(both, training=True)
-            queries, time = tf.unstack(tf.shape(query.words))
+            both = u_rows.joined(v_rows)
+            p = self.query_positions.flat(both, training=True)
+            texts = p, both.starts, both.lengths
             return self._score_chosen(
-                positions[:queries, :time],
-                PairedTexts(positions, both.lengths, query_rows),
-                PairedTexts(positions, both.lengths, queries + document_rows),
+                p[: tf.size(u_rows.index)],
+                PairedTexts(*texts, query_rows),
+                PairedTexts(*texts, tf.size(u_rows.lengths) + document_rows),
             )
-        u = self.query_positions(query, training=True)
-        v = self.document_positions(document, training=True)
+        u = self.query_positions.flat(u_rows, training=True)
+        v = self.document_positions.flat(v_rows, training=True)
         return self._score_chosen(
             u,
-            PairedTexts(u, query.lengths, query_rows),
-            PairedTexts(v, document.lengths, document_rows),
+            PairedTexts(u, u_rows.starts, u_rows.lengths, query_rows),
+            PairedTexts(v, v_rows.starts, v_rows.lengths, document_rows),
         )
 
     def explain(
@@ -221,14 +227,19 @@ class MVLSTM(Matcher):
         """Choose cells without a gradient, and compute only these with one.
 
         Args:
-            queries: Those texts of `query` that are queries, the first ones.
+            queries: The first of the vectors of `query`, those of queries.
             query: The query of each pair.
             document: The document of each pair.
         """
         order = order_by_length(query.pair_lengths, document.pair_lengths)
         u, v = query.take(order), document.take(order)
-        left = self.comparison.prepare_query(tf.stop_gradient(queries))
-        right = self.comparison.prepare_document(tf.stop_gradient(v.vectors))
+        left, right = (
+            [part[0] for part in prepare(tf.stop_gradient(vectors)[None])]
+            for prepare, vectors in (
+                (self.comparison.prepare_query, queries),
+                (self.comparison.prepare_document, v.vectors),
+            )
+        )
         groups = [
             self.k_max.strongest_of_rows(
                 self.comparison.compare_rows(
@@ -245,7 +256,7 @@ class MVLSTM(Matcher):
             tf.concat(parts, axis=0) for parts in zip(*groups, strict=True)
         )
         chosen = self.comparison.compare_at(
-            u.flat, v.flat, u.flat_rows(rows), v.flat_rows(columns)
+            u.vectors, v.vectors, u.vector_rows(rows), v.vector_rows(columns)
         )
         values = tf.stop_gradient(values)  # 0, or a NaN
         scores = self._score(tf.where(rows >= 0, chosen, values))

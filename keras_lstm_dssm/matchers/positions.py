@@ -6,9 +6,12 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.layers import PeepholeLSTM, WordSequences
-from keras_lstm_dssm.layers.bidirectional_recurrence import run_both_ways
-from keras_lstm_dssm.layers.packed_sequence import Packing
+from keras_lstm_dssm.layers.bidirectional_recurrence import (
+    run_both_ways_on_rows,
+)
+from keras_lstm_dssm.layers.flat_packing import FlatPacking, RowSequences
 from keras_lstm_dssm.layers.scoring_mlp import small_uniform
+from keras_lstm_dssm.layers.trigram_embedding import gather_sum
 from keras_lstm_dssm.registration import register
 
 
@@ -71,25 +74,32 @@ class PositionalBiLSTM(keras.layers.Layer):
 
     def call(self, texts: WordSequences, training: bool = False) -> tf.Tensor:
         """Compute p_t of all positions."""
-        time = tf.shape(texts.vectors)[1]
+        rows = RowSequences.from_padded(texts.vectors, texts.lengths)
+        flat = self.flat(rows, training)
+        return rows.padded(flat, tf.shape(texts.vectors)[1])
+
+    def flat(self, texts: RowSequences, training: bool = False) -> tf.Tensor:
+        """Compute p_t of all positions, one text after the other.
+
+        Args:
+            texts: The word vectors.
+            training: As for a call.
+
+        Returns:
+            `(words, dimension)`.
+        """
         layers = self.forward_lstm, self.backward_lstm
-        packings = [
-            Packing.from_lengths(texts.lengths, time, backward)
-            for backward in (False, True)
-        ]
-        outputs = run_both_ways(
+        outputs = run_both_ways_on_rows(
             [layer.cell for layer in layers],
-            [
-                layer.project(packing.pack(texts.vectors).values)
-                for layer, packing in zip(layers, packings, strict=True)
-            ],
-            packings[0].counts,
+            [layer.project(texts.table) for layer in layers],
+            texts.index,
+            FlatPacking.from_lengths(texts.lengths),
             training,
         )
-        parts = [texts.vectors] if self.include_word else []
-        for packing, values in zip(packings, outputs, strict=True):
-            parts.append(packing.unpack(values))
-        return tf.concat(parts, axis=-1)
+        if not self.include_word:
+            return outputs
+        words = gather_sum(texts.table, texts.index, training=training)
+        return tf.concat([words, outputs], axis=1)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments as a dict, for `from_config`."""

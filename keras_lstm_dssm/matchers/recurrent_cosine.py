@@ -4,9 +4,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_lstm_dssm.layers import PeepholeLSTM, WordSequences, cosine_pairs
-from keras_lstm_dssm.layers.packed_sequence import Packing
-from keras_lstm_dssm.matchers.matcher import Matcher
+from keras_lstm_dssm.layers import (
+    PackedSequence,
+    PeepholeLSTM,
+    cosine_pairs,
+)
+from keras_lstm_dssm.layers.flat_packing import FlatPacking
+from keras_lstm_dssm.layers.trigram_embedding import gather_sum
+from keras_lstm_dssm.matchers.matcher import Matcher, Texts, as_rows
 from keras_lstm_dssm.matchers.positions import lstm
 from keras_lstm_dssm.registration import register
 
@@ -39,6 +44,8 @@ class RecurrentCosine(Matcher):
         Scores `(pairs,)`, from -1 to 1.
     """
 
+    reads_rows = True
+
     def __init__(
         self,
         word_dimension: int = 50,
@@ -58,20 +65,47 @@ class RecurrentCosine(Matcher):
         self.built = True
 
     def represent(
-        self, texts: WordSequences, side: str, training: bool = False
+        self, texts: Texts, side: str, training: bool = False
     ) -> tf.Tensor:
         """Compute the vector of each text, `(texts, units)` or twice that."""
         layers = self.query_lstms if side == "query" else self.document_lstms
-        time = tf.shape(texts.vectors)[1]
+        rows = as_rows(texts)
+        packing = FlatPacking.from_lengths(rows.lengths)
+        original_order = tf.math.invert_permutation(packing.order)
         ends = []
-        for layer, backward in zip(layers, [False, True], strict=False):
-            packing = Packing.from_lengths(texts.lengths, time, backward)
-            steps = packing.pack(texts.vectors)
-            steps = steps._replace(values=layer.project(steps.values))
-            original_order = tf.math.invert_permutation(packing.order)
+        for number, layer in enumerate(layers):
+            # Projected once for each distinct word.
+            values = gather_sum(
+                layer.project(rows.table),
+                tf.gather(rows.index, packing.steps[number]),
+                training=training,
+            )
+            steps = PackedSequence(values, packing.counts, packing.lengths)
             last = layer(steps, training=training)
             ends.append(tf.gather(last, original_order))
         return tf.concat(ends, axis=-1)
+
+    def score_rows(
+        self,
+        query: Texts,
+        document: Texts,
+        query_rows: tf.Tensor,
+        document_rows: tf.Tensor,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Score pairs of distinct texts."""
+        if not self.share:
+            rows = query_rows, document_rows
+            return super().score_rows(query, document, *rows, training)
+        # One loop over time for all texts.
+        both = as_rows(query).joined(as_rows(document))
+        vectors = self.represent(both, "query", training)
+        queries = tf.size(query.lengths)
+        return self.match(
+            tf.gather(vectors, query_rows),
+            tf.gather(vectors, queries + document_rows),
+            training,
+        )
 
     def match(
         self, query: tf.Tensor, document: tf.Tensor, training: bool = False

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.layers import WordVectors
+from keras_lstm_dssm.layers.flat_packing import RowSequences
 from keras_lstm_dssm.matchers import Matcher
 from keras_lstm_dssm.matchers.matcher import rows_of
 from keras_lstm_dssm.text import WordBatch, as_bytes
@@ -30,7 +31,7 @@ class PairScoring:
         # Texts of a new length are not a reason to trace anew.
         self._represent_query = tf.function(
             lambda texts: matcher.represent(
-                words(words.distinct(texts)), "query"
+                self._texts(words.distinct(texts)), "query"
             ),
             reduce_retracing=True,
         )
@@ -55,8 +56,8 @@ class PairScoring:
             training: Whether a gradient will be computed. Default `False`.
         """
         return self.matcher.score_rows(
-            self.words(query, training=training),
-            self.words(document, training=training),
+            self._texts(query, training),
+            self._texts(document, training),
             query.text_index,
             document.text_index,
             training,
@@ -98,9 +99,16 @@ class PairScoring:
         lengths = [len(text) for text in sides[1]]
         return score_in_batches(score, lengths, batch_size, progress)
 
+    def _texts(self, words: WordBatch, training: bool = False) -> Any:
+        """Returns the word vectors of the distinct texts of a batch."""
+        if not self.matcher.reads_rows:
+            return self.words(words, training=training)
+        table = self.words.embedding(words, training=training)
+        return RowSequences(table, words.flat()[0], words.lengths)
+
     def _documents_of_query(self, query: Any, texts: tf.Tensor) -> tf.Tensor:
         words = self.words.distinct(texts)
-        document = self.matcher.represent(self.words(words), "document")
+        document = self.matcher.represent(self._texts(words), "document")
         return self.matcher.match(
             rows_of(query, tf.zeros_like(words.text_index)),
             rows_of(document, words.text_index),

@@ -6,33 +6,38 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_lstm_dssm.layers import WordSequences
+from keras_lstm_dssm.layers.flat_packing import RowSequences
 from keras_lstm_dssm.matchers.mv_lstm import MVLSTM
 from keras_lstm_dssm.matchers.paired_texts import (
     PairedTexts,
-    joined,
     order_by_length,
 )
 from tests.matchers.ragged_texts import alone_of, randomise, word_sequences
 
 RANDOM = np.random.default_rng(0)
 LENGTHS = [9, 7, 3, 2, 1]
-TIME = 9
+
+
+def paired(texts: WordSequences, rows: tf.Tensor) -> PairedTexts:
+    flat = RowSequences.from_padded(texts.vectors, texts.lengths)
+    return PairedTexts(flat.table, flat.starts, flat.lengths, rows)
 
 
 @pytest.mark.parametrize("pairs", [0, 1, 3, 40])
 def test_groups_hold_each_pair_once_padded_to_their_longest(pairs: int) -> None:
     texts = word_sequences(LENGTHS, 4)
     rows = tf.constant(RANDOM.integers(5, size=pairs), tf.int32)
-    side = PairedTexts(texts.vectors, texts.lengths, rows)
-    numbers = tf.reshape(tf.range(5 * TIME), [5, TIME])
+    side = paired(texts, rows)
     seen = []
     for group in side.groups():
-        (padded,) = group.padded((numbers,))
+        (padded,) = group.padded((side.vectors,))
         longest = max(group.pair_lengths.numpy(), default=1)
-        assert padded.shape == (len(group.rows), longest)
-        np.testing.assert_array_equal(
-            padded, tf.gather(numbers, group.rows)[:, :longest]
-        )
+        assert padded.shape == (len(group.rows), longest, 4)
+        for found, row in zip(padded, group.rows, strict=True):
+            np.testing.assert_array_equal(
+                found[: LENGTHS[row]], texts.vectors[row, : LENGTHS[row]]
+            )
         seen += group.rows.numpy().tolist()
     assert seen == rows.numpy().tolist()
 
@@ -49,31 +54,17 @@ def test_the_order_puts_similar_lengths_into_a_group() -> None:
         np.testing.assert_array_equal(part, np.sort(part))
 
 
-def test_indices_are_those_of_the_flat_vectors() -> None:
+def test_indices_are_those_of_all_vectors() -> None:
     texts = word_sequences(LENGTHS, 4)
     rows = tf.constant([4, 0, 2])
-    side = PairedTexts(texts.vectors, texts.lengths, rows)
+    side = paired(texts, rows)
     positions = np.array([[[0, -1]], [[8, 3]], [[2, 1]]], np.int32)
-    found = tf.gather(side.flat, side.flat_rows(tf.constant(positions)))
+    found = tf.gather(side.vectors, side.vector_rows(tf.constant(positions)))
     for pair, row in enumerate(rows):
         np.testing.assert_array_equal(
             found[pair, 0],
             tf.gather(texts.vectors[row], np.maximum(positions[pair, 0], 0)),
         )
-
-
-def test_joined_texts_follow_each_other() -> None:
-    first, second = word_sequences([3, 1], 2), word_sequences([4, 2, 1], 2, 1)
-    for parts in (first, second), (second, first):
-        both = joined(*parts)
-        lengths = [n for part in parts for n in part.lengths.numpy()]
-        np.testing.assert_array_equal(both.lengths, lengths)
-        vectors = [v for part in parts for v in part.vectors]
-        assert both.vectors.shape == (5, 4, 2)
-        assert both.words.shape == (5, 4)
-        for found, expected in zip(both.vectors, vectors, strict=True):
-            np.testing.assert_array_equal(found[: len(expected)], expected)
-            assert not found[len(expected) :].numpy().any()
 
 
 @pytest.mark.usefixtures("float64")
