@@ -16,6 +16,7 @@ import pytest
 
 from keras_lstm_dssm.data import Pair, write_collection
 from keras_lstm_dssm.tools import train
+from tests.fresh_process import FreshProcesses, fresh_processes
 from tests.memory import release_graphs_if_large
 from tests.precision import precision
 
@@ -123,6 +124,16 @@ def trained_run(collection_folder: Path, made_once) -> Path:
         assert train.run(["train", *flags, f"--output={folder}"]) == 0
 
     return made_once("run", run)
+
+
+@pytest.fixture(scope="session")
+def fresh_process(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[FreshProcesses]:
+    """Runs code in a new process."""
+    folder = tmp_path_factory.mktemp("fresh_process")
+    with fresh_processes(folder) as run:
+        yield run
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,6 @@
 """What Keras does with any model, done with an encoder."""
 
 import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import keras
@@ -19,6 +17,7 @@ from keras_lstm_dssm import (
     TwoTower,
 )
 from tests.encoders.small import EACH, small_encoder
+from tests.fresh_process import FreshProcesses
 
 TEXTS = ["Hotels in Shanghai", "", "上海 hotel"]
 
@@ -127,6 +126,7 @@ np.save(sys.argv[1] + "/outputs.npy", model.predict(texts, verbose=0))
 
 def test_a_functional_model_trains_saves_and_predicts_in_a_fresh_process(
     tmp_path: pathlib.Path,
+    fresh_process: FreshProcesses,
 ) -> None:
     model = functional_model(small_encoder("combined"))
     texts = tf.constant(TEXTS)
@@ -137,7 +137,7 @@ def test_a_functional_model_trains_saves_and_predicts_in_a_fresh_process(
     assert abs(after - before).max() > 1e-3
     model.save(tmp_path / "model.keras")
     np.save(tmp_path / "texts.npy", np.array(TEXTS))
-    subprocess.run([sys.executable, "-c", LOAD, str(tmp_path)], check=True)
+    fresh_process(LOAD, tmp_path)
     outputs = np.load(tmp_path / "outputs.npy")
     np.testing.assert_allclose(outputs, after, rtol=1e-6)
 

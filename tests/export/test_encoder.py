@@ -1,9 +1,6 @@
 """Exported encoders give the encoders' own numbers, wherever they are run."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +14,7 @@ from keras_lstm_dssm.text import as_bytes
 from keras_lstm_dssm.text.word_hashing import MAX_BYTES_PER_WORD, MAX_LETTERS
 from tests.export.agreement import assert_cpp_agrees
 from tests.export.ops import serving_ops, stock_ops
+from tests.fresh_process import FreshProcesses
 from tests.serving.wire import predict_request
 
 TEXTS = [
@@ -86,28 +84,22 @@ def test_vectors_have_unit_length(exported: Exported) -> None:
 
 def test_fresh_process_gives_the_same_numbers(
     exports: dict[str, Exported],
+    fresh_process: FreshProcesses,
 ) -> None:
     """By TensorFlow and TF.Text alone: without this package."""
     script = (
         "import json, sys, tensorflow as tf, tensorflow_text\n"
-        "texts = [t.encode('latin-1') for t in json.load(sys.stdin)]\n"
-        "for folder in sys.argv[1:]:\n"
+        "assert 'keras_lstm_dssm' not in sys.modules\n"
+        "texts = [t.encode('latin-1') for t in json.loads(sys.argv[1])]\n"
+        "for folder in sys.argv[2:]:\n"
         "    model = tf.saved_model.load(folder)\n"
         "    serve = model.signatures['serving_default']\n"
         "    found = serve(text=tf.constant(texts))['embedding']\n"
         "    print(json.dumps(found.numpy().tolist()))"
     )
     folders = [export.folder for export in exports.values()]
-    done = subprocess.run(
-        [sys.executable, "-c", script, *folders],
-        input=json.dumps([t.decode("latin-1") for t in as_bytes(TEXTS)]),
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=folders[0],
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
-    lines = done.stdout.splitlines()
+    texts = json.dumps([t.decode("latin-1") for t in as_bytes(TEXTS)])
+    lines = fresh_process(script, texts, *folders)
     for line, export in zip(lines, exports.values(), strict=True):
         np.testing.assert_allclose(json.loads(line), export.expected, atol=1e-6)
 

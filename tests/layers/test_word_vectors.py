@@ -2,8 +2,6 @@
 
 import functools
 import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import keras
@@ -21,6 +19,7 @@ from keras_lstm_dssm.layers import (
 from tests import reference
 from tests.export.cpp_loader import run_in_cpp
 from tests.export.ops import serving_ops, stock_ops
+from tests.fresh_process import FreshProcesses
 from tests.serving.wire import predict_request
 
 VOCABULARY = ["bolt", "hex", "上海", "x\0"]
@@ -259,18 +258,12 @@ np.save(sys.argv[2], [sums(layer, TEXTS) for layer in model.kinds])
 """
 
 
-def test_a_fresh_process_loads_the_model(tmp_path: pathlib.Path) -> None:
+def test_a_fresh_process_loads_the_model(
+    tmp_path: pathlib.Path, fresh_process: FreshProcesses
+) -> None:
     model = Owner(layers(None))
     model.save(tmp_path / "model.keras")
-    subprocess.run(
-        [
-            sys.executable,
-            *("-c", READ_MODEL),
-            *(tmp_path / "model.keras", tmp_path / "sums.npy"),
-        ],
-        cwd=pathlib.Path(__file__).parents[2],
-        check=True,
-    )
+    fresh_process(READ_MODEL, tmp_path / "model.keras", tmp_path / "sums.npy")
     want = [sums(layer, TEXTS).numpy() for layer in model.kinds]
     assert np.ptp(want, axis=1).min() > 0.01
     np.testing.assert_array_equal(np.load(tmp_path / "sums.npy"), want)

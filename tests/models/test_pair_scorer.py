@@ -1,8 +1,6 @@
 """PairScorer: scores, losses, training steps and saving."""
 
 import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import keras
@@ -17,6 +15,7 @@ from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.training import NesterovMomentum
 from keras_lstm_dssm.training.adagrad import Adagrad
 from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
+from tests.fresh_process import FreshProcesses
 from tests.models.small_matchers import (
     HashedWords,
     MeanDot,
@@ -146,7 +145,9 @@ def test_a_loss_that_is_not_finite_leaves_the_weights(number: float) -> None:
     assert int(scorer.optimizer.iterations) == 1
 
 
-def test_saved_model_in_a_fresh_process(tmp_path: pathlib.Path) -> None:
+def test_saved_model_in_a_fresh_process(
+    tmp_path: pathlib.Path, fresh_process: FreshProcesses
+) -> None:
     scorer = compiled(margin=0.5)
     scorer.fit(TRIPLES, verbose=0)
     path = tmp_path / "scorer.keras"
@@ -168,8 +169,7 @@ scorer.fit(t.TRIPLES, verbose=0)
 found = scorer.score_pairs(t.QUERIES, t.NEGATIVES)
 np.testing.assert_allclose(found, later, rtol=1e-6)
 """
-    root = pathlib.Path(__file__).parents[2]
-    subprocess.run([sys.executable, "-c", program], cwd=root, check=True)
+    fresh_process(program)
 
 
 def check_refused(call: Any, message: str) -> None:

@@ -1,6 +1,4 @@
 import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import keras
@@ -17,6 +15,7 @@ from keras_lstm_dssm import (
     TwoTower,
 )
 from tests.encoders.small import small_encoder
+from tests.fresh_process import FreshProcesses
 
 QUERIES = ["hex bolt", "wood glue", "desk lamp", "garden hose", "paint"]
 TITLES = ["steel fastener 3", "adhesive 8 oz", "led light", "50 ft", "gallon"]
@@ -96,7 +95,9 @@ def test_works_in_double_precision() -> None:
     assert model((QUERIES, TITLES)).dtype == tf.float64
 
 
-def test_loads_in_a_fresh_process_bit_for_bit(tmp_path: pathlib.Path) -> None:
+def test_loads_in_a_fresh_process_bit_for_bit(
+    tmp_path: pathlib.Path, fresh_process: FreshProcesses
+) -> None:
     model = new_model(oov_buckets=16)
     texts = [*QUERIES, "", "上海", "\ud800"]
     model.fit(PAIRS, verbose=0)
@@ -109,7 +110,7 @@ def test_loads_in_a_fresh_process_bit_for_bit(tmp_path: pathlib.Path) -> None:
         "np.save('d', model.document_encoder.encode(texts))"
     )
     np.save(tmp_path / "texts.npy", np.array(texts, object))
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    fresh_process(program, folder=tmp_path)
     for file, tower in (
         ("q", model.query_encoder),
         ("d", model.document_encoder),

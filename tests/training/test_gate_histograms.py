@@ -1,12 +1,10 @@
 """What TensorBoard reads from the files of the histograms."""
 
-import subprocess
-import sys
-
 from keras_lstm_dssm import CosineSoftmax, NesterovMomentum, TwoTower
 from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.training.gate_histograms import GateHistograms
 from tests.encoders.small import small_encoder
+from tests.fresh_process import FreshProcesses
 from tests.training.histogram_events import read_histograms
 
 
@@ -48,12 +46,14 @@ def test_histograms_of_both_directions(tmp_path) -> None:
     }
 
 
-def test_training_imports_no_library_of_reports() -> None:
-    # Keras imports those that are installed, so they are hidden from all.
+def test_training_imports_no_library_of_reports(
+    fresh_process: FreshProcesses,
+) -> None:
+    # Keras has imported those that are installed.
     code = (
         "import sys\n"
         "for name in ('jinja2', 'matplotlib', 'pandas', 'sklearn'):\n"
         "    sys.modules[name] = None\n"
         "import keras_lstm_dssm.training.gate_histograms\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    fresh_process(code)

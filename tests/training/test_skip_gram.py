@@ -1,8 +1,6 @@
 """Word vectors to start from, trained by gensim."""
 
-import os
 import pathlib
-import subprocess
 import sys
 
 import numpy as np
@@ -12,6 +10,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import VocabularyVectors
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training import skip_gram_vectors
+from tests.fresh_process import FreshProcesses
 
 word2vec = pytest.importorskip("gensim.models.word2vec")
 
@@ -68,19 +67,17 @@ def test_equal_trainings_are_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 SAVE_VECTORS = """
 import sys, numpy as np
+from tests.fresh_process import FreshProcesses
 from tests.training.test_skip_gram import *
 np.save(sys.argv[1], skip_gram_vectors(TITLES, VOCABULARY))
 """
 
 
-def test_a_fresh_process_computes_the_same(tmp_path: pathlib.Path) -> None:
+def test_a_fresh_process_computes_the_same(
+    tmp_path: pathlib.Path, fresh_process: FreshProcesses
+) -> None:
     """Also where Python hashes strings in another way."""
-    subprocess.run(
-        [sys.executable, "-c", SAVE_VECTORS, tmp_path / "vectors.npy"],
-        cwd=pathlib.Path(__file__).parents[2],
-        env={**os.environ, "PYTHONHASHSEED": "12"},
-        check=True,
-    )
+    fresh_process(SAVE_VECTORS, tmp_path / "vectors.npy")
     vectors = skip_gram_vectors(TITLES, VOCABULARY)
     np.testing.assert_array_equal(np.load(tmp_path / "vectors.npy"), vectors)
     layer = VocabularyVectors(VOCABULARY)
