@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from keras_lstm_dssm.benchmarks import scale_suite
+from keras_lstm_dssm.benchmarks import scale_suite, speed_suites
 from keras_lstm_dssm.benchmarks.measurement import program_command
+from keras_lstm_dssm.benchmarks.towers import new_peers
 from keras_lstm_dssm.tools import benchmark
 from tests.benchmarks.conftest import small_towers  # noqa: F401  (fixture)
 from tests.tools.conftest import Refused
@@ -28,6 +29,23 @@ def figures(folder: Path, suites: str, *flags: str) -> dict[str, Any]:
     return json.loads(path.read_text())
 
 
+@pytest.fixture
+def one_keras_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trains one of the two forms in stock Keras, and encodes by the other.
+
+    Both give the same vectors, see test_towers.py.
+    """
+    left_out = iter(["keras_padded", "keras_segments"])
+
+    def peers() -> dict[str, Any]:
+        found = new_peers()
+        del found[next(left_out)]
+        return found
+
+    monkeypatch.setattr(speed_suites, "new_peers", peers)
+
+
+@pytest.mark.usefixtures("one_keras_form")
 def test_training_encoding_and_serving(
     collection_folder: Path, tmp_path: Path
 ) -> None:
