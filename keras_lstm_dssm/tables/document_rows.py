@@ -20,7 +20,7 @@ from keras_lstm_dssm.training.document_examples import DocumentExamples
 from keras_lstm_dssm.training.document_targets import DocumentTargets
 from keras_lstm_dssm.training.key_words import KeyWords
 from keras_lstm_dssm.training.keyvec_loss import KeyVecLoss
-from keras_lstm_dssm.training.salience import Agreement, agreement
+from keras_lstm_dssm.training.salience import agreement
 from keras_lstm_dssm.training.salience_teachers import salience_teacher
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 
@@ -57,11 +57,9 @@ def train_keyvec(
         times = _fit(model, recipe, seed, data, settings, salience)
         results = times.results
         if recipe.weighted and recipe.read_weight:
-            found = _salience_agreement(model, data.folder, salience)
-            results["further"] = {
-                f"salience_{name}": float(value)
-                for name, value in found._asdict().items()
-            }
+            results["further"] = _salience_agreement(
+                model, data.folder, salience
+            )
     else:
         results = {"dev": data.measure_on_dev(system_of(model))}
     timed = list(data.dev.documents.values())
@@ -139,17 +137,27 @@ def _targets(
 
 def _salience_agreement(
     model: KeyVec, folder: DocumentFolder, salience: str
-) -> Agreement:
+) -> dict[str, float]:
     """Compares the p_i of the test documents with their salient sentences.
 
     Documents without a summary have no salient sentences to compare with.
+
+    Returns:
+        The values of `Agreement`, their names after `salience_`; none if no
+        test document has a summary.
     """
-    targets = _targets(folder, salience, "test").targets
     documents = [one for one in folder.of("test") if one.summary]
+    if not documents:
+        return {}
+    targets = _targets(folder, salience, "test")
     marks = []
     for document in documents:
         salient = np.zeros(len(document.sentences), bool)
-        salient[targets[document.id].salient] = True
+        salient[targets.of(document).salient] = True
         marks.append(salient)
     texts = [document.sentences for document in documents]
-    return agreement(marks, model.probabilities(texts))
+    found = agreement(marks, model.probabilities(texts))
+    return {
+        f"salience_{name}": float(value)
+        for name, value in found._asdict().items()
+    }

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from keras_lstm_dssm.data import DocumentFolder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import read_csv, read_json
 from keras_lstm_dssm.models import KeyVecRecipe
@@ -21,6 +22,7 @@ from keras_lstm_dssm.tables import (
     run_system,
 )
 from keras_lstm_dssm.tables.document_data import DocumentTableData
+from keras_lstm_dssm.tables.document_rows import _salience_agreement
 from keras_lstm_dssm.tables.keyvec_rows import PUBLISHED
 
 pytest.importorskip("sklearn")
@@ -254,6 +256,13 @@ def test_a_folder_without_queries_has_table_2_only(
     assert "bm25: left out, has no vectors to cluster" in printed
     text = (output / "table.md").read_text()
     assert "Table 1" not in text and "Table 2: clusters on news" in text
+
+
+def test_key_sentences_need_summaries(tmp_path: Path) -> None:
+    line = {"_id": "a", "text": "One. Two.", "split": "test"}
+    (tmp_path / "documents.jsonl").write_text(json.dumps(line))
+    folder, model = DocumentFolder(tmp_path), TINY.build(vocabulary=["one"])
+    assert _salience_agreement(model, folder, "lead") == {}
 
 
 def test_rows_and_published_figures() -> None:
