@@ -1,34 +1,25 @@
-"""KeyVec: vectors, losses, gradients, training steps and saving."""
-
-import pathlib
-import subprocess
-import sys
+"""KeyVec: vectors, losses and gradients, against NumPy."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import NOT_FINITE, InputError
-from keras_lstm_dssm.layers import TrigramVectors
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.training import (
-    CosineSoftmax,
     KeyVecLoss,
-    NesterovMomentum,
 )
 from tests.matchers.ragged_texts import check_central_differences
 from tests.models.small_keyvec import (
     DOCUMENTS,
     EXAMPLES,
-    KEY_WORDS,
     SALIENT,
     VOCABULARY,
     by_numpy,
     compiled,
     ragged_examples,
     small_keyvec,
-    take_step,
 )
 
 
@@ -217,105 +208,6 @@ def test_key_sentences_and_words_are_the_most_probable() -> None:
     assert mean.key_sentences(["x", "y", "z"], 2) == [("x", 1.0), ("y", 1.0)]
 
 
-def test_fit_learns() -> None:
-    model = compiled(0.1)
-    history = model.fit(
-        EXAMPLES, batch_size=2, epochs=4, verbose=0, validation_data=EXAMPLES
-    ).history
-    for part in ("loss", "read_loss", "key_word_loss"):
-        for name in (part, f"val_{part}"):
-            assert history[name][-1] < 0.7 * history[part][0]
-    assert history["val_accuracy"][-1] == 0.75  # one has no key sentence
-    assert int(model.optimizer.iterations) == 8
-
-
-@pytest.mark.parametrize(
-    ("option", "unchanged"),
-    [("word_weight", ["word_scores", "dense"]), ("read_weight", [])],
-)
-def test_a_part_of_weight_0_is_left_out(
-    option: str, unchanged: list[str]
-) -> None:
-    model = compiled(**{option: 0.0})
-    before = model.get_weights()
-    take_step(model)
-    for variable, old in zip(model.weights, before, strict=True):
-        moves = variable.path.split("/")[0] not in unchanged
-        assert np.array_equal(variable, old) != moves
-
-
-def test_dropout_is_a_function_of_seed_and_training_step() -> None:
-    """So a resumed training draws what an uninterrupted one draws."""
-
-    def loss(dropout: float, step: int = 0, training: bool = True) -> float:
-        model = small_keyvec(dropout=dropout)
-        model.compile(keras.optimizers.Adam(), KeyVecLoss())
-        model.optimizer.iterations.assign(step)
-        batch = model.hasher(*ragged_examples())
-        return float(model.batch_loss(batch, training))
-
-    assert loss(0.5, 3) == loss(0.5, 3) != loss(0.5, 4)
-    assert loss(0.5, training=False) == loss(0.0, training=False)
-    assert loss(0.5) != loss(0.0)
-    model = small_keyvec(dropout=0.5)
-    ragged = ragged_examples()[0]
-    np.testing.assert_allclose(
-        model(ragged, training=True), model(ragged), rtol=1e-5
-    )
-
-
-def test_a_loss_that_is_not_finite_leaves_the_weights() -> None:
-    model = compiled()
-    model.fit(EXAMPLES, verbose=0)
-    for number in (np.nan, np.inf):
-        model.word_scores.bias.assign(np.full(8, number))
-        before = model.get_weights()
-        with pytest.raises(tf.errors.InvalidArgumentError, match=NOT_FINITE):
-            model.fit(EXAMPLES, verbose=0)
-        for one, other in zip(before, model.get_weights(), strict=True):
-            np.testing.assert_array_equal(one, other)
-        assert int(model.optimizer.iterations) == 1
-
-
-def test_saved_model_in_a_fresh_process(tmp_path: pathlib.Path) -> None:
-    model = compiled(normalize=True)
-    take_step(model)
-    path = tmp_path / "keyvec.keras"
-    model.save(path)
-    vectors = model.encode(DOCUMENTS)
-    take_step(model)
-    later = model.encode(DOCUMENTS)
-    assert not np.array_equal(vectors, later)
-    np.save(tmp_path / "expected.npy", [vectors, later])
-    program = f"""
-import keras, numpy as np
-import keras_lstm_dssm
-from tests.models.small_keyvec import DOCUMENTS, take_step
-model = keras.saving.load_model({str(path)!r})
-assert model.loss.normalize and model.optimizer.iterations == 1
-vectors, later = np.load({str(tmp_path / "expected.npy")!r})
-np.testing.assert_array_equal(model.encode(DOCUMENTS), vectors)
-take_step(model)
-np.testing.assert_allclose(model.encode(DOCUMENTS), later, rtol=1e-5)
-"""
-    root = pathlib.Path(__file__).parents[2]
-    subprocess.run([sys.executable, "-c", program], cwd=root, check=True)
-
-
-def test_trigram_words_need_key_words(tmp_path: pathlib.Path) -> None:
-    model = KeyVec(TrigramVectors(4), VOCABULARY, 3, [2], 3, 5)
-    model.compile(keras.optimizers.Adam(), KeyVecLoss())
-    take_step(model)
-    model.save(tmp_path / "keyvec.keras")
-    loaded = keras.saving.load_model(tmp_path / "keyvec.keras")
-    assert loaded.key_vocabulary == VOCABULARY
-    np.testing.assert_array_equal(
-        loaded.encode(DOCUMENTS), model.encode(DOCUMENTS)
-    )
-    with pytest.raises(InputError, match="^words has no vocabulary: give"):
-        KeyVec(TrigramVectors(4))
-
-
 def test_wrong_input_is_explained() -> None:
     model = compiled()
     for call, message in (
@@ -333,25 +225,3 @@ def test_wrong_input_is_explained() -> None:
     ):
         with pytest.raises(InputError, match=message):
             call()
-
-
-def test_compile_refuses() -> None:
-    adam, loss = keras.optimizers.Adam(), KeyVecLoss()
-    for arguments, message in (
-        ({"optimizer": adam, "loss": CosineSoftmax()}, "expected KeyVecLoss"),
-        ({"optimizer": NesterovMomentum(), "loss": loss}, "such as Adam"),
-        ({"optimizer": adam, "loss": loss, "metrics": ["mse"]}, "four metrics"),
-        ({"optimizer": adam, "loss": loss, "jit_compile": True}, "XLA"),
-    ):
-        with pytest.raises(InputError, match=message):
-            small_keyvec().compile(**arguments)
-
-
-def test_missing_key_words_cost_nothing() -> None:
-    model = compiled()
-    none = [[] for _ in KEY_WORDS]
-    found = model.evaluate(
-        (DOCUMENTS, SALIENT, none), verbose=0, return_dict=True
-    )
-    assert found["key_word_loss"] == 0
-    assert found["loss"] == pytest.approx(found["read_loss"])
