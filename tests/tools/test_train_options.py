@@ -11,7 +11,7 @@ from keras_lstm_dssm.tools import train
 from keras_lstm_dssm.tools.train_flags import RECIPE_FLAGS
 from tests.conftest import TOPICS
 from tests.tools.conftest import Refused
-from tests.training.small_trainings import BEST, QUICK
+from tests.training.small_trainings import QUICK
 
 
 def run(data: object, output: pathlib.Path, *flags: str) -> int:
@@ -20,10 +20,9 @@ def run(data: object, output: pathlib.Path, *flags: str) -> int:
 
 
 @pytest.fixture(autouse=True)
-def small_presets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes two presets quick to train."""
+def small_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes a preset quick to train."""
     monkeypatch.setitem(dssm.PRESETS, "dssm", QUICK)
-    monkeypatch.setitem(dssm.PRESETS, "best", BEST)
 
 
 def config(output: pathlib.Path) -> dict:
@@ -63,7 +62,7 @@ def test_pairs_of_titles_beside_the_clicks(
 
 
 FLAGS = {
-    "epochs": 2, "batch_size": 60, "shuffle_buffer": 50,
+    "epochs": 1, "batch_size": 60, "shuffle_buffer": 50,
     "learning_rate": 0.25, "threshold": 0.5, "gamma": 3.5,
     "negatives": "in_batch", "n": 7, "towers": "separate",
     "title_pairs": 1, "hard_negatives": 2, "mine_every": 1, "mine_top": 9,
@@ -145,11 +144,17 @@ def test_several_sources(
 
 
 def test_judged_negatives(
-    judged_folder: pathlib.Path, tmp_path: pathlib.Path
+    judged_folder: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """They replace the mined ones of the preset's recipe."""
+    mined = QUICK.replace(
+        negatives="in_batch", hard_negatives=2, mine_every=1, epochs=2
+    )
+    monkeypatch.setitem(dssm.PRESETS, "dssm", mined)
     output = tmp_path / "run"
-    # They replace the mined ones of the preset's recipe.
-    flags = ["--preset=best", "--judged_negatives=2"]
+    flags = ["--judged_negatives=2", "--epochs=2"]
     assert run(judged_folder, output, *flags) == 0
     recipe = config(output)["recipe"]
     assert (recipe["hard_negatives"], recipe["judged_negatives"]) == (0, 2)

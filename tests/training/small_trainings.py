@@ -7,10 +7,10 @@ import numpy as np
 
 from keras_lstm_dssm import PRESETS, Recipe
 
-PAPER = PRESETS["lstm_32"].replace(
-    encoder_config={"cells": 2}, epochs=2, batch_size=16
+PAPER = PRESETS["dssm"].replace(
+    encoder_config={"units": [3]}, epochs=2, batch_size=16
 )
-"""Like the presets of the paper: an LSTM, random negatives."""
+"""Like the presets of the paper: two separate towers, random negatives."""
 
 BEST = (
     PRESETS["best"]

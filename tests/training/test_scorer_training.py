@@ -100,19 +100,25 @@ def test_python_and_the_recipe_by_hand_give_one_model(
 def test_a_stopped_run_ends_as_an_undisturbed_one(
     lists: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    """Within an epoch, and at its end before the measures are written."""
-    undisturbed = EpochWeights()
-    dssm.train(lists, QUICK, verbose=0, callbacks=[undisturbed])
-    for step, epochs in ((STEPS + 1, [1, 2]), (STEPS, [2])):
-        output = tmp_path / f"run{step}"
-        with pytest.raises(KeyboardInterrupt):
-            dssm.train(
-                lists, QUICK, output=output, verbose=0, callbacks=[StopAt(step)]
-            )
-        resumed = dssm.resume(output, verbose=0)
-        check_equal(resumed.get_weights(), undisturbed.of[2])
-        history = RunFolder(output).read_history()
-        assert [row["epoch"] for row in history] == epochs
+    """At an epoch's end before the measures are written, and within one."""
+    recipe, undisturbed = QUICK.replace(epochs=3), EpochWeights()
+    dssm.train(lists, recipe, verbose=0, callbacks=[undisturbed])
+    options = {
+        "verbose": 0,
+        "callbacks": [StopAt(STEPS), StopAt(2 * STEPS + 1)],
+    }
+    with pytest.raises(KeyboardInterrupt):
+        dssm.train(lists, recipe, output=tmp_path / "run", **options)
+    run = RunFolder(tmp_path / "run")
+    for step in (STEPS, 2 * STEPS + 1):
+        steps = run.load_checkpoint().optimizer.iterations
+        assert int(steps.numpy()) == step
+        if step == STEPS:
+            with pytest.raises(KeyboardInterrupt):
+                dssm.resume(run.path, **options)
+    resumed = dssm.resume(run.path, verbose=0)
+    check_equal(resumed.get_weights(), undisturbed.of[3])
+    assert [row["epoch"] for row in run.read_history()] == [2, 3]
 
 
 def test_a_loss_that_is_no_number_stops_with_the_texts(

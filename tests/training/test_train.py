@@ -44,7 +44,7 @@ class StartWeights(keras.callbacks.Callback):
 
 
 @pytest.mark.parametrize(
-    ("preset", "recipe"), [("lstm_32", PAPER), ("best", BEST)]
+    ("preset", "recipe"), [("dssm", PAPER), ("best", BEST)]
 )
 def test_three_roads_lead_to_one_model(
     preset: str,
@@ -186,38 +186,41 @@ def test_the_model_is_that_of_the_best_epoch(whole_run: WholeRun) -> None:
     assert [row["updates"] for row in rows] == ["8", "16", "24", "32"]
 
 
-@pytest.mark.parametrize(
-    ("at", "best_so_far"),
-    [
-        pytest.param(3, None, id="in the first epoch"),
-        pytest.param(16, 1, id="before the figures of the best epoch"),
-        pytest.param(19, 2, id="with mined negatives, after the best epoch"),
-    ],
-)
+STOPS = {3: None, 16: 1, 19: 2}
+"""Training steps after which a run is stopped, and its best epoch then.
+
+In the first epoch, before the figures of the best epoch, and with mined
+negatives, after the best epoch.
+"""
+
+
 def test_stopped_and_resumed(
-    at: int,
-    best_so_far: int | None,
     whole_run: WholeRun,
     collection_folder: pathlib.Path,
     tmp_path: pathlib.Path,
     figures: list[int],
 ) -> None:
     """Weights, velocities, rows that are behind and the best epoch."""
-    with pytest.raises(KeyboardInterrupt):
-        trained(collection_folder, tmp_path, StopAt(at))
-    stopped = RunFolder(tmp_path).load_checkpoint()
-    assert int(stopped.optimizer.iterations.numpy()) == at
-    # What a user takes from the stopped run: the best epoch, or the last step.
-    check_equal(
-        dssm.load_run(tmp_path).get_weights(),
-        whole_run.epochs[best_so_far] if best_so_far else stopped.get_weights(),
-    )
-    if best_so_far == 2:  # the mined negatives are needed
-        mined = (tmp_path / "hard_negatives.json.gz").rename(tmp_path / "mined")
-        message = "found no negatives mined before.*or train anew"
-        with pytest.raises(InputError, match=message):
-            dssm.resume(tmp_path, verbose=0)
-        mined.rename(tmp_path / "hard_negatives.json.gz")
+    stops = [StopAt(step) for step in STOPS]
+    for step, best in STOPS.items():
+        with pytest.raises(KeyboardInterrupt):
+            if step == min(STOPS):
+                trained(collection_folder, tmp_path, *stops)
+            else:
+                dssm.resume(tmp_path, verbose=0, callbacks=stops)
+        stopped = RunFolder(tmp_path).load_checkpoint()
+        assert int(stopped.optimizer.iterations.numpy()) == step
+        # What a user takes from the stopped run: the best epoch's weights, or
+        # those of the last step.
+        check_equal(
+            dssm.load_run(tmp_path).get_weights(),
+            whole_run.epochs[best] if best else stopped.get_weights(),
+        )
+    mined = (tmp_path / "hard_negatives.json.gz").rename(tmp_path / "mined")
+    message = "found no negatives mined before.*or train anew"
+    with pytest.raises(InputError, match=message):
+        dssm.resume(tmp_path, verbose=0)
+    mined.rename(tmp_path / "hard_negatives.json.gz")
     model = dssm.resume(tmp_path, verbose=0)
     assert figures == [1, 2, 3, 4]
     check_equal(model.get_weights(), whole_run.returned)
@@ -236,22 +239,6 @@ def test_stopped_and_resumed(
     again = dssm.resume(tmp_path, verbose=0)
     check_equal(again.get_weights(), whole_run.returned)
     assert figures == [1, 2, 3, 4]
-
-
-def test_random_negatives_of_a_resumed_run(
-    collection_folder: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
-    """They are those of an uninterrupted one; here with an LSTM."""
-    whole = dssm.train(collection_folder, PAPER, verbose=0)
-    with pytest.raises(KeyboardInterrupt):
-        dssm.train(
-            collection_folder, PAPER, output=tmp_path / "run", verbose=0,
-            callbacks=[StopAt(STEPS + 3)],
-        )  # fmt: skip
-    check_equal(
-        dssm.resume(tmp_path / "run", verbose=0).get_weights(),
-        whole.get_weights(),
-    )
 
 
 def test_a_log_in_which_there_is_nothing_to_mine(
