@@ -111,7 +111,11 @@ def train(fast: bool, peephole: str | None) -> tuple[list, list]:
             tower.lstm = PlainLSTM(tower.lstm.cell)
             tower.lstm.built = True
     model = dssm.TwoTower(*towers, negatives="in_batch")
-    model.compile(dssm.NesterovMomentum(0.1, lazy=fast), dssm.CosineSoftmax())
+    model.compile(
+        dssm.NesterovMomentum(0.1, lazy=fast),
+        dssm.CosineSoftmax(),
+        run_eagerly=not fast,  # tracing Keras's loop takes seconds
+    )
     history = model.fit(
         QUERIES,
         TITLES,
