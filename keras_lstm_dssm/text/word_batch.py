@@ -81,8 +81,9 @@ class WordBatch(NamedTuple):
             the index of its text, ascending.
         """
         real = tf.sequence_mask(self.lengths, tf.shape(self.words)[1])
-        texts = tf.repeat(tf.range(tf.size(self.lengths)), self.lengths)
-        return tf.boolean_mask(self.words, real), texts
+        places = tf.where(real)
+        texts, _ = tf.unstack(tf.cast(places, tf.int32), axis=1)
+        return tf.gather_nd(self.words, places), texts
 
 
 @traced_once
