@@ -49,16 +49,21 @@ class RowSequences(NamedTuple):
         """The first value of each sequence, int32 `(sequences,)`."""
         return tf.cumsum(self.lengths, exclusive=True)
 
-    def padded(self, values: tf.Tensor, time: tf.Tensor) -> tf.Tensor:
+    def padded(
+        self, values: tf.Tensor, time: tf.Tensor | None = None
+    ) -> tf.Tensor:
         """Pad what was computed of each value with zeros.
 
         Args:
             values: `(values, width)`.
-            time: Number of time steps, at least the longest length.
+            time: Number of time steps, at least the longest length. Default
+                `None`: the longest length, at least 1.
 
         Returns:
             `(sequences, time, width)`.
         """
+        if time is None:
+            time = tf.maximum(tf.reduce_max(self.lengths), 1)
         is_value = tf.sequence_mask(self.lengths, time)
         index = self.starts[:, tf.newaxis] + tf.range(time)
         return tf.where(

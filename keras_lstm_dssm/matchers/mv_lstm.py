@@ -125,16 +125,13 @@ class MVLSTM(Matcher):
             `prepare_document`; and the lengths `(texts,)`.
         """
         rows = as_rows(texts)
-        time = tf.maximum(tf.reduce_max(rows.lengths), 1)
         if side == "query":
-            flat = self.query_positions.flat(rows, training)
-            positions = rows.padded(flat, time)
-            prepared = self.comparison.prepare_query(positions)
+            layer, prepare = self.query_positions, self.comparison.prepare_query
         else:
-            flat = self.document_positions.flat(rows, training)
-            positions = rows.padded(flat, time)
-            prepared = self.comparison.prepare_document(positions)
-        return positions, prepared, rows.lengths
+            layer = self.document_positions
+            prepare = self.comparison.prepare_document
+        positions = rows.padded(layer.flat(rows, training))
+        return positions, prepare(positions), rows.lengths
 
     def match(
         self, query: Any, document: Any, training: bool = False

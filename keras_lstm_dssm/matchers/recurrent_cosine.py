@@ -4,13 +4,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_lstm_dssm.layers import (
-    PackedSequence,
-    PeepholeLSTM,
-    cosine_pairs,
-)
+from keras_lstm_dssm.layers import PeepholeLSTM, cosine_pairs
+from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
 from keras_lstm_dssm.layers.flat_packing import FlatPacking
-from keras_lstm_dssm.layers.trigram_embedding import gather_sum
 from keras_lstm_dssm.matchers.matcher import Matcher, Texts, as_rows
 from keras_lstm_dssm.matchers.positions import lstm
 from keras_lstm_dssm.registration import register
@@ -70,20 +66,24 @@ class RecurrentCosine(Matcher):
         """Compute the vector of each text, `(texts, units)` or twice that."""
         layers = self.query_lstms if side == "query" else self.document_lstms
         rows = as_rows(texts)
-        packing = FlatPacking.from_lengths(rows.lengths)
-        original_order = tf.math.invert_permutation(packing.order)
-        ends = []
-        for number, layer in enumerate(layers):
-            # Projected once for each distinct word.
-            values = gather_sum(
-                layer.project(rows.table),
-                tf.gather(rows.index, packing.steps[number]),
-                training=training,
-            )
-            steps = PackedSequence(values, packing.counts, packing.lengths)
-            last = layer(steps, training=training)
-            ends.append(tf.gather(last, original_order))
-        return tf.concat(ends, axis=-1)
+        outputs = run_on_rows(
+            [layer.cell for layer in layers],
+            [layer.project(rows.table) for layer in layers],
+            rows.index,
+            FlatPacking.from_lengths(rows.lengths),
+            training,
+        )
+        # Where each LSTM ends: at the last word, or at the first one.
+        ends = [rows.starts + rows.lengths - 1, rows.starts]
+        return tf.concat(
+            [
+                tf.gather(part, end)
+                for part, end in zip(
+                    tf.split(outputs, len(layers), axis=1), ends, strict=False
+                )
+            ],
+            axis=-1,
+        )
 
     def score_rows(
         self,

@@ -213,7 +213,7 @@ class PairScorer(HashedModel):
         )
 
     def score(
-        self, query: str, documents: Any, batch_size: int = 512
+        self, query: str, documents: Any, batch_size: int = 256
     ) -> np.ndarray:
         """Returns the scores of any number of documents for one query.
 

@@ -69,7 +69,8 @@ def score_in_batches(
     """
     if batch_size < 1:
         raise InputError(f"batch_size must be 1 or more, not {batch_size}")
-    order = np.argsort(lengths, kind="stable")
+    # The longest first: the two threads then end at about the same time.
+    order = np.argsort([-length for length in lengths], kind="stable")
     batches = [
         order[start : start + batch_size]
         for start in range(0, len(order), batch_size)

@@ -60,6 +60,7 @@ def test_padding_is_zero() -> None:
     values = RANDOM.normal(size=(3, 2))
     texts = RowSequences(tf.constant(values), tf.range(3), tf.constant([1, 2]))
     padded = texts.padded(texts.table, 3).numpy()
+    np.testing.assert_array_equal(texts.padded(texts.table), padded[:, :2])
     expected = np.zeros((2, 3, 2))
     expected[0, :1], expected[1, :2] = values[:1], values[1:]
     np.testing.assert_array_equal(padded, expected)
