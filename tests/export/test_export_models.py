@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from keras_lstm_dssm.export import Documents, export_models
 from keras_lstm_dssm.export.model_versions import publish, version_folders
 from keras_lstm_dssm.export.models_config import read_models_config
 from keras_lstm_dssm.serving import Client, PredictionServer
+from tests.fresh_process import FreshProcesses
 from tests.serving.wire import warmup_requests
 
 TITLES = ["steel hex bolt", "wood glue", "garden hose"]
@@ -111,16 +110,12 @@ export_models(TwoTower(RNNEncoder(3), RNNEncoder(3)), sys.argv[1])
 
 
 def test_an_export_that_is_killed_leaves_the_old_models_live(
-    model: dssm.TwoTower, models: Path
+    model: dssm.TwoTower, models: Path, fresh_process: FreshProcesses
 ) -> None:
     """Until the next export, which becomes live as a whole."""
     before = live(models)
     with PredictionServer(models, port=0, poll_seconds=0) as server:
-        killed = subprocess.run(
-            [sys.executable, "-c", KILLED, models],
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-        )
-        assert killed.returncode == 9
+        fresh_process(KILLED, models, exit_code=9)
         server.models.refresh()
         # The query encoder's version has its number, and is not served.
         assert versions(models) == before | {"query_encoder": [1, 2]}
