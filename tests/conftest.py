@@ -1,4 +1,8 @@
-"""Fixtures that all tests share."""
+"""Fixtures that all tests share.
+
+TensorFlow is imported by those that use it: the process that distributes the
+tests to others has no use for it.
+"""
 
 import fcntl
 import gc
@@ -11,14 +15,9 @@ from pathlib import Path
 # that wait for one another would take many times as long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import keras
 import pytest
 
-from keras_lstm_dssm.data import Pair, write_collection
-from keras_lstm_dssm.tools import train
 from tests.fresh_process import FreshProcesses, fresh_processes
-from tests.memory import release_graphs_if_large
-from tests.precision import precision
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -29,6 +28,11 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection() -> None:
+    """Searches for no garbage among what is being imported."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Leaves all that was imported out of the searches for garbage.
 
@@ -36,17 +40,22 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     """Each test starts from one seed, whatever ran before it."""
+    import keras
+
     keras.utils.set_random_seed(0)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def graphs_released() -> Iterator[None]:
     """Keeps a process that runs all tests small."""
+    from tests.memory import release_graphs_if_large
+
     yield
     release_graphs_if_large()
 
@@ -54,6 +63,8 @@ def graphs_released() -> Iterator[None]:
 @pytest.fixture
 def float64() -> Iterator[None]:
     """Runs a proof in double precision, Keras's own variables included."""
+    from tests.precision import precision
+
     with precision("float64"):
         yield
 
@@ -101,6 +112,8 @@ def made_once(
 @pytest.fixture(scope="session")
 def collection_folder(made_once) -> Path:
     """A small collection in BEIR's form, with clicks."""
+    from keras_lstm_dssm.data import Pair, write_collection
+
     documents = {name: title for name, (_, title) in TOPICS.items()}
     queries = {f"q-{name}": query for name, (query, _) in TOPICS.items()}
     judged = {
@@ -117,6 +130,7 @@ def collection_folder(made_once) -> Path:
 @pytest.fixture(scope="session")
 def trained_run(collection_folder: Path, made_once) -> Path:
     """A run folder, trained by the program itself; tests only read it."""
+    from keras_lstm_dssm.tools import train
 
     def run(folder: Path) -> None:
         flags = [f"--data={collection_folder}", "--preset=lstm_32",
@@ -139,6 +153,6 @@ def fresh_process(
 @pytest.fixture(scope="session")
 def tiny_models(made_once) -> Path:
     """A folder of models to serve; tests must not write into it."""
-    from tests.serving.tiny_models import save_models  # imports TF.Text
+    from tests.serving.tiny_models import save_models
 
     return made_once("tiny_models", save_models)
