@@ -114,6 +114,6 @@ class LazyRows:
         )
         dtype = self.table.dtype
         return (
-            tf.cast(decay, dtype)[:, tf.newaxis],
-            tf.cast(distance, dtype)[:, tf.newaxis],
+            tf.expand_dims(tf.cast(decay, dtype), 1),
+            tf.expand_dims(tf.cast(distance, dtype), 1),
         )
