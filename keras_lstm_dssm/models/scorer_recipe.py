@@ -39,6 +39,9 @@ class ScorerRecipe(BaseRecipe):
             the vocabulary.
         skip_gram: Whether the words of a vocabulary start from skip-gram
             vectors of the training texts (the paper's), or from random ones.
+        skip_gram_epochs: Passes over the training texts for these vectors.
+            The paper trained them on corpora of many million words; on few
+            texts, gensim's default of 5 passes leaves them near their start.
         margin: Margin of `PairwiseHinge`.
         learning_rate: Learning rate of `Adagrad`.
         epochs: Passes over the triples.
@@ -62,6 +65,7 @@ class ScorerRecipe(BaseRecipe):
     max_words: int = 50
     min_count: int = 1
     skip_gram: bool = True
+    skip_gram_epochs: int = 30
     margin: float = 1.0
     learning_rate: float = 0.03
     epochs: int = 7
