@@ -37,8 +37,8 @@ def test_scores_are_in_the_order_of_the_rows(batch_size: int) -> None:
     assert scores.dtype == np.float32
     assert scores.tolist() == [0, 0.5, 1, 1.5, 2]
     # Two threads may take the batches in another order.
-    assert sorted(batches, key=lambda rows: (lengths[rows[0]], rows)) == [
-        [1, 3, 2, 0, 4][start : start + batch_size]
+    assert sorted(batches, key=lambda rows: (-lengths[rows[0]], rows)) == [
+        [4, 0, 2, 1, 3][start : start + batch_size]
         for start in range(0, 5, batch_size)
     ]
 
