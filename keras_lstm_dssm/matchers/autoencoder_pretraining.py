@@ -67,12 +67,13 @@ def pretrain_autoencoder(
         optimizer.apply(gradients, variables)
         return loss
 
+    hashed = [words.distinct(tf.constant(batch)) for batch in batches]
     random = np.random.default_rng(seed)
     history = []
     for _ in range(epochs):
         losses = []
         for number in random.permutation(len(batches)):
-            sequences = words(words.distinct(tf.constant(batches[number])))
+            sequences = words(hashed[number])
             vectors, lengths = clip(sequences, autoencoder.max_words)
             losses.append(step(vectors, lengths))
         history.append(float(np.mean(losses)))
