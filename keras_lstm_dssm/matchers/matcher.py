@@ -100,12 +100,12 @@ class Matcher(keras.layers.Layer):
             seed: Seed of all random numbers. Default 0.
         """
 
-    def represent(self, texts: Texts, side: str, training: bool = False) -> Any:
+    def represent(self, texts: Any, side: str, training: bool = False) -> Any:
         """Compute what `match` needs of each text.
 
         Args:
-            texts: The word vectors of distinct texts; of a matcher that
-                `reads_rows` also `RowSequences`.
+            texts: The word vectors of distinct texts: `WordSequences`, or of
+                a matcher that `reads_rows` also `RowSequences`.
             side: `"query"` or `"document"`, for matchers with separate
                 weights.
             training: Whether a gradient will be computed. Default `False`.

@@ -1,6 +1,6 @@
 """PairedTexts: the texts of a batch of pairs, with little padding."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -53,7 +53,7 @@ class PairedTexts(NamedTuple):
         first = tf.gather(self.starts, self.rows)
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
-    def padded(self, parts: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
+    def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
         """Take the rows of the pairs, padded to the longest of these.
 
         Args:
