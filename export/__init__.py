@@ -3,12 +3,14 @@
 from keras_lstm_dssm.export.documents import Documents, read_documents
 from keras_lstm_dssm.export.encoder import export_encoder
 from keras_lstm_dssm.export.export_models import export_models
+from keras_lstm_dssm.export.keyvec import export_keyvec
 from keras_lstm_dssm.export.retriever import export_retriever
 from keras_lstm_dssm.export.scorer import export_scorer
 
 __all__ = [
     "Documents",
     "export_encoder",
+    "export_keyvec",
     "export_models",
     "export_retriever",
     "export_scorer",

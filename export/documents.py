@@ -1,15 +1,23 @@
-"""Files of documents: their titles, their ids, and their vectors."""
+"""Files of documents: their texts, their ids, and their vectors."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from errno import ENOSPC
 from typing import NamedTuple
 
 import numpy as np
 
+from keras_lstm_dssm.data.document_folder import DocumentFolder
+from keras_lstm_dssm.data.document_lines import (
+    LINE_EXPECTED,
+    Document,
+    parse_document,
+)
 from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
+
+_EMPTY_LINE = "\n\n"
 
 
 class Documents(NamedTuple):
@@ -17,7 +25,8 @@ class Documents(NamedTuple):
 
     Attributes:
         ids: The ids that the retriever returns, one for each document.
-        titles: The texts that are encoded, one for each document.
+        titles: The texts that are encoded, one for each document: titles, or
+            whole documents.
     """
 
     ids: list[str]
@@ -28,16 +37,31 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
     """Reads documents, one a line: a title, or an id, a tab and a title.
 
     A title without an id is its own id. Repeated lines are read once, blank
-    lines are skipped.
+    lines are skipped. `has_json_documents` says which files are read as
+    documents of many sentences, in the form of docs/documents.md: their
+    sentences are joined by empty lines, at which a KeyVec splits them.
 
     Args:
-        path: A text file in UTF-8, with or without gzip compression.
+        path: A text file in UTF-8, with or without gzip compression, or a
+            folder of documents.
 
     Raises:
-        InputError: The file is missing or has no title; a line is not UTF-8,
-            has more than one tab or a blank id or title; an id has two
-            different titles.
+        InputError: The file is missing or has no document; a line is not
+            UTF-8, has more than one tab or a blank id or title, or is no
+            document in JSON; an id has two different documents.
     """
+    if has_json_documents(path):
+        folder = os.path.isdir(path)
+        # The model has its own limit of sentences.
+        documents = list(
+            DocumentFolder(path, max_sentences=None)
+            if folder
+            else _json_lines(path)
+        )
+        return Documents(
+            [document.id for document in documents],
+            [_EMPTY_LINE.join(document.sentences) for document in documents],
+        )
     titles: dict[str, str] = {}
     for number, line in enumerate(text_lines(path), 1):
         if not line.strip():
@@ -57,6 +81,30 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
     if not titles:
         raise InputError(f"{path}: no titles; expected one a line")
     return Documents(list(titles), list(titles.values()))
+
+
+def has_json_documents(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is that of a folder, or of a file of JSON lines.
+
+    Such a file ends in `.jsonl` or `.jsonl.gz`.
+    """
+    name = os.fspath(path).removesuffix(".gz")
+    return name.endswith(".jsonl") or os.path.isdir(path)
+
+
+def _json_lines(path: str | os.PathLike[str]) -> Iterator[Document]:
+    ids: set[str] = set()
+    for number, line in enumerate(text_lines(path), 1):
+        document = parse_document(line.encode())
+        if not isinstance(document, str) and document.id in ids:
+            document = "a repeated _id"
+        if isinstance(document, str):
+            raise InputError(
+                f"{path}:{number}: found {document}, expected {LINE_EXPECTED}:"
+                " correct or remove it"
+            )
+        ids.add(document.id)
+        yield document
 
 
 def write_vectors(path: str | os.PathLike[str], vectors: np.ndarray) -> None:

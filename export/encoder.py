@@ -1,12 +1,18 @@
 """Exports an encoder as a SavedModel from strings to unit vectors."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.export.saved_module import finite_weights, publish_module
+from keras_lstm_dssm.text import encode_in_batches
+
+_ENCODE_BATCH = 2048
 
 
 class EncoderModule(tf.Module):
@@ -18,6 +24,10 @@ class EncoderModule(tf.Module):
     Args:
         encoder: The trained encoder, float32 or float64.
 
+    Attributes:
+        weights: The variables.
+        resources: Other objects of the graph, such as tables: none.
+
     Raises:
         InputError: A weight is NaN or infinite.
     """
@@ -27,6 +37,7 @@ class EncoderModule(tf.Module):
         encoder.sync_weights()
         self._unit_vectors = encoder.unit_vectors
         self.weights = finite_weights(encoder)
+        self.resources: list[Any] = []
 
     def encode(self, text: tf.Tensor) -> tf.Tensor:
         """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`.
@@ -34,6 +45,17 @@ class EncoderModule(tf.Module):
         The output is float32 for float64 models, too: clients expect it.
         """
         return tf.cast(self._unit_vectors(text), tf.float32)
+
+    def encode_all(
+        self, texts: Sequence[str | bytes], progress: bool = False
+    ) -> np.ndarray:
+        """Encodes any number of texts into unit vectors, float32 `[n, d]`.
+
+        Args:
+            texts: The texts.
+            progress: Whether to show a progress bar. Default `False`.
+        """
+        return encode_in_batches(self.encode, texts, _ENCODE_BATCH, progress)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
     def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:

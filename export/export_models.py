@@ -5,10 +5,12 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.documents import Documents
 from keras_lstm_dssm.export.encoder import EncoderModule
-from keras_lstm_dssm.export.model_versions import publish_together
+from keras_lstm_dssm.export.keyvec import KeyVecModule
+from keras_lstm_dssm.export.model_versions import find_models, publish_together
 from keras_lstm_dssm.export.retriever import (
     MAX_K,
     check_retriever_options,
@@ -22,22 +24,23 @@ from keras_lstm_dssm.export.server_files import (
     write_server_files,
 )
 from keras_lstm_dssm.files import check_folder
-from keras_lstm_dssm.models import PairScorer, TwoTower
+from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
 
 
 def export_models(
-    model: TwoTower | PairScorer,
+    model: TwoTower | PairScorer | KeyVec,
     output: str | os.PathLike[str],
     documents: Documents | None = None,
     vectors: str = "float32",
     max_k: int = MAX_K,
     progress: bool = False,
 ) -> list[Path]:
-    """Publishes a pair scorer; or both encoders, and a retriever.
+    """Publishes a pair scorer; or the encoders of a model, and a retriever.
 
-    A folder can have the models of two trainings: encoders and a retriever,
-    which find documents, and a `scorer`, which orders them. An export changes
-    the models of its own training only.
+    Two towers are `query_encoder` and `document_encoder`, a KeyVec is
+    `keyvec`. A folder can have the models of several trainings: encoders and
+    a retriever, which find documents, and a `scorer`, which orders them. An
+    export changes the models of its own training only.
 
     All exported models get one version number, above every version in the
     folder, so that equal numbers mean the same training. They are served
@@ -50,8 +53,9 @@ def export_models(
         output: Folder of the models, made if missing. `models.config`,
             `batching.config` and a README for the server's operator are
             written next to the models.
-        documents: Ids and titles for the retriever of two towers; by default
-            no retriever is exported, and an existing one does not change.
+        documents: Ids and texts for the retriever of two towers or of a
+            KeyVec; by default no retriever is exported, and an existing one
+            does not change.
         vectors: How the retriever stores its vectors: `float32`, or `int8`
             for a quarter of the memory.
         max_k: Maximum number of results for a query, by default 1,000; a
@@ -64,27 +68,24 @@ def export_models(
     Raises:
         InputError: `output` cannot be written to, or holds a `models.config`
             or another model that a server could not read; `vectors` or
-            `max_k` is wrong; there are documents for a pair scorer; a weight
-            is not finite. No version is published.
+            `max_k` is wrong; there are documents for a pair scorer, or for a
+            retriever in the folder of other encoders; a weight is not
+            finite. No version is published.
 
     Example:
     >>> export_models(model, "models", Documents(titles, titles))
     [PosixPath('models/query_encoder/1'), ...]
     """
     check_retriever_options(vectors, max_k)
-    if documents is not None and isinstance(model, PairScorer):
-        raise InputError(
-            "documents are for the retriever of two towers, and this model is "
-            "a pair scorer: leave them out"
-        )
+    if documents is not None:
+        _check_retriever(model, output)
     check_folder(output)
     modules = _modules(model)
     names = [*modules, "retriever"] if documents else [*modules]
     check_server_files(output, names)
-    if documents is not None and isinstance(model, TwoTower):
+    if documents is not None and not isinstance(model, PairScorer):
         modules["retriever"] = new_retriever(
-            model.query_encoder,
-            model.document_encoder,
+            *_query_and_document_encoder(model),
             documents.ids,
             documents.titles,
             vectors,
@@ -101,11 +102,43 @@ def export_models(
     return folders
 
 
-def _modules(model: TwoTower | PairScorer) -> dict[str, tf.Module]:
+def _modules(model: TwoTower | PairScorer | KeyVec) -> dict[str, tf.Module]:
     """Returns the modules of a model alone, by the names they are served as."""
     if isinstance(model, PairScorer):
         return {"scorer": ScorerModule(model)}
+    if isinstance(model, KeyVec):
+        return {"keyvec": KeyVecModule(model)}
     return {
         "query_encoder": EncoderModule(model.query_encoder),
         "document_encoder": EncoderModule(model.document_encoder),
     }
+
+
+def _query_and_document_encoder(
+    model: TwoTower | KeyVec,
+) -> tuple[TextEncoder, TextEncoder] | tuple[KeyVec, KeyVec]:
+    if isinstance(model, KeyVec):
+        return model, model
+    return model.query_encoder, model.document_encoder
+
+
+def _check_retriever(
+    model: TwoTower | PairScorer | KeyVec, output: str | os.PathLike[str]
+) -> None:
+    """Checks that a model can have the retriever of a folder.
+
+    Raises:
+        InputError: It is a pair scorer, or the folder has other encoders:
+            their retriever would be replaced.
+    """
+    if isinstance(model, PairScorer):
+        raise InputError(
+            "documents are for the retriever of a KeyVec or of two towers, "
+            "and this model is a pair scorer: leave them out"
+        )
+    other = "query_encoder" if isinstance(model, KeyVec) else "keyvec"
+    if other in find_models(output):
+        raise InputError(
+            f"{output}: found {other}, of another training, whose retriever "
+            "would be replaced; name another folder"
+        )

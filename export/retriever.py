@@ -11,8 +11,10 @@ from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.document_vectors import VECTORS, DocumentVectors
 from keras_lstm_dssm.export.encoder import EncoderModule
+from keras_lstm_dssm.export.keyvec import KeyVecModule
 from keras_lstm_dssm.export.saved_module import publish_module
-from keras_lstm_dssm.text import as_strings, encode_in_batches
+from keras_lstm_dssm.models import KeyVec
+from keras_lstm_dssm.text import as_strings
 
 BLOCK = 16_384
 """Number of documents scored at once: 64 KiB of scores for each query."""
@@ -25,8 +27,6 @@ MAX_K = 1000
 
 NO_SCORE = -2.0
 """Score in the columns beyond a query's own k; lower than any cosine."""
-
-_ENCODE_BATCH = 2048
 
 
 def nearest(
@@ -81,11 +81,12 @@ def nearest(
     return scores, numbers
 
 
-class RetrieverModule(EncoderModule):
+class RetrieverModule(tf.Module):
     """A query encoder with the vectors and ids of all documents.
 
     Args:
-        encoder: The trained query encoder, float32 or float64.
+        encoder: The trained query encoder, or the KeyVec that encodes both
+            queries and documents; float32 or float64.
         ids: Ids of the documents, string tensor `[n]`.
         vectors: Unit vectors of the documents, float32 `[n, d]`.
         kind: How the vectors are stored, a key of `VECTORS`.
@@ -96,13 +97,18 @@ class RetrieverModule(EncoderModule):
 
     def __init__(
         self,
-        encoder: TextEncoder,
+        encoder: TextEncoder | KeyVec,
         ids: tf.Tensor,
         vectors: np.ndarray,
         kind: str = "float32",
         max_k: int = MAX_K,
     ) -> None:
-        super().__init__(encoder)
+        super().__init__()
+        module = _module_of(encoder)
+        self.weights = module.weights
+        self.resources = module.resources
+        # A plain function: the module's own signatures are not saved.
+        self._encode = module.encode
         self.ids = tf.Variable(ids, trainable=False)
         self.vectors = VECTORS[kind](vectors)
         self._widest = min(max_k, self.vectors.count)
@@ -131,7 +137,7 @@ class RetrieverModule(EncoderModule):
         """
         largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
         width = tf.minimum(largest, self._widest)
-        scores, numbers = nearest(self.encode(text), self.vectors, width)
+        scores, numbers = nearest(self._encode(text), self.vectors, width)
         wanted = tf.range(width) < k[:, tf.newaxis]
         return {
             "ids": tf.where(wanted, tf.gather(self.ids, numbers), ""),
@@ -139,9 +145,15 @@ class RetrieverModule(EncoderModule):
         }
 
 
+def _module_of(encoder: TextEncoder | KeyVec) -> EncoderModule | KeyVecModule:
+    if isinstance(encoder, KeyVec):
+        return KeyVecModule(encoder)
+    return EncoderModule(encoder)
+
+
 def new_retriever(
-    query_encoder: TextEncoder,
-    document_encoder: TextEncoder,
+    query_encoder: TextEncoder | KeyVec,
+    document_encoder: TextEncoder | KeyVec,
     ids: Sequence[str],
     titles: Sequence[str],
     vectors: str = "float32",
@@ -164,12 +176,7 @@ def new_retriever(
     return RetrieverModule(
         query_encoder,
         as_strings(ids),
-        encode_in_batches(
-            EncoderModule(document_encoder).encode,
-            titles,
-            _ENCODE_BATCH,
-            progress,
-        ),
+        _module_of(document_encoder).encode_all(titles, progress),
         vectors,
         max_k,
     )
@@ -190,8 +197,8 @@ def check_retriever_options(vectors: str, max_k: int) -> None:
 
 
 def export_retriever(
-    query_encoder: TextEncoder,
-    document_encoder: TextEncoder,
+    query_encoder: TextEncoder | KeyVec,
+    document_encoder: TextEncoder | KeyVec,
     ids: Sequence[str],
     titles: Sequence[str],
     base: str | os.PathLike[str],
@@ -203,9 +210,10 @@ def export_retriever(
 
     Args:
         query_encoder: The encoder that encodes queries, in the server.
-        document_encoder: The encoder that encodes the titles, during export.
+        document_encoder: The encoder that encodes the titles, during export;
+            a KeyVec is the encoder of both.
         ids: The ids that the retriever returns, one for each title.
-        titles: The documents' titles.
+        titles: The documents' titles, or whole documents for a KeyVec.
         base: The model's folder, in which the version's folder is made.
         version: The version number, by default one above the largest.
         vectors: `float32`, or `int8` for a quarter of the memory.

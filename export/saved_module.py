@@ -14,7 +14,7 @@ from keras_lstm_dssm.export.model_versions import Write, publish
 from keras_lstm_dssm.export.warmup import WARMUP_SIZES, write_warmup
 
 SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
-"""Name of the only signature that exported models have."""
+"""Name of the signature of an exported model's method `serve`."""
 
 
 def finite_weights(layer: keras.layers.Layer) -> list[Any]:
@@ -42,7 +42,7 @@ def finite_weights(layer: keras.layers.Layer) -> list[Any]:
 def publish_module(
     module: tf.Module, base: str | os.PathLike[str], version: int | None = None
 ) -> Path:
-    """Publishes an encoder's, retriever's or scorer's module.
+    """Publishes the module of an encoder, retriever, scorer or KeyVec.
 
     Args:
         module: See `saved_model_writer`.
@@ -60,11 +60,20 @@ def publish_module(
 
 
 def save_module(module: tf.Module, folder: Path) -> None:
-    """Writes the SavedModel alone, of one signature, `module.serve`."""
+    """Writes the SavedModel alone.
+
+    Args:
+        module: Its method `serve` is the signature `serving_default`; the
+            methods that its attribute `further_signatures` names, if it has
+            one, are signatures of their own names.
+        folder: The folder to write.
+    """
+    further = getattr(module, "further_signatures", ())
     tf.saved_model.save(
         module,
         str(folder),
-        signatures={SIGNATURE: module.serve},
+        signatures={SIGNATURE: module.serve}
+        | {name: getattr(module, name) for name in further},
         # A server computes no gradients.
         options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
     )
@@ -76,7 +85,8 @@ def saved_model_writer(
     """Returns a function that saves a module with its warm-up requests.
 
     Args:
-        module: An `EncoderModule`, a `RetrieverModule` or a `ScorerModule`.
+        module: An `EncoderModule`, a `RetrieverModule`, a `ScorerModule` or
+            a `KeyVecModule`.
         name: The name that the model will be served under.
         sizes: Numbers of rows of the warm-up requests; see `write_warmup`.
     """

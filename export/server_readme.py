@@ -8,7 +8,9 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.keyvec import KEYS
 from keras_lstm_dssm.export.model_versions import version_folders
+from keras_lstm_dssm.export.saved_module import SIGNATURE
 from keras_lstm_dssm.export.signatures import signature_defs, signatures
 from keras_lstm_dssm.export.warmup import BATCH_SIZES, WARMUP_SIZES
 
@@ -21,25 +23,29 @@ _STRING_BYTES = 24
 
 
 class _Example(NamedTuple):
-    """How to call a model: by `Client`, up to its name; and by REST."""
+    """How to call a signature: by `Client`, up to the model; and by REST."""
 
     call: str
     inputs: str
 
 
 _EXAMPLES = {
-    frozenset({"text"}): _Example(
+    (SIGNATURE, frozenset({"text"})): _Example(
         'vectors = client.encode(["bolt"]', '{"text": ["bolt"]}'
     ),
-    frozenset({"text", "k"}): _Example(
+    (SIGNATURE, frozenset({"text", "k"})): _Example(
         'hits = client.search(["bolt"], k=5', '{"text": ["bolt"], "k": [5]}'
     ),
-    frozenset({"query", "document"}): _Example(
+    (KEYS, frozenset({"text", "n"})): _Example(
+        'parts = client.keys(["Use bolts. They hold."], n=1',
+        '{"text": ["Use bolts. They hold."], "n": [1]}',
+    ),
+    (SIGNATURE, frozenset({"query", "document"})): _Example(
         'scores = client.score("bolt", ["hex bolt", "wood glue"]',
         '{"query": ["bolt", "bolt"], "document": ["hex bolt", "wood glue"]}',
     ),
 }
-"""Examples by the names of a model's inputs."""
+"""Examples by the name of a signature and the names of its inputs."""
 
 _README = """\
 # Models for TensorFlow Serving
@@ -94,6 +100,9 @@ For a trial, without TensorFlow Serving: `lstm-dssm-serve --models=.`
 - The `ids` and `scores` of a retriever are as wide as the largest `k` in the
   batch; columns beyond a row's own `k` hold "" and -2. An export limits `k`
   (`--max_k`, by default 1000): a larger one is reduced to the limit.
+- The outputs of the signature `keys` are as wide as the largest `n` in the
+  batch, at most 250; columns beyond a row's own `n`, or beyond its sentences,
+  hold "" and 0.
 - The server runs the requests in `assets.extra/tf_serving_warmup_requests`
   before it serves a version, and rejects the version if one of them has more
   rows than `max_batch_size`. The largest has {warmup} rows; `batching.config`
@@ -163,17 +172,20 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
                 f"{newest}: found no signature that Predict can call; move "
                 f"{base} elsewhere, or export it with a signature"
             )
-        (key, signature), *_ = by_name.items()
-        inputs, outputs = map(_cell, signature)
-        table.append(f"| `{name}` | `{key}` | {inputs} | {outputs} |")
-        example = _EXAMPLES.get(frozenset(signature.inputs))
-        if example is None:  # a model of someone else
-            continue
-        calls.append(f'    {example.call}, model="{name}")')
-        curls.append(
-            f"curl http://127.0.0.1:8501/v1/models/{name}:predict \\\n"
-            f"  -d '{{\"inputs\": {example.inputs}}}'"
-        )
+        # The default signature comes first.
+        for key in sorted(by_name, key=lambda key: (key != SIGNATURE, key)):
+            signature = by_name[key]
+            inputs, outputs = map(_cell, signature)
+            table.append(f"| `{name}` | `{key}` | {inputs} | {outputs} |")
+            example = _EXAMPLES.get((key, frozenset(signature.inputs)))
+            if example is None:  # a model of someone else
+                continue
+            calls.append(f'    {example.call}, model="{name}")')
+            other = "" if key == SIGNATURE else f'"signature_name": "{key}", '
+            curls.append(
+                f"curl http://127.0.0.1:8501/v1/models/{name}:predict \\\n"
+                f"  -d '{{{other}\"inputs\": {example.inputs}}}'"
+            )
     return _README.format(
         table="\n".join(table),
         memory="\n".join(memory),

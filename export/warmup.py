@@ -69,8 +69,8 @@ def write_warmup(
 
     Raises:
         InputError: A request fails or its output is not finite; a signature
-            has an input other than `text`, `k`, `query` and `document`;
-            there are over 1,000 requests.
+            has an input other than `text`, `k`, `n`, `query` and
+            `document`; there are over 1,000 requests.
 
     Example:
     >>> write_warmup("models/query_encoder/1", "query_encoder")
@@ -121,6 +121,7 @@ def _request(
     values = {
         "text": texts,
         "k": np.full(rows, _K, np.int32),
+        "n": np.full(rows, _K, np.int32),
         "query": texts,
         "document": texts,
     }

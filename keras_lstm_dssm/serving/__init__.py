@@ -8,8 +8,10 @@ from keras_lstm_dssm.serving.client import (
     ServingError,
     VersionStatus,
 )
+from keras_lstm_dssm.serving.key_parts import KeyParts
 from keras_lstm_dssm.serving.saved_models import (
     SavedEncoder,
+    SavedKeyVec,
     SavedRetriever,
     SavedScorer,
 )
@@ -19,9 +21,11 @@ __all__ = [
     "AsyncClient",
     "Client",
     "Hit",
+    "KeyParts",
     "Prediction",
     "PredictionServer",
     "SavedEncoder",
+    "SavedKeyVec",
     "SavedRetriever",
     "SavedScorer",
     "ServingError",

@@ -7,6 +7,7 @@ import numpy as np
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Hit
 from keras_lstm_dssm.text import as_bytes
+from keras_lstm_dssm.text.strings import slices_of_size
 
 # Limits of one request: texts, bytes of texts, hits in the reply.
 _ROWS = 512
@@ -14,14 +15,18 @@ _BYTES = 1 << 19
 _HITS = 1 << 18
 
 
-def rows_for(k: int) -> int:
-    """Returns the maximum number of queries in a request for k hits each.
+def rows_for(k: int, name: str = "k") -> int:
+    """Returns the maximum number of texts in a request for k results each.
+
+    Args:
+        k: Number of results for each text.
+        name: The name of the argument, for the error.
 
     Raises:
         InputError: k is below 1, or too large for int32.
     """
     if not 1 <= k < 2**31:
-        raise InputError(f"k is {k}; expected 1 or more, below 2**31")
+        raise InputError(f"{name} is {k}; expected 1 or more, below 2**31")
     return min(_ROWS, max(1, _HITS // k))
 
 
@@ -42,7 +47,9 @@ def chunked(
         InputError: `texts` is not an iterable of strings or bytes.
     """
     encoded = as_bytes(texts)
-    for rows in _chunks([len(text) for text in encoded], max_rows):
+    for rows in slices_of_size(
+        [len(text) for text in encoded], max_rows, _BYTES
+    ):
         yield np.array(encoded[rows], object)
 
 
@@ -63,23 +70,11 @@ def chunked_pairs(
         len(query) + len(document)
         for query, document in zip(queries, documents, strict=True)
     ]
-    for rows in _chunks(sizes, _ROWS):
+    for rows in slices_of_size(sizes, _ROWS, _BYTES):
         yield {
             "query": np.array(queries[rows], object),
             "document": np.array(documents[rows], object),
         }
-
-
-def _chunks(sizes: Sequence[int], max_rows: int) -> Iterator[slice]:
-    """Divides rows of these sizes, in bytes, into chunks."""
-    start, total = 0, 0
-    for row, size in enumerate(sizes):
-        if row > start and (row - start == max_rows or total + size > _BYTES):
-            yield slice(start, row)
-            start, total = row, 0
-        total += size
-    if sizes:
-        yield slice(start, len(sizes))
 
 
 def hits_from_outputs(

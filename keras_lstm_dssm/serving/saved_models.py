@@ -11,9 +11,14 @@ import tensorflow_text  # noqa: F401  (registers the ops of the graph)
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Hit
+from keras_lstm_dssm.export.keyvec import KEYS
 from keras_lstm_dssm.export.models_config import served_version
 from keras_lstm_dssm.export.saved_module import SIGNATURE
 from keras_lstm_dssm.serving.chunks import chunked, hits_from_outputs, rows_for
+from keras_lstm_dssm.serving.key_parts import (
+    KeyParts,
+    key_parts_from_outputs,
+)
 from keras_lstm_dssm.text import as_bytes, encode_in_batches
 from keras_lstm_dssm.text.text_pairs import (
     pairs_as_bytes,
@@ -52,8 +57,8 @@ class SavedEncoder:
 
         Args:
             texts: n texts.
-            batch_size: Number of texts encoded at once. Larger batches are
-                faster and need more memory.
+            batch_size: Number of texts encoded at once, of half a megabyte
+                at most. Larger batches are faster and need more memory.
             progress: Whether to show a progress bar.
 
         Returns:
@@ -65,6 +70,57 @@ class SavedEncoder:
             batch_size,
             progress,
         )
+
+
+class SavedKeyVec(SavedEncoder):
+    """Encodes documents with an exported KeyVec, and finds what is key.
+
+    A document is one string. `encode` is that of `SavedEncoder`.
+
+    Args:
+        path: See `SavedEncoder`.
+
+    Raises:
+        InputError: The folder holds no SavedModel of a KeyVec.
+
+    Example:
+    >>> keyvec = SavedKeyVec("models/keyvec")
+    >>> keyvec.keys(["A list is sorted. See below."], n=1)
+    [KeyParts(sentences=[('A list is sorted.', 0.7)], words=['sorting'])]
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
+        if KEYS not in self._model.signatures:
+            raise InputError(
+                f"{path}: it has no signature {KEYS!r}; name the folder of an "
+                "exported KeyVec, such as MODELS/keyvec"
+            )
+
+    def keys(self, texts: Sequence[str | bytes], n: int = 5) -> list[KeyParts]:
+        """Returns the key sentences and key words of documents.
+
+        Args:
+            texts: The documents.
+            n: Number of sentences, and of words, of each document; see
+                `Client.keys`.
+
+        Returns:
+            A `KeyParts` for each document.
+
+        Raises:
+            InputError: n is below 1, or too large for int32.
+        """
+        parts: list[KeyParts] = []
+        for rows in chunked(texts, rows_for(n, "n")):
+            outputs = self._model.signatures[KEYS](
+                text=tf.constant(rows.tolist()), n=tf.fill([len(rows)], n)
+            )
+            parts += key_parts_from_outputs(
+                **{name: values.numpy() for name, values in outputs.items()},
+                n=n,
+            )
+        return parts
 
 
 class SavedRetriever:

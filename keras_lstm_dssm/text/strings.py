@@ -1,6 +1,6 @@
 """Converts texts to string tensors, and encodes them in batches."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -71,6 +71,7 @@ def _encoded(index: int, text: Any) -> bytes:
         return text.encode("utf-8", "replace")
 
 
+_BATCH_BYTES = 1 << 19
 WORKERS = 2  # one thread hashes a batch while the other encodes one
 
 
@@ -86,7 +87,8 @@ def encode_in_batches(
         encode: Thread-safe function from strings `(batch,)` to vectors
             `(batch, d)`.
         texts: Any iterable of strings.
-        batch_size: The number of texts in a batch.
+        batch_size: The number of texts in a batch. Documents are long: a
+            batch has half a megabyte at most, or one text.
         progress: Whether to show a progress bar.
 
     Returns:
@@ -96,14 +98,15 @@ def encode_in_batches(
         InputError: An element of `texts` is not a string.
     """
     strings = as_bytes(texts)
-    if len(strings) <= batch_size:
-        return encode(tf.constant(strings, tf.string, [len(strings)])).numpy()
     # A batch of texts of similar length needs little padding.
-    order = np.argsort([len(text) for text in strings], kind="stable")
+    lengths = np.array([len(text) for text in strings], int)
+    order = np.argsort(lengths, kind="stable")
     batches = [
-        order[start : start + batch_size]
-        for start in range(0, len(order), batch_size)
+        order[rows]
+        for rows in slices_of_size(lengths[order], batch_size, _BATCH_BYTES)
     ]
+    if len(batches) <= 1:
+        return encode(tf.constant(strings, tf.string, [len(strings)])).numpy()
 
     def vectors(rows: np.ndarray) -> np.ndarray:
         return encode(tf.constant([strings[row] for row in rows])).numpy()
@@ -119,3 +122,31 @@ def encode_in_batches(
         for rows, rest in zip(batches[1:], bar, strict=True):
             result[rows] = rest
     return result
+
+
+def slices_of_size(
+    sizes: Sequence[int] | np.ndarray, max_rows: int, max_size: int
+) -> Iterator[slice]:
+    """Divides rows into slices of a bounded number and a bounded size.
+
+    Args:
+        sizes: The size of each row, such as its number of bytes.
+        max_rows: Largest number of rows in a slice.
+        max_size: Largest sum of sizes in a slice of several rows.
+
+    Yields:
+        Slices that follow each other, none of them empty.
+
+    Example:
+    >>> list(slices_of_size([3, 9, 1, 1, 1], 2, 10))
+    [slice(0, 1, None), slice(1, 3, None), slice(3, 5, None)]
+    """
+    start, total = 0, 0
+    for row, size in enumerate(sizes):
+        full = row - start == max_rows or total + size > max_size
+        if row > start and full:
+            yield slice(start, row)
+            start, total = row, 0
+        total += size
+    if len(sizes):
+        yield slice(start, len(sizes))

@@ -15,6 +15,7 @@ from keras_lstm_dssm.export.documents import (
     write_ids,
     write_vectors,
 )
+from keras_lstm_dssm.text import split_sentences
 from tests.limits import largest_file
 
 
@@ -52,6 +53,46 @@ def test_wrong_lines(content: bytes, message: str, tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_documents(path)
+
+
+LINES = (
+    '{"_id": "a", "title": "X", "text": "Use bolts.  They hold! e.g. here."}\n'
+    '{"_id": 2, "sentences": ["One. Two", "", "Glue"], "split": "test"}\n'
+)
+
+
+def test_documents_in_json(tmp_path: Path) -> None:
+    """The sentences are joined so that they are divided again."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "documents.jsonl").write_text(LINES)
+    packed = tmp_path / "any.jsonl.gz"
+    packed.write_bytes(gzip.compress(LINES.encode()))
+    first = "Use bolts.\n\nThey hold! e.g. here."
+    for path in (folder, folder / "documents.jsonl", packed):
+        documents = read_documents(path)
+        assert documents == Documents(["a", "2"], [first, "One. Two\n\nGlue"])
+    assert split_sentences(first) == ["Use bolts.", "They hold! e.g. here."]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{}\n", "d.jsonl:1: found no _id, expected a JSON object"),
+        (LINES + LINES, "d.jsonl:3: found a repeated _id"),
+        ("\n", "d.jsonl: found an empty file"),
+        ('{"_id": "a", "text": " "}', "d.jsonl:1: found an empty document"),
+    ],
+)
+def test_wrong_documents_in_json(
+    content: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_documents(path)
+    with pytest.raises(InputError, match="documents.jsonl"):
+        read_documents(tmp_path)
 
 
 def test_broken_gzip(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.text import as_bytes, as_strings
+from keras_lstm_dssm.text import as_bytes, as_strings, encode_in_batches
+from keras_lstm_dssm.text.strings import slices_of_size
 
 TEXTS = ["hex bolt", "", "glue"]
 
@@ -47,3 +48,23 @@ def test_lone_surrogates() -> None:
 def test_what_is_no_batch_of_texts(texts: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         as_strings(texts)
+
+
+def test_batches_are_bounded_in_number_and_size() -> None:
+    """Of 600 texts of 1 KB at most 524 fit in half a megabyte."""
+    texts = ["x" * (1000 + number % 2) for number in range(600)]
+    batches = []
+
+    def encode(batch: tf.Tensor) -> tf.Tensor:
+        batches.append(tf.strings.length(batch).numpy().tolist())
+        return tf.cast(tf.strings.length(batch), tf.float32)[:, tf.newaxis]
+
+    for batch_size, sizes in ((2048, [524, 76]), (300, [300, 300])):
+        batches.clear()
+        found = encode_in_batches(encode, texts, batch_size, progress=False)
+        assert found[:, 0].tolist() == [len(text) for text in texts]
+        assert [len(batch) for batch in batches] == sizes
+    assert list(slices_of_size([], 2, 10)) == []
+    assert list(slices_of_size([99, 10, 1], 2, 10)) == [
+        slice(0, 1), slice(1, 2), slice(2, 3),
+    ]  # fmt: skip

@@ -139,7 +139,7 @@ def test_a_scorer_is_exported_beside_and_asked(
     run.save(model, run.model)
     flags = [f"--run={run.path}", f"--output={both}"]
     code = export.run(["export", *flags, f"--documents={titles}"])
-    refused(code, "documents are for the retriever of two towers")
+    refused(code, "documents are for the retriever of a KeyVec or of two to")
     succeed(export, run=run.path, output=both)
     assert capsys.readouterr().out == f"wrote {both / 'scorer' / '2'}\n"
     wanted = ["steel hex bolt", "wood glue", "garden hose"]

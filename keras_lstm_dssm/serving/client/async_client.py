@@ -14,6 +14,7 @@ from keras_lstm_dssm.serving.client.messages import (
     Version,
     VersionStatus,
 )
+from keras_lstm_dssm.serving.key_parts import KeyParts
 
 
 class AsyncClient(Connection):
@@ -74,6 +75,16 @@ class AsyncClient(Connection):
         return await self._run(
             self._calls.score_pairs(queries, documents, model, version)
         )
+
+    async def keys(
+        self,
+        texts: Iterable[str | bytes],
+        n: int = 5,
+        model: str = "keyvec",
+        version: Version = None,
+    ) -> list[KeyParts]:
+        """See `Client.keys`."""
+        return await self._run(self._calls.keys(texts, n, model, version))
 
     async def predict(
         self,

@@ -25,6 +25,7 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Hit
+from keras_lstm_dssm.export.keyvec import KEYS
 from keras_lstm_dssm.export.signatures import Signature, signatures
 from keras_lstm_dssm.serving.chunks import (
     chunked,
@@ -35,6 +36,7 @@ from keras_lstm_dssm.serving.chunks import (
 from keras_lstm_dssm.serving.client.messages import (
     EMBEDDING,
     IDS,
+    KEY_PARTS,
     SCORE,
     SCORES,
     Output,
@@ -45,6 +47,10 @@ from keras_lstm_dssm.serving.client.messages import (
     describe_misfit,
     input_proto,
     model_spec,
+)
+from keras_lstm_dssm.serving.key_parts import (
+    KeyParts,
+    key_parts_from_outputs,
 )
 from keras_lstm_dssm.text import as_bytes
 from keras_lstm_dssm.text.text_pairs import pairs_as_bytes, query_as_bytes
@@ -208,6 +214,23 @@ class ModelCalls:
             scores = checked_output(prediction, SCORES, len(rows))
             hits += hits_from_outputs(ids, scores, k)
         return hits
+
+    def keys(
+        self, texts: Iterable[str | bytes], n: int, model: str, version: Version
+    ) -> Calls[list[KeyParts]]:
+        """Finds what is key, chunk by chunk; see `Client.keys`."""
+        found: list[KeyParts] = []
+        for rows in chunked(texts, rows_for(n, "n")):
+            inputs = {"text": rows, "n": np.full(len(rows), n, np.int32)}
+            prediction = yield from self.predict(
+                model, inputs, [out.name for out in KEY_PARTS], version, KEYS
+            )
+            outputs = {
+                output.name: checked_output(prediction, output, len(rows))
+                for output in KEY_PARTS
+            }
+            found += key_parts_from_outputs(**outputs, n=n)
+        return found
 
     def signatures(
         self, model: str, version: Version

@@ -53,10 +53,15 @@ class Output(NamedTuple):
     rank: int
 
 
-# Of an encoder, a retriever and a pair scorer.
+# Of an encoder, a retriever, a pair scorer and the key parts of a KeyVec.
 EMBEDDING = Output("embedding", np.float32, 2)
 IDS, SCORES = Output("ids", np.object_, 2), Output("scores", np.float32, 2)
 SCORE = Output("score", np.float32, 1)
+KEY_PARTS = (
+    Output("sentences", np.object_, 2),
+    Output("probabilities", np.float32, 2),
+    Output("words", np.object_, 2),
+)
 
 
 def input_proto(name: str, values: np.ndarray) -> TensorProto:

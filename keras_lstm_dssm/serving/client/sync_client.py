@@ -14,6 +14,7 @@ from keras_lstm_dssm.serving.client.messages import (
     Version,
     VersionStatus,
 )
+from keras_lstm_dssm.serving.key_parts import KeyParts
 
 
 class Client(Connection):
@@ -156,6 +157,38 @@ class Client(Connection):
         return self._run(
             self._calls.score_pairs(queries, documents, model, version)
         )
+
+    def keys(
+        self,
+        texts: Iterable[str | bytes],
+        n: int = 5,
+        model: str = "keyvec",
+        version: Version = None,
+    ) -> list[KeyParts]:
+        """Returns what is key in documents: their sentences and words.
+
+        Args:
+            texts: Any number of documents, each one string.
+            n: Number of sentences, and of words, of each document, by default
+                5. A short document has fewer sentences, and the server
+                returns at most 250.
+            model: The name of the KeyVec on the server.
+            version: Its version or its label, by default the newest.
+
+        Returns:
+            A `KeyParts` for each document, most probable sentences and words
+            first.
+
+        Raises:
+            InputError: n is below 1 or too large for int32, or the model is
+                no KeyVec.
+
+        Example:
+            >>> (parts,) = client.keys(["A list is sorted. See below."], n=1)
+            >>> parts.sentences, parts.words
+            ([('A list is sorted.', 0.7)], ['sorting'])
+        """
+        return self._run(self._calls.keys(texts, n, model, version))
 
     def predict(
         self,

@@ -1,0 +1,217 @@
+"""Exports a KeyVec as a SavedModel: documents -> vectors, and what is key."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.export.saved_module import finite_weights, publish_module
+from keras_lstm_dssm.layers import unit
+from keras_lstm_dssm.models import KeyVec
+from keras_lstm_dssm.text import as_strings, graph_sentences
+
+KEYS = "keys"
+"""Name of the signature that returns key sentences and key words."""
+
+MAX_N = 250
+"""Maximum number of sentences and of words in a reply of `KEYS`."""
+
+
+class KeyVecModule(tf.Module):
+    """Holds a KeyVec's variables and the functions that a server calls.
+
+    A document is one string, which the graph splits into sentences by the
+    rule of `split_sentences`.
+
+    Args:
+        model: The trained model, float32 or float64.
+
+    Attributes:
+        weights: The variables.
+        resources: The table of a vocabulary, if the model has one.
+        vocabulary: The words that can be key words, strings `[words]`.
+
+    Raises:
+        InputError: A weight is NaN or infinite.
+    """
+
+    further_signatures = (KEYS,)
+    """The methods that are signatures of their own, beside `serve`."""
+
+    def __init__(self, model: KeyVec) -> None:
+        super().__init__()
+        self.weights = finite_weights(model)
+        # A server's loader fails without the table.
+        self.resources = model.words.resources
+        self.vocabulary = tf.Variable(
+            as_strings(model.key_vocabulary), trainable=False
+        )
+        # Plain functions: TensorFlow would save the whole Keras model.
+        self._read_sentences = model.read_sentences
+        self._word_probabilities = model.word_probabilities
+        self._encode_documents = model.encode
+        self._max_sentences = model.max_sentences
+
+    def encode(self, text: tf.Tensor) -> tf.Tensor:
+        """Encodes documents `[batch]` into unit vectors, float32 `[batch, d]`.
+
+        The output is float32 for float64 models, too: clients expect it.
+        """
+        _, vectors, _ = self._read(text)
+        return tf.cast(unit(vectors)[: tf.shape(text)[0]], tf.float32)
+
+    def encode_all(
+        self, texts: Sequence[str | bytes], progress: bool = False
+    ) -> np.ndarray:
+        """Encodes any number of documents into unit vectors, float32 `[n, d]`.
+
+        Args:
+            texts: The documents.
+            progress: Whether to show a progress bar. Default `False`.
+        """
+        vectors = self._encode_documents(texts, progress)
+        return unit(tf.constant(vectors)).numpy().astype(np.float32)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Encodes documents; the signature `serving_default`.
+
+        Args:
+            text: Documents, strings `[batch]`.
+
+        Returns:
+            `embedding`, float32 `[batch, d]`: the vectors d of eq. (3), scaled
+            to length 1, as those of all exported encoders.
+        """
+        return {"embedding": self.encode(text)}
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, "text"),
+            tf.TensorSpec([None], tf.int32, "n"),
+        ]
+    )
+    def keys(self, text: tf.Tensor, n: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Finds what is key in documents; the signature `keys`.
+
+        `n` has one value for each document, because a server that batches
+        requests needs the batch as the first dimension of every input.
+
+        Args:
+            text: Documents, strings `[batch]`.
+            n: Number of sentences, and of words, of each document, int32
+                `[batch]`. A number above 250 counts as 250.
+
+        Returns:
+            `sentences`, string `[batch, width]`, those with the largest p_i
+            first; `probabilities`, their p_i, float32 of the same shape; and
+            `words`, string of the same shape, the most probable key word
+            first. The width is the largest n. Columns beyond a row's own n,
+            or beyond the document's sentences, hold "" and 0; those beyond
+            the vocabulary of key words hold "".
+        """
+        width = tf.reduce_max(tf.concat([n, [0]], axis=0))
+        width = tf.minimum(width, MAX_N)
+        sentences, vectors, p = self._read(text)
+        texts, probabilities = self._key_sentences(sentences, p, width)
+        words = self._key_words(vectors, width)
+        wanted = tf.range(width) < n[:, tf.newaxis]
+        shape = [tf.shape(text)[0], width]
+
+        def columns(values: tf.Tensor, fill: str | float) -> tf.Tensor:
+            """Adds columns up to the width, and fills those not wanted."""
+            missing = [[0, 0], [0, width - tf.shape(values)[1]]]
+            values = tf.pad(values, missing, constant_values=fill)
+            return tf.where(wanted, tf.slice(values, [0, 0], shape), fill)
+
+        return {
+            "sentences": columns(texts, ""),
+            "probabilities": columns(tf.cast(probabilities, tf.float32), 0.0),
+            "words": columns(words, ""),
+        }
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def _read(
+        self, text: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor]:
+        """Reads documents; traced once, for both signatures.
+
+        Args:
+            text: Documents, strings `[batch]`.
+
+        Returns:
+            The sentences, ragged strings `[batch, (sentences)]`; the vectors
+            d, float `[batch, d]`; and the p_i of the sentences that were
+            read. For no documents, those of an empty one.
+        """
+        # The LSTM needs a document.
+        extra = tf.cast(tf.equal(tf.shape(text)[0], 0), tf.int32)
+        texts = tf.concat([text, tf.fill([extra], "")], axis=0)
+        sentences = graph_sentences(texts)
+        return sentences, *self._read_sentences(sentences)
+
+    def _key_sentences(
+        self, sentences: tf.RaggedTensor, p: tf.Tensor, width: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the sentences with the largest p_i, and these.
+
+        Args:
+            sentences: Ragged strings `[batch, (sentences)]`.
+            p: Float, the p_i of the sentences that were read.
+            width: Number of sentences to return, an int32 scalar.
+
+        Returns:
+            Strings and floats `[batch, width or less]`, "" and 0 beyond the
+            sentences of a document.
+        """
+        lengths = sentences.row_lengths()
+        if self._max_sentences is not None:
+            lengths = tf.minimum(lengths, self._max_sentences)
+        by_document = tf.RaggedTensor.from_row_lengths(
+            p, lengths, validate=False
+        ).to_tensor(-1.0)
+        # `top_k` returns equal values in order: the first sentence first.
+        largest, index = tf.math.top_k(
+            by_document, tf.minimum(width, tf.shape(by_document)[1])
+        )
+        is_sentence = largest >= 0
+        starts = tf.cast(sentences.row_starts(), tf.int32)[:, tf.newaxis]
+        rows = tf.where(is_sentence, starts + index, 0)
+        texts = tf.gather(sentences.flat_values, rows)
+        return (
+            tf.where(is_sentence, texts, ""),
+            tf.where(is_sentence, largest, 0.0),
+        )
+
+    def _key_words(self, vectors: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        """Returns the most probable words, `[batch, width or less]`."""
+        p = self._word_probabilities(vectors)
+        _, index = tf.math.top_k(p, tf.minimum(width, tf.shape(p)[1]))
+        return tf.gather(self.vocabulary, index)
+
+
+def export_keyvec(
+    model: KeyVec,
+    base: str | os.PathLike[str],
+    version: int | None = None,
+) -> Path:
+    """Publishes a KeyVec as a version of a model, for TF Serving.
+
+    Args:
+        model: The trained model.
+        base: The model's folder, in which the version's folder is made.
+        version: The version number, by default one above the largest.
+
+    Returns:
+        `base/<number>`, which holds `saved_model.pb`.
+
+    Raises:
+        InputError: The version exists already, or a weight is not finite.
+
+    Example:
+    >>> export_keyvec(model, "models/keyvec")
+    PosixPath('models/keyvec/1')
+    """
+    return publish_module(KeyVecModule(model), base, version)
