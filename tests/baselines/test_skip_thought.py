@@ -6,6 +6,7 @@ import pytest
 
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.baselines.skip_thought import SkipThoughtSystem
+from tests.baselines.eager_skip_thought import train_eagerly
 
 ANIMALS = ["cat", "dog", "cow", "hen"]
 TOOLS = ["saw", "nail", "bolt", "rod"]
@@ -35,7 +36,9 @@ def trained(request: pytest.FixtureRequest) -> SkipThoughtSystem:
 
 @pytest.fixture(scope="module")
 def combined() -> SkipThoughtSystem:
-    return train("combined")
+    with pytest.MonkeyPatch.context() as patch:
+        train_eagerly(patch)
+        return train("combined")
 
 
 def test_like_contexts_pull_sentences_together(
@@ -62,8 +65,12 @@ def test_the_loss_falls_to_what_cannot_be_foretold(
     assert losses[0] > 1.5 > 0.4 > losses[-1] > least
 
 
-def test_combined_is_made_of_uni_and_bi(combined: SkipThoughtSystem) -> None:
-    uni, bi = train("uni"), train("bi", seed=1)
+def test_combined_is_made_of_uni_and_bi(
+    combined: SkipThoughtSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bi = train("bi", seed=1)
+    train_eagerly(monkeypatch)  # as `combined`
+    uni = train("uni")
     vectors = combined.encode(TEXTS)
     np.testing.assert_array_equal(vectors[:, :8], uni.encode(TEXTS))
     assert combined.history["uni"] == uni.history["uni"]

@@ -5,6 +5,7 @@ import pytest
 
 from keras_lstm_dssm.baselines.skip_thought import SkipThoughtSystem
 from keras_lstm_dssm.tables.baseline_rows import baseline_grid, skip_thought
+from tests.baselines.eager_skip_thought import train_eagerly
 
 PARAGRAPHS = [["The cat sat down", "It slept all day"]] * 3
 
@@ -19,6 +20,7 @@ def test_skip_thought_is_trained_once_for_each_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERAS_LSTM_DSSM_CACHE", str(tmp_path))
+    train_eagerly(monkeypatch)
     options = {"units": 4, "embedding": 3, "epochs": 1}
 
     def train(mode: str, seed: int = 0) -> tuple[SkipThoughtSystem, float]:
