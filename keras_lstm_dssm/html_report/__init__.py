@@ -7,6 +7,7 @@ from keras_lstm_dssm.html_report.html_blocks import (
     HtmlPicture,
     HtmlSection,
     HtmlTable,
+    Shaded,
     Strong,
 )
 from keras_lstm_dssm.html_report.rendering import write_html_report
@@ -18,6 +19,7 @@ __all__ = [
     "HtmlPicture",
     "HtmlSection",
     "HtmlTable",
+    "Shaded",
     "Strong",
     "write_html_report",
 ]

@@ -13,6 +13,7 @@ from typing import ClassVar
 from keras_lstm_dssm.drawing import DOTS_PER_INCH
 
 _CSS_PIXELS_PER_INCH = 96
+_MOST_OPACITY = 0.5
 
 
 class Strong(str):
@@ -39,7 +40,29 @@ class Bar:
         return min(max(self.value / self.maximum, 0.0), 1.0)
 
 
-Cell = str | Bar
+@dataclass(frozen=True)
+class Shaded:
+    """A text on a background that has the more colour, the larger its share.
+
+    The text is legible on every shade, on a light page and on a dark one.
+
+    Args:
+        text: The text.
+        share: From 0, no colour, to 1, the strongest one.
+        note: What a browser shows when the pointer rests on the text.
+    """
+
+    text: str
+    share: float
+    note: str
+
+    @property
+    def opacity(self) -> float:
+        """The opacity of the colour in front of the page's background."""
+        return _MOST_OPACITY * min(max(self.share, 0.0), 1.0)
+
+
+Cell = str | Bar | Shaded
 """The content of a table cell; a `Strong` is a str, too."""
 
 

@@ -5,7 +5,12 @@ from collections.abc import Sequence
 
 from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.files import replacing
-from keras_lstm_dssm.html_report.html_blocks import Bar, HtmlSection, Strong
+from keras_lstm_dssm.html_report.html_blocks import (
+    Bar,
+    HtmlSection,
+    Shaded,
+    Strong,
+)
 
 
 def write_html_report(
@@ -43,6 +48,7 @@ def write_html_report(
         lstrip_blocks=True,
     )
     environment.tests["bar"] = lambda cell: isinstance(cell, Bar)
+    environment.tests["shaded"] = lambda cell: isinstance(cell, Shaded)
     environment.tests["strong"] = lambda cell: isinstance(cell, Strong)
     template = environment.get_template("report.html")
     html = template.render(title=title, sections=sections, lead=lead)

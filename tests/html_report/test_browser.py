@@ -15,6 +15,7 @@ from keras_lstm_dssm.html_report import (
     HtmlPicture,
     HtmlSection,
     HtmlTable,
+    Shaded,
     Strong,
     write_html_report,
 )
@@ -24,6 +25,8 @@ BROWSER = next(
                                     "google-chrome"))), None
 )  # fmt: skip
 WIDTHS = (390, 1280)
+COLOURS = {"light": (17, 17, 17), "dark": (238, 238, 238)}
+"""Colour scheme that the reader prefers -> the colour of the text."""
 # The picture is 12 inches wide: wider than either screen.
 FRAME = """<iframe width={width} srcdoc="{page}" onload="
   const page = this.contentDocument;
@@ -33,21 +36,45 @@ FRAME = """<iframe width={width} srcdoc="{page}" onload="
     shown: [...page.images].map(image => image.width),
     bars: [...page.querySelectorAll('.bar')].map(bar => bar.offsetWidth),
     scripts: page.scripts.length,
-    colour: this.contentWindow.getComputedStyle(page.body).color,
+    colours: [page.body, page.querySelector('.shaded')].map(element => {{
+      const style = this.contentWindow.getComputedStyle(element);
+      return [style.color, style.backgroundColor];
+    }}),
   }}) + '@')"></iframe>"""
 LONG = "w" * 99
 HOSTILE = "<script>document.body.style.color = 'red'</script>"
 
 
+def numbers(colour: str) -> list[float]:
+    """Reads rgb(17, 17, 17) or rgba(0, 114, 178, 0.5)."""
+    return [float(number) for number in re.findall(r"[\d.]+", colour)]
+
+
+def luminance(colour: list[float]) -> float:
+    """Computes the relative luminance of sRGB, see WCAG 2.2."""
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for c in (number / 255 for number in colour)
+    ]
+    return sum(
+        w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True)
+    )
+
+
 @pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
-def test_it_opens_without_errors_and_fits_a_phone(tmp_path) -> None:
+@pytest.mark.parametrize("scheme", COLOURS)
+def test_it_opens_without_errors_and_fits_a_phone(tmp_path, scheme) -> None:
     path = tmp_path / "wide.png"
     with drawing(path, figsize=(12, 1)) as (axis,):
         axis.plot([1, 2])
     wide = HtmlTable(["System"] * 12, [[LONG, *["12.34 ± 0.56"] * 11]], LONG)
     words = HtmlTable(
         ["Word", "Effect", "Title"],
-        [[HOSTILE, Bar(1, 2), LONG], [Strong(LONG), Bar(2, 2), f"a {HOSTILE}"]],
+        [
+            [HOSTILE, Bar(1, 2), LONG],
+            [Strong(LONG), Bar(2, 2), f"a {HOSTILE}"],
+            [LONG, LONG, Shaded(f"{HOSTILE} {LONG}", 1, HOSTILE)],
+        ],
         text_columns=[2],
     )
     blocks = [wide, words, HtmlPicture(LONG, path, LONG), HtmlList([LONG])]
@@ -61,6 +88,7 @@ def test_it_opens_without_errors_and_fits_a_phone(tmp_path) -> None:
     done = subprocess.run(
         [str(BROWSER), "--headless=new", "--no-sandbox", "--disable-gpu",
          "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'user'}",
+         f"--blink-settings=preferredColorScheme={int(scheme == 'light')}",
          "--virtual-time-budget=10000", "--dump-dom", both.as_uri()],
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
@@ -74,7 +102,20 @@ def test_it_opens_without_errors_and_fits_a_phone(tmp_path) -> None:
         assert shown["width"] <= width
         assert shown["pictures"] == [1800]
         assert shown["scripts"] == 0
-        assert shown["colour"] == "rgb(17, 17, 17)"
+        (ink, page_colour), (text, shade) = (
+            [numbers(one) for one in pair] for pair in shown["colours"]
+        )
+        assert ink == text == list(COLOURS[scheme])
+        *colour, opacity = shade
+        assert (colour, opacity) == ([0, 114, 178], 0.5)
+        # Legible on the page and on the strongest shade.
+        mixed = [
+            opacity * c + (1 - opacity) * p
+            for c, p in zip(colour, page_colour, strict=True)
+        ]
+        for background in (page_colour, mixed):
+            both_luminances = sorted(map(luminance, (ink, background)))
+            assert (both_luminances[1] + 0.05) / (both_luminances[0] + 0.05) > 7
         half, full = shown["bars"]
         assert half == pytest.approx(full / 2, abs=1)
     # It shrinks, on a phone to half of its size at most.

@@ -15,6 +15,7 @@ from keras_lstm_dssm.html_report import (
     HtmlPicture,
     HtmlSection,
     HtmlTable,
+    Shaded,
     Strong,
     write_html_report,
 )
@@ -55,7 +56,14 @@ def render(tmp_path):
 def everywhere(text: str, png: Path, render) -> str:
     """A page that has the text in every place that a text can have."""
     table = HtmlTable(
-        [text, text], [[text, Strong(text)], [Strong(text), text]], text, [1]
+        [text, text],
+        [
+            [text, Strong(text)],
+            [Strong(text), text],
+            [text, Shaded(text, 0.5, text)],
+        ],
+        text,
+        [1],
     )
     blocks = [table, HtmlPicture(text, png, text), HtmlList([text], text)]
     return render(text, [HtmlSection(text, blocks, text)], text)
@@ -75,7 +83,8 @@ def test_hostile_texts_are_shown_as_they_are(text, png, render) -> None:
         (tag, text if shown == "plain" else shown) for tag, shown in plain.texts
     ]
     captions = [names["alt"] for tag, names in page.tags if tag == "img"]
-    assert captions == [text]
+    notes = [names["title"] for tag, names in page.tags if tag == "span"]
+    assert captions == notes == [text]
     assert check_self_contained(page, html.replace(text, "")) == [
         png.read_bytes()
     ]
@@ -106,6 +115,17 @@ def test_blocks_and_cells(render) -> None:
     ]
     assert text_cells == ["th", "td", "td"]
     assert Bar(3, 2).share == 1 and Bar(1, 0).share == 0
+
+
+def test_the_colour_of_a_text_is_proportional_to_its_share(render) -> None:
+    rows = [["1", Shaded(f"s{share}", share, "p")] for share in (0.5, 3, -1)]
+    page = HtmlPage(render("R", [HtmlSection("S", [HtmlTable(["n"], rows)])]))
+    assert page.of("span") == ["s0.5", "s3", "s-1"]
+    styles = [names["style"] for tag, names in page.tags if tag == "span"]
+    assert styles == [
+        f"background: rgb(0 114 178 / {opacity})"
+        for opacity in ("0.250", "0.500", "0.000")
+    ]
 
 
 def test_a_picture_has_its_size_and_shrinks_to_half_of_it(png, render) -> None:
