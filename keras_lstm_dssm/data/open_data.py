@@ -8,7 +8,11 @@ from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.api_sentence_lists import build_api_sentences
 from keras_lstm_dssm.data.beir import Collection
 from keras_lstm_dssm.data.click_log import ClickLog
-from keras_lstm_dssm.data.document_folder import DocumentFolder
+from keras_lstm_dssm.data.document_folder import (
+    DOCUMENTS_FILE,
+    MAX_SENTENCES,
+    DocumentFolder,
+)
 from keras_lstm_dssm.errors import InputError
 
 API = "api"
@@ -31,6 +35,7 @@ def open_collection(spec: str) -> Collection:
         return build_api_search(progress=True)
     if spec == API_SENTENCES:
         return build_api_sentences(progress=True)
+    refuse_documents(spec)
     if os.path.isdir(spec):
         return Collection(spec)
     problem = "a file" if os.path.exists(spec) else "nothing there"
@@ -41,21 +46,27 @@ def open_collection(spec: str) -> Collection:
     )
 
 
-def open_documents(spec: str, max_bad_lines: int = 0) -> DocumentFolder:
+def open_documents(
+    spec: str,
+    max_bad_lines: int = 0,
+    max_sentences: int | None = MAX_SENTENCES,
+) -> DocumentFolder:
     """Opens documents to train or to evaluate on.
 
     Args:
         spec: "api_documents" (built if it does not exist yet), or a folder
             of documents.
         max_bad_lines: The number of bad lines that may be left out.
+        max_sentences: The number of sentences to read of each document.
 
     Raises:
         InputError: `spec` is neither.
     """
+    folder = spec
     if spec == API_DOCUMENTS:
-        return build_api_documents(progress=True)
-    if os.path.isdir(spec):
-        return DocumentFolder(spec, max_bad_lines)
+        folder = build_api_documents(progress=True).folder
+    if os.path.isdir(folder):
+        return DocumentFolder(folder, max_bad_lines, max_sentences)
     problem = "a file" if os.path.exists(spec) else "nothing there"
     raise InputError(
         f"{spec}: found {problem}, expected {API_DOCUMENTS!r} or a folder of"
@@ -86,6 +97,7 @@ def open_log(
     """
     paths: list[str] = []
     for number, part in enumerate(_parts(spec), 1):
+        refuse_documents(part)
         if is_collection(part):
             target = write_to
             if write_to is not None and number > 1:
@@ -169,9 +181,35 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
 
 
 def _parts(spec: str) -> list[str]:
+    if os.path.isdir(spec):  # a folder whose name has a comma
+        return [spec]
     return [part.strip() for part in spec.split(",") if part.strip()]
 
 
 def is_collection(part: str | os.PathLike[str]) -> bool:
     """Returns whether a part of a specification is `api` or a folder."""
     return part in _BUILT_IN or os.path.isdir(part)
+
+
+def refuse_documents(spec: str) -> None:
+    """Checks that what is opened as titles is not a set of documents.
+
+    Args:
+        spec: A part of a data specification.
+
+    Raises:
+        InputError: It is "api_documents" or a folder of documents.
+    """
+    if spec == API_DOCUMENTS or (
+        _has(spec, DOCUMENTS_FILE) and not _has(spec, "corpus.jsonl")
+    ):
+        raise InputError(
+            f"{spec}: found documents of many sentences, expected queries and"
+            " titles: train a KeyVec on them (--preset=keyvec), or name click"
+            " files or a BEIR folder"
+        )
+
+
+def _has(folder: str, name: str) -> bool:
+    path = os.path.join(folder, name)
+    return os.path.isfile(path) or os.path.isfile(f"{path}.gz")

@@ -1,26 +1,46 @@
-"""BasePlan: what the plans of both kinds of training have in common."""
+"""BasePlan: what the plans of all kinds of training have in common."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 import keras
+import tensorflow as tf
 
 from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.models import AnyRecipe
 
 
 class BasePlan(ABC):
-    """Base of `TrainingPlan` and `TriplePlan`: counts the training steps.
+    """Base of the plans: counts the training steps.
 
     Attributes:
         recipe: Epochs and batch size.
+        log: The click log of the examples; `None` if they are no clicks.
     """
 
     recipe: AnyRecipe
+    log: ClickLog | None
+
+    examples_name = "pairs"
+    """What the examples are called in messages."""
 
     @property
     @abstractmethod
     def examples(self) -> int:
-        """Number of pairs or triples in an epoch."""
+        """Number of pairs, triples or documents in an epoch."""
+
+    @abstractmethod
+    def batches(self, first: int) -> tf.data.Dataset:
+        """Returns the batches from training step `first` on."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Describes the amount of data in one line."""
+
+    @property
+    def bad_lines(self) -> Mapping[str, int]:
+        """What is wrong -> number of lines of the data that are left out."""
+        return self.log.bad_lines() if self.log else {}
 
     @property
     def logs(self) -> tuple[ClickLog, ...]:

@@ -110,17 +110,19 @@ def explain(
 def _diverged(
     what: str, run: RunFolder | None, step: int, batches: tf.data.Dataset
 ) -> FailedTraining:
-    columns = (
-        column[:_TEXTS].numpy().tolist() for column in next(iter(batches))[:2]
-    )
-    pairs = "; ".join(
-        " -> ".join(repr(text.decode(errors="replace")[:60]) for text in pair)
-        for pair in zip(*columns, strict=True)
+    batch = next(iter(batches))
+    if isinstance(batch[0], tf.RaggedTensor):  # the sentences of documents
+        columns = [[one[0] for one in batch[0][:_TEXTS].to_list()]]
+    else:
+        columns = [column[:_TEXTS].numpy().tolist() for column in batch[:2]]
+    texts = "; ".join(
+        " -> ".join(repr(text.decode(errors="replace")[:60]) for text in each)
+        for each in zip(*columns, strict=True)
     )
     advice = _advice("the last good state", run)
     return FailedTraining(
         f"training step {step:,}: {what} NaN or infinite; its batch begins"
-        f" with {pairs}; {advice} with a smaller --learning_rate, or correct"
+        f" with {texts}; {advice} with a smaller --learning_rate, or correct"
         " the texts"
     )
 

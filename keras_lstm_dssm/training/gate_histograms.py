@@ -60,12 +60,12 @@ class GateHistograms(keras.callbacks.Callback):
 
         Raises:
             InputError: An encoder is not recurrent (DSSM, CLSM), or the model
-                is a pair scorer.
+                is a `PairScorer` or a `KeyVec`.
         """
         if log is None or not hasattr(model, "query_encoder"):
             raise InputError(
-                "histograms are those of the gates of two towers: a pair "
-                "scorer has none; leave them out"
+                "histograms are those of the gates of two towers, and a "
+                f"{type(model).__name__} has none: leave them out"
             )
         for encoder in (model.query_encoder, model.document_encoder):
             recurrent_networks(encoder)

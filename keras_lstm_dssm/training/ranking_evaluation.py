@@ -1,10 +1,5 @@
 """RankingEvaluation: measures rankings while a model is trained."""
 
-from typing import Any
-
-import keras
-import numpy as np
-
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
@@ -14,9 +9,10 @@ from keras_lstm_dssm.evaluation import (
     mean,
     system_of,
 )
+from keras_lstm_dssm.training.best_epoch import BestEpoch
 
 
-class RankingEvaluation(keras.callbacks.Callback):
+class RankingEvaluation(BestEpoch):
     """Measures rankings after epochs, keeps the best weights, stops early.
 
     The figures are added to the epoch's logs under the name `dev_` and the
@@ -41,6 +37,7 @@ class RankingEvaluation(keras.callbacks.Callback):
         best: The best figure so far, from 0 to 1; `None` before the first.
         best_epoch: The epoch of that figure, counted from 1.
         best_weights: The weights of that epoch, if they are kept.
+        on_best: See `BestEpoch`.
 
     Raises:
         InputError: The measure is unknown, a number is below 1, or the
@@ -61,7 +58,7 @@ class RankingEvaluation(keras.callbacks.Callback):
         keep_best: bool = True,
         patience: int | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(every, keep_best, patience)
         known = (
             collection.measures
             if isinstance(collection, Task | ClusterTask)
@@ -71,9 +68,6 @@ class RankingEvaluation(keras.callbacks.Callback):
             raise InputError(
                 f"measure is {measure!r}: expected one of {', '.join(known)}"
             )
-        for name, value in (("every", every), ("patience", patience)):
-            if value is not None and value < 1:
-                raise InputError(f"{name} is {value}: expected 1 or more")
         self.task: Task | ClusterTask
         if isinstance(collection, Task | ClusterTask):
             self.task = collection
@@ -82,62 +76,17 @@ class RankingEvaluation(keras.callbacks.Callback):
                 collection, "dev", "retrieve", depth=100
             )
         self.measure = measure
-        self.every = every
-        self.keep_best = keep_best
-        self.patience = patience
-        self.best: float | None = None
-        self.best_epoch = 0
-        self.evaluations_since_best = 0
-        self.best_weights: list[np.ndarray] | None = None
 
     @property
     def name(self) -> str:
         """Name of the figure in the logs, such as `dev_mrr@10`."""
         return f"dev_{self.measure}"
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Evaluates on dev, if it is due after this epoch."""
-        if not self.is_due(epoch + 1, self.params["epochs"]):
-            return
-        figure = self.evaluate()
-        if logs is not None:
-            logs[self.name] = figure
-        self.count(epoch + 1, figure)
-        if self.best_epoch == epoch + 1 and self.keep_best:
-            self.keep()
-        if self.should_stop:
-            self.model.stop_training = True
-
-    def is_due(self, epoch: int, epochs: int) -> bool:
-        """Returns whether to evaluate after an epoch, counted from 1."""
-        return epoch % self.every == 0 or epoch == epochs
+    def figures(self) -> dict[str, float]:
+        """Evaluates on dev."""
+        return {self.name: self.evaluate()}
 
     def evaluate(self) -> float:
         """Returns the figure of the model as it is now, from 0 to 1."""
         _, by_query = self.task.measure(system_of(self.model))
         return mean(by_query, [self.measure])[self.measure]
-
-    def count(self, epoch: int, figure: float) -> None:
-        """Records the figure of an epoch, counted from 1."""
-        if self.best is None or figure > self.best:
-            self.best, self.best_epoch = figure, epoch
-            self.evaluations_since_best = 0
-        else:
-            self.evaluations_since_best += 1
-
-    @property
-    def should_stop(self) -> bool:
-        """Whether the last `patience` evaluations gave no better figure."""
-        return (
-            self.patience is not None
-            and self.evaluations_since_best >= self.patience
-        )
-
-    def keep(self) -> None:
-        """Keeps the weights as those of the best epoch."""
-        self.best_weights = self.model.get_weights()
-
-    def on_train_end(self, logs: Any = None) -> None:
-        """Restores the best weights."""
-        if self.best_weights is not None:
-            self.model.set_weights(self.best_weights)

@@ -15,7 +15,7 @@ import keras
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import read_json, replacing, write_json
 from keras_lstm_dssm.folder_lock import lock_folder
-from keras_lstm_dssm.models import PairScorer, TwoTower
+from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
 
 _UNREADABLE = (
     ValueError, TypeError, KeyError, AttributeError, OSError, RuntimeError,
@@ -28,6 +28,7 @@ _OWN_FILES = (
     "config.json", "last.keras", "model.keras", "history.csv",
     "clicks.tsv", "clicks.train.tsv", "title_pairs.tsv",
     "hard_negatives.json.gz", "mined_lists.json.gz",
+    "document_targets.json.gz",
 )  # fmt: skip
 """Names of the files that only a training writes."""
 
@@ -137,7 +138,7 @@ class RunFolder:
             model.save(partial)
 
     def load_model(self) -> Any:
-        """Loads the trained model, a `TwoTower` or a `PairScorer`.
+        """Loads the trained model: `TwoTower`, `PairScorer` or `KeyVec`.
 
         Raises:
             InputError: The folder has no model, or one that cannot be read.
@@ -157,9 +158,10 @@ class RunFolder:
         """
         model = self.load_model()
         if not isinstance(model, TwoTower):
+            kind = "pair scorer" if isinstance(model, PairScorer) else "KeyVec"
             raise InputError(
-                f"{self.path}: found a pair scorer, which has no encoders: "
-                "expected the run of two towers"
+                f"{self.path}: found a {kind}, which has no encoders of "
+                "queries and titles: expected the run of two towers"
             )
         return model
 
@@ -224,7 +226,7 @@ class RunFolder:
         try:
             # Safe mode: nothing in the file is run as code.
             model = keras.saving.load_model(path, safe_mode=True)
-            if not isinstance(model, TwoTower | PairScorer):
+            if not isinstance(model, TwoTower | PairScorer | KeyVec):
                 raise TypeError(f"found a {type(model).__name__}")
             return model
         except _UNREADABLE as error:
@@ -238,7 +240,7 @@ def load_run(path: str | os.PathLike[str]) -> Any:
     """Loads the trained model of a run folder.
 
     Returns:
-        A `TwoTower` or a `PairScorer`.
+        A `TwoTower`, a `PairScorer` or a `KeyVec`.
 
     Raises:
         InputError: The folder has no model.

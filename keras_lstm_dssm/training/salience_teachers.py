@@ -21,6 +21,9 @@ from keras_lstm_dssm.text import (
 )
 from keras_lstm_dssm.training.run_folder import RunFolder
 
+TEACHERS = ("bm25", "trigrams", "lead")
+"""The names of the teachers that are not trained."""
+
 _DOCUMENTS_AT_ONCE = 64
 
 
@@ -256,4 +259,10 @@ def salience_teacher(
         return BM25Teacher(documents)
     if teacher == "trigrams":
         return TrigramTeacher()
+    if not os.path.isdir(teacher):
+        raise InputError(
+            f"salience is {os.fspath(teacher)!r}: found no such folder, "
+            f"expected one of {', '.join(TEACHERS)}, or the folder of a run of "
+            "two towers"
+        )
     return TowerTeacher(RunFolder(teacher).load_towers())

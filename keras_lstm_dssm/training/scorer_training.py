@@ -2,9 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from keras_lstm_dssm.data import (
     ClickLog,
@@ -16,15 +15,21 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import PairScorer, ScorerRecipe
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training.adagrad import Adagrad
+from keras_lstm_dssm.training.base_training import BaseTraining
 from keras_lstm_dssm.training.mined_lists import FILE_NAME, MinedLists
 from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
-from keras_lstm_dssm.training.training_data import open_clicks
+from keras_lstm_dssm.training.training_data import (
+    PAIR_SCORERS,
+    DataOptions,
+    open_clicks,
+)
 from keras_lstm_dssm.training.triple_plan import TriplePlan
 
 
-class ScorerTraining(NamedTuple):
+@dataclass(frozen=True)
+class ScorerTraining(BaseTraining):
     """Makes the model and the plan of a training of a pair scorer.
 
     The counterpart of `TowerTraining`.
@@ -49,36 +54,26 @@ class ScorerTraining(NamedTuple):
         cls,
         recipe: ScorerRecipe,
         seed: int,
-        clicks: Any,
         run: RunFolder,
-        min_relevant: int,
-        max_bad_lines: int,
-        titles: Iterable[str] = (),
-        judged: Mapping[str, Sequence[str]] | None = None,
-        negatives_from: Any = None,
-        resumed: bool = False,
+        options: DataOptions,
     ) -> "ScorerTraining":
         """Opens judged lists, or mines negatives for clicks.
 
         A folder whose training split has documents judged not relevant gives
-        its judged lists; anything else is read as clicks. See `train` for
-        the arguments; `resumed` reads negatives that towers have mined from
-        the run folder.
+        its judged lists; anything else is read as clicks. A resumed run reads
+        negatives that towers have mined from the run folder.
 
         Raises:
-            InputError: The data are wrong, or arguments are given that only
-                towers use.
+            InputError: The data are wrong, or options are given that only
+                other models use.
         """
-        for name, value in (("titles", titles), ("judged", judged)):
-            if value:
-                raise InputError(
-                    f"{name} is used by two towers only: leave it out for a "
-                    f"pair scorer ({recipe.matcher})"
-                )
+        options.check(PAIR_SCORERS)
+        clicks, negatives_from = options.data, options.negatives_from
         if isinstance(clicks, str | os.PathLike) and is_collection(clicks):
             spec = os.fspath(clicks)
             collection = open_collection(spec)
-            if any(collection.judged_negatives(min_relevant).values()):
+            minimum = options.min_relevant
+            if any(collection.judged_negatives(minimum).values()):
                 if negatives_from is not None:
                     raise InputError(
                         f"negatives_from mines negatives for clicks, but "
@@ -86,10 +81,10 @@ class ScorerTraining(NamedTuple):
                         "click files"
                     )
                 triples = Triples.from_collection(
-                    collection, min_relevant=min_relevant
+                    collection, min_relevant=minimum
                 )
                 return cls(recipe, seed, triples, spec)
-        log, spec = open_clicks(clicks, run, min_relevant, max_bad_lines)
+        log, spec = open_clicks(options, run)
         if negatives_from is None:
             triples = Triples.from_clicks(
                 log, recipe.mined_negatives, seed=seed
@@ -98,7 +93,9 @@ class ScorerTraining(NamedTuple):
             mined = MinedLists(
                 run.path / FILE_NAME, log, recipe.mined_negatives, seed
             )
-            lists = mined.read() if resumed else mined.mine(negatives_from)
+            lists = (
+                mined.read() if options.resumed else mined.mine(negatives_from)
+            )
             triples = Triples(lists, name=", ".join(log.paths[:3]))
         return cls(recipe, seed, triples, spec, log)
 
@@ -110,7 +107,11 @@ class ScorerTraining(NamedTuple):
             vocabulary = vocabulary_of(texts, recipe.min_count)
             if recipe.skip_gram:
                 vectors = skip_gram_vectors(
-                    texts, vocabulary, recipe.word_dimension, seed=self.seed
+                    texts,
+                    vocabulary,
+                    recipe.word_dimension,
+                    epochs=recipe.skip_gram_epochs,
+                    seed=self.seed,
                 )
         model = recipe.build(self.seed, vocabulary, vectors)
         if model.matcher.needs_pretraining:
@@ -127,7 +128,7 @@ class ScorerTraining(NamedTuple):
         """Makes the plan."""
         return TriplePlan(self.triples, self.recipe, self.seed, self.log)
 
-    def warn(self) -> None:
+    def warn(self, model: PairScorer) -> None:
         """Prints what a user may not expect of the data."""
         if self.log is not None and is_collection(self.spec):
             print(

@@ -1,11 +1,10 @@
 """TowerTraining: what clicks and a recipe of two towers are trained as."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from keras_lstm_dssm.data import (
     ClickLog,
@@ -14,15 +13,20 @@ from keras_lstm_dssm.data import (
     titles_of,
 )
 from keras_lstm_dssm.models import Recipe, TwoTower
+from keras_lstm_dssm.training.base_training import BaseTraining
 from keras_lstm_dssm.training.cosine_softmax import CosineSoftmax
 from keras_lstm_dssm.training.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.training.run_folder import RunFolder
-from keras_lstm_dssm.training.training_data import open_clicks
+from keras_lstm_dssm.training.training_data import (
+    TWO_TOWERS,
+    DataOptions,
+    open_clicks,
+)
 from keras_lstm_dssm.training.training_plan import TrainingPlan, make_plan
 
 
 @dataclass(frozen=True)
-class TowerTraining:
+class TowerTraining(BaseTraining):
     """Makes the model and the plan of a training of two towers.
 
     Attributes:
@@ -46,19 +50,22 @@ class TowerTraining:
         cls,
         recipe: Recipe,
         seed: int,
-        clicks: Any,
         run: RunFolder,
-        min_relevant: int,
-        max_bad_lines: int,
-        titles: Iterable[str] = (),
-        judged: Mapping[str, Sequence[str]] | None = None,
+        options: DataOptions,
     ) -> "TowerTraining":
-        """Opens and checks the clicks; see `train` for the arguments."""
-        log, spec = open_clicks(clicks, run, min_relevant, max_bad_lines)
+        """Opens and checks the clicks.
+
+        Raises:
+            InputError: The clicks are wrong, or options are given that only
+                other models use.
+        """
+        options.check(TWO_TOWERS)
+        log, spec = open_clicks(options, run)
         log.files()  # raises for a wrong file before the work
+        judged = options.judged
         if recipe.judged_negatives and judged is None:
-            judged = judged_negatives(spec, min_relevant)
-        return cls(recipe, seed, log, spec, tuple(titles), judged)
+            judged = judged_negatives(spec, options.min_relevant)
+        return cls(recipe, seed, log, spec, tuple(options.titles), judged)
 
     def new_model(self) -> TwoTower:
         """Builds, adapts and compiles the model."""
@@ -97,7 +104,7 @@ class TowerTraining:
         known = titles_of(self.spec, self.log)
         return list(dict.fromkeys([*self.titles, *known]))
 
-    def warn(self) -> None:
+    def warn(self, model: TwoTower) -> None:
         """Prints a warning if the encoders cannot read the clicks' letters."""
         if not self.recipe.encoder_config.get("oov_buckets"):
             if line := alphabet_warning(self.log):

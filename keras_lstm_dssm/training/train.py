@@ -1,4 +1,4 @@
-"""train: from clicks and a recipe to a trained model, in one call."""
+"""train: from data and a recipe to a trained model, in one call."""
 
 import os
 import tempfile
@@ -8,11 +8,12 @@ from typing import Any
 
 import keras
 
-from keras_lstm_dssm.data import ClickLog, Collection, absolute_spec
+from keras_lstm_dssm.data import Collection, DocumentFolder, absolute_spec
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import Task
+from keras_lstm_dssm.evaluation import ClusterTask, Task
 from keras_lstm_dssm.models import (
     AnyRecipe,
+    KeyVec,
     KeyVecRecipe,
     PairScorer,
     ScorerRecipe,
@@ -20,11 +21,23 @@ from keras_lstm_dssm.models import (
     find_recipe,
     recipe_from_dict,
 )
+from keras_lstm_dssm.training.base_training import BaseTraining
+from keras_lstm_dssm.training.document_targets import DocumentTargets
+from keras_lstm_dssm.training.document_training import (
+    DEFAULT_SALIENCE,
+    DocumentTraining,
+)
 from keras_lstm_dssm.training.gate_histograms import GateHistograms
 from keras_lstm_dssm.training.run_folder import RunFolder
+from keras_lstm_dssm.training.salience_teachers import TEACHERS
 from keras_lstm_dssm.training.scorer_training import ScorerTraining
 from keras_lstm_dssm.training.tower_training import TowerTraining
-from keras_lstm_dssm.training.training_data import TrainingData, dev_spec
+from keras_lstm_dssm.training.training_data import (
+    DataOptions,
+    TrainingData,
+    dev_spec,
+    teacher_spec,
+)
 from keras_lstm_dssm.training.training_session import TrainingSession
 from keras_lstm_dssm.version import __version__
 
@@ -38,7 +51,7 @@ def train(
     titles: Iterable[str] = (),
     judged: Mapping[str, Sequence[str]] | None = None,
     validation: str | None = None,
-    dev: str | Collection | Task | None = None,
+    dev: str | Collection | DocumentFolder | Task | ClusterTask | None = None,
     select: str = "mrr@10",
     every: int = 1,
     patience: int | None = None,
@@ -49,7 +62,10 @@ def train(
     save_minutes: float = 10.0,
     histograms: bool = False,
     negatives_from: str | os.PathLike[str] | TwoTower | None = None,
-) -> TwoTower | PairScorer:
+    salience: (
+        str | os.PathLike[str] | TwoTower | DocumentTargets | None
+    ) = None,
+) -> TwoTower | PairScorer | KeyVec:
     """Builds and trains the model that a recipe describes.
 
     `lstm-dssm-train` and the benchmarks call this function, too: the same
@@ -58,12 +74,13 @@ def train(
 
     Args:
         clicks: Click files (a path, a glob, or several separated by commas),
-            a BEIR folder, or `"api"`; or a `ClickLog`, or any iterable of
-            (query, clicked title).
+            a BEIR folder, `"api"` or `"api_sentences"`; or a `ClickLog`, or
+            any iterable of (query, clicked title). For a `KeyVec`, documents:
+            a folder of them, `"api_documents"` or a `DocumentFolder`.
         recipe: Name of a preset, `"best"` by default; or a `Recipe`, of two
-            towers, or a `ScorerRecipe`, of a pair scorer. A pair scorer
-            learns from the judged lists of a BEIR folder, or from clicks
-            with mined negatives.
+            towers, a `ScorerRecipe`, of a pair scorer, or a `KeyVecRecipe`.
+            A pair scorer learns from the judged lists of a BEIR folder, or
+            from clicks with mined negatives.
         seed: Seed of the weights, the shuffling and all random draws.
             Default 0.
         output: Run folder for checkpoints, `model.keras`, `history.csv` and
@@ -76,19 +93,22 @@ def train(
         validation: Click files for the loss after each epoch.
         dev: A BEIR folder, `"api"`, a `Collection` or a `Task` whose
             rankings are measured while training, see `RankingEvaluation`;
-            the best epoch becomes the model.
+            the best epoch becomes the model. For a `KeyVec`, documents or a
+            `ClusterTask`; without dev, the epoch of the smallest loss on the
+            documents of the split dev is the best.
         select: The measure that decides which epoch is best. Default
-            `"mrr@10"`.
+            `"mrr@10"`; for a `KeyVec`, one of clusters, such as `"ari"`, too.
         every: Evaluate on dev every n epochs. Default 1.
         patience: Evaluations without a better figure before training stops;
-            `None`, the default, never stops it.
+            `None`, the default, never stops it; or, for a `KeyVec` without
+            dev, stops it as the recipe says.
         callbacks: Further callbacks, see `keras.Model.fit`.
         verbose: 1 for a progress bar, 2 for a line an epoch, 0 for nothing;
             `"auto"` is 1 on a terminal and 2 elsewhere.
         min_relevant: Grade from which a judged title of a BEIR folder counts
             as clicked. Default 1.
-        max_bad_lines: Number of bad lines of click files to leave out.
-            Default 0.
+        max_bad_lines: Number of bad lines of click files, or of documents, to
+            leave out. Default 0.
         save_minutes: Age of the last checkpoint after which one is saved
             within an epoch. Default 10.
         histograms: Whether to write histograms of the gates for TensorBoard.
@@ -96,6 +116,10 @@ def train(
         negatives_from: For a pair scorer that learns from clicks: a trained
             `TwoTower`, or the folder of its run, whose nearest titles are
             the mined negatives. Default `None`: the nearest by BM25.
+        salience: For a `KeyVec`: the teacher of salient sentences, `"bm25"`
+            (the default), `"lead"`, `"trigrams"`, a trained `TwoTower` or the
+            folder of its run, see `salience_teacher`; or the targets of the
+            documents of train and, without `dev`, of the split dev.
 
     Returns:
         The trained model.
@@ -113,18 +137,22 @@ def train(
     >>> index.search(["angle bracket"], k=10)
     """
     recipe = find_recipe(recipe)
+    if isinstance(recipe, KeyVecRecipe) and dev is None:
+        # It stops by its validation loss, and the recipe says when.
+        patience = recipe.patience if patience is None else patience
+        recipe = recipe.replace(patience=patience)
     with ExitStack() as stack:
         folder = output or stack.enter_context(tempfile.TemporaryDirectory())
         run = RunFolder(folder)
         run.check_new()
         stack.enter_context(run.locked())
-        if isinstance(negatives_from, str | os.PathLike):
-            negatives_from = os.path.abspath(negatives_from)
-        work = _open(
-            recipe, seed, clicks, run, min_relevant, max_bad_lines, titles,
-            judged, negatives_from=negatives_from,
+        options = DataOptions(
+            clicks, min_relevant, max_bad_lines, titles, judged,
+            negatives_from, salience,
         )  # fmt: skip
-        log = work.log
+        work = _open(recipe, seed, run, options)
+        if isinstance(recipe, KeyVecRecipe) and salience is None:
+            salience = DEFAULT_SALIENCE
         data = TrainingData(
             absolute_spec(work.spec),
             validation and absolute_spec(validation),
@@ -133,18 +161,16 @@ def train(
             every,
             patience,
             min_relevant,
-            log.max_bad_lines if log else 0,
-            # The negatives of a resumed run come from a file.
-            "a TwoTower"
-            if isinstance(negatives_from, TwoTower)
-            else negatives_from,
+            work.max_bad_lines,
+            teacher_spec(negatives_from),
+            teacher_spec(salience, TEACHERS),
         )
-        task = dev if isinstance(dev, Task) else None
-        checked = data.open_validation(recipe), data.ranking(run, recipe, task)
+        task = dev if isinstance(dev, Task | ClusterTask) else None
+        checked = data.open_validation(recipe), work.best_epoch(data, task)
         model = work.new_model()
         plan = work.plan(run.path, model)
         if verbose:
-            work.warn()
+            work.warn(model)
         if histograms:  # raises for a model without gates before the run
             GateHistograms.from_log(run.logs / "gates", model, plan.log)
         if output is not None:
@@ -155,7 +181,7 @@ def train(
                     "seed": seed,
                     "recipe": recipe.to_dict(),
                     "pairs": plan.examples,
-                    "bad_lines": _bad_lines(log),
+                    "bad_lines": sum(plan.bad_lines.values()),
                 },
                 model,
             )
@@ -170,7 +196,7 @@ def resume(
     verbose: Any = "auto",
     save_minutes: float = 10.0,
     histograms: bool = False,
-) -> TwoTower | PairScorer:
+) -> TwoTower | PairScorer | KeyVec:
     """Continues a training that was stopped or killed, at any moment.
 
     It trains on the remaining batches and ends with the weights of an
@@ -187,15 +213,15 @@ def resume(
         The trained model; that of a finished run is not trained further.
 
     Raises:
-        InputError: There is no run, a file is damaged, or the clicks are not
+        InputError: There is no run, a file is damaged, or the data are not
             those that the run was started with.
 
     Example:
     >>> model = dssm.resume("RUN")
     """
     run = RunFolder(output)
-    # A run of an earlier version has no negatives_from.
-    config = {"negatives_from": None, **run.read_config()}
+    # A run of an earlier version has neither of these.
+    config = {"negatives_from": None, "salience": None, **run.read_config()}
     with run.locked():
         try:
             data = TrainingData(
@@ -211,49 +237,38 @@ def resume(
             ) from None
         run.read_metrics()
         run.read_history()
-        work = _open(
-            recipe, seed, data.data, run, data.min_relevant,
-            data.max_bad_lines, negatives_from=data.negatives_from,
+        options = DataOptions(
+            data.data, data.min_relevant, data.max_bad_lines,
+            negatives_from=data.negatives_from, salience=data.salience,
             resumed=True,
         )  # fmt: skip
+        work = _open(recipe, seed, run, options)
         model = run.load_checkpoint()
         plan = work.plan(run.path, model, resumed=True)
-        found = plan.examples, _bad_lines(work.log)
+        found = plan.examples, sum(plan.bad_lines.values())
         if found != expected:
             raise InputError(
-                f"{data.data}: found {found[0]} pairs and {found[1]} bad "
-                f"lines, expected the {expected[0]} and {expected[1]} that "
-                "the run was started with; restore them, or train anew in "
-                "another --output"
+                f"{data.data}: found {found[0]} {plan.examples_name} and "
+                f"{found[1]} bad lines, expected the {expected[0]} and "
+                f"{expected[1]} that the run was started with; restore them, "
+                "or train anew in another --output"
             )
         training = TrainingSession(
             run,
             True,
             plan,
             data.open_validation(recipe),
-            data.ranking(run, recipe),
+            work.best_epoch(data, None),
         )
         training.restore(model)
         return training.fit(model, callbacks, verbose, save_minutes, histograms)
 
 
 def _open(
-    recipe: AnyRecipe, *args: Any, **mining: Any
-) -> TowerTraining | ScorerTraining:
+    recipe: AnyRecipe, seed: int, run: RunFolder, options: DataOptions
+) -> BaseTraining:
     if isinstance(recipe, ScorerRecipe):
-        return ScorerTraining.open(recipe, *args, **mining)
+        return ScorerTraining.open(recipe, seed, run, options)
     if isinstance(recipe, KeyVecRecipe):
-        raise InputError(
-            "train learns from clicks and judged lists, a KeyVec from "
-            "documents: give another preset, or call KeyVec.fit"
-        )
-    if mining["negatives_from"] is not None:
-        raise InputError(
-            "negatives_from is used by pair scorers only: leave it out, two "
-            "towers mine their own negatives with hard_negatives"
-        )
-    return TowerTraining.open(recipe, *args)
-
-
-def _bad_lines(log: ClickLog | None) -> int:
-    return sum(log.bad_lines().values()) if log else 0
+        return DocumentTraining.open(recipe, seed, run, options)
+    return TowerTraining.open(recipe, seed, run, options)

@@ -1,39 +1,105 @@
-"""TrainingData: what a training reads: clicks, validation and dev."""
+"""TrainingData: what a training reads: its data, validation and dev."""
 
 import os
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from keras_lstm_dssm.data import (
     ClickLog,
     Collection,
+    DocumentFolder,
     absolute_spec,
     open_collection,
+    open_documents,
     open_files,
     open_log,
     write_pairs,
 )
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import Task
-from keras_lstm_dssm.models import AnyRecipe, ScorerRecipe
+from keras_lstm_dssm.evaluation import (
+    CLUSTER_MEASURES,
+    ClusterTask,
+    Task,
+    document_tasks,
+)
+from keras_lstm_dssm.evaluation.document_task import CLUSTER, RETRIEVE
+from keras_lstm_dssm.models import (
+    AnyRecipe,
+    KeyVecRecipe,
+    Recipe,
+    ScorerRecipe,
+)
 from keras_lstm_dssm.training.ranking_evaluation import RankingEvaluation
 from keras_lstm_dssm.training.run_folder import RunFolder
-from keras_lstm_dssm.training.training_session import SavedRanking
+
+TWO_TOWERS, PAIR_SCORERS, KEYVEC = "two towers", "pair scorers", "a KeyVec"
+
+_USED_BY = {
+    "titles": TWO_TOWERS,
+    "judged": TWO_TOWERS,
+    "negatives_from": PAIR_SCORERS,
+    "salience": KEYVEC,
+}
+"""Option -> the kind of models that are trained with it."""
+
+
+class DataOptions(NamedTuple):
+    """Holds what `train` was given to learn from, not yet opened.
+
+    Attributes:
+        data: Clicks or documents, see `train`.
+        min_relevant: Grade from which a judged document counts as relevant.
+        max_bad_lines: Number of bad lines to leave out.
+        titles: Document titles beyond those of the clicks.
+        judged: Query -> titles judged not relevant.
+        negatives_from: `TwoTower` or run folder that mines negatives.
+        salience: Teacher of salient sentences, see `salience_teacher`.
+        resumed: Whether a run is resumed, whose files are read again.
+    """
+
+    data: Any
+    min_relevant: int = 1
+    max_bad_lines: int = 0
+    titles: Iterable[str] = ()
+    judged: Mapping[str, Sequence[str]] | None = None
+    negatives_from: Any = None
+    salience: Any = None
+    resumed: bool = False
+
+    def check(self, kind: str) -> None:
+        """Checks that each option is one of a kind of models.
+
+        Args:
+            kind: `TWO_TOWERS`, `PAIR_SCORERS` or `KEYVEC`.
+
+        Raises:
+            InputError: An option of another kind is set.
+        """
+        for name, user in _USED_BY.items():
+            if user != kind and getattr(self, name):
+                raise InputError(
+                    f"{name} is used by {user} only: leave it out for {kind}"
+                )
 
 
 class TrainingData(NamedTuple):
     """Specifies the data of a training, as in `config.json` of a run folder.
 
     Attributes:
-        data: Click files, BEIR folder or `api`, see `data.open_log`.
+        data: Click files, a BEIR folder, a folder of documents or the name of
+            a built-in set, see `data.open_log` and `data.open_documents`.
         validation: Click files for the loss after each epoch.
-        dev: Folder of judged queries, or `api`, for `RankingEvaluation`.
+        dev: Folder of judged queries, or the name of a built-in set, for
+            `RankingEvaluation`.
         select: The measure that decides which epoch is best.
         every: Evaluate on dev every n epochs.
         patience: Evaluations without a better figure before training stops.
         min_relevant: Grade from which a judged document counts as relevant.
-        max_bad_lines: Number of bad lines of click files to leave out.
+        max_bad_lines: Number of bad lines of the data to leave out.
         negatives_from: Folder of the run of two towers that mine the
             negatives of a pair scorer.
+        salience: Teacher of the salient sentences of a `KeyVec`, see
+            `teacher_spec`.
     """
 
     data: str
@@ -45,41 +111,61 @@ class TrainingData(NamedTuple):
     min_relevant: int = 1
     max_bad_lines: int = 0
     negatives_from: str | None = None
+    salience: str | None = None
 
     def open_validation(self, recipe: AnyRecipe) -> ClickLog | None:
         """Opens and checks the clicks for the loss after each epoch."""
         if self.validation is None:
             return None
-        if isinstance(recipe, ScorerRecipe):
+        if not isinstance(recipe, Recipe):
             raise InputError(
                 "validation measures the loss of two towers: for a pair "
-                "scorer, give judged lists as dev"
+                "scorer, give judged lists as dev; that of a KeyVec is "
+                "measured on the documents of the split dev"
             )
         validation = open_files(self.validation, self.max_bad_lines)
         validation.files()  # raises for a wrong file before the work
         return validation
 
     def ranking(
-        self, run: RunFolder, recipe: AnyRecipe, task: Task | None = None
+        self, recipe: AnyRecipe, task: Task | ClusterTask | None = None
     ) -> RankingEvaluation | None:
         """Returns the callback that evaluates on `task`, or else on `dev`.
 
-        Towers search the whole corpus, a pair scorer reranks judged lists.
+        Towers search the whole corpus, a pair scorer reranks judged lists. A
+        `KeyVec` searches the documents of the split dev, or clusters them if
+        `select` is a measure of clusters.
         """
         options = self.select, self.every, True, self.patience
         if task is not None:
             return RankingEvaluation(task, *options)
         if self.dev is None:
             return None
+        if isinstance(recipe, KeyVecRecipe):
+            return RankingEvaluation(self._document_task(recipe), *options)
         dev: Collection | Task = open_collection(self.dev)
         if isinstance(dev, Collection) and isinstance(recipe, ScorerRecipe):
             dev = Task.from_collection(dev, "dev", "rerank", self.min_relevant)
-        return SavedRanking(run, dev, *options)
+        return RankingEvaluation(dev, *options)
+
+    def _document_task(self, recipe: KeyVecRecipe) -> Task | ClusterTask:
+        assert self.dev is not None
+        folder = open_documents(
+            self.dev, self.max_bad_lines, recipe.max_sentences
+        )
+        tasks = document_tasks(folder, "dev", self.min_relevant)
+        kind = CLUSTER if self.select in CLUSTER_MEASURES else RETRIEVE
+        if kind not in tasks:
+            needs = {CLUSTER: "two classes", RETRIEVE: "qrels/dev.tsv"}
+            raise InputError(
+                f"{self.dev}: found no {needs[kind]} in the split dev, "
+                f"expected by {self.select}: choose another measure (select), "
+                "or no dev, for the validation loss"
+            )
+        return tasks[kind]
 
 
-def open_clicks(
-    clicks: Any, run: RunFolder, min_relevant: int, max_bad_lines: int
-) -> tuple[ClickLog, str]:
+def open_clicks(options: DataOptions, run: RunFolder) -> tuple[ClickLog, str]:
     """Opens the clicks that `train` was given, in any of their forms.
 
     Returns:
@@ -88,17 +174,19 @@ def open_clicks(
     Raises:
         InputError: The clicks are missing or wrong.
     """
+    clicks = options.data
     if isinstance(clicks, ClickLog):
         return clicks, ",".join(map(os.fspath, clicks.paths))
     if isinstance(clicks, str | os.PathLike):
         spec = os.fspath(clicks)
         copy = run.path / "clicks.train.tsv"
-        return open_log(spec, min_relevant, copy, max_bad_lines), spec
+        log = open_log(spec, options.min_relevant, copy, options.max_bad_lines)
+        return log, spec
     path = run.path / "clicks.tsv"
     return write_pairs(clicks, path), str(path)
 
 
-def dev_spec(dev: str | Collection | Task | None, saved: bool) -> str | None:
+def dev_spec(dev: Any, saved: bool) -> str | None:
     """Returns the folder of `dev`, or `None` without one.
 
     Args:
@@ -108,13 +196,30 @@ def dev_spec(dev: str | Collection | Task | None, saved: bool) -> str | None:
     Raises:
         InputError: The run is to be written, and `dev` has no folder.
     """
-    if isinstance(dev, Task):
+    if isinstance(dev, Task | ClusterTask):
         if saved:
             raise InputError(
-                "dev is a Task, which a run folder cannot hold to be resumed: "
-                "give the folder of the collection, or no output"
+                f"dev is a {type(dev).__name__}, which a run folder cannot "
+                "hold to be resumed: give the folder of the collection, or no "
+                "output"
             )
         return None
-    if isinstance(dev, Collection):
+    if isinstance(dev, Collection | DocumentFolder):
         dev = dev.folder
     return absolute_spec(os.fspath(dev)) if dev is not None else None
+
+
+def teacher_spec(teacher: Any, names: Container[str] = ()) -> str | None:
+    """Returns how a run's `config.json` names a model that teaches another.
+
+    Args:
+        teacher: A run folder, whose path becomes absolute; or a model, which
+            is named by its class, since a resumed run reads what it has
+            taught from a file.
+        names: Strings that are no path.
+    """
+    if teacher is None or teacher in names:
+        return teacher
+    if isinstance(teacher, str | os.PathLike):
+        return os.path.abspath(teacher)
+    return f"a {type(teacher).__name__}"

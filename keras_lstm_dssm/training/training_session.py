@@ -8,13 +8,13 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.data import ClickLog, training_batches
+from keras_lstm_dssm.training.base_plan import BasePlan
+from keras_lstm_dssm.training.best_epoch import BestEpoch
 from keras_lstm_dssm.training.faults import DeadNetwork, Diverged, explain
 from keras_lstm_dssm.training.gate_histograms import GateHistograms
-from keras_lstm_dssm.training.ranking_evaluation import RankingEvaluation
 from keras_lstm_dssm.training.run_callbacks import Checkpoint, HistoryFile
 from keras_lstm_dssm.training.run_folder import RunFolder
-from keras_lstm_dssm.training.training_plan import TrainingPlan, fit_plan
-from keras_lstm_dssm.training.triple_plan import TriplePlan
+from keras_lstm_dssm.training.training_plan import fit_plan
 
 
 class TrainingSession(NamedTuple):
@@ -25,37 +25,39 @@ class TrainingSession(NamedTuple):
         saved: Whether checkpoints, figures and the model are written to it.
         plan: The data and its order.
         validation: Clicks for the loss after each epoch, or `None`.
-        ranking: Callback that measures rankings after epochs, or `None`.
+        best_epoch: Callback that measures the model after epochs and keeps
+            the best one, or `None`.
     """
 
     run: RunFolder
     saved: bool
-    plan: TrainingPlan | TriplePlan
+    plan: BasePlan
     validation: ClickLog | None
-    ranking: RankingEvaluation | None
+    best_epoch: BestEpoch | None
 
     def restore(self, model: Any) -> None:
-        """Restores in `ranking` the figures of the epochs before a resume."""
-        ranking = self.ranking
-        if ranking is None:
+        """Restores the figures of the epochs before a resume."""
+        best = self.best_epoch
+        if best is None:
             return
+        best.on_best = self._save_model
         steps = int(model.optimizer.iterations.numpy())
         epochs, inside = divmod(steps, self.plan.steps_per_epoch)
         rows = {int(row["epoch"]): row for row in self.run.read_history()}
         for epoch in range(1, epochs + 1):
-            if ranking.name in rows.get(epoch, {}):
-                ranking.count(epoch, rows[epoch][ranking.name])
-        if ranking.best is not None:
-            ranking.best_weights = self.run.load_model().get_weights()
+            if best.name in rows.get(epoch, {}):
+                best.count(epoch, rows[epoch][best.name])
+        if best.best is not None:
+            best.best_weights = self.run.load_model().get_weights()
         if (
             epochs
             and not inside
             and epochs not in rows
-            and ranking.is_due(epochs, self.plan.recipe.epochs)
+            and best.is_due(epochs, self.plan.recipe.epochs)
         ):
             # Stopped after an epoch's last step, before its evaluation.
             logs: dict[str, float] = {}
-            for callback in (ranking, HistoryFile(self.run, epochs - 1)):
+            for callback in (best, HistoryFile(self.run, epochs - 1)):
                 callback.set_model(model)
                 callback.set_params({"epochs": self.plan.recipe.epochs})
                 callback.on_epoch_end(epochs - 1, logs)
@@ -69,13 +71,15 @@ class TrainingSession(NamedTuple):
         histograms: bool,
     ) -> Any:
         """Trains to the end, and writes the model and its figures."""
-        run, plan, ranking = self.run, self.plan, self.ranking
+        run, plan, best = self.run, self.plan, self.best_epoch
         validation = self.validation
         if verbose == "auto":
             verbose = 1 if sys.stdout.isatty() else 2
         done = int(model.optimizer.iterations.numpy())
         files: list[keras.callbacks.Callback] = []
         if self.saved:
+            if best:
+                best.on_best = self._save_model
             files = [
                 HistoryFile(run, done // plan.steps_per_epoch),
                 Checkpoint(run, save_minutes),
@@ -86,9 +90,9 @@ class TrainingSession(NamedTuple):
             files.append(gates)
         if verbose:
             print(f"{plan.describe()}; {model.count_params():,} parameters")
-        measured = [ranking] if ranking else []
+        measured = [best] if best else []
         try:
-            if not (ranking and ranking.should_stop):
+            if not (best and best.should_stop):
                 fit_plan(
                     model,
                     plan,
@@ -103,8 +107,8 @@ class TrainingSession(NamedTuple):
                     ),
                 )
         except KeyboardInterrupt:
-            if self.saved and not (ranking and ranking.best_epoch):
-                run.save(without_optimizer(model), run.model)
+            if self.saved and not (best and best.best_epoch):
+                self._save_model(model)
             raise
         except (DeadNetwork, Diverged, tf.errors.OpError) as error:
             logs = (*plan.logs, validation) if validation else plan.logs
@@ -112,35 +116,27 @@ class TrainingSession(NamedTuple):
                 error, run if self.saved else None, model, logs, plan.batches
             )
             raise
-        if ranking and ranking.best_weights is not None:
-            model.set_weights(ranking.best_weights)
+        if best and best.best_weights is not None:
+            model.set_weights(best.best_weights)
         if self.saved:
             self._write_results(model)
         return model
 
+    def _save_model(self, model: Any) -> None:
+        self.run.save(without_optimizer(model), self.run.model)
+
     def _write_results(self, model: Any) -> None:
         run = self.run
-        run.save(without_optimizer(model), run.model)
+        self._save_model(model)
         history = run.read_history()
         # Empty if stopped between the last step of epoch 1 and its figures.
         run.add_metrics("train", history[-1] if history else {})
-        logs = ("data", self.plan.log), ("validation", self.validation)
-        for name, log in logs:
-            if log and (bad := log.bad_lines()):
-                run.add_metrics(f"bad_lines/{name}", bad)
-
-
-class SavedRanking(RankingEvaluation):
-    """Also writes the weights of the best epoch to `model.keras`."""
-
-    def __init__(self, run: RunFolder, *args: Any) -> None:
-        super().__init__(*args)
-        self.run = run
-
-    def keep(self) -> None:
-        """Keeps the weights of the best epoch, and writes them."""
-        super().keep()
-        self.run.save(without_optimizer(self.model), self.run.model)
+        bad_lines = {"data": self.plan.bad_lines}
+        if self.validation:
+            bad_lines["validation"] = self.validation.bad_lines()
+        for name, bad in bad_lines.items():
+            if bad:
+                run.add_metrics(f"bad_lines/{name}", dict(bad))
 
 
 def without_optimizer(model: Any) -> Any:

@@ -29,6 +29,8 @@ class TriplePlan(BasePlan):
     seed: int = 0
     log: ClickLog | None = None
 
+    examples_name = "triples"
+
     @property
     def examples(self) -> int:
         """Triples in an epoch."""

@@ -12,6 +12,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools import train
 from keras_lstm_dssm.training.mined_lists import FILE_NAME, MinedLists
 from keras_lstm_dssm.training.scorer_training import ScorerTraining
+from keras_lstm_dssm.training.training_data import DataOptions
 from tests.conftest import TOPICS
 from tests.training.small_trainings import EpochWeights, StopAt, check_equal
 
@@ -53,7 +54,8 @@ def test_the_towers_nearest_titles_are_the_negatives(
     assert mined.read() == mined.mine(towers) == lists
 
     run = dssm.training.RunFolder(tmp_path)
-    work = ScorerTraining.open(RECIPE, 0, log, run, 1, 0, negatives_from=towers)
+    options = DataOptions(log, negatives_from=towers)
+    work = ScorerTraining.open(RECIPE, 0, run, options)
     assert set(work.triples) == {
         (one.query, one.positives[0], negative)
         for one in lists

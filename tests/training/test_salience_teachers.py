@@ -117,7 +117,10 @@ def test_towers(trained_run: pathlib.Path) -> None:
 
 def test_a_wrong_teacher(tmp_path: pathlib.Path) -> None:
     with pytest.raises(InputError, match="no model here"):
-        salience_teacher(tmp_path / "none", DOCUMENTS)
+        salience_teacher(tmp_path, DOCUMENTS)
+    message = "'bm52': found no such folder, expected one of bm25, trigrams, l"
+    with pytest.raises(InputError, match=message):
+        salience_teacher("bm52", DOCUMENTS)
     towers = dssm.TwoTower.from_preset("best")
     with pytest.raises(InputError, match="that has not been adapted"):
         TowerTeacher(towers)

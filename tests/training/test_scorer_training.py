@@ -90,7 +90,9 @@ def test_python_and_the_recipe_by_hand_give_one_model(
     assert len(triples) == TRIPLES
     vocabulary = vocabulary_of(triples.texts)
     model = QUICK.build(
-        3, vocabulary, skip_gram_vectors(triples.texts, vocabulary, 4, seed=3)
+        3,
+        vocabulary,
+        skip_gram_vectors(triples.texts, vocabulary, 4, epochs=30, seed=3),
     )
     model.compile(Adagrad(0.03), PairwiseHinge(1.0))
     model.fit(triples.batches(7, epochs=2, seed=3), verbose=0)
@@ -160,7 +162,7 @@ def test_what_only_towers_take_is_refused(
         ({"titles": ["a"]}, "titles is used by two towers only"),
         ({"judged": {"a": ["b"]}}, "judged is used by two towers only"),
         ({"validation": "x.tsv"}, "validation measures the loss of two towers"),
-        ({"histograms": True}, "a pair scorer has none"),
+        ({"histograms": True}, "and a PairScorer has none"),
     ):
         with pytest.raises(InputError, match=message):
             dssm.train(clicks, QUICK, verbose=0, **arguments)

@@ -1,0 +1,244 @@
+"""DocumentTraining: what documents and a recipe train a KeyVec as."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_lstm_dssm.data import DocumentFolder, open_documents
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.models import KeyVec, KeyVecRecipe
+from keras_lstm_dssm.text import vocabulary_of
+from keras_lstm_dssm.training.base_training import BaseTraining
+from keras_lstm_dssm.training.best_epoch import BestEpoch
+from keras_lstm_dssm.training.document_examples import DocumentExamples
+from keras_lstm_dssm.training.document_plan import DocumentPlan
+from keras_lstm_dssm.training.document_targets import (
+    TARGETS_FILE,
+    DocumentTargets,
+)
+from keras_lstm_dssm.training.key_words import KeyWords
+from keras_lstm_dssm.training.keyvec_loss import KeyVecLoss
+from keras_lstm_dssm.training.run_folder import RunFolder
+from keras_lstm_dssm.training.salience_teachers import salience_teacher
+from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
+from keras_lstm_dssm.training.training_data import (
+    KEYVEC,
+    DataOptions,
+    TrainingData,
+)
+from keras_lstm_dssm.training.validation_loss import ValidationLoss
+
+DEFAULT_SALIENCE = "bm25"
+"""The teacher of salient sentences where none is named."""
+
+
+@dataclass(frozen=True)
+class DocumentTraining(BaseTraining):
+    """Makes the model and the plan of a training of a `KeyVec`.
+
+    The counterpart of `TowerTraining`. The documents of the split train are
+    learnt, and those of dev measure the validation loss.
+
+    Attributes:
+        recipe: The recipe.
+        seed: Seed of the weights and of all random draws.
+        spec: Data specification from which `folder` can be opened again.
+        folder: The documents.
+        targets: The salient sentences and key words of the documents of train
+            and of dev; its counts are those of train.
+    """
+
+    recipe: KeyVecRecipe
+    seed: int
+    spec: str
+    folder: DocumentFolder
+    targets: DocumentTargets
+
+    log = None
+
+    @classmethod
+    def open(
+        cls,
+        recipe: KeyVecRecipe,
+        seed: int,
+        run: RunFolder,
+        options: DataOptions,
+    ) -> "DocumentTraining":
+        """Opens the documents; computes their targets, or reads them again.
+
+        Targets are written into the run folder, so that a resumed run has the
+        same ones, whatever has become of the teacher.
+
+        Raises:
+            InputError: The documents or the teacher are wrong, or options are
+                given that only other models use.
+        """
+        options.check(KEYVEC)
+        folder, spec = _open_folder(options, recipe)
+        if not folder.count("train"):
+            raise InputError(
+                f"{folder.folder}: found no document of the split train,"
+                " expected documents to learn from: give some the split train"
+            )
+        path = run.path / TARGETS_FILE
+        if options.resumed:
+            return cls(
+                recipe, seed, spec, folder, DocumentTargets.from_file(path)
+            )
+        targets = options.salience
+        if not isinstance(targets, DocumentTargets):
+            targets = _targets(folder, targets or DEFAULT_SALIENCE)
+        targets.write(path)
+        return cls(recipe, seed, spec, folder, targets)
+
+    def new_model(self) -> KeyVec:
+        """Builds and compiles the model; see `new_keyvec`."""
+        train = self.folder.of("train")
+        sentences = [text for one in train for text in one.sentences]
+        return new_keyvec(self.recipe, self.seed, sentences)
+
+    def plan(
+        self, folder: Path, model: KeyVec, resumed: bool = False
+    ) -> DocumentPlan:
+        """Makes the plan."""
+        return DocumentPlan(
+            DocumentExamples(self.folder.of("train"), self.targets),
+            self.recipe,
+            self.seed,
+            self.targets.counts,
+            self.folder.counts.bad_lines,
+        )
+
+    @property
+    def max_bad_lines(self) -> int:
+        """Number of bad lines of the documents that may be left out."""
+        return self.folder.max_bad_lines
+
+    def best_epoch(self, data: TrainingData, dev: Any) -> BestEpoch | None:
+        """Returns the callback that chooses the best epoch.
+
+        Without a dev task it is the epoch of the smallest validation loss on
+        the documents of the split dev; `None` if there are none.
+        """
+        if dev is not None or data.dev is not None:
+            return super().best_epoch(data, dev)
+        if not self.folder.count("dev"):
+            return None
+        documents = DocumentExamples(self.folder.of("dev"), self.targets)
+        return ValidationLoss(
+            documents.in_order(self.recipe.batch_size),
+            data.every,
+            data.patience,
+        )
+
+    def warn(self, model: KeyVec) -> None:
+        """Prints how many documents lack something to be learnt from."""
+        counts = self.targets.counts
+        for number, what in (
+            (
+                counts.no_summary,
+                "have no summary: their first sentences are salient, and they"
+                " have no key words",
+            ),
+            (
+                self._without_key_words(model),
+                "have a summary, but no word of it that is in the vocabulary"
+                " can be a key word: they have none",
+            ),
+            (
+                counts.none,
+                f"have no sentence above theta ({counts.theta:g}): the one"
+                " that is most similar to the summary is salient",
+            ),
+        ):
+            if number:
+                print(
+                    f"warning: {self.spec}: {number / counts.documents:.1%} of"
+                    f" {counts.documents:,} documents to train on {what}",
+                    file=sys.stderr,
+                )
+        if not self.folder.count("dev"):
+            print(
+                f"warning: {self.spec}: found no document of the split dev:"
+                f" without a validation loss, all {self.recipe.epochs} epochs"
+                " are trained, and the last one is the model",
+                file=sys.stderr,
+            )
+
+    def _without_key_words(self, model: KeyVec) -> int:
+        """Counts the training documents whose summary has no known word."""
+        vocabulary = set(model.key_vocabulary)
+        return sum(
+            not vocabulary.intersection(self.targets.of(one).key_words)
+            for one in self.folder.of("train")
+            if one.summary
+        )
+
+
+def new_keyvec(
+    recipe: KeyVecRecipe, seed: int, sentences: Sequence[str]
+) -> KeyVec:
+    """Builds and compiles the model that a recipe describes.
+
+    Args:
+        recipe: The recipe.
+        seed: Seed of the weights and of the skip-gram vectors.
+        sentences: The sentences of the training documents, from which the
+            vocabulary is taken, and the vectors with which its words start.
+
+    Raises:
+        InputError: No word is frequent enough, or gensim is not installed.
+    """
+    vocabulary = vocabulary_of(
+        sentences, recipe.min_count, recipe.vocabulary_size
+    )
+    vectors = None
+    if recipe.words == "vocabulary" and recipe.skip_gram:
+        vectors = skip_gram_vectors(
+            sentences, vocabulary, recipe.word_dimension, seed=seed
+        )
+    model = recipe.build(seed, vocabulary, vectors)
+    model.compile(
+        keras.optimizers.Adam(recipe.learning_rate),
+        KeyVecLoss(recipe.read_weight, recipe.word_weight, recipe.normalize),
+    )
+    return model
+
+
+def _open_folder(
+    options: DataOptions, recipe: KeyVecRecipe
+) -> tuple[DocumentFolder, str]:
+    """Opens the documents, and returns a specification of them, too."""
+    data = options.data
+    if isinstance(data, DocumentFolder):
+        if data.max_sentences != recipe.max_sentences:
+            data = DocumentFolder(
+                data.folder, data.max_bad_lines, recipe.max_sentences
+            )
+        return data, data.folder
+    if not isinstance(data, str | os.PathLike):
+        raise InputError(
+            f"a KeyVec learns from documents: found {type(data).__name__},"
+            " expected a DocumentFolder, its path or 'api_documents'; clicks"
+            " train other presets, such as best"
+        )
+    spec = os.fspath(data)
+    folder = open_documents(spec, options.max_bad_lines, recipe.max_sentences)
+    return folder, spec
+
+
+def _targets(folder: DocumentFolder, salience: Any) -> DocumentTargets:
+    """Computes the targets of train, and those of dev by its threshold."""
+    train = folder.of("train")
+    teacher, key_words = salience_teacher(salience, train), KeyWords(train)
+    targets = DocumentTargets.from_teacher(train, teacher, key_words)
+    counts = targets.counts
+    dev = DocumentTargets.from_teacher(
+        folder.of("dev"), teacher, key_words, counts.theta
+    )
+    return DocumentTargets({**targets.targets, **dev.targets}, counts)

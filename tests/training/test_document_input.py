@@ -1,0 +1,100 @@
+"""What a KeyVec cannot be trained on, and what documents lack."""
+
+import pathlib
+
+import pytest
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.data import write_documents
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.training import RunFolder
+from keras_lstm_dssm.training.document_training import DocumentTraining
+from keras_lstm_dssm.training.training_data import DataOptions
+from tests.training.small_documents import (
+    QUICK_KEYVEC,
+    documents,
+    write_small_documents,
+)
+
+pytest.importorskip("gensim")
+pytest.importorskip("sklearn")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    path = tmp_path_factory.mktemp("documents") / "folder"
+    write_small_documents(path)
+    return path
+
+
+def test_what_documents_lack_is_told(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No summary, one of unknown words, no similar sentence, and no dev."""
+    few = documents({"train": 8})
+    few[0] = few[0]._replace(summary=[])
+    few[1] = few[1]._replace(summary=["unheard"])
+    write_documents(tmp_path / "data", few, {}, {})
+    work = DocumentTraining.open(
+        QUICK_KEYVEC.replace(skip_gram=False),
+        0,
+        RunFolder(tmp_path),
+        DataOptions(str(tmp_path / "data")),
+    )
+    model = work.new_model()
+    plan = work.plan(tmp_path, model)
+    assert plan.describe() == "8 documents, 39 sentences (20.5% salient)"
+    work.warn(model)
+    error = capsys.readouterr().err
+    start = f"warning: {tmp_path / 'data'}: 12.5% of 8 documents to train on"
+    lines = error.splitlines()
+    assert lines[0].startswith(f"{start} have no summary: their first")
+    assert lines[1].startswith(f"{start} have a summary, but no word of it")
+    assert lines[2].startswith(f"{start} have no sentence above theta (0.99")
+    assert "found no document of the split dev: without" in lines[3]
+    assert "all 3 epochs" in lines[3]
+    assert len(lines) == 4
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        ("{}", {"salience": "bm52"}, "salience is 'bm52': found no such fold"),
+        ("{}", {"titles": ["a"]}, "titles is used by two towers only: leave"),
+        ("{}", {"validation": "x.tsv"}, "measured on the documents of the s"),
+        ("{}", {"histograms": True}, "and a KeyVec has none"),
+        ("{}", {"patience": 0}, "patience is 0: expected a whole number"),
+        ("{}", {"dev": "{}", "select": "p@7"}, "measure is 'p@7': expected"),
+        ("{}", {"recipe": "dssm"}, "found documents of many sentences, expec"),
+        ("{}", {"recipe": "arc_i"}, "found documents of many sentences, expec"),
+        ("api", {}, "expected 'api_documents' or a folder of documents"),
+        ([("a", "b")], {}, "learns from documents: found list, expected a Doc"),
+        ("api_documents", {"recipe": "best"}, "train a KeyVec on them"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_wrong_input_leaves_no_folder(
+    data: object,
+    options: dict,
+    message: str,
+    folder: pathlib.Path,
+    tmp_path: pathlib.Path,
+) -> None:
+    options = {"recipe": QUICK_KEYVEC, "verbose": 0, **options}
+    if options.get("dev") == "{}":
+        options["dev"] = folder
+    with pytest.raises(InputError, match=message) as caught:
+        dssm.train(
+            folder if data == "{}" else data, output=tmp_path / "run", **options
+        )
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_titles_are_no_documents(
+    collection_folder: pathlib.Path, folder: pathlib.Path
+) -> None:
+    with pytest.raises(InputError, match=r"documents\.jsonl: no such file"):
+        dssm.train(collection_folder, QUICK_KEYVEC, verbose=0)
+    with pytest.raises(InputError, match="salience is used by a KeyVec only"):
+        dssm.train([("a", "b")], "dssm", salience="lead", verbose=0)

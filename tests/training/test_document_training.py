@@ -1,0 +1,289 @@
+"""dssm.train of a KeyVec: documents, targets, resume, NaN, the best epoch."""
+
+import pathlib
+import shutil
+
+import keras
+import numpy as np
+import pytest
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.data import DocumentFolder, write_documents
+from keras_lstm_dssm.errors import FailedTraining, InputError
+from keras_lstm_dssm.files import write_json
+from keras_lstm_dssm.models import KeyVec
+from keras_lstm_dssm.tables.document_data import open_document_data
+from keras_lstm_dssm.tables.document_rows import train_keyvec
+from keras_lstm_dssm.tables.rows import Row
+from keras_lstm_dssm.tables.table_settings import TableSettings
+from keras_lstm_dssm.text import vocabulary_of
+from keras_lstm_dssm.training import (
+    DocumentExamples,
+    DocumentTargets,
+    KeyWords,
+    RankingEvaluation,
+    RunFolder,
+    salience_teacher,
+    skip_gram_vectors,
+)
+from keras_lstm_dssm.training.document_targets import TARGETS_FILE
+from keras_lstm_dssm.training.training_data import TrainingData
+from keras_lstm_dssm.training.validation_loss import ValidationLoss
+from tests.fresh_process import FreshProcesses
+from tests.training.small_documents import (
+    QUICK_KEYVEC,
+    STEPS,
+    documents,
+    write_small_documents,
+)
+from tests.training.small_trainings import EpochWeights, StopAt, check_equal
+
+pytest.importorskip("gensim")
+pytest.importorskip("sklearn")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    path = tmp_path_factory.mktemp("documents") / "few, small"
+    write_small_documents(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(
+    folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[RunFolder, KeyVec]:
+    """A run that was not stopped; tests must not write into it."""
+    run = RunFolder(tmp_path_factory.mktemp("finished") / "run")
+    options = {"seed": 3, "output": run.path, "verbose": 0}
+    return run, dssm.train(folder, QUICK_KEYVEC, **options)
+
+
+LOSSES = {1: 3.0, 2: 1.0, 3: 2.0}
+"""Validation loss of each epoch: the second is the best."""
+
+
+@pytest.fixture
+def losses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Gives the epochs the losses above; holds the epochs measured."""
+    epochs: list[int] = []
+
+    def figures(self: ValidationLoss) -> dict[str, float]:
+        steps = int(self.model.optimizer.iterations.numpy())
+        epochs.append(steps // STEPS)
+        return {"val_loss": LOSSES[epochs[-1]]}
+
+    monkeypatch.setattr(ValidationLoss, "figures", figures)
+    return epochs
+
+
+def test_train_and_the_recipe_by_hand_give_one_model(
+    folder: pathlib.Path, finished: tuple[RunFolder, KeyVec]
+) -> None:
+    """Vocabulary, skip-gram, targets, Adam, order; and by the table."""
+    run, trained = finished
+    documents = DocumentFolder(folder)
+    train = documents.of("train")
+    sentences = [text for one in train for text in one.sentences]
+    vocabulary = vocabulary_of(sentences)
+    model = QUICK_KEYVEC.build(
+        3, vocabulary, skip_gram_vectors(sentences, vocabulary, 4, seed=3)
+    )
+    model.compile(keras.optimizers.Adam(0.001), dssm.KeyVecLoss())
+    teacher, words = salience_teacher("bm25", train), KeyWords(train)
+    targets = DocumentTargets.from_teacher(train, teacher, words)
+    dev = DocumentTargets.from_teacher(
+        documents.of("dev"), teacher, words, targets.counts.theta
+    )
+    kept = EpochWeights()
+    fitted = model.fit(
+        DocumentExamples(train, targets).batches(4, epochs=3, seed=3),
+        epochs=3,
+        steps_per_epoch=STEPS,
+        validation_data=DocumentExamples(documents.of("dev"), dev).in_order(4),
+        callbacks=[kept],
+        verbose=0,
+    ).history
+    best = int(np.argmin(fitted["val_loss"])) + 1
+    check_equal(trained.get_weights(), kept.of[best])
+    for row in run.read_history():
+        for name, values in fitted.items():
+            assert row[name] == pytest.approx(values[int(row["epoch"]) - 1])
+    assert "val_key_word_loss" in fitted and "read_loss" in fitted
+    config = run.read_config()
+    assert config["salience"] == "bm25" and config["pairs"] == 10
+    settings = TableSettings(
+        str(folder),
+        batch_size=4,
+        dev_evaluations=1,  # after the last epoch, which then is the best
+        documents=True,
+    )
+    of_table = train_keyvec(
+        Row("a row", recipe=QUICK_KEYVEC),
+        {"learning_rate": 0.001},
+        3,
+        open_document_data(settings),
+        settings,
+        3,
+    )
+    texts = [one.sentences for one in documents.of("test")]
+    np.testing.assert_array_equal(
+        of_table.system.encode_document(["\n".join(text) for text in texts]),
+        model.encode(texts),
+    )
+    stored = DocumentTargets.from_file(run.path / TARGETS_FILE)
+    assert stored.targets == {**targets.targets, **dev.targets}
+
+
+def test_a_stopped_run_ends_as_an_undisturbed_one(
+    folder: pathlib.Path, tmp_path: pathlib.Path, losses: list[int]
+) -> None:
+    """Before the loss of the best epoch is measured, and after it."""
+    recipe = QUICK_KEYVEC.replace(dropout=0.5)
+    towers = dssm.TwoTower(dssm.DSSMEncoder([3]), dssm.DSSMEncoder([3]))
+    kept = EpochWeights()
+    whole = dssm.train(
+        folder, recipe, salience=towers, verbose=0, callbacks=[kept]
+    )
+    assert losses == [1, 2, 3]
+    check_equal(whole.get_weights(), kept.of[2])
+    run = RunFolder(tmp_path / "run")
+    stops = {2 * STEPS: 1, 2 * STEPS + 1: 2}
+    options = {"verbose": 0, "callbacks": [StopAt(step) for step in stops]}
+    for step, best in stops.items():
+        with pytest.raises(KeyboardInterrupt):
+            if step == min(stops):
+                dssm.train(
+                    folder, recipe, salience=towers, output=run.path, **options
+                )
+            else:
+                dssm.resume(run.path, **options)
+        stopped = run.load_checkpoint()
+        assert int(stopped.optimizer.iterations.numpy()) == step
+        # What a user takes from the stopped run.
+        check_equal(run.load_model().get_weights(), kept.of[best])
+    targets = (run.path / TARGETS_FILE).rename(tmp_path / "targets")
+    with pytest.raises(InputError, match="found no targets of documents"):
+        dssm.resume(run.path, verbose=0)
+    targets.rename(run.path / TARGETS_FILE)
+    resumed = dssm.resume(run.path, verbose=0)
+    check_equal(resumed.get_weights(), whole.get_weights())
+    check_equal(run.load_model().get_weights(), whole.get_weights())
+    check_equal(run.load_checkpoint().get_weights(), kept.of[3])
+    assert losses == [1, 2, 3, 1, 2, 3]
+    assert run.read_config()["salience"] == "a TwoTower"
+    # Resumed once more, it is finished: nothing is trained or measured.
+    again = dssm.resume(run.path, verbose=0)
+    check_equal(again.get_weights(), whole.get_weights())
+    assert losses == [1, 2, 3, 1, 2, 3]
+
+
+def test_patience_ends_a_run_for_good(
+    folder: pathlib.Path, tmp_path: pathlib.Path, losses: list[int]
+) -> None:
+    run = RunFolder(tmp_path / "run")
+    recipe = QUICK_KEYVEC.replace(epochs=9)
+    dssm.train(folder, recipe, output=run.path, patience=1, verbose=0)
+    assert losses == [1, 2, 3]
+    assert [row["val_loss"] for row in run.read_history()] == [3, 1, 2]
+    # A value of the recipe, which `patience` changes.
+    assert run.read_config()["recipe"]["patience"] == 1
+    dssm.resume(run.path, verbose=0)
+    assert losses == [1, 2, 3]
+
+
+def test_clusters_of_dev_choose_the_epoch(
+    folder: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Here of words that are read as letter trigrams."""
+    monkeypatch.setattr(
+        RankingEvaluation,
+        "evaluate",
+        lambda self: figures.pop(0),
+    )
+    figures, kept = [0.1, 0.9, 0.5], EpochWeights()
+    run = RunFolder(tmp_path / "run")
+    model = dssm.train(
+        folder, QUICK_KEYVEC.replace(words="trigrams"), output=run.path,
+        dev=folder, select="ari", salience="lead", verbose=0, callbacks=[kept],
+    )  # fmt: skip
+    check_equal(model.get_weights(), kept.of[2])
+    rows = run.read_history()
+    assert [row["dev_ari"] for row in rows] == [0.1, 0.9, 0.5]
+    assert "val_loss" not in rows[0]
+    assert run.read_config()["dev"] == str(folder)
+
+
+def test_the_dev_task_is_that_of_the_measure(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    write_documents(tmp_path / "data", documents(), {}, {})
+    for data, select, queries in (
+        (folder, "map", 2),
+        (folder, "ari", None),
+        (tmp_path / "data", "ami", None),
+    ):
+        settings = TrainingData("", dev=str(data), select=select)
+        task = settings.ranking(QUICK_KEYVEC).task
+        assert len(task.documents) == 4
+        if queries:
+            assert len(task.queries) == queries
+        else:
+            assert task.sizes["classes"] == 2
+    settings = TrainingData("", dev=str(tmp_path / "data"))
+    with pytest.raises(
+        InputError, match="no qrels/dev.tsv in the split dev, e"
+    ):
+        settings.ranking(QUICK_KEYVEC)
+
+
+def test_a_trained_model_is_loaded_by_a_fresh_process(
+    finished: tuple[RunFolder, KeyVec], fresh_process: FreshProcesses
+) -> None:
+    run, model = finished
+    text = "A wool hat. A nail."
+    code = (
+        "import json, sys, keras_lstm_dssm as dssm\n"
+        "model = dssm.load_run(sys.argv[1])\n"
+        f"found = model.encode([{text!r}])[0].tolist()\n"
+        f"print(json.dumps([found, model.key_words({text!r}, 1)[0][0]]))"
+    )
+    vector, word = fresh_process(code, run.path)
+    np.testing.assert_allclose(vector, model.encode([text])[0], atol=1e-6)
+    assert word == model.key_words(text, 1)[0][0]
+    with pytest.raises(InputError, match="found a KeyVec, which has no enc"):
+        run.load_towers()
+
+
+def test_a_loss_that_is_no_number_stops_with_the_texts(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    recipe = QUICK_KEYVEC.replace(learning_rate=1e38, skip_gram=False)
+    with pytest.raises(FailedTraining, match=r"training step \d+: .* NaN") as e:
+        dssm.train(folder, recipe, output=tmp_path / "run", verbose=0)
+    assert "\n" not in str(e.value)
+    assert any(one.sentences[0] in str(e.value) for one in documents())
+
+
+def test_documents_that_have_changed_are_not_resumed(
+    finished: tuple[RunFolder, KeyVec], tmp_path: pathlib.Path
+) -> None:
+    run = RunFolder(shutil.copytree(finished[0].path, tmp_path / "run"))
+    few = [one for one in documents() if one.id != "train-wear-0"]
+    shorter = [
+        one._replace(sentences=one.sentences[:3])
+        if one.id == "train-tools-1"
+        else one
+        for one in few
+    ]
+    for changed, message in (
+        (few, "found 9 documents and 0 bad lines, expected the 10 and 0"),
+        (shorter, "document 'train-tools-1': found 3 sentences, expected 5"),
+    ):
+        data = tmp_path / message[:5]
+        write_documents(data, changed, {}, {})
+        write_json(run.config, {**run.read_config(), "data": str(data)})
+        with pytest.raises(InputError, match=message):
+            dssm.resume(run.path, verbose=0)
