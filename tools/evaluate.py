@@ -6,8 +6,15 @@ precision and recall in percent. By default BM25 splits words as the model
 does. The results are also stored in the run's `metrics.json`, under split and
 mode, such as "test/rerank"; those of the latest evaluation also under "test".
 
+A KeyVec is measured on documents, by retrieval for their queries (P@10, MAP,
+MRR, MRR@10, recall@10) and by clusters (pairwise F1, V-measure, ARI, AMI of
+k-means with as many clusters as there are classes), beside BM25, TF-IDF, LSA,
+averaged word2vec, Doc2Vec, random vectors and a random result. V is not
+corrected for chance: compare it with that of random clusters.
+
 Example:
     lstm-dssm-evaluate --run=RUN --data=api --split=test --mode=retrieve
+    lstm-dssm-evaluate --run=KEYVEC --data=api_documents
     lstm-dssm-evaluate --run=RUN --data=FOLDER --mode=rerank --json=out.json
 """
 
@@ -15,7 +22,12 @@ import sys
 from typing import Any
 
 from keras_lstm_dssm.baselines import TOKENIZERS, BM25System
-from keras_lstm_dssm.data import Collection, open_collection
+from keras_lstm_dssm.data import (
+    Collection,
+    open_collection,
+    open_documents,
+)
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
     Task,
     evaluate_systems,
@@ -24,7 +36,8 @@ from keras_lstm_dssm.evaluation import (
 )
 from keras_lstm_dssm.evaluation.task import MODES, holds_click_counts
 from keras_lstm_dssm.files import check_writable
-from keras_lstm_dssm.models import PairScorer
+from keras_lstm_dssm.models import KeyVec, PairScorer
+from keras_lstm_dssm.tools.document_measures import measure_documents
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 from keras_lstm_dssm.training import RunFolder
 
@@ -32,8 +45,12 @@ FLAGS = new_flags()
 define = definers(FLAGS)
 
 define.string("run", None, "Folder of the training run.")
-define.string("data", None, "`api`, or a BEIR folder.")
-define.string("split", "test", "Split of the data whose queries are evaluated.")
+define.string(
+    "data", None,
+    "`api`, `api_sentences` or a BEIR folder; of a KeyVec, `api_documents` or "
+    "a folder of documents.",
+)  # fmt: skip
+define.string("split", "test", "Split of the data to evaluate on.")
 define.enum(
     "mode", "rerank", MODES,
     "Rerank the judged documents, or retrieve from the whole corpus.",
@@ -57,6 +74,9 @@ define.integer(
     "batch_size", 2048, "Number of texts encoded at once.", lower_bound=1
 )
 
+_FOR_TITLES = ("mode", "depth", "run_file", "bm25_words", "batch_size")
+"""Flags of the evaluation on titles, which a KeyVec does not take."""
+
 _WORDS = {
     "space": "separated by white space",
     "alphanumeric": "runs of letters and digits",
@@ -71,12 +91,37 @@ def main(argv: list[str]) -> dict[str, Any]:
     folder = RunFolder(FLAGS.run)
     folder.read_metrics()  # reports a damaged file early
     model = folder.load_model()
+    if isinstance(model, KeyVec):
+        return _evaluate_keyvec(model, folder)
     results = evaluate_model(model, open_collection(FLAGS.data))
     measured = {"mode": FLAGS.mode, **results[FLAGS.split]}
     if FLAGS.split != "train":  # "train" holds the results of the training
         folder.add_metrics(FLAGS.split, measured)
     folder.add_metrics(f"{FLAGS.split}/{FLAGS.mode}", measured)
     return {FLAGS.split: measured}
+
+
+def _evaluate_keyvec(model: KeyVec, folder: RunFolder) -> dict[str, Any]:
+    """Measures a KeyVec on documents; returns split -> task -> results."""
+    for name in _FOR_TITLES:
+        if FLAGS[name].present:
+            raise InputError(
+                f"--{name} is about rankings of titles: leave it out for the "
+                f"KeyVec in {folder.path}"
+            )
+    documents = open_documents(
+        FLAGS.data,
+        folder.read_config().get("max_bad_lines", 0),
+        model.max_sentences,
+    )
+    results = measure_documents(
+        model, documents, FLAGS.split, FLAGS.min_relevant, sys.stderr.isatty()
+    )
+    if FLAGS.split != "train":
+        folder.add_metrics(FLAGS.split, results)
+    for name, of_task in results.items():
+        folder.add_metrics(f"{FLAGS.split}/{name}", of_task)
+    return {FLAGS.split: results}
 
 
 def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:

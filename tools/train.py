@@ -1,10 +1,12 @@
-r"""Train two encoders on clicks.
+r"""Train two encoders on clicks, a pair scorer, or a KeyVec on documents.
 
 Example:
   lstm-dssm-train --data=clicks.tsv.gz --preset=best --output=build/run
+  lstm-dssm-train --data=api_documents --preset=keyvec --output=build/keyvec
 
 `--data` is `api` (docstrings of installed packages), a BEIR folder, or click
 files: one click a line, query TAB clicked title, gzip or not, globs allowed.
+For `keyvec` it is `api_documents` or a folder with documents.jsonl.
 The run folder holds config.json, checkpoints/, model.keras, history.csv,
 metrics.json and logs/ for TensorBoard. A run that was stopped or killed, at
 any moment, is continued by `lstm-dssm-train --output=RUN --resume` and ends
@@ -88,6 +90,7 @@ def main(_: list[str]) -> dict[str, Any]:
                 min_relevant=FLAGS.min_relevant,
                 max_bad_lines=allowed_bad_lines(FLAGS.flag_values_dict()),
                 negatives_from=FLAGS.negatives_from,
+                salience=FLAGS.salience,
                 **options,
             )
         finished = False
@@ -109,7 +112,8 @@ def _check(run: RunFolder) -> None:
     """Checks the input before anything is written."""
     if not FLAGS.data:
         raise InputError(
-            "--data is missing: expected `api`, a BEIR folder or click files"
+            "--data is missing: expected `api`, a BEIR folder or click files, "
+            "or documents (`api_documents` or a folder) for a KeyVec"
         )
     run.check_new()
     run.read_metrics()  # reports a damaged file early

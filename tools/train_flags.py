@@ -9,7 +9,7 @@ from absl import flags
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import absolute_spec
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import MEASURES
+from keras_lstm_dssm.evaluation import CLUSTER_MEASURES, MEASURES
 from keras_lstm_dssm.models import (
     AnyRecipe,
     find_recipe,
@@ -18,7 +18,10 @@ from keras_lstm_dssm.models import (
 from keras_lstm_dssm.models.recipe import TOWERS
 from keras_lstm_dssm.models.scorer_recipe import WORDS
 from keras_lstm_dssm.models.two_tower import NEGATIVES
+from keras_lstm_dssm.tools.keyvec_flags import KEYVEC_FLAGS, define_keyvec_flags
 from keras_lstm_dssm.tools.program import definers
+from keras_lstm_dssm.training.salience_teachers import TEACHERS
+from keras_lstm_dssm.training.training_data import teacher_spec
 
 _LEAST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing
 _MOST = 1e30  # absl's bounds let NaN pass; float32 overflows at 3e38
@@ -27,7 +30,7 @@ EXPECTED_FINITE = f"expected a finite number, {_MOST} at most"
 
 DATA_FLAGS = (
     "data", "validation", "dev", "select", "every", "patience",
-    "min_relevant", "max_bad_lines", "seed", "negatives_from",
+    "min_relevant", "max_bad_lines", "seed", "negatives_from", "salience",
 )  # fmt: skip
 """Flags that the `config.json` of a run holds, in addition to the recipe's."""
 
@@ -35,7 +38,7 @@ RECIPE_FLAGS = (
     "epochs", "batch_size", "shuffle_buffer", "learning_rate", "threshold",
     "gamma", "negatives", "n", "towers", "title_pairs", "hard_negatives",
     "mine_every", "mine_top", "judged_negatives", "logq", "words",
-    "mined_negatives", "margin",
+    "mined_negatives", "margin", *KEYVEC_FLAGS,
 )  # fmt: skip
 """Flags that set the attribute of that name in the preset's recipe."""
 
@@ -50,8 +53,8 @@ def define_bad_line_flags(values: flags.FlagValues) -> None:
     define = definers(values)
     define.enum(
         "on_bad_line", "stop", ["stop", "skip"],
-        "What to do with a line of a click file that is not a click: stop and "
-        "report its number, or skip and count it.",
+        "What to do with a line of the data that is not a click, or not a "
+        "document: stop and report its number, or skip and count it.",
     )  # fmt: skip
     define.integer(
         "max_bad_lines", 100,
@@ -71,24 +74,29 @@ def define_train_flags(values: flags.FlagValues) -> None:
     text, whole, real, switch, choice, _ = definers(values)
     text(
         "data", None,
-        "`api`, a BEIR folder, or click files (.tsv, .tsv.gz, globs); or "
-        "several of these, separated by commas.",
+        "`api`, `api_sentences`, a BEIR folder, or click files (.tsv, .tsv.gz, "
+        "globs); or several of these, separated by commas. KeyVec: "
+        "`api_documents` or a folder of documents.",
     )  # fmt: skip
     text("validation", None, "Click files for the loss after each epoch.")
     text(
         "dev", None,
         "`api` or a BEIR folder: search its dev queries in its whole corpus "
-        "after epochs; the best epoch becomes the model.",
+        "after epochs; the best epoch becomes the model. KeyVec: "
+        "`api_documents` or a folder of documents; without --dev, the epoch of "
+        "the smallest loss on the documents of the split dev is the best.",
     )  # fmt: skip
     choice(
-        "select", "mrr@10", list(MEASURES),
-        "With --dev: the measure that decides which epoch is best.",
+        "select", "mrr@10", [*MEASURES, *CLUSTER_MEASURES],
+        "With --dev: the measure that decides which epoch is best; those of "
+        "clusters, from `f1` on, are for a KeyVec.",
     )  # fmt: skip
     whole("every", 1, "With --dev: evaluate every n epochs.", 1)
     whole(
         "patience", None,
         "With --dev: stop after this many evaluations without a better "
-        "value; by default all epochs are trained.", 1,
+        "value; by default all epochs are trained. KeyVec without --dev: "
+        "without a smaller loss on dev; by default as the preset says.", 1,
     )  # fmt: skip
     whole(
         "min_relevant", 1,
@@ -100,13 +108,14 @@ def define_train_flags(values: flags.FlagValues) -> None:
         0, 2**32 - 1,
     )  # fmt: skip
     choice(
-        "preset", "lstm_96", [*dssm.PRESETS, *dssm.SCORER_PRESETS],
-        "Recipe: two towers (a system of the paper, or `best`) or a pair "
-        "scorer (such as `mv_lstm_tensor`). The flags below change single "
-        "values of it; their default is the preset's.",
+        "preset", "lstm_96",
+        [*dssm.PRESETS, *dssm.SCORER_PRESETS, *dssm.KEYVEC_PRESETS],
+        "Recipe: two towers (a system of the paper, or `best`), a pair scorer "
+        "(such as `mv_lstm_tensor`), or `keyvec` for documents. The flags "
+        "below change single values of it; their default is the preset's.",
     )  # fmt: skip
-    whole("epochs", None, "Passes over the pairs.", 1)
-    whole("batch_size", None, "Pairs in a batch.", 1)
+    whole("epochs", None, "Passes over the pairs or documents.", 1)
+    whole("batch_size", None, "Pairs or documents in a batch.", 1)
     whole(
         "shuffle_buffer", None,
         "Pairs held in memory to be shuffled; a longer log is shuffled in "
@@ -170,8 +179,8 @@ def define_train_flags(values: flags.FlagValues) -> None:
     )  # fmt: skip
     choice(
         "words", None, list(WORDS),
-        "Pair scorers: `vocabulary`, a vector for each word of the training "
-        "texts; `trigrams`, the sum of a word's letter trigrams.",
+        "Pair scorers, KeyVec: `vocabulary`, a vector for each word of the "
+        "training texts; `trigrams`, the sum of a word's letter trigrams.",
     )  # fmt: skip
     whole(
         "mined_negatives", None,
@@ -184,6 +193,7 @@ def define_train_flags(values: flags.FlagValues) -> None:
         "not those by BM25, are the mined negatives of click files.",
     )  # fmt: skip
     real("margin", None, "Pair scorers: the margin of the hinge loss.", _LEAST)
+    define_keyvec_flags(values)
     for name in ("learning_rate", "threshold", "gamma", "margin"):
         flags.register_validator(
             name, is_finite, EXPECTED_FINITE, flag_values=values
@@ -222,7 +232,10 @@ def _network(recipe: AnyRecipe) -> tuple[str, dict[str, Any]]:
     if isinstance(recipe, dssm.ScorerRecipe):
         return recipe.matcher, dict(recipe.matcher_config)
     if isinstance(recipe, dssm.KeyVecRecipe):
-        return "KeyVec", {"weighted": recipe.weighted}
+        return "KeyVec", {
+            "weighted": recipe.weighted,
+            "windows": recipe.windows,
+        }
     return recipe.encoder, {**recipe.encoder_config, "oov_buckets": 0}
 
 
@@ -259,6 +272,8 @@ def check_unchanged(values: flags.FlagValues, config: dict[str, Any]) -> None:
             value = absolute_spec(value)
         elif name == "negatives_from":
             value = os.path.abspath(value)
+        elif name == "salience":
+            value = teacher_spec(value, TEACHERS)
         if value != known[name]:
             raise InputError(
                 f"--{name}={flag.value}: the run in {values.output} was "

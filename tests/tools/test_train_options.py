@@ -8,6 +8,7 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.tools import train
+from keras_lstm_dssm.tools.keyvec_flags import KEYVEC_FLAGS
 from keras_lstm_dssm.tools.train_flags import RECIPE_FLAGS
 from tests.conftest import TOPICS
 from tests.tools.conftest import Refused
@@ -78,7 +79,7 @@ SCORER_FLAGS = {
 def test_each_flag_changes_a_value_of_the_recipe(
     collection_folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    assert {*FLAGS, *SCORER_FLAGS} == set(RECIPE_FLAGS)
+    assert {*FLAGS, *SCORER_FLAGS, *KEYVEC_FLAGS} == set(RECIPE_FLAGS)
     flags = [f"--{name}={value}" for name, value in FLAGS.items()]
     output = tmp_path / "run"
     assert run(collection_folder, output, *flags, "--oov_buckets=5") == 0

@@ -1,0 +1,161 @@
+"""lstm-dssm-train and lstm-dssm-evaluate of a KeyVec."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.data import DocumentFolder
+from keras_lstm_dssm.evaluation import (
+    CLUSTER_MEASURES,
+    DOCUMENT_MEASURES,
+    document_tasks,
+    system_of,
+)
+from keras_lstm_dssm.models import KEYVEC_PRESETS
+from keras_lstm_dssm.tools import evaluate, train
+from keras_lstm_dssm.tools.keyvec_flags import KEYVEC_FLAGS
+from keras_lstm_dssm.tools.train_flags import flagged_recipe
+from keras_lstm_dssm.training import RunFolder
+from tests.tools.conftest import Refused
+from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
+
+pytest.importorskip("gensim")
+pytest.importorskip("sklearn")
+
+FLAGS = {
+    "epochs": 2, "batch_size": 9, "learning_rate": 0.25, "words": "trigrams",
+    "word_dimension": 7, "max_words": 30, "max_sentences": 99, "min_count": 2,
+    "vocabulary_size": 500, "skip_gram": False, "filters": 8, "units": 9,
+    "dimension": 11, "read_weight": 0.5, "word_weight": 0.0, "dropout": 0.25,
+    "normalize": True,
+}  # fmt: skip
+
+
+def parsed(*flags: str) -> dssm.KeyVecRecipe:
+    train.FLAGS.unparse_flags()
+    for name in train.FLAGS:
+        train.FLAGS[name].unparse()
+    train.FLAGS(["train", *flags])
+    return flagged_recipe(train.FLAGS)
+
+
+def test_each_flag_changes_a_value_of_the_recipe() -> None:
+    """By parsing alone."""
+    assert set(KEYVEC_FLAGS) < set(FLAGS)
+    recipe = KEYVEC_PRESETS["keyvec"]
+    assert parsed("--preset=keyvec") == recipe
+    for name, value in FLAGS.items():
+        assert getattr(recipe, name) != value
+        found = parsed("--preset=keyvec", f"--{name}={value}")
+        assert found == recipe.replace(**{name: value})
+    assert not parsed("--preset=keyvec_mean", "--units=3").weighted
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    path = tmp_path_factory.mktemp("documents") / "folder"
+    write_small_documents(path)
+    return path
+
+
+@pytest.fixture
+def small_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = QUICK_KEYVEC.replace(epochs=2)
+    monkeypatch.setitem(KEYVEC_PRESETS, "keyvec", quick)
+
+
+def test_python_and_program_give_one_model_that_is_measured(
+    small_preset: None,
+    folder: pathlib.Path,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    refused: Refused,
+) -> None:
+    """And resumed with the flags that it was started with."""
+    run, out = tmp_path / "run", tmp_path / "out.json"
+    flags = ["--preset=keyvec", "--salience=lead", "--seed=3", "--patience=1"]
+    begin = ["train", f"--data={folder}", f"--output={run}", *flags]
+    assert train.run(begin) == 0
+    assert "10 documents, 49 sentences (" in capsys.readouterr().out
+    model = dssm.train(
+        folder, "keyvec", seed=3, salience="lead", patience=1, verbose=0
+    )
+    found = dssm.load_run(run)
+    for ours, theirs in zip(
+        model.get_weights(), found.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    assert train.run([*begin, "--resume"]) == 0
+    assert "already finished" in capsys.readouterr().out
+    for flag, message in (
+        ("--salience=bm25", "--salience=bm25: the run in"),
+        ("--patience=2", "was started with 1; leave the flag out"),
+        ("--dimension=4", "was started with 3; leave the flag out"),
+        ("--preset=lstm_96", "was started with KeyVec({'weighted': True"),
+    ):
+        refused(train.run([*begin, "--resume", flag]), message)
+
+    measure = ["evaluate", f"--run={run}", f"--data={folder}"]
+    assert evaluate.run([*measure, f"--json={out}"]) == 0
+    results = json.loads(out.read_text())["test"]
+    names = [
+        "model", "bm25", "tfidf", "lsa", "word2vec", "doc2vec",
+        "random_vectors", "random",
+    ]  # fmt: skip
+    assert list(results["retrieve"]) == names
+    assert list(results["cluster"]) == [n for n in names if n != "bm25"]
+    tasks = document_tasks(DocumentFolder(folder))
+    for name, measures in (
+        ("retrieve", DOCUMENT_MEASURES),
+        ("cluster", CLUSTER_MEASURES),
+    ):
+        _, of_queries = tasks[name].measure(system_of(found))
+        assert results[name]["model"] == pytest.approx(
+            {
+                measure: np.mean([v[measure] for v in of_queries.values()])
+                for measure in measures
+            }
+        )
+    # The words of a class are those of its query.
+    assert results["retrieve"]["bm25"]["map"] == 1
+    printed = capsys.readouterr().out
+    assert "test, retrieve: 2 queries, 4 documents" in printed
+    assert "test, cluster: 4 documents in 2 classes" in printed
+    metrics = RunFolder(run).read_metrics()
+    assert metrics["test/cluster"] == results["cluster"]
+    assert metrics["test"] == results
+    for flag, message in (
+        ("--mode=rerank", "--mode is about rankings of titles: leave it out"),
+        ("--split=tset", "found split 'tset', expected one of train, dev, t"),
+        ("--data=api", "expected 'api_documents' or a folder of documents"),
+    ):
+        refused(evaluate.run([*measure, flag]), message)
+
+
+def test_what_is_given_to_another_model(
+    small_preset: None,
+    folder: pathlib.Path,
+    collection_folder: pathlib.Path,
+    tmp_path: pathlib.Path,
+    refused: Refused,
+) -> None:
+    begin = ["train", f"--output={tmp_path / 'run'}"]
+    keyvec = [*begin, "--preset=keyvec"]
+    for flags, message in (
+        ([*begin, f"--data={folder}"], "found documents of many sentences"),
+        ([*keyvec, f"--data={collection_folder}"], "jsonl: no such file"),
+        ([*keyvec, f"--data={folder}", "--gamma=3"], "--gamma is not a flag"),
+        (
+            [*keyvec, f"--data={folder}", "--salience=word2vec"],
+            "salience is 'word2vec': found no such folder, expected one of",
+        ),
+        (
+            [*begin, f"--data={collection_folder}", "--salience=lead"],
+            "salience is used by a KeyVec only: leave it out for two towers",
+        ),
+    ):
+        refused(train.run(flags), message)
+        assert not (tmp_path / "run").exists()

@@ -1,0 +1,63 @@
+"""Measures a KeyVec beside other vectors of documents, for evaluate.py."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras_lstm_dssm.baselines import document_baselines
+from keras_lstm_dssm.data import DocumentFolder, describe_bad
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import (
+    document_tasks,
+    document_text,
+    evaluate_documents,
+    format_table,
+    mean_documents,
+    system_of,
+)
+from keras_lstm_dssm.models import KeyVec
+
+
+def measure_documents(
+    model: KeyVec,
+    folder: DocumentFolder,
+    split: str = "test",
+    min_relevant: int = 1,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Measures a KeyVec and the baselines of documents; prints the results.
+
+    The baselines are trained on the documents of the split train.
+
+    Args:
+        model: The model to evaluate.
+        folder: The documents.
+        split: The split to evaluate on.
+        min_relevant: Grade from which a document is relevant to a query.
+        progress: Whether to show a progress bar of encoding.
+
+    Returns:
+        `"retrieve"`, `"cluster"`, or both -> system -> measure -> value.
+
+    Raises:
+        InputError: The split has no documents, or neither queries nor two
+            classes; or there is no document to train baselines on.
+    """
+    tasks: Mapping[str, Any] = document_tasks(folder, split, min_relevant)
+    texts = [document_text(one.sentences) for one in folder.of("train")]
+    if not texts:
+        raise InputError(
+            f"{folder.folder}: found no document of the split train, expected"
+            " some to train word2vec and the like on: give some that split"
+        )
+    if bad := folder.counts.bad_lines:
+        print(f"skipped bad lines: {describe_bad(bad)}")
+    print(f"model against systems trained on {len(texts):,} documents")
+    systems = {
+        "model": system_of(model, progress=progress),
+        **document_baselines(texts),
+    }
+    results = mean_documents(evaluate_documents(tasks, systems))
+    for name, task in tasks.items():
+        print(f"\n{split}, {name}: {task.describe()}")
+        print(format_table(results[name]))
+    return dict(results)
