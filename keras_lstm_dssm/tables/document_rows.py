@@ -14,15 +14,12 @@ from keras_lstm_dssm.tables.document_data import DocumentTableData
 from keras_lstm_dssm.tables.epoch_times import EpochTimes, parameters
 from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.table_settings import TableSettings
-from keras_lstm_dssm.text import vocabulary_of
-from keras_lstm_dssm.training import RankingEvaluation
-from keras_lstm_dssm.training.document_examples import DocumentExamples
+from keras_lstm_dssm.training import train
 from keras_lstm_dssm.training.document_targets import DocumentTargets
+from keras_lstm_dssm.training.document_training import new_keyvec
 from keras_lstm_dssm.training.key_words import KeyWords
-from keras_lstm_dssm.training.keyvec_loss import KeyVecLoss
 from keras_lstm_dssm.training.salience import agreement
 from keras_lstm_dssm.training.salience_teachers import salience_teacher
-from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 
 
 def train_keyvec(
@@ -51,16 +48,21 @@ def train_keyvec(
     recipe = row.recipe.replace(**options)
     if row.tuned:
         recipe = recipe.replace(epochs=epochs, batch_size=settings.batch_size)
-    model = _new_model(recipe, seed, data)
     if row.trained:
         salience = row.salience or settings.salience
-        times = _fit(model, recipe, seed, data, settings, salience)
+        model, times = _train(recipe, seed, data, settings, salience)
         results = times.results
         if recipe.weighted and recipe.read_weight:
             results["further"] = _salience_agreement(
                 model, data.folder, salience
             )
     else:
+        sentences = [
+            sentence
+            for text in data.titles
+            for sentence in document_sentences(text)
+        ]
+        model = new_keyvec(recipe, seed, sentences)
         results = {"dev": data.measure_on_dev(system_of(model))}
     timed = list(data.dev.documents.values())
     start = time.perf_counter()
@@ -74,48 +76,28 @@ def train_keyvec(
     )
 
 
-def _new_model(
-    recipe: KeyVecRecipe, seed: int, data: DocumentTableData
-) -> KeyVec:
-    """Builds a model whose words start as the recipe says."""
-    sentences = [s for text in data.titles for s in document_sentences(text)]
-    vocabulary = vocabulary_of(
-        sentences, recipe.min_count, recipe.vocabulary_size
-    )
-    vectors = None
-    if recipe.words == "vocabulary" and recipe.skip_gram:
-        vectors = skip_gram_vectors(
-            sentences, vocabulary, recipe.word_dimension, seed=seed
-        )
-    return recipe.build(seed, vocabulary, vectors)
-
-
-def _fit(
-    model: KeyVec,
+def _train(
     recipe: KeyVecRecipe,
     seed: int,
     data: DocumentTableData,
     settings: TableSettings,
     salience: str,
-) -> EpochTimes:
+) -> tuple[KeyVec, EpochTimes]:
     """Trains a model; its weights are then those of the best epoch on dev."""
-    model.compile(
-        keras.optimizers.Adam(recipe.learning_rate),
-        KeyVecLoss(recipe.read_weight, recipe.word_weight, recipe.normalize),
-    )
-    examples = DocumentExamples(
-        data.folder.of("train"), _targets(data.folder, salience, "train")
-    )
-    every = max(1, round(recipe.epochs / settings.dev_evaluations))
     times = EpochTimes()
-    model.fit(
-        examples.batches(recipe.batch_size, epochs=recipe.epochs, seed=seed),
-        epochs=recipe.epochs,
-        steps_per_epoch=-(-len(examples) // recipe.batch_size),
-        callbacks=[RankingEvaluation(data.dev, data.dev_measure, every), times],
+    model = train(
+        data.folder,
+        recipe,
+        seed=seed,
+        dev=data.dev,
+        select=data.dev_measure,
+        every=max(1, round(recipe.epochs / settings.dev_evaluations)),
+        salience=_targets(data.folder, salience, "train"),
+        callbacks=[times],
         verbose=0,
     )
-    return times
+    assert isinstance(model, KeyVec)
+    return model, times
 
 
 @functools.lru_cache(2)  # all seeds and trials have the same targets
