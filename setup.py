@@ -25,6 +25,7 @@ PROGRAMS = (
     "table_iv",
     "analyze",
     "index",
+    "keys",
 )
 
 SCIKIT_LEARN = "scikit-learn>=1.7"

@@ -84,8 +84,10 @@ def export_models(
     names = [*modules, "retriever"] if documents else [*modules]
     check_server_files(output, names)
     if documents is not None and not isinstance(model, PairScorer):
+        query_encoder, document_encoder = _query_and_document_encoder(model)
         modules["retriever"] = new_retriever(
-            *_query_and_document_encoder(model),
+            query_encoder,
+            document_encoder,
             documents.ids,
             documents.titles,
             vectors,
@@ -116,7 +118,7 @@ def _modules(model: TwoTower | PairScorer | KeyVec) -> dict[str, tf.Module]:
 
 def _query_and_document_encoder(
     model: TwoTower | KeyVec,
-) -> tuple[TextEncoder, TextEncoder] | tuple[KeyVec, KeyVec]:
+) -> tuple[TextEncoder | KeyVec, TextEncoder | KeyVec]:
     if isinstance(model, KeyVec):
         return model, model
     return model.query_encoder, model.document_encoder

@@ -9,6 +9,9 @@ empty text. The output is a NumPy array, float32 [lines, d], with rows of unit
 length, which faiss and ScaNN read. With --ids the input is a file of documents
 as lstm-dssm-export --documents reads it: one title a line, or an id, a tab and
 a title. The ids are then written too, line i for row i of the array.
+
+A folder of documents, or a file of JSON lines (.jsonl or .jsonl.gz), has the
+form of docs/documents.md: the output has one row for each document.
 """
 
 import sys
@@ -17,6 +20,7 @@ from typing import Any
 
 from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.export.documents import (
+    has_json_documents,
     read_documents,
     write_ids,
     write_vectors,
@@ -29,10 +33,12 @@ FLAGS = new_flags()
 define = definers(FLAGS)
 _MODEL = define.string(
     "saved_model", None,
-    "Folder of an exported encoder, of which the newest version that "
+    "Folder of an exported encoder or KeyVec, of which the newest version that "
     "models.config serves is used; or the folder of one version.",
 )  # fmt: skip
-_INPUT = define.string("input", None, "File of texts, one a line.")
+_INPUT = define.string(
+    "input", None, "File of texts, one a line; or documents in JSON."
+)
 _OUTPUT = define.string("output", None, "The .npy file to write.")
 _IDS = define.string("ids", None, "File to write the documents' ids to.")
 
@@ -43,6 +49,7 @@ def main(_: list[str]) -> dict[str, Any]:
     ids: list[str] = []
     if _IDS.value:
         check_writable(_IDS.value)
+    if _IDS.value or has_json_documents(_INPUT.value):
         ids, texts = read_documents(_INPUT.value)
     else:
         texts = list(text_lines(_INPUT.value, blank_end=True))

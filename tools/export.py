@@ -3,12 +3,14 @@
 Example:
   lstm-dssm-export --run=build/run --documents=titles.txt --output=MODELS
 
-Writes query_encoder/, document_encoder/ and, with --documents, retriever/; of
-the run of a pair scorer, scorer/. MODELS may have models of another run: they
-do not change. The exported ones get a new version of the same number. A running
-server of MODELS changes to the new versions of all models when they are
-complete. titles.txt has one title a line, or an id, a tab and a title.
-docs/serving.md describes the files and how much accuracy --vectors=int8 costs.
+Writes query_encoder/ and document_encoder/, or keyvec/ of the run of a KeyVec,
+and, with --documents, retriever/; of the run of a pair scorer, scorer/. MODELS
+may have models of another run: they do not change. The exported ones get a new
+version of the same number. A running server of MODELS changes to the new
+versions of all models when they are complete. titles.txt has one title a line,
+or an id, a tab and a title; --documents can also be a folder of documents, or
+a file of JSON lines (docs/documents.md). docs/serving.md describes the files
+and how much accuracy --vectors=int8 costs.
 """
 
 import sys
@@ -29,8 +31,9 @@ _OUTPUT = define.string(
 )
 _DOCUMENTS = define.string(
     "documents", None,
-    "File of the documents of the retriever, .txt or .gz; for two towers only. "
-    "Without it no retriever is exported.",
+    "The documents of the retriever: a file of titles, .txt or .gz, a folder "
+    "of documents or a file .jsonl; not for pair scorers. Without it no "
+    "retriever is exported.",
 )  # fmt: skip
 _VECTORS = define.enum(
     "vectors", "float32", list(VECTORS),

@@ -6,12 +6,15 @@ the documents were exported without ids, their ids are their titles. With
 of the model's versions.
 
 With the model of a pair scorer the first argument is the query, and the others
-are the documents to score: it prints score, tab, document, best first.
+are the documents to score: it prints score, tab, document, best first. With the
+model of a KeyVec it prints the k key sentences of each text, with their
+probabilities, and its k key words.
 
 Example:
   lstm-dssm-query --server=127.0.0.1:8500 --k=3 "angle bracket" "deck screws"
   lstm-dssm-query --server=127.0.0.1:8500 --model=retriever --status
   lstm-dssm-query --model=scorer "angle bracket" "steel angle" "wood glue"
+  lstm-dssm-query --model=keyvec --k=1 "A list is sorted. See below."
 """
 
 import sys
@@ -21,7 +24,9 @@ from typing import Any
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving import Client, Hit, VersionStatus
+from keras_lstm_dssm.export.keyvec import KEYS
+from keras_lstm_dssm.export.signatures import Signature
+from keras_lstm_dssm.serving import Client, Hit, KeyParts, VersionStatus
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 
 FLAGS = new_flags()
@@ -34,7 +39,9 @@ _MODEL = define.string(
     "The model's name on the server; by default retriever, or query_encoder "
     "with --vectors.",
 )  # fmt: skip
-_K = define.integer("k", 5, "Number of documents for each query.", 1)
+_K = define.integer(
+    "k", 5, "Number of documents for each query, or of key sentences.", 1
+)
 _VECTORS = define.bool("vectors", False, "Print the queries' vectors instead.")
 _VERSION = define.string(
     "version", None,
@@ -59,7 +66,8 @@ def main(queries: list[str]) -> dict[str, Any]:
         if _VECTORS.value:
             vectors = client.encode(queries, model, version)
             return print_vectors(queries, vectors.tolist())
-        if is_scorer(client, model, version):
+        signatures = client.signatures(model, version)
+        if is_scorer(signatures):
             query, *documents = queries
             if not documents:
                 raise InputError(
@@ -68,6 +76,9 @@ def main(queries: list[str]) -> dict[str, Any]:
                 )
             scores = client.score(query, documents, model, version)
             return print_scores(query, documents, scores.tolist())
+        if KEYS in signatures:
+            parts = client.keys(queries, _K.value, model, version)
+            return print_key_parts(queries, parts)
         hits = client.search(queries, _K.value, model, version)
         return print_hits(queries, hits)
 
@@ -79,11 +90,9 @@ def number_or_label(text: str | None) -> int | str | None:
     return text
 
 
-def is_scorer(client: Client, model: str, version: int | str | None) -> bool:
-    """Whether a model scores pairs; the client keeps the answer for later."""
-    signature = client.signatures(model, version).get(
-        tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
-    )
+def is_scorer(signatures: Mapping[str, Signature]) -> bool:
+    """Whether the model of these signatures scores pairs."""
+    signature = signatures.get(tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY)
     return bool(signature and signature.inputs.keys() == {"query", "document"})
 
 
@@ -127,6 +136,29 @@ def print_scores(
     for hit in hits:
         print(f"{hit.score:.4f}\t{hit.id}")
     return {"queries": [{"query": query, "hits": [h._asdict() for h in hits]}]}
+
+
+def print_key_parts(
+    documents: Sequence[str], parts_of_documents: Sequence[KeyParts]
+) -> dict[str, Any]:
+    """Prints what is key below each document, and returns it for JSON."""
+    results = []
+    for document, parts in zip(documents, parts_of_documents, strict=True):
+        print(document)
+        for rank, (sentence, p) in enumerate(parts.sentences, start=1):
+            print(f"{rank:4}  {p:7.4f}  {sentence}")
+        print("     ", ", ".join(parts.words))
+        results.append(
+            {
+                "document": document,
+                "sentences": [
+                    {"sentence": sentence, "probability": p}
+                    for sentence, p in parts.sentences
+                ],
+                "words": parts.words,
+            }
+        )
+    return {"documents": results}
 
 
 def print_vectors(

@@ -185,7 +185,8 @@ def test_served_by_the_local_service(words: dssm.KeyVec, models: Path) -> None:
         code = readme.split("```python\n")[1].split("```")[0]
         names: dict[str, object] = {}
         exec(code.replace("127.0.0.1:8500", server.address), names)
-    assert names["parts"] == words_of_readme(words)
+    assert names["parts"] == parts_of_readme(words)
+    assert '{"signature_name": "keys", "inputs": {"text": ["Use' in readme
     cosines = expected @ expected.T
     for row, (first, second) in enumerate(hits):
         assert first.id == IDS[row]
@@ -196,7 +197,7 @@ def test_served_by_the_local_service(words: dssm.KeyVec, models: Path) -> None:
         )
 
 
-def words_of_readme(model: dssm.KeyVec) -> list[KeyParts]:
+def parts_of_readme(model: dssm.KeyVec) -> list[KeyParts]:
     """What the README's call of `Client.keys` returns."""
     text = "Use bolts. They hold."
     ((sentence, p),) = model.key_sentences(text, 1)

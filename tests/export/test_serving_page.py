@@ -17,6 +17,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.serving import Client, PredictionServer, ServingError
 from keras_lstm_dssm.training import RunFolder
 from tests.conftest import TOPICS
+from tests.models.small_keyvec import small_keyvec
 from tests.serving.tiny_models import TITLES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
@@ -49,6 +50,12 @@ def test_every_block_runs(
     scorer = RunFolder("SCORER_RUN")
     scorer.create({}, recipe.build(0, ["bolt", "glue"]))
     scorer.save(recipe.build(0, ["bolt", "glue"]), scorer.model)
+    keyvec = RunFolder("KEYVEC_RUN")
+    keyvec.create({}, small_keyvec())
+    keyvec.save(small_keyvec(), keyvec.model)
+    Path("PAPERS").mkdir()
+    Path("PAPERS/documents.jsonl").write_text('{"_id": 1, "text": "Glue."}\n')
+    Path("page.txt").write_text("The hex bolt. Wood glue.\n")
     titles = [title for _, title in TOPICS.values()]
     Path("titles.txt").write_text("\n".join([*titles, *map(str, range(9))]))
     Path("queries.txt").write_text("wood glue\nhex bolt\n")

@@ -1,0 +1,113 @@
+"""Documents with a KeyVec: exported, encoded, indexed, searched, served."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.serving import PredictionServer
+from keras_lstm_dssm.tools import encode, export, index, query, search
+from keras_lstm_dssm.training import RunFolder
+from tests.models.small_keyvec import DOCUMENTS, small_keyvec
+from tests.tools.conftest import succeed
+
+IDS = [f"d{number}" for number in range(len(DOCUMENTS))]
+
+
+@pytest.fixture(scope="module")
+def model() -> dssm.KeyVec:
+    return small_keyvec()
+
+
+@pytest.fixture(scope="module")
+def folder(
+    model: dssm.KeyVec, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A folder with documents, a run, and the exported models of both."""
+    path = tmp_path_factory.mktemp("documents")
+    lines = [
+        json.dumps({"_id": key, "sentences": sentences})
+        for key, sentences in zip(IDS, DOCUMENTS, strict=True)
+    ]
+    (path / "documents.jsonl").write_text("\n".join(lines))
+    run = RunFolder(path / "run")
+    run.create({}, model)
+    run.save(model, run.model)
+    succeed(export, run=run.path, documents=path, output=path / "models")
+    return path
+
+
+def unit_vectors(model: dssm.KeyVec, documents: list) -> np.ndarray:
+    vectors = model.encode(documents)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_documents_are_encoded_and_indexed(
+    model: dssm.KeyVec, folder: Path, tmp_path: Path
+) -> None:
+    """Given as sentences in a folder, and as lines of text."""
+    vectors, ids = tmp_path / "v.npy", tmp_path / "v.ids"
+    saved = folder / "models" / "keyvec"
+    succeed(encode, saved_model=saved, input=folder, output=vectors, ids=ids)
+    # Empty sentences are left out of a folder's documents.
+    filled = [list(filter(None, sentences)) for sentences in DOCUMENTS]
+    expected = unit_vectors(model, filled)
+    np.testing.assert_allclose(np.load(vectors), expected, atol=1e-6)
+    assert ids.read_text().splitlines() == IDS
+    lines, queries = tmp_path / "lines.txt", tmp_path / "q.npy"
+    texts = ["Wood", "The glue of wood. Wood glue", ""]
+    lines.write_text("\n".join(texts) + "\n")
+    succeed(encode, saved_model=saved, input=lines, output=queries)
+    found = np.load(queries)
+    np.testing.assert_allclose(found, unit_vectors(model, texts), atol=1e-6)
+    faiss = pytest.importorskip("faiss")
+    built = tmp_path / "v.faiss"
+    succeed(
+        index, vectors=vectors, queries=queries, factory="Flat", output=built
+    )
+    _, rows = faiss.read_index(str(built)).search(found[:2], 1)
+    assert rows[:, 0].tolist() == [1, 2]
+
+
+def test_queries_find_documents(
+    model: dssm.KeyVec,
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    texts = ["The glue of wood. Wood glue", "Wood"]
+    models = folder / "models"
+    capsys.readouterr()
+    succeed(search, *texts, models=models, k=2)
+    printed = capsys.readouterr().out
+    hits = [line.split() for line in printed.splitlines()]
+    assert [hits[1][1:], hits[4][1:]] == [["1.0000", "d2"], ["1.0000", "d1"]]
+    with PredictionServer(models, port=0) as server:
+        flags: dict[str, object] = {"server": server.address, "timeout": 60}
+        succeed(query, *texts, **flags, k=2)
+        assert capsys.readouterr().out == printed
+        flags["model"] = "keyvec"
+        succeed(query, "Wood", **flags, vectors=True)
+        assert len(capsys.readouterr().out.splitlines()[1].split()) == 5
+        answer = tmp_path / "keys.json"
+        succeed(query, texts[0], **flags, k=1, json=answer)
+    ((sentence, p),) = model.key_sentences(texts[0], 1)
+    ((word, _),) = model.key_words(texts[0], 1)
+    printed = f"{texts[0]}\n   1   {p:.4f}  {sentence}\n      {word}\n"
+    assert capsys.readouterr().out == printed
+    assert json.loads(answer.read_text()) == {
+        "documents": [
+            {
+                "document": texts[0],
+                "sentences": [
+                    {
+                        "sentence": sentence,
+                        "probability": pytest.approx(p, abs=1e-6),
+                    }
+                ],
+                "words": [word],
+            }
+        ]
+    }

@@ -1,0 +1,133 @@
+"""lstm-dssm-keys: the key sentences and key words of a page."""
+
+import gzip
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.tools import keys
+from keras_lstm_dssm.training import RunFolder
+from tests.models.small_keyvec import small_keyvec
+from tests.tools.conftest import Refused, succeed
+
+PAGE = "The hex bolt of steel. Wood glue!\n\nThe drill of the lamp? Glue\n"
+
+
+@pytest.fixture(scope="module")
+def model() -> dssm.KeyVec:
+    return small_keyvec(max_sentences=4)
+
+
+@pytest.fixture(scope="module")
+def run(
+    model: dssm.KeyVec, tmp_path_factory: pytest.TempPathFactory
+) -> RunFolder:
+    folder = RunFolder(tmp_path_factory.mktemp("keyvec") / "run")
+    folder.create({}, model)
+    folder.save(model, folder.model)
+    return folder
+
+
+@contextmanager
+def standard_input(data: bytes) -> Iterator[None]:
+    """Replaces the standard input of this process."""
+    before = os.dup(0)
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        os.dup2(file.fileno(), 0)
+    try:
+        yield
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+
+
+def test_most_probable_first(
+    model: dssm.KeyVec,
+    run: RunFolder,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page, out = tmp_path / "page.txt", tmp_path / "keys.json"
+    page.write_text(PAGE)
+    succeed(keys, str(page), run=run.path, sentences=3, words=2, json=out)
+    sentences = model.key_sentences(PAGE, 3)
+    words = model.key_words(PAGE, 2)
+    printed = [f"{p:.4f}  {text}" for text, p in sentences]
+    printed += ["", *(f"{p:.4f}  {word}" for word, p in words)]
+    assert capsys.readouterr().out.splitlines() == printed
+    assert sentences[0][1] > sentences[2][1]
+    assert json.loads(out.read_text()) == {
+        "page": str(page),
+        "sentences": [
+            {"sentence": text, "probability": pytest.approx(p)}
+            for text, p in sentences
+        ],
+        "words": [
+            {"word": word, "probability": pytest.approx(p)} for word, p in words
+        ],
+    }
+    packed = tmp_path / "page.gz"
+    packed.write_bytes(gzip.compress(("\ufeff" + PAGE + "\nFive!").encode()))
+    succeed(keys, str(packed), run=run.path, sentences=3, words=2)
+    found = capsys.readouterr()
+    assert found.out.splitlines() == printed  # without the fifth sentence
+    assert found.err == "the model reads the first 4 of 5 sentences\n"
+    with standard_input(PAGE.encode()):
+        succeed(keys, "-", run=run.path, sentences=3, words=2)
+    assert capsys.readouterr().out.splitlines() == printed
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "page: cannot be read (No such file or directory), expected"),
+        ("folder", "page: cannot be read (Is a directory), expected a text"),
+        (b"", "page: found no text, expected that of a page"),
+        (b" \n\t\n", "page: found no text"),
+        (b"one\ntw\xff", "page:2: found invalid UTF-8 (invalid start byte)"),
+        (b"\nPK\0\x01", "page:2: found a NUL, as in binary files"),
+        (b"x" * ((1 << 26) + 1), "page: found more than 64 MB"),
+    ],
+    ids=["missing", "folder", "empty", "blank", "binary", "NUL", "long"],
+)
+def test_what_is_no_page_is_told_before_the_model_is_loaded(
+    content: bytes | str | None,
+    message: str,
+    tmp_path: Path,
+    refused: Refused,
+) -> None:
+    page = tmp_path / "page"
+    if isinstance(content, bytes):
+        page.write_bytes(content)
+    elif content:
+        page.mkdir()
+    code = keys.run(["keys", f"--run={tmp_path}", str(page)])
+    assert refused(code, message) == ""
+    if isinstance(content, bytes) and len(content) < 99:
+        with standard_input(content):
+            code = keys.run(["keys", f"--run={tmp_path}", "-"])
+        refused(code, message.replace("page:", "standard input:"))
+
+
+def test_wrong_runs_and_arguments(
+    trained_run: Path, tmp_path: Path, refused: Refused
+) -> None:
+    page = tmp_path / "page.txt"
+    page.write_text(PAGE)
+    for words, message in (
+        (["--run=none", str(page)], "none: no model here (no model.keras)"),
+        ([f"--run={trained_run}", str(page)], "found a TwoTower, expected the"),
+        (["--run=none"], "found 0 pages, expected one: give the path"),
+        (["--run=none", "a", "b"], "found 2 pages, expected one"),
+        (["--run=none", "--sentences=0", "a"], "--sentences=0: expected a po"),
+        ([str(page)], "--run is missing: Folder of the run of a KeyVec"),
+    ):
+        assert refused(keys.run(["keys", *words]), message) == ""
