@@ -71,8 +71,9 @@ class DocumentTraining(BaseTraining):
     ) -> "DocumentTraining":
         """Opens the documents; computes their targets, or reads them again.
 
-        Targets are written into the run folder, so that a resumed run has the
-        same ones, whatever has become of the teacher.
+        `options.salience` is the teacher of salient sentences, or the
+        targets. These are written into the run folder, so that a resumed
+        run has the same ones, whatever has become of the teacher.
 
         Raises:
             InputError: The documents or the teacher are wrong, or options are
@@ -92,7 +93,7 @@ class DocumentTraining(BaseTraining):
             )
         targets = options.salience
         if not isinstance(targets, DocumentTargets):
-            targets = _targets(folder, targets or DEFAULT_SALIENCE)
+            targets = _targets(folder, targets)
         targets.write(path)
         return cls(recipe, seed, spec, folder, targets)
 

@@ -137,10 +137,11 @@ def train(
     >>> index.search(["angle bracket"], k=10)
     """
     recipe = find_recipe(recipe)
-    if isinstance(recipe, KeyVecRecipe) and dev is None:
-        # It stops by its validation loss, and the recipe says when.
-        patience = recipe.patience if patience is None else patience
-        recipe = recipe.replace(patience=patience)
+    if isinstance(recipe, KeyVecRecipe):
+        salience = DEFAULT_SALIENCE if salience is None else salience
+        if dev is None:  # the validation loss stops it, as the recipe says
+            patience = recipe.patience if patience is None else patience
+            recipe = recipe.replace(patience=patience)
     with ExitStack() as stack:
         folder = output or stack.enter_context(tempfile.TemporaryDirectory())
         run = RunFolder(folder)
@@ -151,8 +152,6 @@ def train(
             negatives_from, salience,
         )  # fmt: skip
         work = _open(recipe, seed, run, options)
-        if isinstance(recipe, KeyVecRecipe) and salience is None:
-            salience = DEFAULT_SALIENCE
         data = TrainingData(
             absolute_spec(work.spec),
             validation and absolute_spec(validation),

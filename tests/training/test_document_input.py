@@ -39,7 +39,7 @@ def test_what_documents_lack_is_told(
         QUICK_KEYVEC.replace(skip_gram=False),
         0,
         RunFolder(tmp_path),
-        DataOptions(str(tmp_path / "data")),
+        DataOptions(str(tmp_path / "data"), salience="bm25"),
     )
     model = work.new_model()
     plan = work.plan(tmp_path, model)

@@ -1,5 +1,6 @@
 """dssm.train of a KeyVec: documents, targets, resume, NaN, the best epoch."""
 
+import json
 import pathlib
 import shutil
 
@@ -250,7 +251,7 @@ def test_a_trained_model_is_loaded_by_a_fresh_process(
         f"found = model.encode([{text!r}])[0].tolist()\n"
         f"print(json.dumps([found, model.key_words({text!r}, 1)[0][0]]))"
     )
-    vector, word = fresh_process(code, run.path)
+    vector, word = json.loads(fresh_process(code, run.path)[-1])
     np.testing.assert_allclose(vector, model.encode([text])[0], atol=1e-6)
     assert word == model.key_words(text, 1)[0][0]
     with pytest.raises(InputError, match="found a KeyVec, which has no enc"):
