@@ -13,7 +13,9 @@ remains with the keywords alone, and whether the words of a cell are similar.
 With --projector, titles and vectors are written into RUN/logs for TensorBoard.
 
 For the run of an MV-LSTM, the page has the interaction matrices of some test
-queries with a right and a wrong answer, and the words that match best.
+queries with a right and a wrong answer, and the words that match best. For that
+of a KeyVec it has some test documents with their key sentences and key words,
+and a map of documents.
 """
 
 import sys
@@ -25,11 +27,15 @@ from keras_lstm_dssm.analysis.claims import (
     ClaimResult,
     measure_claims,
 )
+from keras_lstm_dssm.analysis.document_figures import document_figures
+from keras_lstm_dssm.analysis.document_report import write_document_report
 from keras_lstm_dssm.analysis.example_answers import example_answers
+from keras_lstm_dssm.analysis.explained_documents import name_of
 from keras_lstm_dssm.analysis.report_input import (
     ReportInput,
     ReportSettings,
     ReportTexts,
+    read_report_documents,
     read_report_texts,
 )
 from keras_lstm_dssm.analysis.scorer_report import (
@@ -37,77 +43,20 @@ from keras_lstm_dssm.analysis.scorer_report import (
     write_scorer_report,
 )
 from keras_lstm_dssm.analysis.strong_cells import check_matrix
-from keras_lstm_dssm.analysis.title_map import MAP_METHODS, write_projector
+from keras_lstm_dssm.analysis.title_map import write_projector
 from keras_lstm_dssm.analysis.word_effects import attenuation
 from keras_lstm_dssm.data import describe_bad
 from keras_lstm_dssm.data.line_reader import text_lines
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_writable
-from keras_lstm_dssm.models import PairScorer
-from keras_lstm_dssm.tools.program import definers, new_flags, program
-from keras_lstm_dssm.tools.train_flags import (
-    allowed_bad_lines,
-    define_bad_line_flags,
-)
-from keras_lstm_dssm.training import RunFolder
+from keras_lstm_dssm.models import KeyVec, PairScorer
+from keras_lstm_dssm.tools.analyze_flags import check_used, new_analyze_flags
+from keras_lstm_dssm.tools.program import program
+from keras_lstm_dssm.tools.train_flags import allowed_bad_lines
+from keras_lstm_dssm.training import DocumentTargets, RunFolder
+from keras_lstm_dssm.training.document_targets import TARGETS_FILE
+from keras_lstm_dssm.training.document_training import DEFAULT_SALIENCE
 
-_DEFAULTS = ReportSettings()
-
-FLAGS = new_flags()
-define = definers(FLAGS)
-define.string("run", None, "The folder that lstm-dssm-train wrote.")
-define.string("output", None, "The HTML file to write.")
-define.string("query", "hotels in shanghai", "A query, by default the paper's.")
-define.string(
-    "document",
-    "shanghai hotels accommodation hotel in shanghai discount and reservation",
-    "The title of a document to compare with the query, by default the "
-    "paper's.",
-)
-define.string(
-    "data", None,
-    "Data with titles and queries: `api`, a BEIR folder or click files; by "
-    "default the data that the run was trained on.",
-)  # fmt: skip
-define_bad_line_flags(FLAGS)
-define.string(
-    "queries", None,
-    "A file with queries for the topics of the cells, one a line; by default "
-    "the queries of the data.",
-)  # fmt: skip
-define.integer(
-    "cells", _DEFAULTS.cells,
-    "Number of most active cells of a text, for its keywords.", 1,
-)  # fmt: skip
-define.integer(
-    "topic_cells", _DEFAULTS.topic_cells,
-    "Number of most active cells of a query, for the topics.", 1,
-)  # fmt: skip
-define.float(
-    "change", _DEFAULTS.change,
-    "A word is assigned to a cell whose output changes at the word by this "
-    "share of its final output, or more.", 0,
-)  # fmt: skip
-define.float(
-    "share", _DEFAULTS.share,
-    "A keyword is assigned to more than this share of the active cells.", 0, 1,
-)  # fmt: skip
-define.enum(
-    "map", _DEFAULTS.map, MAP_METHODS, "Method that lays out the map of titles."
-)
-define.integer(
-    "map_titles", _DEFAULTS.map_titles, "Number of titles on the map.", 3
-)
-define.integer(
-    "examples", 3, "Pair scorers: number of queries, each with two answers.", 1
-)
-define.string(
-    "pictures", None, "A folder to keep the pictures in, as PNG files."
-)
-define.bool("claims", False, "Also measure the paper's claims on the data.")
-define.bool(
-    "projector", False, "Also write RUN/logs for TensorBoard's projector."
-)
+FLAGS = new_analyze_flags()
 
 
 def main(_: list[str]) -> dict[str, Any]:
@@ -121,6 +70,9 @@ def main(_: list[str]) -> dict[str, Any]:
     model = run.load_model()
     if isinstance(model, PairScorer):
         return _analyze_scorer(model, run)
+    if isinstance(model, KeyVec):
+        return _analyze_documents(model, run)
+    check_used(FLAGS, ("salience", "csv"), f"the two towers in {run.path}")
     texts = _read_texts(run)
     settings = ReportSettings(
         *(FLAGS[name].value for name in ReportSettings._fields)
@@ -164,12 +116,11 @@ def main(_: list[str]) -> dict[str, Any]:
 
 def _analyze_scorer(scorer: PairScorer, run: RunFolder) -> dict[str, Any]:
     """Write the page of a pair scorer; return the cells of each pair."""
-    for name in ("claims", "projector", "queries"):
-        if FLAGS[name].value:
-            raise InputError(
-                f"--{name} is about the vectors of two towers: leave it out "
-                f"for the pair scorer in {run.path}"
-            )
+    check_used(
+        FLAGS,
+        ("claims", "projector", "queries", "salience", "csv"),
+        f"the pair scorer in {run.path}",
+    )
     check_matrix(scorer)
     data, max_bad_lines, min_relevant = _data(run)
     compared = [
@@ -205,6 +156,40 @@ def _analyze_scorer(scorer: PairScorer, run: RunFolder) -> dict[str, Any]:
             )
         ]
     }
+
+
+def _analyze_documents(model: KeyVec, run: RunFolder) -> dict[str, Any]:
+    """Write the page of a KeyVec, and perhaps CSV files; return the figures."""
+    check_used(
+        FLAGS,
+        ("claims", "queries", "query", "document"),
+        f"the KeyVec in {run.path}",
+    )
+    data, max_bad_lines, _ = _data(run)
+    teacher, theta = FLAGS.salience, None
+    if teacher is None:
+        teacher = run.read_config().get("salience") or DEFAULT_SALIENCE
+        theta = DocumentTargets.from_file(run.path / TARGETS_FILE).counts.theta
+    given = read_report_documents(
+        data, teacher, theta, model.max_sentences, max_bad_lines
+    )
+    if given.bad_lines:
+        print(f"skipped bad lines: {describe_bad(given.bad_lines)}")
+    figures = document_figures(
+        model, given, FLAGS.examples, FLAGS.map, FLAGS.map_titles
+    )
+    write_document_report(
+        FLAGS.output, given, figures, run.read_history(), FLAGS.pictures
+    )
+    print(f"wrote {FLAGS.output}")
+    if FLAGS.csv:
+        figures.write_csv(FLAGS.csv)
+    if FLAGS.projector:
+        titles = [name_of(document) for document in given.documents]
+        sentences = [document.sentences for document in given.documents]
+        write_projector(run.logs, titles, model.encode(sentences))
+        print(f"documents for the projector: tensorboard --logdir={run.logs}")
+    return figures.as_json()
 
 
 def _data(run: RunFolder) -> tuple[str, int, int]:

@@ -1,6 +1,7 @@
 """Analyse what encoders represent, and which words a matcher compares.
 
-As section V-A of Palangi et al. 2016, and the case study of Wan et al. 2016.
+As section V-A of Palangi et al. 2016, and the case study of Wan et al. 2016;
+and which sentences and words of a document a KeyVec finds to be key.
 """
 
 from keras_lstm_dssm.analysis.activations import (
@@ -9,6 +10,10 @@ from keras_lstm_dssm.analysis.activations import (
     each_activations,
 )
 from keras_lstm_dssm.analysis.data_frames import frame
+from keras_lstm_dssm.analysis.explained_documents import (
+    ExplainedDocument,
+    explain_documents,
+)
 from keras_lstm_dssm.analysis.keywords import (
     ActiveCell,
     Keyword,
@@ -34,6 +39,7 @@ from keras_lstm_dssm.analysis.word_effects import (
 __all__ = [
     "Activations",
     "ActiveCell",
+    "ExplainedDocument",
     "Growth",
     "Keyword",
     "StrongCell",
@@ -46,6 +52,7 @@ __all__ = [
     "attenuation",
     "compare_words",
     "each_activations",
+    "explain_documents",
     "frame",
     "growth",
     "keywords",

@@ -15,7 +15,8 @@ def frame(result: Any) -> Any:
 
     Args:
         result: What `activations`, `active_cells`, `keywords`, `topics`,
-            `attenuation` or `growth` returns.
+            `attenuation` or `growth` returns; or the `sentences` or another
+            list of an `ExplainedDocument`.
 
     Returns:
         A `pandas.DataFrame` with a row for each record and a column for each

@@ -1,4 +1,4 @@
-"""The inputs of the report: a model, texts of a data set, thresholds."""
+"""The inputs of the reports: a model, texts of a data set, thresholds."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -14,8 +14,21 @@ from keras_lstm_dssm.analysis.keywords import (
     LEAST_CHANGE,
     TOPIC_CELLS,
 )
-from keras_lstm_dssm.data import ClickLog, Pair, open_collection, open_log
+from keras_lstm_dssm.data import (
+    ClickLog,
+    Document,
+    Pair,
+    open_collection,
+    open_documents,
+    open_log,
+)
+from keras_lstm_dssm.data.judged_queries import SPLITS
 from keras_lstm_dssm.data.open_data import API
+from keras_lstm_dssm.training import (
+    DocumentTargets,
+    KeyWords,
+    salience_teacher,
+)
 
 
 class ReportTexts(NamedTuple):
@@ -83,6 +96,65 @@ def read_report_texts(
     )
 
 
+class ReportDocuments(NamedTuple):
+    """Documents for the report of a `KeyVec`.
+
+    Attributes:
+        split: The split that they are of.
+        documents: The documents, as far as the model reads them.
+        targets: Their key sentences and key words by the teacher.
+        teacher: Its name: "bm25", "trigrams", "lead" or a run folder.
+        bad_lines: What is wrong -> number of lines that are left out.
+    """
+
+    split: str
+    documents: list[Document]
+    targets: DocumentTargets
+    teacher: str
+    bad_lines: dict[str, int]
+
+
+def read_report_documents(
+    data: str,
+    teacher: str,
+    theta: float | None = None,
+    max_sentences: int | None = None,
+    max_bad_lines: int = 0,
+) -> ReportDocuments:
+    """Read the documents of the last split, and compute their targets.
+
+    The last split is test, or else dev, or else train.
+
+    Args:
+        data: "api_documents" or a folder of documents.
+        teacher: What chooses key sentences, see `salience_teacher`.
+        theta: The threshold of the teacher's similarity; by default it is
+            computed from the documents of the split train.
+        max_sentences: Number of sentences to read of each document, as the
+            model does. Default `None` for all.
+        max_bad_lines: Largest number of bad lines to leave out.
+
+    Raises:
+        InputError: The data or the teacher are not found, or a line is bad.
+    """
+    folder = open_documents(data, max_bad_lines, max_sentences)
+    split = [name for name in SPLITS if folder.count(name)][-1]
+    documents = list(folder.of(split))
+    train = folder.of("train") if folder.count("train") else documents
+    compared = salience_teacher(teacher, train)
+    key_words = KeyWords(train)
+    if theta is None and compared.theta is None:
+        of_train = DocumentTargets.from_teacher(train, compared, key_words)
+        theta = of_train.counts.theta
+    return ReportDocuments(
+        split,
+        documents,
+        DocumentTargets.from_teacher(documents, compared, key_words, theta),
+        teacher,
+        dict(folder.counts.bad_lines),
+    )
+
+
 class ReportSettings(NamedTuple):
     """Thresholds and sizes of a report.
 
@@ -93,7 +165,7 @@ class ReportSettings(NamedTuple):
         topic_cells: The number of most active cells of a query, see
             `topics`.
         map: `"tsne"` or `"pca"`, see `title_map`.
-        map_titles: The number of titles on the map.
+        map_titles: The number of titles, or of documents, on the map.
     """
 
     cells: int = ACTIVE_CELLS

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,13 +53,43 @@ def title_map(
     Campello et al. 2013, "Density-Based Clustering Based on Hierarchical
     Density Estimates".
     """
+    positions = plane_positions(vectors, method)
+    cluster = import_optional("sklearn.cluster", "analysis")
+    clustering = cluster.HDBSCAN(
+        max(5, len(titles) // 80),
+        min_samples=min(5, len(titles)),
+        cluster_selection_method="leaf",  # many small clusters
+        copy=True,
+    )
+    with _one_thread():
+        clusters = clustering.fit_predict(positions)
+    return TitleMap(positions, clusters, _cluster_names(titles, clusters))
+
+
+def plane_positions(
+    vectors: np.ndarray, method: str = "tsne", name: str = "titles"
+) -> np.ndarray:
+    """Project vectors on a plane.
+
+    Args:
+        vectors: Float `[n, dimension]`, unit vectors.
+        method: See `title_map`.
+        name: What error messages call the vectors. Default "titles".
+
+    Returns:
+        float `[n, 2]`.
+
+    Raises:
+        InputError: The method is unknown, there are fewer than three vectors,
+            or scikit-learn is not installed.
+    """
     if method not in MAP_METHODS:
         raise InputError(
             f"unknown map {method!r}: expected one of {', '.join(MAP_METHODS)}"
         )
-    if len(titles) < 3:
+    if len(vectors) < 3:
         raise InputError(
-            f"found {len(titles)} titles, a map needs 3 or more: name data "
+            f"found {len(vectors)} {name}, a map needs 3 or more: name data "
             "with more documents"
         )
     if method == "pca":
@@ -69,22 +99,16 @@ def title_map(
         manifold = import_optional("sklearn.manifold", "analysis")
         # The Euclidean neighbours of unit vectors are those by cosine.
         layout = manifold.TSNE(
-            perplexity=min(30, (len(titles) - 1) / 3), random_state=0
+            perplexity=min(30, (len(vectors) - 1) / 3), random_state=0
         )
-    cluster = import_optional("sklearn.cluster", "analysis")
-    clustering = cluster.HDBSCAN(
-        max(5, len(titles) // 80),
-        min_samples=min(5, len(titles)),
-        cluster_selection_method="leaf",  # many small clusters
-        copy=True,
-    )
+    with _one_thread():
+        return layout.fit_transform(vectors)
+
+
+def _one_thread() -> Any:
     # Several threads would busy-wait for each other at each of a thousand
     # steps: on a busy machine, a minute instead of seconds.
-    limits = import_optional("threadpoolctl", "analysis").threadpool_limits
-    with limits(1):
-        positions = layout.fit_transform(vectors)
-        clusters = clustering.fit_predict(positions)
-    return TitleMap(positions, clusters, _cluster_names(titles, clusters))
+    return import_optional("threadpoolctl", "analysis").threadpool_limits(1)
 
 
 def draw_title_map(path: Path, layout: TitleMap) -> None:

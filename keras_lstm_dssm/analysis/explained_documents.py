@@ -1,0 +1,229 @@
+"""What a KeyVec finds in documents: key sentences, key words, neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from keras_lstm_dssm.data import Document
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import Index
+from keras_lstm_dssm.models import KeyVec
+
+if TYPE_CHECKING:  # the training package imports this one
+    from keras_lstm_dssm.training import DocumentTargets
+
+
+@dataclass(frozen=True)
+class ExplainedSentence:
+    """A sentence of a document.
+
+    Attributes:
+        text: The sentence.
+        probability: Its p_i.
+        salient: Whether it is in S*, the key sentences by a teacher that
+            knows the summary; `None` where there is nothing to compare with.
+    """
+
+    text: str
+    probability: float
+    salient: bool | None
+
+
+@dataclass(frozen=True)
+class PredictedWord:
+    """A word that the vector of a document predicts.
+
+    Attributes:
+        word: The word.
+        probability: Its softmax(W_v d + b_v).
+        in_summary: Whether it is one of the summary's key words.
+    """
+
+    word: str
+    probability: float
+    in_summary: bool
+
+
+@dataclass(frozen=True)
+class SummaryWord:
+    """A key word of a document's summary.
+
+    Attributes:
+        word: The word.
+        rank: Its rank among all words by probability, from 1; `None` for one
+            that is not in the vocabulary.
+        probability: Its probability, or `None`.
+    """
+
+    word: str
+    rank: int | None
+    probability: float | None
+
+
+@dataclass(frozen=True)
+class NearDocument:
+    """A document whose vector is near.
+
+    Attributes:
+        id: Its id.
+        title: Its title, or without one its first sentence.
+        label: Its class; "" without one.
+        cosine: The cosine of both vectors.
+    """
+
+    id: str
+    title: str
+    label: str
+    cosine: float
+
+
+@dataclass(frozen=True)
+class ExplainedDocument:
+    """A document, and what a `KeyVec` finds in it.
+
+    Attributes:
+        id: Its id.
+        title: Its title, or without one its first sentence.
+        label: Its class; "" without one.
+        summary: The sentences of its summary, which the model does not read.
+        sentences: The sentences that the model reads, in their order.
+        predicted: The most probable words, the most probable one first.
+        summary_words: The key words of the summary, the best one first.
+        nearest: The other documents with the nearest vectors.
+    """
+
+    id: str
+    title: str
+    label: str
+    summary: list[str]
+    sentences: list[ExplainedSentence]
+    predicted: list[PredictedWord]
+    summary_words: list[SummaryWord]
+    nearest: list[NearDocument]
+
+
+def explain_documents(
+    model: KeyVec,
+    documents: Sequence[Document],
+    targets: DocumentTargets | None = None,
+    rows: Sequence[int] | None = None,
+    words: int = 10,
+    nearest: int = 5,
+    vectors: np.ndarray | None = None,
+) -> list[ExplainedDocument]:
+    """Explain some documents, and find the nearest ones of all.
+
+    Args:
+        model: A trained `KeyVec`.
+        documents: The documents, among which the nearest ones are found.
+        targets: The key sentences and words by a teacher. Default `None`:
+            there is nothing to compare with.
+        rows: The positions of the documents to explain. Default `None` for
+            all.
+        words: Number of words to predict of each. Default 10.
+        nearest: Number of nearest documents of each. Default 5.
+        vectors: The result of `model.encode` for the documents; by default
+            it is computed.
+
+    Returns:
+        A result for each of `rows`.
+
+    Raises:
+        InputError: There are no documents, or a document has no target.
+
+    Example:
+    >>> documents = list(folder.of("test"))
+    >>> explained = explain_documents(model, documents, rows=[0])[0]
+    >>> explained.predicted[0].word
+    'array'
+    """
+    if not documents:
+        raise InputError("found no documents to explain, expected one or more")
+    if rows is None:
+        rows = range(len(documents))
+    if vectors is None:
+        vectors = model.encode([document.sentences for document in documents])
+    chosen = [documents[row] for row in rows]
+    sentences = [document.sentences for document in chosen]
+    probabilities = model.probabilities(sentences)
+    index = Index.from_vectors(vectors, [one.id for one in documents])
+    found, cosines = index.nearest(
+        vectors[list(rows)], nearest, exclude=[[row] for row in rows]
+    )
+    of_words = model.word_probabilities(vectors[list(rows)]).numpy()
+    vocabulary = model.key_vocabulary
+    return [
+        ExplainedDocument(
+            document.id,
+            name_of(document),
+            document.label,
+            list(document.summary),
+            _sentences(document, p, targets),
+            *_words(document, p_words, targets, vocabulary, words),
+            [
+                NearDocument(
+                    documents[row].id,
+                    name_of(documents[row]),
+                    documents[row].label,
+                    float(cosine),
+                )
+                for row, cosine in zip(*hits, strict=True)
+                if row >= 0
+            ],
+        )
+        for document, p, p_words, hits in zip(
+            chosen, probabilities, of_words,
+            zip(found, cosines, strict=True), strict=True,
+        )
+    ]  # fmt: skip
+
+
+def name_of(document: Document) -> str:
+    """Return the title of a document, or without one its first sentence."""
+    return document.title or document.sentences[0]
+
+
+def _sentences(
+    document: Document, p: np.ndarray, targets: DocumentTargets | None
+) -> list[ExplainedSentence]:
+    salient: list[bool | None] = [None] * len(p)
+    if targets is not None and document.summary:
+        salient = targets.of(document).marks().tolist()
+    return [
+        ExplainedSentence(text, probability, is_salient)
+        for text, probability, is_salient in zip(
+            document.sentences[: len(p)],
+            p.tolist(),
+            salient[: len(p)],
+            strict=True,
+        )
+    ]
+
+
+def _words(
+    document: Document,
+    p: np.ndarray,
+    targets: DocumentTargets | None,
+    vocabulary: list[str],
+    count: int,
+) -> tuple[list[PredictedWord], list[SummaryWord]]:
+    of_summary = [] if targets is None else targets.of(document).key_words
+    order = np.argsort(-p, kind="stable")
+    known = set(of_summary).intersection(vocabulary)
+    rank_of = {
+        vocabulary[row]: (rank, float(p[row]))
+        for rank, row in enumerate(order.tolist(), 1)
+        if vocabulary[row] in known
+    }
+    predicted = [
+        PredictedWord(vocabulary[row], float(p[row]), vocabulary[row] in known)
+        for row in order[:count].tolist()
+    ]
+    return predicted, [
+        SummaryWord(word, *rank_of.get(word, (None, None)))
+        for word in of_summary
+    ]
