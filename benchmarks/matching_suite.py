@@ -14,6 +14,7 @@ from keras_lstm_dssm.benchmarks.measurement import (
     interleaved_medians,
     percentiles,
     seconds,
+    torch_ratios,
 )
 from keras_lstm_dssm.data import Triples
 from keras_lstm_dssm.errors import InputError
@@ -78,20 +79,17 @@ def measure_matching(
 
 def _rates(medians: dict[str, list[float]], batch_size: int) -> dict[str, Any]:
     """Return rates and milliseconds by model, and ratios to the best peer."""
-    result: dict[str, Any] = {
-        model: {
-            "triples_per_second": batch_size / wall,
-            "step_ms": 1000 * wall,
-            "step_cpu_ms": 1000 * cpu,
-        }
-        for model, (wall, cpu) in medians.items()
+    return {
+        **{
+            model: {
+                "triples_per_second": batch_size / wall,
+                "step_ms": 1000 * wall,
+                "step_cpu_ms": 1000 * cpu,
+            }
+            for model, (wall, cpu) in medians.items()
+        },
+        **torch_ratios(medians),
     }
-    forms = [model for model in medians if model != "ours"]
-    for number, name in enumerate(("ratio_torch", "cpu_ratio_torch")):
-        if forms:
-            fastest = min(medians[form][number] for form in forms)
-            result[name] = fastest / medians["ours"][number]
-    return result
 
 
 def _scoring(

@@ -64,6 +64,29 @@ def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def torch_ratios(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Compare the model `ours` with the fastest of its peers.
+
+    Args:
+        times: Model -> the seconds by the clock and those of all threads.
+
+    Returns:
+        `ratio_torch` and `cpu_ratio_torch`, the times of the fastest peer
+        divided by those of ours; nothing without a peer.
+
+    Example:
+    >>> torch_ratios({"ours": [1.0, 2.0], "a": [3.0, 5.0], "b": [4.0, 4.0]})
+    {'ratio_torch': 3.0, 'cpu_ratio_torch': 2.0}
+    """
+    ours = times["ours"]
+    peers = [of_peer for model, of_peer in times.items() if model != "ours"]
+    return {
+        name: min(of_peer[number] for of_peer in peers) / ours[number]
+        for number, name in enumerate(("ratio_torch", "cpu_ratio_torch"))
+        if peers
+    }
+
+
 def seconds(run: Callable[[], Any]) -> float:
     """Return how many seconds a call takes."""
     start = time.perf_counter()

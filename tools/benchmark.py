@@ -17,11 +17,15 @@ Suites, several separated by commas, or `all`:
           synthetic logs
   matching  triples/s of pair scorers, from strings to updated weights, and
           milliseconds to score 1,000 candidates of one query
+  documents  documents/s and sentences/s of KeyVec, from strings to updated
+          weights and from strings to vectors, and the cost of a sentence in
+          documents of 8 to 1,000 sentences
 In `train` and `encode`, the same towers in stock Keras and, where it is
 installed, in PyTorch are measured in turn with those of this package; so are
-the pair scorers of `matching` in PyTorch. `matching` reads the judged lists of
---data, or if they have none, mines negatives for its clicks. Results are
-medians. Run it on an idle machine; its load is printed first.
+the pair scorers of `matching` and the KeyVec of `documents` in PyTorch.
+`matching` reads the judged lists of --data, or if they have none, mines
+negatives for its clicks. Results are medians. Run it on an idle machine; its
+load is printed first.
 """
 
 import sys
@@ -31,6 +35,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from keras_lstm_dssm.benchmarks.documents_suite import measure_documents
 from keras_lstm_dssm.benchmarks.load_suite import measure_load
 from keras_lstm_dssm.benchmarks.machine import describe_machine
 from keras_lstm_dssm.benchmarks.matching_suite import measure_matching
@@ -50,14 +55,17 @@ from keras_lstm_dssm.data import (
     Triples,
     is_collection,
     open_collection,
+    open_documents,
     open_log,
 )
+from keras_lstm_dssm.data.open_data import API, API_DOCUMENTS
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 
+DOCUMENTS = "documents"
 SUITES = (
     "train", "encode", "serve", "load", "batch", "retriever", "profile",
-    "scale", "matching",
+    "scale", "matching", DOCUMENTS,
 )  # fmt: skip
 
 FLAGS = new_flags()
@@ -65,13 +73,18 @@ define = definers(FLAGS)
 define.list("suite", ["train"], "Suites to run, or `all`.")
 define.string(
     "data",
-    "api",
-    "`api`, `api_sentences`, a folder in BEIR's format, or click files.",
+    None,
+    "`api` (the default), `api_sentences`, a folder in BEIR's format, or click "
+    "files. If `documents` is the only suite: `api_documents` (the default) or "
+    "a folder of documents; beside other suites it reads `api_documents`.",
 )
 define.integer(
     "batch_size", 1024, "Pairs in a training step; texts encoded at once.", 2
 )
 define.integer("triples", 128, "Triples in a training step of `matching`.", 1)
+define.integer(
+    "documents", 32, "Documents in a training step of `documents`.", 1
+)
 define.integer("steps", 30, "Training steps in one measurement.", 1)
 define.integer("rounds", 5, "Measurements, whose median is printed.", 1)
 define.integer("titles", 20_480, "Largest number of titles to encode.", 1)
@@ -102,45 +115,60 @@ def main(_: list[str]) -> dict[str, Any]:
             f"--suite={','.join(FLAGS.suite)}: expected all, or some of "
             f"{', '.join(SUITES)}"
         )
-    sizes, clients = _numbers("pairs"), _numbers("clients")
-    batch_size, rounds = FLAGS.batch_size, FLAGS.rounds
-    effort = batch_size, FLAGS.steps, rounds
+    _numbers("pairs")  # raises for wrong numbers before the work
+    _numbers("clients")
+    only_documents = set(suites) == {DOCUMENTS}
+    suite_runs: dict[str, Callable[[], dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        log = open_log(FLAGS.data, write_to=Path(folder, "clicks.tsv"))
+        if DOCUMENTS in suites:
+            given = FLAGS.data if only_documents else None
+            documents = open_documents(given or API_DOCUMENTS)
+            suite_runs[DOCUMENTS] = lambda: measure_documents(
+                documents, FLAGS.documents, FLAGS.steps, FLAGS.rounds
+            )
+        if not only_documents:
+            copy = Path(folder, "clicks.tsv")
+            log = open_log(FLAGS.data or API, write_to=copy)
         print("machine", flush=True)
         machine = describe_machine()
         _show(machine)
-        suite_runs: dict[str, Callable[[], dict[str, Any]]] = {
-            "train": lambda: measure_training(log, machine, *effort),
-            "encode": lambda: measure_encoding(
-                _titles(log), batch_size, rounds
-            ),
-            "serve": lambda: measure_serving(_queries(log), rounds),
-            "load": lambda: measure_load(
-                _queries(log),
-                clients,
-                FLAGS.seconds,
-                FLAGS.swap_seconds,
-                rounds,
-            ),
-            "batch": lambda: measure_batches(
-                _queries(log), _titles(log), rounds
-            ),
-            "retriever": lambda: measure_retriever(
-                log, FLAGS.titles_in_index, FLAGS.queries, rounds
-            ),
-            "profile": lambda: measure_profile(log, *effort),
-            "scale": lambda: measure_scale(sizes, *effort),
-            "matching": lambda: measure_matching(
-                _triples(log), FLAGS.triples, FLAGS.steps, rounds
-            ),
-        }
+        if not only_documents:
+            suite_runs |= _click_suites(log, machine)
         results: dict[str, Any] = {"machine": machine}
         for suite in suites:
             print(suite, flush=True)  # some take minutes
             results[suite] = suite_runs[suite]()
             _show(results[suite])
     return results
+
+
+def _click_suites(
+    log: ClickLog, machine: dict[str, Any]
+) -> dict[str, Callable[[], dict[str, Any]]]:
+    """Return the suites that read clicks, by name."""
+    batch_size, rounds = FLAGS.batch_size, FLAGS.rounds
+    effort = batch_size, FLAGS.steps, rounds
+    return {
+        "train": lambda: measure_training(log, machine, *effort),
+        "encode": lambda: measure_encoding(_titles(log), batch_size, rounds),
+        "serve": lambda: measure_serving(_queries(log), rounds),
+        "load": lambda: measure_load(
+            _queries(log),
+            _numbers("clients"),
+            FLAGS.seconds,
+            FLAGS.swap_seconds,
+            rounds,
+        ),
+        "batch": lambda: measure_batches(_queries(log), _titles(log), rounds),
+        "retriever": lambda: measure_retriever(
+            log, FLAGS.titles_in_index, FLAGS.queries, rounds
+        ),
+        "profile": lambda: measure_profile(log, *effort),
+        "scale": lambda: measure_scale(_numbers("pairs"), *effort),
+        "matching": lambda: measure_matching(
+            _triples(log), FLAGS.triples, FLAGS.steps, rounds
+        ),
+    }
 
 
 def _queries(log: ClickLog) -> list[str]:
@@ -153,8 +181,9 @@ def _titles(log: ClickLog) -> list[str]:
 
 
 def _triples(log: ClickLog) -> Triples:
-    if is_collection(FLAGS.data):
-        collection = open_collection(FLAGS.data)
+    data = FLAGS.data or API
+    if is_collection(data):
+        collection = open_collection(data)
         if collection.judged_negatives():
             return Triples.from_collection(collection)
     return Triples.from_clicks(log)
