@@ -8,6 +8,11 @@ import pytest
 from keras_lstm_dssm import ScorerRecipe
 from keras_lstm_dssm.tools import analyze
 from keras_lstm_dssm.training import RunFolder
+from tests.training.small_documents import (
+    QUICK_KEYVEC,
+    WORDS,
+    write_small_documents,
+)
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "analysis.md").read_text()
@@ -19,7 +24,7 @@ def test_python_blocks_run_in_order(
 ) -> None:
     (tmp_path / "RUN").symlink_to(trained_run)
     monkeypatch.chdir(tmp_path)
-    _, records, frames = BLOCKS
+    *_, records, frames = BLOCKS
     names: dict[str, object] = {}
     exec(records, names)
     out = capsys.readouterr().out
@@ -46,9 +51,23 @@ def test_python_block_for_a_pair_scorer_runs(
     assert matrix == "(3, 2, 3) 0.0"
 
 
+def test_python_block_for_a_keyvec_runs(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = write_small_documents(pathlib.Path("FOLDER"))
+    run = RunFolder("RUN")
+    run.path.mkdir()
+    run.save(QUICK_KEYVEC.build(vocabulary=WORDS["wear"]), run.model)
+    exec(BLOCKS[1], {})
+    first = next(iter(folder.of("test")))
+    *sentences, predicted, nearest = capsys.readouterr().out.splitlines()
+    assert [line[6:] for line in sentences] == first.sentences
+    assert sorted(eval(predicted)) == sorted(WORDS["wear"])
+    assert len(eval(nearest)) == 3
+
+
 def test_flags_and_pictures_exist() -> None:
     commands = re.findall(r"^lstm-dssm-analyze (?:.*\\\n)*.*$", PAGE, re.M)
-    assert len(commands) == 4
+    assert len(commands) == 5
     for flag in re.findall(r"--(\w+)", " ".join(commands)):
         assert flag in analyze.FLAGS, flag
     pictures = set(re.findall(r"\]\(images/(\w+\.png)\)", PAGE))
