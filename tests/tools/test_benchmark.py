@@ -88,6 +88,24 @@ def test_logs_in_processes_of_their_own(
     assert scale["first_step_seconds"] > 0.5
 
 
+def test_the_data_of_documents(
+    collection_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alone, the suite reads --data; beside others, which read clicks, not."""
+    monkeypatch.setattr(benchmark, "open_documents", lambda spec: spec)
+    monkeypatch.setattr(
+        benchmark, "measure_documents", lambda *read: {"read": read}
+    )
+    monkeypatch.setattr(benchmark, "measure_serving", lambda *_: {"p50": 1})
+    data = f"--data={collection_folder}"
+    _, alone = figures(tmp_path, "documents", "--data=pages").values()
+    assert alone["read"] == ["pages", 32, 1, 1]
+    _, default = figures(tmp_path, "documents", "--documents=4").values()
+    assert default["read"] == ["api_documents", 4, 1, 1]
+    _, serve, beside = figures(tmp_path, "serve,documents", data).values()
+    assert (serve["p50"], beside["read"][0]) == (1, "api_documents")
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -97,6 +115,8 @@ def test_logs_in_processes_of_their_own(
         (["--clients=8,"], "such as 8,64"),
         (["--data=nowhere.tsv"], "nowhere.tsv"),
         (["--data={folder}", "--rounds=1"], "--batch_size"),
+        (["--suite=documents", "--data={folder}"], "documents.jsonl"),
+        (["--data=api_documents"], "found documents of many sentences"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_1(
