@@ -27,10 +27,13 @@ class Documents(NamedTuple):
         ids: The ids that the retriever returns, one for each document.
         titles: The texts that are encoded, one for each document: titles, or
             whole documents.
+        sentences: The sentences of each document, which a KeyVec encodes
+            instead of its text; none if the documents are texts.
     """
 
     ids: list[str]
     titles: list[str]
+    sentences: Sequence[list[str]] = ()
 
 
 def read_documents(path: str | os.PathLike[str]) -> Documents:
@@ -61,6 +64,7 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
         return Documents(
             [document.id for document in documents],
             [_EMPTY_LINE.join(document.sentences) for document in documents],
+            [document.sentences for document in documents],
         )
     titles: dict[str, str] = {}
     for number, line in enumerate(text_lines(path), 1):

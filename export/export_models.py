@@ -1,6 +1,7 @@
 """Exports all models of one training, into a folder for TF Serving."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -89,7 +90,7 @@ def export_models(
             query_encoder,
             document_encoder,
             documents.ids,
-            documents.titles,
+            _texts(model, documents),
             vectors,
             max_k,
             progress,
@@ -122,6 +123,15 @@ def _query_and_document_encoder(
     if isinstance(model, KeyVec):
         return model, model
     return model.query_encoder, model.document_encoder
+
+
+def _texts(
+    model: TwoTower | KeyVec, documents: Documents
+) -> Sequence[str] | Sequence[list[str]]:
+    """Returns the documents as a model reads them: texts or sentences."""
+    if isinstance(model, KeyVec) and documents.sentences:
+        return documents.sentences
+    return documents.titles
 
 
 def _check_retriever(

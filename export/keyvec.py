@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -63,15 +64,15 @@ class KeyVecModule(tf.Module):
         return tf.cast(unit(vectors)[: tf.shape(text)[0]], tf.float32)
 
     def encode_all(
-        self, texts: Sequence[str | bytes], progress: bool = False
+        self, documents: Sequence[Any], progress: bool = False
     ) -> np.ndarray:
         """Encodes any number of documents into unit vectors, float32 `[n, d]`.
 
         Args:
-            texts: The documents.
+            documents: Strings or lists of sentences, see `KeyVec.encode`.
             progress: Whether to show a progress bar. Default `False`.
         """
-        vectors = self._encode_documents(texts, progress)
+        vectors = self._encode_documents(documents, progress)
         return unit(tf.constant(vectors)).numpy().astype(np.float32)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])

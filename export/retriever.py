@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -155,15 +156,16 @@ def new_retriever(
     query_encoder: TextEncoder | KeyVec,
     document_encoder: TextEncoder | KeyVec,
     ids: Sequence[str],
-    titles: Sequence[str],
+    titles: Sequence[Any],
     vectors: str = "float32",
     max_k: int = MAX_K,
     progress: bool = False,
 ) -> RetrieverModule:
     """Encodes documents and returns a retriever of them.
 
-    For the arguments and the errors see `export_retriever`; `progress` says
-    whether to show a progress bar.
+    For the arguments and the errors see `export_retriever`; `titles` may also
+    be lists of sentences for a KeyVec; `progress` says whether to show a
+    progress bar.
     """
     check_retriever_options(vectors, max_k)
     if len(titles) == 0 or len(ids) != len(titles):

@@ -71,7 +71,11 @@ def test_documents_in_json(tmp_path: Path) -> None:
     first = "Use bolts.\n\nThey hold! e.g. here."
     for path in (folder, folder / "documents.jsonl", packed):
         documents = read_documents(path)
-        assert documents == Documents(["a", "2"], [first, "One. Two\n\nGlue"])
+        assert documents == Documents(
+            ["a", "2"],
+            [first, "One. Two\n\nGlue"],
+            [["Use bolts.", "They hold! e.g. here."], ["One. Two", "Glue"]],
+        )
     assert split_sentences(first) == ["Use bolts.", "They hold! e.g. here."]
 
 

@@ -7,13 +7,18 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.serving import PredictionServer
+from keras_lstm_dssm.serving import PredictionServer, SavedRetriever
 from keras_lstm_dssm.tools import encode, export, index, query, search
 from keras_lstm_dssm.training import RunFolder
-from tests.models.small_keyvec import DOCUMENTS, small_keyvec
+from tests.models.small_keyvec import DOCUMENTS as SENTENCES
+from tests.models.small_keyvec import small_keyvec
 from tests.tools.conftest import succeed
 
-IDS = [f"d{number}" for number in range(len(DOCUMENTS))]
+# The first has an empty sentence, which is left out; the last one that the
+# graph splits in two.
+WRITTEN = [*SENTENCES, ["Drill the wood. Of glue", "The lamp"]]
+DOCUMENTS = [list(filter(None, sentences)) for sentences in WRITTEN]
+IDS = [f"d{number}" for number in range(len(WRITTEN))]
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +34,7 @@ def folder(
     path = tmp_path_factory.mktemp("documents")
     lines = [
         json.dumps({"_id": key, "sentences": sentences})
-        for key, sentences in zip(IDS, DOCUMENTS, strict=True)
+        for key, sentences in zip(IDS, WRITTEN, strict=True)
     ]
     (path / "documents.jsonl").write_text("\n".join(lines))
     run = RunFolder(path / "run")
@@ -51,9 +56,8 @@ def test_documents_are_encoded_and_indexed(
     vectors, ids = tmp_path / "v.npy", tmp_path / "v.ids"
     saved = folder / "models" / "keyvec"
     succeed(encode, saved_model=saved, input=folder, output=vectors, ids=ids)
-    # Empty sentences are left out of a folder's documents.
-    filled = [list(filter(None, sentences)) for sentences in DOCUMENTS]
-    expected = unit_vectors(model, filled)
+    last = ["Drill the wood.", "Of glue", "The lamp"]
+    expected = unit_vectors(model, [*DOCUMENTS[:-1], last])
     np.testing.assert_allclose(np.load(vectors), expected, atol=1e-6)
     assert ids.read_text().splitlines() == IDS
     lines, queries = tmp_path / "lines.txt", tmp_path / "q.npy"
@@ -84,6 +88,13 @@ def test_queries_find_documents(
     printed = capsys.readouterr().out
     hits = [line.split() for line in printed.splitlines()]
     assert [hits[1][1:], hits[4][1:]] == [["1.0000", "d2"], ["1.0000", "d1"]]
+    # Documents are encoded as they are given, without splitting again.
+    (found,) = SavedRetriever(models / "retriever").search(["Wood"], k=5)
+    cosines = unit_vectors(model, ["Wood", *DOCUMENTS])
+    scores = dict(zip(IDS, cosines[1:] @ cosines[0], strict=True))
+    split = unit_vectors(model, [". ".join(DOCUMENTS[-1])])[0] @ cosines[0]
+    assert abs(scores["d4"] - split) > 1e-4
+    assert dict(found) == pytest.approx(scores, abs=1e-6)
     with PredictionServer(models, port=0) as server:
         flags: dict[str, object] = {"server": server.address, "timeout": 60}
         succeed(query, *texts, **flags, k=2)
