@@ -127,7 +127,7 @@ def _sentence_table(document: ExplainedDocument) -> HtmlTable:
         ["", "p", "Key", "Sentence"],
         rows,
         "Sentences: the colour is proportional to p, and full at the largest "
-        "p of the document; S* by the teacher",
+        "p of the document; S*: key by the teacher",
         text_columns=[3],
     )
 
