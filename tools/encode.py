@@ -50,7 +50,8 @@ def main(_: list[str]) -> dict[str, Any]:
     if _IDS.value:
         check_writable(_IDS.value)
     if _IDS.value or has_json_documents(_INPUT.value):
-        ids, texts, _ = read_documents(_INPUT.value)
+        documents = read_documents(_INPUT.value)
+        ids, texts = documents.ids, documents.titles
     else:
         texts = list(text_lines(_INPUT.value, blank_end=True))
     encoder = SavedEncoder(_MODEL.value)
