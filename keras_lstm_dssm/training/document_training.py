@@ -2,12 +2,14 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_lstm_dssm.data import DocumentFolder, open_documents
 from keras_lstm_dssm.errors import InputError
@@ -32,6 +34,8 @@ from keras_lstm_dssm.training.training_data import (
     TrainingData,
 )
 from keras_lstm_dssm.training.validation_loss import ValidationLoss
+
+_UNSEEN = 0.1  # the count of a word that is no key word of any document
 
 DEFAULT_SALIENCE = "bm25"
 """The teacher of salient sentences where none is named."""
@@ -98,10 +102,22 @@ class DocumentTraining(BaseTraining):
         return cls(recipe, seed, spec, folder, targets)
 
     def new_model(self) -> KeyVec:
-        """Builds and compiles the model; see `new_keyvec`."""
+        """Builds and compiles the model; see `new_keyvec`.
+
+        The biases of the words start at the logarithms of their shares of all
+        key words. From zeros, the vectors of all documents would first learn
+        these shares together: after an epoch, their cosines are nearly 1.
+        """
         train = self.folder.of("train")
         sentences = [text for one in train for text in one.sentences]
-        return new_keyvec(self.recipe, self.seed, sentences)
+        model = new_keyvec(self.recipe, self.seed, sentences)
+        counts = Counter(
+            word for one in train for word in self.targets.of(one).key_words
+        )
+        shares = np.array([counts[word] for word in model.key_vocabulary])
+        shares = shares + _UNSEEN
+        model.word_scores.bias.assign(np.log(shares / shares.sum()))
+        return model
 
     def plan(
         self, folder: Path, model: KeyVec, resumed: bool = False
