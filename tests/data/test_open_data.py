@@ -74,7 +74,9 @@ def test_documents(tmp_path, monkeypatch):
     monkeypatch.setattr(
         open_data, "build_api_documents", lambda progress: folder
     )
-    assert open_documents("api_documents") is folder
+    built_in = open_documents("api_documents", max_sentences=7)
+    assert built_in.folder == folder.folder
+    assert built_in.max_sentences == 7
     assert open_data.absolute_spec("api_documents") == "api_documents"
     for spec, problem in (
         (str(tmp_path / "none"), "nothing there"),
