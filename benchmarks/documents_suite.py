@@ -32,8 +32,7 @@ LENGTHS = (8, 40, 200, 1000)
 RECIPE = KEYVEC_PRESETS["keyvec"].replace(
     max_sentences=LENGTHS[-1], skip_gram=False
 )
-_SENTENCES = 4000  # of all documents of one length
-_SENTENCES_IN_STEP = 2000
+_SENTENCES = 8000  # of all documents of one length, and of a training step
 _GROWTH_STEPS = 3
 _KEY_WORDS = 10
 
@@ -112,8 +111,10 @@ def measure_growth(
 ) -> dict[str, Any]:
     """Time documents of different lengths, of as many sentences in all.
 
-    The documents are made of the distinct sentences, since a model reads a
-    sentence that occurs twice in a batch only once.
+    The documents are made of distinct sentences, since a model reads a
+    sentence that occurs twice in a batch only once. All documents of one
+    length are one training step: the longer they are, the fewer are read at
+    the same time.
 
     Args:
         model: A compiled `KeyVec` that reads documents of all `LENGTHS`.
@@ -134,8 +135,7 @@ def measure_growth(
     for length in lengths:
         documents = _cut(distinct, length)
         calls[f"{length} encode"] = partial(_encode, model, documents)
-        of_step = documents[: max(1, _SENTENCES_IN_STEP // length)]
-        calls[f"{length} train"] = partial(_train, model, of_step)
+        calls[f"{length} train"] = partial(_train, model, documents)
     figures: dict[str, Any] = {str(length): {} for length in lengths}
     for name, (wall, cpu) in interleaved_medians(calls, rounds).items():
         key, kind = name.split()
