@@ -2,10 +2,14 @@ import shutil
 
 import pytest
 
-from keras_lstm_dssm.analysis.report_input import read_report_texts
+from keras_lstm_dssm.analysis.report_input import (
+    read_report_documents,
+    read_report_texts,
+)
 from keras_lstm_dssm.data import Pair, write_collection
 from keras_lstm_dssm.errors import InputError
 from tests.conftest import TOPICS
+from tests.training.small_documents import write_small_documents
 
 
 def test_of_a_collection(collection_folder) -> None:
@@ -64,3 +68,20 @@ def test_bad_lines_are_left_out_as_in_training(
     texts = read_report_texts(str(folder), max_bad_lines=1)
     assert texts.contexts == ["glue wood glue", "bolt hex bolt"]
     assert texts.bad_lines == {"no tab": 1}
+
+
+def test_of_a_folder_of_documents(tmp_path) -> None:
+    folder = write_small_documents(tmp_path / "data")
+    data = str(tmp_path / "data")
+    found = read_report_documents(data, "trigrams")
+    assert found.split == "test" and found.teacher == "trigrams"
+    assert found.documents == list(folder.of("test"))
+    # The summary is the second sentence.
+    assert all(found.targets.of(one).salient == [1] for one in found.documents)
+    given = read_report_documents(data, "trigrams", theta=0.25, max_sentences=3)
+    assert given.targets.counts.theta == 0.25
+    assert {len(one.sentences) for one in given.documents} == {3}
+    lead = read_report_documents(data, "lead")
+    assert all(lead.targets.of(one).salient == [0] for one in lead.documents)
+    with pytest.raises(InputError, match="nothing there"):
+        read_report_documents(str(tmp_path / "none"), "lead")
