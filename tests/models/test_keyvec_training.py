@@ -1,8 +1,6 @@
 """KeyVec: training steps, compiling and saving."""
 
 import pathlib
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -17,6 +15,7 @@ from keras_lstm_dssm.training import (
     KeyVecLoss,
     NesterovMomentum,
 )
+from tests.fresh_process import FreshProcesses
 from tests.models.small_keyvec import (
     DOCUMENTS,
     EXAMPLES,
@@ -90,7 +89,9 @@ def test_a_loss_that_is_not_finite_leaves_the_weights() -> None:
         assert int(model.optimizer.iterations) == 1
 
 
-def test_saved_model_in_a_fresh_process(tmp_path: pathlib.Path) -> None:
+def test_saved_model_in_a_fresh_process(
+    tmp_path: pathlib.Path, fresh_process: FreshProcesses
+) -> None:
     model = compiled(normalize=True)
     take_step(model)
     path = tmp_path / "keyvec.keras"
@@ -111,8 +112,7 @@ np.testing.assert_array_equal(model.encode(DOCUMENTS), vectors)
 take_step(model)
 np.testing.assert_allclose(model.encode(DOCUMENTS), later, rtol=1e-5)
 """
-    root = pathlib.Path(__file__).parents[2]
-    subprocess.run([sys.executable, "-c", program], cwd=root, check=True)
+    fresh_process(program)
 
 
 def test_trigram_words_need_key_words(tmp_path: pathlib.Path) -> None:
