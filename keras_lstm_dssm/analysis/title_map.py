@@ -101,7 +101,8 @@ def plane_positions(
         layout = manifold.TSNE(
             perplexity=min(30, (len(vectors) - 1) / 3), random_state=0
         )
-    with _one_thread():
+    # Equal vectors have no variance, which PCA divides by for its statistics.
+    with _one_thread(), np.errstate(invalid="ignore"):
         return layout.fit_transform(vectors)
 
 

@@ -50,6 +50,8 @@ def test_equal_vectors_and_few_titles(method, tmp_path) -> None:
     equal = np.repeat(VECTORS[:1], 16, axis=0)
     layout = title_map(TITLES, equal + 1e-9 * VECTORS, method)
     assert layout.positions.shape == (16, 2)
+    same = title_map(TITLES, np.zeros((16, 3), "float32"), method)
+    assert np.isfinite(same.positions).all()
     found = title_map(TITLES[6:9], VECTORS[6:9], method)
     assert found.names == []  # too few for a cluster
     assert found.clusters.tolist() == [-1] * 3
