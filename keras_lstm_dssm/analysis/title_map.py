@@ -92,6 +92,9 @@ def plane_positions(
             f"found {len(vectors)} {name}, a map needs 3 or more: name data "
             "with more documents"
         )
+    if not np.ptp(vectors, axis=0).any():
+        # Both methods divide by a variance, and t-SNE crashes on NaN.
+        return np.zeros((len(vectors), 2), np.float32)
     if method == "pca":
         decomposition = import_optional("sklearn.decomposition", "analysis")
         layout = decomposition.PCA(2, random_state=0)
@@ -101,8 +104,7 @@ def plane_positions(
         layout = manifold.TSNE(
             perplexity=min(30, (len(vectors) - 1) / 3), random_state=0
         )
-    # Equal vectors have no variance, which PCA divides by for its statistics.
-    with _one_thread(), np.errstate(invalid="ignore"):
+    with _one_thread():
         return layout.fit_transform(vectors)
 
 
