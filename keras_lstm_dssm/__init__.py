@@ -20,7 +20,7 @@ from keras_lstm_dssm.encoders import (
     RNNEncoder,
     TextEncoder,
 )
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import FailedTraining, InputError
 from keras_lstm_dssm.evaluation import Index
 from keras_lstm_dssm.layers import (
     LetterTrigrams,
@@ -65,6 +65,7 @@ __all__ = [
     "CombinedEncoder",
     "CosineSoftmax",
     "DSSMEncoder",
+    "FailedTraining",
     "InputError",
     "KeyVec",
     "KeyVecLoss",
