@@ -50,7 +50,7 @@ def test_every_flag_of_every_command_exists() -> None:
     )
     assert {name for name, _ in commands} == {
         "train", "evaluate", "export", "search", "serve", "query", "encode",
-        "table_iv", "table", "analyze",
+        "table_iv", "table", "analyze", "keys",
     }  # fmt: skip
     for name, arguments in commands:
         module = __import__(f"keras_lstm_dssm.tools.{name}", fromlist=["FLAGS"])

@@ -83,8 +83,8 @@ class DocumentFolder(JudgedQueries):
         174
     """
 
-    _EXPECTED = "a folder with documents.jsonl (docs/documents.md)"
-    _KNOWN_DOCUMENT = "a document of this split"
+    expected_folder = "a folder with documents.jsonl (docs/documents.md)"
+    known_document = "a document of this split"
 
     def __init__(
         self,

@@ -26,10 +26,14 @@ class JudgedQueries:
     Attributes:
         folder: Path of the folder, a `str`.
         splits: Those of "train", "dev" and "test" that have a qrels file.
+        expected_folder: What a folder must be, for a message.
+        known_document: What a judged document must be, for a message.
     """
 
-    _EXPECTED = "a BEIR folder with corpus.jsonl, queries.jsonl and qrels/"
-    _KNOWN_DOCUMENT = "one of the collection's"
+    expected_folder = (
+        "a BEIR folder with corpus.jsonl, queries.jsonl and qrels/"
+    )
+    known_document = "one of the collection's"
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = os.fspath(folder)
@@ -74,7 +78,7 @@ class JudgedQueries:
             query_id, document_id, score = fields
             for kind, key, known, expected in (
                 ("query", query_id, self.queries, "one of the collection's"),
-                ("document", document_id, documents, self._KNOWN_DOCUMENT),
+                ("document", document_id, documents, self.known_document),
             ):
                 if key not in known:
                     raise InputError(
@@ -108,7 +112,7 @@ class JudgedQueries:
             return path
         raise InputError(
             f"{os.path.join(self.folder, name)}: no such file (nor with .gz),"
-            f" expected {self._EXPECTED}: check the path"
+            f" expected {self.expected_folder}: check the path"
         )
 
     def _texts(self, name: str, fields: Sequence[str]) -> dict[str, str]:

@@ -55,6 +55,7 @@ def arrays_of(model: KeyVec) -> list[np.ndarray]:
 def test_equal_weights_give_equal_vectors_losses_and_gradients(
     float64: None,
 ) -> None:
+    pytest.importorskip("torch")
     from keras_lstm_dssm.benchmarks.torch_keyvec import torch_examples
 
     ours, peer = with_equal_weights(packed=True)
