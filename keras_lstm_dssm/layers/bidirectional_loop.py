@@ -1,6 +1,6 @@
 """The loops over time of LSTMs that run together, forward and backward."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -8,20 +8,6 @@ import tensorflow as tf
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTMCell
 
 Arrays = dict[str, tf.TensorArray]
-
-Reader = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-
-
-def slices_of(values: Sequence[tf.Tensor]) -> Reader:
-    """Return what reads the values of each direction, packed, from a step."""
-    return lambda first, rows: tf.stack(
-        [each[first : first + rows] for each in values]
-    )
-
-
-def rows_of_table(table: tf.Tensor, index: tf.Tensor) -> Reader:
-    """Return what reads rows of a table, those of `index[:, step]`."""
-    return lambda first, rows: tf.gather(table, index[:, first : first + rows])
 
 
 def recurrent_gradients(
@@ -50,17 +36,19 @@ def recurrent_gradients(
 
 def loop_forward(
     cell: PeepholeLSTMCell,
-    read: Reader,
+    table: tf.Tensor,
+    index: tf.Tensor,
     recurrent: tf.Tensor,
     counts: tf.Tensor,
     kept: Sequence[str],
 ) -> tuple[tuple[tf.Tensor, ...], Arrays]:
-    """Run from states of zero.
+    """Run the LSTMs of all directions, from states of zero.
 
     Args:
         cell: Cell whose `activate` is called.
-        read: Reads inputs after `project`, `(directions, rows, gates *
-            units)`: those of the first `rows` rows from a step on.
+        table: Inputs after `project`, `(rows, gates * units)`.
+        index: int32 `(directions, steps)`, the row of `table` that each
+            direction reads at each packed step.
         recurrent: W_rec of each direction, `(directions, units, gates *
             units)`.
         counts: int32 `(time,)`, as in `PackedSequence`.
@@ -78,8 +66,9 @@ def loop_forward(
     def body(
         t: tf.Tensor, y: tf.Tensor, c: tf.Tensor, outputs: Any, arrays: Arrays
     ) -> Any:
-        rows = counts[t]
-        z = read(starts[t], rows) + tf.matmul(y[:, :rows], recurrent)
+        first, rows = starts[t], counts[t]
+        inputs = tf.gather(table, index[:, first : first + rows])
+        z = inputs + tf.matmul(y[:, :rows], recurrent)
         now = cell.activate(z, {"c": c[:, :rows]}, {})
         y, c = now["y"], now["c"]
         outputs = [each.write(t, y[d]) for d, each in enumerate(outputs)]
@@ -112,7 +101,8 @@ def loop_forward(
 def loop_backward(
     cell: PeepholeLSTMCell,
     now: Arrays,
-    read: Reader,
+    errors: tf.Tensor,
+    index: tf.Tensor,
     recurrent: tf.Tensor,
     counts: tf.Tensor,
 ) -> tuple[tf.Tensor, ...]:
@@ -121,7 +111,9 @@ def loop_backward(
     Args:
         cell: Cell whose `backpropagate` is called.
         now: Gates and c, from `loop_forward`.
-        read: Reads the gradients of the loss for y.
+        errors: Gradients of the loss for y, `(rows, units)`.
+        index: int32 `(directions, steps)`, the row of `errors` of each
+            direction at each packed step.
         recurrent: As for `loop_forward`.
         counts: As for `loop_forward`.
     """
@@ -129,10 +121,10 @@ def loop_backward(
     directions, dtype = recurrent.shape[0], recurrent.dtype
 
     def body(t: tf.Tensor, dy: tf.Tensor, dc: tf.Tensor, arrays: Any) -> Any:
-        rows = counts[t]
+        first, rows = starts[t], counts[t]
         # Going back in time, each row is added at its last step.
         added = [[0, 0], [0, rows - tf.shape(dy)[1]], [0, 0]]
-        error = read(starts[t], rows)
+        error = tf.gather(errors, index[:, first : first + rows])
         dz, before = cell.backpropagate(
             {n: a.read(t + 1 if n == "c" else t) for n, a in now.items()},
             {"c": now["c"].read(t)[:, :rows]},

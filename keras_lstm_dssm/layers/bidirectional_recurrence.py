@@ -10,65 +10,11 @@ from keras_lstm_dssm.layers.bidirectional_loop import (
     loop_backward,
     loop_forward,
     recurrent_gradients,
-    rows_of_table,
-    slices_of,
 )
 from keras_lstm_dssm.layers.flat_packing import FlatPacking
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTMCell
 
 _KEPT = ("i", "f", "g", "o")
-
-
-def run_both_ways(
-    cells: Sequence[PeepholeLSTMCell],
-    inputs: Sequence[tf.Tensor],
-    counts: tf.Tensor,
-    training: bool = False,
-) -> tuple[tf.Tensor, ...]:
-    """Run several LSTMs over packed inputs, all in the same loop.
-
-    The forward and the backward LSTM of a text read as many words, so that
-    one loop with products `(directions, rows, units)` does the work of two.
-    For narrow LSTMs, the number of operations takes more time than their
-    arithmetic.
-
-    Args:
-        cells: A cell for each direction, equal but for their weights, with a
-            forget gate and without peepholes.
-        inputs: For each cell its inputs after `project`, `(steps, gates *
-            units)`, packed as in `PackedSequence`.
-        counts: int32 `(time,)`, the counts of all inputs.
-        training: Whether a gradient will be computed. With `False`, the
-            default, a gradient is still correct, but slower to compute.
-
-    Returns:
-        y of each cell at all steps, `(steps, units)`, packed.
-    """
-    weights = [tf.convert_to_tensor(cell.recurrent_kernel) for cell in cells]
-    if not training:
-        read = slices_of(inputs)
-        outputs, _ = loop_forward(cells[0], read, tf.stack(weights), counts, ())
-        return outputs
-
-    @tf.custom_gradient
-    def with_gradient(*tensors: tf.Tensor) -> Any:
-        inputs, weights = tensors[: len(cells)], tensors[len(cells) :]
-        recurrent = tf.stack(weights)
-        outputs, now = loop_forward(
-            cells[0], slices_of(inputs), recurrent, counts, _KEPT
-        )
-
-        def gradient(*errors: tf.Tensor) -> list[tf.Tensor]:
-            # If a gather follows, an error is a `tf.IndexedSlices`.
-            dense = [tf.convert_to_tensor(error) for error in errors]
-            dz = loop_backward(
-                cells[0], now, slices_of(dense), recurrent, counts
-            )
-            return [*dz, *recurrent_gradients(outputs, dz, counts)]
-
-        return outputs, gradient
-
-    return tuple(with_gradient(*inputs, *weights))
 
 
 def run_on_rows(
@@ -78,7 +24,12 @@ def run_on_rows(
     packing: FlatPacking,
     training: bool = False,
 ) -> tf.Tensor:
-    """Run a forward, or also a backward LSTM over rows of a table.
+    """Run a forward LSTM, or also a backward one, over rows of a table.
+
+    The forward and the backward LSTM of a text read as many words, so that
+    one loop with products `(directions, rows, units)` does the work of two.
+    For narrow LSTMs, the number of operations takes more time than their
+    arithmetic.
 
     A batch of texts has three times as many words as distinct words. So the
     inputs are projected once for each distinct word; at each time the loop
@@ -86,13 +37,15 @@ def run_on_rows(
 
     Args:
         cells: The cell of the forward LSTM, and that of the backward one if
-            there is one, as for `run_both_ways`.
+            there is one, equal but for their weights, with a forget gate and
+            without peepholes.
         inputs: For each cell the rows after `project`, `(rows, gates *
             units)`.
         index: int32 `(values,)`, the row of each value, one sequence after
             the other.
         packing: Of the lengths of the sequences.
-        training: As for `run_both_ways`.
+        training: Whether a gradient will be computed. With `False`, the
+            default, a gradient is still correct, but slower to compute.
 
     Returns:
         y of all cells side by side, `(values, cells * units)`, in the order
@@ -107,9 +60,7 @@ def run_on_rows(
     def run(
         table: tf.Tensor, recurrent: tf.Tensor, kept: Sequence[str]
     ) -> tuple[tf.Tensor, tuple[tf.Tensor, ...], Arrays]:
-        outputs, now = loop_forward(
-            cell, rows_of_table(table, rows), recurrent, counts, kept
-        )
+        outputs, now = loop_forward(cell, table, rows, recurrent, counts, kept)
         sides = [
             tf.gather(y, place)
             for y, place in zip(outputs, places, strict=True)
@@ -129,8 +80,8 @@ def run_on_rows(
         def gradient(error: tf.Tensor) -> list[tf.Tensor]:
             # The part of each direction is a row of its own.
             parts = tf.reshape(tf.convert_to_tensor(error), [-1, cell.units])
-            read = rows_of_table(parts, directions * steps + direction)
-            dz = loop_backward(cell, now, read, recurrent, counts)
+            part = directions * steps + direction
+            dz = loop_backward(cell, now, parts, part, recurrent, counts)
             order = tf.argsort(index)
             segment = tf.gather(index, order)
             sums = [

@@ -82,8 +82,6 @@ class FlatPacking(NamedTuple):
 
     Attributes:
         counts: int32 `(time,)`, as in `PackedSequence`.
-        lengths: int32 `(sequences,)`, descending, as in `PackedSequence`.
-        order: int32 `(sequences,)`, for each packed sequence its index.
         steps: int32 `(2, values)`, for each packed step the index of its
             value, forward and backward.
 
@@ -94,8 +92,6 @@ class FlatPacking(NamedTuple):
     """
 
     counts: tf.Tensor
-    lengths: tf.Tensor
-    order: tf.Tensor
     steps: tf.Tensor
 
     @classmethod
@@ -117,8 +113,6 @@ class FlatPacking(NamedTuple):
         last = first + tf.gather(descending, sequence) - 1
         return cls(
             tf.reduce_sum(tf.cast(is_value, tf.int32), axis=1),
-            descending,
-            order,
             tf.stack([first + now, last - now]),
         )
 

@@ -6,10 +6,9 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers.bidirectional_recurrence import run_both_ways
-from keras_lstm_dssm.layers.packed_sequence import Packing
+from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
+from keras_lstm_dssm.layers.flat_packing import FlatPacking
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
-from keras_lstm_dssm.layers.trigram_embedding import gather_sum
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import register
 
@@ -94,38 +93,13 @@ class SentenceReader(keras.layers.Layer):
         training: bool = False,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Compute h and the logits of p."""
-        lengths = tf.convert_to_tensor(lengths, tf.int32)
-        time = tf.maximum(tf.reduce_max(lengths), 1)
-        starts = tf.cumsum(lengths, exclusive=True)
         layers = self.forward_lstm, self.backward_lstm
-        packings = [
-            Packing.from_lengths(lengths, time, backward)
-            for backward in (False, True)
-        ]
-        inputs = []
-        for layer, packing in zip(layers, packings, strict=True):
-            # The sentence of each packed step, by document and time.
-            document = packing.padded_index // time
-            sentence = tf.gather(starts, document)
-            sentence += packing.padded_index % time
-            values = gather_sum(
-                sentences, tf.gather(index, sentence), training=training
-            )
-            inputs.append(layer.project(values))
-        outputs = run_both_ways(
+        states = run_on_rows(
             [layer.cell for layer in layers],
-            inputs,
-            packings[0].counts,
+            [layer.project(sentences) for layer in layers],
+            tf.convert_to_tensor(index, tf.int32),
+            FlatPacking.from_lengths(tf.convert_to_tensor(lengths, tf.int32)),
             training,
-        )
-        states = tf.concat(
-            [
-                tf.gather(
-                    values, tf.boolean_mask(packing.packed_index, packing.mask)
-                )
-                for packing, values in zip(packings, outputs, strict=True)
-            ],
-            axis=1,
         )
         if not self.scores:
             return states, tf.zeros(tf.shape(states)[:1], states.dtype)

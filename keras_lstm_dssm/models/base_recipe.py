@@ -14,7 +14,7 @@ _Self = TypeVar("_Self", bound="BaseRecipe")
 
 @dataclasses.dataclass(frozen=True)
 class BaseRecipe:
-    """Base of the recipes: what `Recipe` and `ScorerRecipe` have in common.
+    """Base of the recipes: changes them, and writes and checks values.
 
     A recipe is a frozen dataclass. Its constructor raises `InputError` for a
     value that is out of range.
@@ -64,6 +64,15 @@ class BaseRecipe:
             raise InputError(
                 f"{name} is {value!r}: expected a finite number above 0"
             )
+
+    def _check_flags(self) -> None:
+        """Checks all bool fields."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.type is bool and type(value) is not bool:
+                raise InputError(
+                    f"{field.name} is {value!r}: expected True or False"
+                )
 
     def _check_whole_numbers(self) -> None:
         """Checks all int fields: at least 0 if that is their default."""

@@ -2,23 +2,20 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers import TrigramVectors, VocabularyVectors
 from keras_lstm_dssm.models.base_recipe import (
-    BaseRecipe,
     is_number,
     seeded_initializers,
 )
 from keras_lstm_dssm.models.keyvec import KeyVec
-from keras_lstm_dssm.models.scorer_recipe import WORDS
+from keras_lstm_dssm.models.words_recipe import WORDS, WordsRecipe
 
 
 @dataclasses.dataclass(frozen=True)
-class KeyVecRecipe(BaseRecipe):
+class KeyVecRecipe(WordsRecipe):
     """Holds all that determines the trained weights, but data and seed.
 
     The counterpart of `Recipe` for `KeyVec`. Widths are those of Bi and Ma
@@ -90,10 +87,7 @@ class KeyVecRecipe(BaseRecipe):
         self._check_choice("words", WORDS)
         self._check_positive("learning_rate")
         self._check_whole_numbers()
-        for name in ("skip_gram", "weighted", "normalize"):
-            value = getattr(self, name)
-            if type(value) is not bool:
-                raise InputError(f"{name} is {value!r}: expected True or False")
+        self._check_flags()
         for name in ("read_weight", "word_weight"):
             value = getattr(self, name)
             if not is_number(value) or not 0 <= value < float("inf"):
@@ -137,20 +131,8 @@ class KeyVecRecipe(BaseRecipe):
             InputError: The vocabulary is missing or wrong.
         """
         with seeded_initializers(seed):
-            options: dict[str, Any] = {
-                "dimension": self.word_dimension,
-                "max_words": self.max_words,
-                "name": "words",
-            }
-            words: VocabularyVectors | TrigramVectors
-            if self.words == "vocabulary":
-                words = VocabularyVectors(vocabulary, **options)
-                if vectors is not None:
-                    words.set_vectors(vectors)
-            else:
-                words = TrigramVectors(**options)
             return KeyVec(
-                words,
+                self._new_words(vocabulary, vectors),
                 vocabulary if self.words == "trigrams" else None,
                 self.filters,
                 self.windows,

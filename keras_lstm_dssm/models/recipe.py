@@ -119,8 +119,7 @@ class Recipe(BaseRecipe):
                 raise InputError(
                     f"{name} is {value!r}: expected 0 or more, and less than 1"
                 )
-        if type(self.logq) is not bool:
-            raise InputError(f"logq is {self.logq!r}: expected True or False")
+        self._check_flags()
         self._check_whole_numbers()
         if self.hard_negatives and self.judged_negatives:
             raise InputError(

@@ -8,19 +8,16 @@ import numpy as np
 
 from keras_lstm_dssm import matchers
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers import TrigramVectors, VocabularyVectors
 from keras_lstm_dssm.models.base_recipe import (
-    BaseRecipe,
     check_arguments,
     seeded_initializers,
 )
 from keras_lstm_dssm.models.pair_scorer import PairScorer
-
-WORDS = ("vocabulary", "trigrams")
+from keras_lstm_dssm.models.words_recipe import WORDS, WordsRecipe
 
 
 @dataclasses.dataclass(frozen=True)
-class ScorerRecipe(BaseRecipe):
+class ScorerRecipe(WordsRecipe):
     """Holds all that determines the trained weights, but data and seed.
 
     The counterpart of `Recipe` for `PairScorer`. Wan et al. 2016 is the
@@ -89,10 +86,7 @@ class ScorerRecipe(BaseRecipe):
         )
         self._check_positive("margin")
         self._check_positive("learning_rate")
-        if type(self.skip_gram) is not bool:
-            raise InputError(
-                f"skip_gram is {self.skip_gram!r}: expected True or False"
-            )
+        self._check_flags()
         self._check_whole_numbers()
         if self.matcher == "DeepMatch" and self.words != "vocabulary":
             raise InputError(
@@ -128,18 +122,7 @@ class ScorerRecipe(BaseRecipe):
             InputError: The vocabulary is missing or wrong.
         """
         with seeded_initializers(seed):
-            options: dict[str, Any] = {
-                "dimension": self.word_dimension,
-                "max_words": self.max_words,
-                "name": "words",
-            }
-            words: VocabularyVectors | TrigramVectors
-            if self.words == "vocabulary":
-                words = VocabularyVectors(vocabulary, **options)
-                if vectors is not None:
-                    words.set_vectors(vectors)
-            else:
-                words = TrigramVectors(**options)
+            words = self._new_words(vocabulary, vectors)
             matcher = getattr(matchers, self.matcher)(
                 self.word_dimension, name="matcher", **self.matcher_config
             )
