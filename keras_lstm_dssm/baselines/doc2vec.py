@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from keras_lstm_dssm.baselines.gensim_system import GensimSystem
 from keras_lstm_dssm.baselines.tokenizers import (
     Tokenizer,
     alphanumeric,
     not_fitted,
     training_titles,
 )
-from keras_lstm_dssm.errors import InputError, import_optional
-from keras_lstm_dssm.evaluation.dense_system import DenseSystem
+from keras_lstm_dssm.errors import import_optional
 
 
-class Doc2VecSystem(DenseSystem):
+class Doc2VecSystem(GensimSystem):
     """Ranks by the cosine of paragraph vectors (PV-DM).
 
     The vectors of queries and titles are inferred in the same way. The
@@ -65,16 +65,10 @@ class Doc2VecSystem(DenseSystem):
         tokenizer: Tokenizer = alphanumeric,
         seed: int = 0,
     ) -> None:
-        super().__init__(self.encode, self.encode)
-        self.vector_size = vector_size
-        self.window = window
+        super().__init__(
+            vector_size, window, negative, epochs, min_count, tokenizer, seed
+        )
         self.sample = sample
-        self.negative = negative
-        self.epochs = epochs
-        self.min_count = min_count
-        self.tokenizer = tokenizer
-        self.seed = seed
-        self.parameters = 0
 
     def fit(self, titles: Sequence[str]) -> "Doc2VecSystem":
         """Trains the vectors, in one thread so that training is reproducible.
@@ -96,23 +90,12 @@ class Doc2VecSystem(DenseSystem):
             gensim.TaggedDocument([words[i] for i in ids], [number])
             for number, ids in enumerate(tokenized.ids)
         ]
-        model = gensim.Doc2Vec(
-            vector_size=self.vector_size,
-            window=self.window,
+        model = self._train(
+            gensim.Doc2Vec,
+            tagged,
+            f"{len(titles)} titles",
             sample=self.sample,
-            negative=self.negative,
-            epochs=self.epochs,
-            min_count=self.min_count,
-            seed=self.seed,
-            workers=1,
         )
-        model.build_vocab(tagged)
-        if not len(model.wv):
-            raise InputError(
-                f"no word occurs min_count={self.min_count} times in"
-                f" {len(titles)} titles; lower it"
-            )
-        model.train(tagged, total_examples=len(tagged), epochs=self.epochs)
         self.model_: Any = model
         self.parameters = sum(
             array.size

@@ -5,19 +5,19 @@ from typing import Any
 
 import numpy as np
 
+from keras_lstm_dssm.baselines.gensim_system import GensimSystem
 from keras_lstm_dssm.baselines.tokenizers import (
     Tokenizer,
     alphanumeric,
     not_fitted,
     training_titles,
 )
-from keras_lstm_dssm.errors import InputError, import_optional
-from keras_lstm_dssm.evaluation.dense_system import DenseSystem
+from keras_lstm_dssm.errors import import_optional
 
 _LONGEST = 10_000  # gensim ignores further words of a sentence
 
 
-class Word2VecSystem(DenseSystem):
+class Word2VecSystem(GensimSystem):
     """Ranks by the cosine of the mean skip-gram vectors of the words.
 
     This is the baseline "averaged word2vec" of Bi and Ma 2017, trained on
@@ -59,15 +59,9 @@ class Word2VecSystem(DenseSystem):
         tokenizer: Tokenizer = alphanumeric,
         seed: int = 0,
     ) -> None:
-        super().__init__(self.encode, self.encode)
-        self.vector_size = vector_size
-        self.window = window
-        self.negative = negative
-        self.epochs = epochs
-        self.min_count = min_count
-        self.tokenizer = tokenizer
-        self.seed = seed
-        self.parameters = 0
+        super().__init__(
+            vector_size, window, negative, epochs, min_count, tokenizer, seed
+        )
 
     def fit(self, texts: Sequence[str]) -> "Word2VecSystem":
         """Trains the vectors of the words.
@@ -85,28 +79,13 @@ class Word2VecSystem(DenseSystem):
         word2vec = import_optional("gensim.models.word2vec", "baselines")
         tokenized = training_titles(_lines(texts), self.tokenizer)
         words = list(tokenized.vocabulary)
-        model = word2vec.Word2Vec(
-            vector_size=self.vector_size,
-            window=self.window,
-            negative=self.negative,
-            min_count=self.min_count,
-            seed=self.seed,
-            sg=1,
-            workers=1,
-        )
         sentences = [
             [words[i] for i in ids[start : start + _LONGEST]]
             for ids in tokenized.ids
             for start in range(0, len(ids), _LONGEST)
         ]
-        model.build_vocab(sentences)
-        if not len(model.wv):
-            raise InputError(
-                f"no word occurs min_count={self.min_count} times in"
-                f" {len(texts)} texts; lower it"
-            )
-        model.train(
-            sentences, total_examples=len(sentences), epochs=self.epochs
+        model = self._train(
+            word2vec.Word2Vec, sentences, f"{len(texts)} texts", sg=1
         )
         self.words_: Any = model.wv
         self.parameters = model.wv.vectors.size + model.syn1neg.size
