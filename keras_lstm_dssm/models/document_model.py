@@ -35,6 +35,7 @@ class DocumentModel(HashedModel):
     own_metrics = "four metrics, loss, accuracy, read_loss and key_word_loss"
     rankings_hint = "measure rankings with evaluation.evaluate_documents"
     export_hint = "encode(documents)"
+    optimizer_hint = "one of keras.optimizers, such as Adam"
 
     key_lookup: Vocabulary
     """The words that can be key words, with their ids."""
@@ -98,11 +99,6 @@ class DocumentModel(HashedModel):
         if not hasattr(loss, "read_costs"):
             raise InputError(f"the loss is {loss!r}: expected KeyVecLoss()")
         super().compile(optimizer, loss, **kwargs)
-        if hasattr(self.optimizer, "look_ahead"):
-            raise InputError(
-                f"{type(self.optimizer).__name__} is an optimizer of TwoTower:"
-                " use one of keras.optimizers, such as Adam"
-            )
 
     def fit(
         self,
@@ -144,15 +140,17 @@ class DocumentModel(HashedModel):
                 weights are those before the step.
         """
         refuse_labels(kwargs)
-        if validation_data is not None:
-            validation_data = self._hashed(
-                document_batches(validation_data, batch_size)
-            )
-        batches = document_batches(
-            x, batch_size, self.seed + self._steps_done() if shuffle else None
+        return self._fit_examples(
+            document_batches,
+            x,
+            batch_size,
+            shuffle,
+            validation_data,
+            callbacks,
+            epochs=epochs,
+            verbose=verbose,
+            **kwargs,
         )
-        options = {"verbose": verbose, "validation_data": validation_data}
-        return self._fit(batches, callbacks, epochs=epochs, **options, **kwargs)
 
     def evaluate(
         self,

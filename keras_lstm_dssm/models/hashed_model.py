@@ -1,5 +1,6 @@
 """HashedModel: what all models that are trained on hashed texts share."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, Protocol
 
@@ -27,8 +28,8 @@ class Hasher(Protocol):
 class HashedModel(BuiltModel):
     """Base of `TwoTower`, `PairScorer` and `KeyVec`: compiles and fits.
 
-    A subclass implements `batch_loss` and `call`, sets the hints below,
-    and reads its arguments in `fit`, `evaluate` and `predict`.
+    A subclass implements `batch_loss` and `call`, sets `seed` and the hints
+    below, and reads its arguments in `fit`, `evaluate` and `predict`.
 
     Args:
         hasher: Turns batches of texts into the input of a training step.
@@ -44,6 +45,13 @@ class HashedModel(BuiltModel):
 
     export_hint: str
     """What exports the model, for users who call `export`."""
+
+    optimizer_hint: str | None = None
+    """The optimizers to use, for users who pass one that looks ahead, such as
+    `NesterovMomentum`; `None` for a model that such an optimizer can train."""
+
+    seed: int
+    """Seed of the order of lists in `fit`."""
 
     def __init__(self, hasher: Hasher, hashed: type, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -67,7 +75,8 @@ class HashedModel(BuiltModel):
                 only metrics, and `jit_compile` must be `False`.
 
         Raises:
-            InputError: Metrics, XLA or mixed precision are requested.
+            InputError: Metrics, XLA, mixed precision or an optimizer that
+                cannot train the model are requested.
         """
         if kwargs.get("metrics") or kwargs.get("weighted_metrics"):
             raise InputError(
@@ -86,6 +95,11 @@ class HashedModel(BuiltModel):
             raise InputError(
                 "mixed precision with loss scaling is not supported: use the "
                 "dtype policy float32 or float64"
+            )
+        if self.optimizer_hint and hasattr(self.optimizer, "look_ahead"):
+            raise InputError(
+                f"{type(self.optimizer).__name__} is an optimizer of TwoTower:"
+                f" use {self.optimizer_hint}"
             )
         self.optimizer.build(self.trainable_variables)
 
@@ -178,6 +192,41 @@ class HashedModel(BuiltModel):
         A `fit` that continues another one shuffles in another order.
         """
         return int(self.optimizer.iterations.numpy()) if self.compiled else 0
+
+    def _fit_examples(
+        self,
+        batches_of: Callable[..., tf.data.Dataset],
+        x: Any,
+        batch_size: int | None,
+        shuffle: bool,
+        validation_data: Any,
+        callbacks: Any,
+        **options: Any,
+    ) -> keras.callbacks.History:
+        """Fits the model to examples given as a dataset or as lists.
+
+        Args:
+            batches_of: Function of examples, batch size and seed of shuffling
+                (`None` keeps the order) that makes a dataset of batches.
+            x: The examples to train on.
+            batch_size: Examples in a batch, for lists; `None` for the default
+                of `batches_of`.
+            shuffle: Whether lists are shuffled, anew in each epoch.
+            validation_data: Examples to measure after each epoch, or `None`.
+            callbacks: See `keras.Model.fit`.
+            **options: See `keras.Model.fit`.
+        """
+        if validation_data is not None:
+            validation_data = self._hashed(
+                batches_of(validation_data, batch_size)
+            )
+        seed = self.seed + self._steps_done() if shuffle else None
+        return self._fit(
+            batches_of(x, batch_size, seed),
+            callbacks,
+            validation_data=validation_data,
+            **options,
+        )
 
     def _fit(
         self, batches: tf.data.Dataset, callbacks: Any, **options: Any

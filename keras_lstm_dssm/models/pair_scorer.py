@@ -63,6 +63,7 @@ class PairScorer(HashedModel):
 
     rankings_hint = "measure rankings with evaluation.evaluate_lists"
     export_hint = "keras_lstm_dssm.export.export_models(model, folder)"
+    optimizer_hint = "Adagrad, or one of keras.optimizers"
 
     def __init__(
         self,
@@ -117,11 +118,6 @@ class PairScorer(HashedModel):
                 `TwoTower` are requested.
         """
         super().compile(optimizer, loss, **kwargs)
-        if hasattr(self.optimizer, "look_ahead"):
-            raise InputError(
-                f"{type(self.optimizer).__name__} is an optimizer of TwoTower:"
-                " use Adagrad, or one of keras.optimizers"
-            )
 
     def fit(
         self,
@@ -164,15 +160,17 @@ class PairScorer(HashedModel):
         """
         refuse_labels(kwargs)
         self.matcher.check_pretrained()
-        if validation_data is not None:
-            validation_data = self._hashed(
-                triple_batches(validation_data, batch_size)
-            )
-        triples = triple_batches(
-            x, batch_size, self.seed + self._steps_done() if shuffle else None
+        return self._fit_examples(
+            triple_batches,
+            x,
+            batch_size,
+            shuffle,
+            validation_data,
+            callbacks,
+            epochs=epochs,
+            verbose=verbose,
+            **kwargs,
         )
-        options = {"verbose": verbose, "validation_data": validation_data}
-        return self._fit(triples, callbacks, epochs=epochs, **options, **kwargs)
 
     def evaluate(
         self,
