@@ -10,8 +10,6 @@ from keras_lstm_dssm.tables.base_data import CHART_MEASURES
 from keras_lstm_dssm.tables.system_results import MeanAndSpread, SystemResults
 from keras_lstm_dssm.tables.text_table import MODE_TITLES
 
-DEV_CAPTION = "Value on dev by epoch"
-
 # Colours of different lightness, and hatches for print.
 _KINDS = {
     "baseline": ("#bbbbbb", ""),
@@ -87,7 +85,7 @@ def finish_bars(axis: Any) -> None:
 
 def draw_dev_curves(
     output: Path, results: Mapping[str, SystemResults], measure: str
-) -> Path | None:
+) -> dict[str, Path]:
     """Writes `dev.png` and `dev.csv`, the means over seeds.
 
     Args:
@@ -97,7 +95,7 @@ def draw_dev_curves(
         measure: Name of the measure, see `BaseTableData`.
 
     Returns:
-        The picture, or `None` without results.
+        Caption -> picture; nothing without results.
     """
     rows, curves = [], {}
     for name, result in results.items():
@@ -108,9 +106,9 @@ def draw_dev_curves(
             for epoch, value in by_epoch.items()
         ]
     if not rows:
-        return None
+        return {}
     write_csv(output / "dev.csv", rows)
     path = output / "dev.png"
     label = f"{measure.upper()} on dev, percent"
     curve_chart(path, curves, "epoch", label)
-    return path
+    return {"Value on dev by epoch": path}

@@ -11,10 +11,10 @@ from keras_lstm_dssm.evaluation import document_sentences, system_of
 from keras_lstm_dssm.models import KeyVec, KeyVecRecipe
 from keras_lstm_dssm.tables.baseline_rows import Hyperparameters, TrainedSystem
 from keras_lstm_dssm.tables.document_data import DocumentTableData
-from keras_lstm_dssm.tables.epoch_times import EpochTimes, parameters
+from keras_lstm_dssm.tables.epoch_times import parameters
+from keras_lstm_dssm.tables.neural_rows import recipe_of_row, train_on
 from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.table_settings import TableSettings
-from keras_lstm_dssm.training import train
 from keras_lstm_dssm.training.document_targets import DocumentTargets
 from keras_lstm_dssm.training.document_training import new_keyvec
 from keras_lstm_dssm.training.key_words import KeyWords
@@ -44,14 +44,17 @@ def train_keyvec(
         epochs: Passes over the documents.
     """
     keras.backend.clear_session()  # frees the model trained before
-    assert isinstance(row.recipe, KeyVecRecipe)
-    recipe = row.recipe.replace(**options)
-    if row.tuned:
-        recipe = recipe.replace(epochs=epochs, batch_size=settings.batch_size)
+    recipe = recipe_of_row(row, KeyVecRecipe, options, epochs, settings)
     if row.trained:
         salience = row.salience or settings.salience
-        model, times = _train(recipe, seed, data, settings, salience)
-        results = times.results
+        model, results = train_on(
+            data.folder,
+            recipe,
+            seed,
+            data,
+            settings,
+            salience=_targets(data.folder, salience, "train"),
+        )
         if recipe.weighted and recipe.read_weight:
             results["further"] = _salience_agreement(
                 model, data.folder, salience
@@ -74,30 +77,6 @@ def train_keyvec(
         titles_per_second=len(timed) / seconds,
         **results,
     )
-
-
-def _train(
-    recipe: KeyVecRecipe,
-    seed: int,
-    data: DocumentTableData,
-    settings: TableSettings,
-    salience: str,
-) -> tuple[KeyVec, EpochTimes]:
-    """Trains a model; its weights are then those of the best epoch on dev."""
-    times = EpochTimes()
-    model = train(
-        data.folder,
-        recipe,
-        seed=seed,
-        dev=data.dev,
-        select=data.dev_measure,
-        every=max(1, round(recipe.epochs / settings.dev_evaluations)),
-        salience=_targets(data.folder, salience, "train"),
-        callbacks=[times],
-        verbose=0,
-    )
-    assert isinstance(model, KeyVec)
-    return model, times
 
 
 @functools.lru_cache(2)  # all seeds and trials have the same targets

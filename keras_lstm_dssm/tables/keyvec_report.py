@@ -6,7 +6,7 @@ from pathlib import Path
 from keras_lstm_dssm.evaluation import CLUSTER_MEASURES, DOCUMENT_MEASURES
 from keras_lstm_dssm.evaluation.document_task import CLUSTER, RETRIEVE
 from keras_lstm_dssm.tables.base_data import BaseTableData
-from keras_lstm_dssm.tables.charts import DEV_CAPTION, draw_dev_curves
+from keras_lstm_dssm.tables.charts import draw_dev_curves
 from keras_lstm_dssm.tables.keyvec_rows import KEYVEC_ROWS, PUBLISHED
 from keras_lstm_dssm.tables.report import (
     choices_table,
@@ -73,7 +73,6 @@ def write_keyvec_report(
         for name, result in results.items()
         if result.seeds[0]["epoch"] is not None
     }
-    picture = draw_dev_curves(output, curves, data.dev_measure)
     write_report_files(
         output,
         f"Tables 1 and 2 of Bi and Ma 2017 on {summary['settings']['data']}",
@@ -83,7 +82,7 @@ def write_keyvec_report(
             choices_table(summary, "titles_per_second", "Documents encoded/s"),
         ],
         _notes(summary),
-        {DEV_CAPTION: picture} if picture else {},
+        draw_dev_curves(output, curves, data.dev_measure),
     )
     return summary
 

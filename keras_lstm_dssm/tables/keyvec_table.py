@@ -2,17 +2,7 @@
 
 from keras_lstm_dssm.tables.keyvec_report import write_keyvec_report
 from keras_lstm_dssm.tables.keyvec_rows import KEYVEC_ROWS
-from keras_lstm_dssm.tables.paper_table import FinishedSystems, PaperTable
-from keras_lstm_dssm.tables.summary import Summary
-
-
-def _report(work: FinishedSystems) -> tuple[Summary, dict[str, str]]:
-    failed = dict(work.failed)
-    return (
-        write_keyvec_report(work.output, work.data, work.results, failed),
-        failed,
-    )
-
+from keras_lstm_dssm.tables.paper_table import PaperTable, report_by
 
 KEYVEC_TABLE = PaperTable(
     title="Tables 1 and 2 of Bi and Ma 2017",
@@ -27,5 +17,5 @@ KEYVEC_TABLE = PaperTable(
         "salience": "bm25",
     },
     fixed={"documents": True, "gammas": ()},
-    report=_report,
+    report=report_by(write_keyvec_report),
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.tables.base_data import BaseTableData
-from keras_lstm_dssm.tables.charts import DEV_CAPTION, draw_dev_curves
+from keras_lstm_dssm.tables.charts import draw_dev_curves
 from keras_lstm_dssm.tables.mv_lstm_rows import (
     POOLING_ROWS,
     TABLE_2_ROWS,
@@ -62,7 +62,6 @@ def write_mv_lstm_report(
         if (figures := published(name))
     }
     shown = {name: results[name] for name in _DEV_CURVES if name in results}
-    picture = draw_dev_curves(output, shown, data.dev_measure)
     tables = [_models(summary), _pooling(summary)]
     write_report_files(
         output,
@@ -73,7 +72,7 @@ def write_mv_lstm_report(
             choices_table(summary, "pairs_per_second", "Pairs scored/s"),
         ],
         _notes(summary),
-        {DEV_CAPTION: picture} if picture else {},
+        draw_dev_curves(output, shown, data.dev_measure),
     )
     return summary
 

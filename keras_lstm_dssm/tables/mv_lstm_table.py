@@ -2,17 +2,7 @@
 
 from keras_lstm_dssm.tables.mv_lstm_report import write_mv_lstm_report
 from keras_lstm_dssm.tables.mv_lstm_rows import MV_LSTM_ROWS
-from keras_lstm_dssm.tables.paper_table import FinishedSystems, PaperTable
-from keras_lstm_dssm.tables.summary import Summary
-
-
-def _report(work: FinishedSystems) -> tuple[Summary, dict[str, str]]:
-    failed = dict(work.failed)
-    return (
-        write_mv_lstm_report(work.output, work.data, work.results, failed),
-        failed,
-    )
-
+from keras_lstm_dssm.tables.paper_table import PaperTable, report_by
 
 MV_LSTM_TABLE = PaperTable(
     title="Tables 2, 3 and 5 of Wan et al. 2016",
@@ -28,5 +18,5 @@ MV_LSTM_TABLE = PaperTable(
         "select": None,
     },
     fixed={"lists": True, "gammas": ()},
-    report=_report,
+    report=report_by(write_mv_lstm_report),
 )

@@ -33,6 +33,31 @@ class FinishedSystems(NamedTuple):
     pairs: tuple[int, ...] = ()
 
 
+Report = Callable[[FinishedSystems], tuple[Summary, dict[str, str]]]
+"""Writes the report; returns the content of `table.json`, and what failed ->
+reason."""
+
+
+def report_by(
+    write: Callable[
+        [Path, BaseTableData, Mapping[str, SystemResults], Mapping[str, str]],
+        Summary,
+    ],
+) -> Report:
+    """Makes the report of tables whose systems are all that can fail.
+
+    Args:
+        write: Writes the report of the fields `output`, `data`, `results` and
+            `failed` of `FinishedSystems`; returns the content of `table.json`.
+    """
+
+    def report(work: FinishedSystems) -> tuple[Summary, dict[str, str]]:
+        failed = dict(work.failed)
+        return write(work.output, work.data, work.results, failed), failed
+
+    return report
+
+
 class PaperTable(NamedTuple):
     """What is specific to the tables of one paper.
 
@@ -41,8 +66,7 @@ class PaperTable(NamedTuple):
         rows: Name -> row, in the paper's order.
         options: The settings that a user can choose -> their defaults.
         fixed: Further settings.
-        report: Function that writes the report; returns the content of
-            `table.json`, and what failed -> reason.
+        report: Writes the report.
         learning_curve: Whether systems can be trained on fewer clicks, too.
     """
 
@@ -50,5 +74,5 @@ class PaperTable(NamedTuple):
     rows: Mapping[str, Row]
     options: Mapping[str, Any]
     fixed: Mapping[str, Any]
-    report: Callable[[FinishedSystems], tuple[Summary, dict[str, str]]]
+    report: Report
     learning_curve: bool = False

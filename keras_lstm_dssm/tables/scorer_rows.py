@@ -7,11 +7,11 @@ import keras
 from keras_lstm_dssm.evaluation import PairSystem
 from keras_lstm_dssm.models import KeyVecRecipe, ScorerRecipe
 from keras_lstm_dssm.tables.baseline_rows import Hyperparameters, TrainedSystem
-from keras_lstm_dssm.tables.epoch_times import EpochTimes, parameters
+from keras_lstm_dssm.tables.epoch_times import parameters
+from keras_lstm_dssm.tables.neural_rows import recipe_of_row, train_on
 from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.table_data import TableData
 from keras_lstm_dssm.tables.table_settings import TableSettings
-from keras_lstm_dssm.training import train
 
 
 def next_learning_rate(
@@ -58,20 +58,12 @@ def train_scorer(
             many as their recipe says.
     """
     keras.backend.clear_session()  # frees the scorer trained before
-    assert isinstance(row.recipe, ScorerRecipe)
-    recipe = row.recipe.replace(**options)
-    if row.tuned:
-        recipe = recipe.replace(epochs=epochs, batch_size=settings.batch_size)
-    times = EpochTimes()
-    model = train(
+    model, results = train_on(
         settings.data,
-        recipe,
-        seed=seed,
-        dev=data.dev,
-        select=data.dev_measure,
-        every=max(1, round(recipe.epochs / settings.dev_evaluations)),
-        callbacks=[times],
-        verbose=0,
+        recipe_of_row(row, ScorerRecipe, options, epochs, settings),
+        seed,
+        data,
+        settings,
         min_relevant=settings.min_relevant,
     )
     system = PairSystem(model.score_pairs)
@@ -83,5 +75,5 @@ def train_scorer(
         system=system,
         parameters=parameters(model.matcher.trainable_variables),
         pairs_per_second=sum(map(len, candidates.values())) / seconds,
-        **times.results,
+        **results,
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from keras_lstm_dssm.models import Recipe
 from keras_lstm_dssm.tables.base_data import BaseTableData
-from keras_lstm_dssm.tables.charts import DEV_CAPTION, draw_dev_curves
+from keras_lstm_dssm.tables.charts import draw_dev_curves
 from keras_lstm_dssm.tables.figure_7 import FIGURE_7_CAPTION, draw_figure_7
 from keras_lstm_dssm.tables.report import (
     choices_table,
@@ -64,8 +64,7 @@ def write_report(
     if picture := draw_figure_7(output, costs):
         charts[FIGURE_7_CAPTION] = picture
     shown = {name: results[name] for name in _DEV_CURVES if name in results}
-    if picture := draw_dev_curves(output, shown, data.dev_measure):
-        charts[DEV_CAPTION] = picture
+    charts |= draw_dev_curves(output, shown, data.dev_measure)
     write_report_files(
         output,
         f"Table IV on {summary['settings']['data']}",

@@ -7,11 +7,11 @@ import keras
 from keras_lstm_dssm.evaluation import DenseSystem
 from keras_lstm_dssm.models import Recipe
 from keras_lstm_dssm.tables.baseline_rows import Hyperparameters, TrainedSystem
-from keras_lstm_dssm.tables.epoch_times import EpochTimes, parameters
+from keras_lstm_dssm.tables.epoch_times import parameters
+from keras_lstm_dssm.tables.neural_rows import recipe_of_row, train_on
 from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.table_data import TableData
 from keras_lstm_dssm.tables.table_settings import TableSettings
-from keras_lstm_dssm.training import train
 
 _TIMED_TITLES = 20_000
 
@@ -62,27 +62,18 @@ def train_towers(
             many as their recipe says.
     """
     keras.backend.clear_session()  # frees the towers trained before
-    assert isinstance(row.recipe, Recipe)
-    recipe = row.recipe.replace(
-        **options, judged_negatives=settings.judged_negatives
-    )
-    if row.tuned:
-        recipe = recipe.replace(epochs=epochs, batch_size=settings.batch_size)
+    options = {**options, "judged_negatives": settings.judged_negatives}
+    recipe = recipe_of_row(row, Recipe, options, epochs, settings)
     if settings.updates_of is not None:
         recipe = _with_updates_of(settings.updates_of, recipe, data)
-    every = max(1, round(recipe.epochs / settings.dev_evaluations))
-    times = EpochTimes()
-    model = train(
+    model, results = train_on(
         data.log,
         recipe,
-        seed=seed,
+        seed,
+        data,
+        settings,
         titles=data.titles,
         judged=data.judged,
-        dev=data.dev,
-        select=data.dev_measure,
-        every=every,
-        callbacks=[times],
-        verbose=0,
     )
     system = DenseSystem(
         model.query_encoder.encode, model.document_encoder.encode
@@ -94,7 +85,7 @@ def train_towers(
         system=system,
         parameters=parameters(model.document_encoder.trainable_variables),
         titles_per_second=len(timed) / (time.perf_counter() - start),
-        **times.results,
+        **results,
     )
 
 
