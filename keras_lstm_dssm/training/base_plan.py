@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -32,6 +33,21 @@ class BasePlan(ABC):
     @abstractmethod
     def batches(self, first: int) -> tf.data.Dataset:
         """Returns the batches from training step `first` on."""
+
+    def batches_of_a_fit(
+        self, first: int, model: Any
+    ) -> tuple[tf.data.Dataset, int]:
+        """Returns the batches for one call of `fit`, and where it ends.
+
+        Args:
+            first: Training step of the first batch.
+            model: The model at this training step.
+
+        Returns:
+            The batches, and the last epoch, counted from 1, for which they
+            are valid. Default: the last epoch of the recipe.
+        """
+        return self.batches(first), self.recipe.epochs
 
     @abstractmethod
     def describe(self) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import tensorflow as tf
 
-from keras_lstm_dssm.models import KeyVec, KeyVecRecipe
+from keras_lstm_dssm.models import KeyVecRecipe
 from keras_lstm_dssm.training.base_plan import BasePlan
 from keras_lstm_dssm.training.document_examples import DocumentExamples
 from keras_lstm_dssm.training.salience import SalienceCounts
@@ -60,9 +60,3 @@ class DocumentPlan(BasePlan):
             f"{self.examples:,} documents, {self.counts.sentences:,} sentences"
             f" ({salient:.1%} salient)"
         )
-
-    def batches_of_a_fit(
-        self, first: int, model: KeyVec
-    ) -> tuple[tf.data.Dataset, int]:
-        """Returns the batches for one call of `fit`, and the last epoch."""
-        return self.batches(first), self.recipe.epochs

@@ -77,18 +77,7 @@ class TrainingPlan(BasePlan):
     def batches_of_a_fit(
         self, first: int, model: TwoTower
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns the batches for one call of `fit`, and where it ends.
-
-        Mines negatives with the model if they are due.
-
-        Args:
-            first: Training step of the first batch.
-            model: The model at this training step.
-
-        Returns:
-            The batches, and the last epoch, counted from 1, for which they
-            are valid.
-        """
+        """Mines negatives if they are due; see `BasePlan.batches_of_a_fit`."""
         epoch, inside = divmod(first, self.steps_per_epoch)
         negatives, last = self.negatives, self.recipe.epochs
         if isinstance(negatives, HardNegatives):
@@ -172,8 +161,9 @@ def fit_plan(
     optimizer has a momentum to change, it follows the recipe's schedule.
 
     Args:
-        model: The `TwoTower` or `PairScorer`.
-        plan: The data and its order, a `TrainingPlan` or `TriplePlan`.
+        model: The `TwoTower`, `PairScorer` or `KeyVec`.
+        plan: The data and its order, a `TrainingPlan`, `TriplePlan` or
+            `DocumentPlan`.
         callbacks: See `keras.Model.fit`; one that sets `model.stop_training`
             ends the training.
         verbose: See `keras.Model.fit`.

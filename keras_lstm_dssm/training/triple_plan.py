@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.data import ClickLog, Triples
-from keras_lstm_dssm.models import PairScorer, ScorerRecipe
+from keras_lstm_dssm.models import ScorerRecipe
 from keras_lstm_dssm.training.base_plan import BasePlan
 from keras_lstm_dssm.training.dead_network import DeadNetworkWatch
 
@@ -53,9 +53,3 @@ class TriplePlan(BasePlan):
     def describe(self) -> str:
         """Describes the amount of data."""
         return self.triples.describe()
-
-    def batches_of_a_fit(
-        self, first: int, model: PairScorer
-    ) -> tuple[tf.data.Dataset, int]:
-        """Returns the batches for one call of `fit`, and the last epoch."""
-        return self.batches(first), self.recipe.epochs
