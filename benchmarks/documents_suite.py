@@ -1,6 +1,5 @@
 """The suite `documents`: speed of KeyVec and of its PyTorch peer."""
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -15,6 +14,7 @@ from keras_lstm_dssm.benchmarks.measurement import (
     torch_ratios,
     wall_and_cpu,
 )
+from keras_lstm_dssm.benchmarks.optional_torch import optional_torch
 from keras_lstm_dssm.data import Document, DocumentFolder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import KEYVEC_PRESETS, KeyVec
@@ -148,22 +148,16 @@ def measure_growth(
 
 def new_peers(ours: KeyVec) -> dict[str, Any]:
     """Return the peers by name; without PyTorch, print how to install it."""
-    try:
+    with optional_torch():
         from keras_lstm_dssm.benchmarks.torch_keyvec import TorchKeyVecRun
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        print(
-            "no PyTorch peer: pip install torch==2.13.0, into this Python",
-            file=sys.stderr,
-        )
-        return {}
-    return {
-        f"torch_{form}": TorchKeyVecRun(
-            ours, form == "packed", RECIPE.learning_rate
-        )
-        for form in ("packed", "padded")
-    }
+
+        return {
+            f"torch_{form}": TorchKeyVecRun(
+                ours, form == "packed", RECIPE.learning_rate
+            )
+            for form in ("packed", "padded")
+        }
+    return {}
 
 
 def _rates(

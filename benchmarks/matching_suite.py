@@ -1,6 +1,5 @@
 """The suite `matching`: speed of pair scorers and of their PyTorch peers."""
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ from keras_lstm_dssm.benchmarks.measurement import (
     seconds,
     torch_ratios,
 )
+from keras_lstm_dssm.benchmarks.optional_torch import optional_torch
 from keras_lstm_dssm.data import Triples
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import SCORER_PRESETS, PairScorer
@@ -130,31 +130,25 @@ def _new_scorer(preset: str, vocabulary: Sequence[str]) -> PairScorer:
 
 def _new_peers(preset: str, scorer: PairScorer) -> dict[str, Any]:
     """Return the peers by name; without PyTorch, print how to install it."""
-    try:
+    with optional_torch():
         from keras_lstm_dssm.benchmarks.torch_matching import (
             TorchLSTMRNN,
             TorchMVLSTM,
             TorchScorer,
         )
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        print(
-            "no PyTorch peer: pip install torch==2.13.0, into this Python",
-            file=sys.stderr,
-        )
-        return {}
-    kind = {
-        "mv_lstm_tensor": TorchMVLSTM,
-        "lstm_rnn_50": TorchLSTMRNN,
-    }[preset]
-    rows = scorer.words.embedding.size
-    return {
-        f"torch_{form}": TorchScorer(
-            scorer.words, kind(rows, packed=form == "packed")
-        )
-        for form in ("packed", "padded")
-    }
+
+        kind = {
+            "mv_lstm_tensor": TorchMVLSTM,
+            "lstm_rnn_50": TorchLSTMRNN,
+        }[preset]
+        rows = scorer.words.embedding.size
+        return {
+            f"torch_{form}": TorchScorer(
+                scorer.words, kind(rows, packed=form == "packed")
+            )
+            for form in ("packed", "padded")
+        }
+    return {}
 
 
 def _whole_batches(

@@ -4,7 +4,6 @@ Each class of towers has `train(batches, steps)`, which returns the seconds of
 a training step, and `encode(titles, batch_size)`, which returns vectors.
 """
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.benchmarks import keras_towers
 from keras_lstm_dssm.benchmarks.machine import StepWork, step_work
 from keras_lstm_dssm.benchmarks.measurement import fit_seconds
+from keras_lstm_dssm.benchmarks.optional_torch import optional_torch
 
 PRESET = "lstm_96"
 KERAS_FORMS = ("keras_segments", "keras_padded")
@@ -61,17 +61,11 @@ def new_peers() -> dict[str, Any]:
         name: keras_towers.KerasTowers(form)
         for name, form in zip(KERAS_FORMS, forms, strict=True)
     }
-    try:
+    with optional_torch():
         from keras_lstm_dssm.benchmarks.torch_towers import TorchTowers
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        print(
-            "no PyTorch peer: pip install torch==2.13.0, into this Python",
-            file=sys.stderr,
-        )
-        return peers
-    return {"torch": TorchTowers(), **peers}
+
+        return {"torch": TorchTowers(), **peers}
+    return peers
 
 
 def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
