@@ -11,17 +11,15 @@ from keras_lstm_dssm.layers.bidirectional_loop import (
     loop_forward,
     recurrent_gradients,
 )
-from keras_lstm_dssm.layers.flat_packing import FlatPacking
-from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTMCell
+from keras_lstm_dssm.layers.flat_packing import FlatPacking, RowSequences
+from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
 
 _KEPT = ("i", "f", "g", "o")
 
 
 def run_on_rows(
-    cells: Sequence[PeepholeLSTMCell],
-    inputs: Sequence[tf.Tensor],
-    index: tf.Tensor,
-    packing: FlatPacking,
+    layers: Sequence[PeepholeLSTM],
+    sequences: RowSequences,
     training: bool = False,
 ) -> tf.Tensor:
     """Run a forward LSTM, or also a backward one, over rows of a table.
@@ -36,21 +34,20 @@ def run_on_rows(
     gathers those that it needs.
 
     Args:
-        cells: The cell of the forward LSTM, and that of the backward one if
-            there is one, equal but for their weights, with a forget gate and
-            without peepholes.
-        inputs: For each cell the rows after `project`, `(rows, gates *
-            units)`.
-        index: int32 `(values,)`, the row of each value, one sequence after
-            the other.
-        packing: Of the lengths of the sequences.
+        layers: The forward LSTM, and the backward one if there is one, equal
+            but for their weights, with a forget gate and without peepholes.
+        sequences: The sequences to read.
         training: Whether a gradient will be computed. With `False`, the
             default, a gradient is still correct, but slower to compute.
 
     Returns:
-        y of all cells side by side, `(values, cells * units)`, in the order
-        of `index`.
+        y of all LSTMs side by side, `(values, layers * units)`, in the order
+        of `sequences.index`.
     """
+    cells = [layer.cell for layer in layers]
+    inputs = [layer.project(sequences.table) for layer in layers]
+    packing = FlatPacking.from_lengths(sequences.lengths)
+    index = sequences.index
     cell, counts, directions = cells[0], packing.counts, len(cells)
     steps, places = packing.steps[:directions], packing.places[:directions]
     direction = tf.range(directions)[:, tf.newaxis]

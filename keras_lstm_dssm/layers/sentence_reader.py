@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
-from keras_lstm_dssm.layers.flat_packing import FlatPacking
+from keras_lstm_dssm.layers.flat_packing import RowSequences
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import register
@@ -94,13 +94,12 @@ class SentenceReader(keras.layers.Layer):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Compute h and the logits of p."""
         layers = self.forward_lstm, self.backward_lstm
-        states = run_on_rows(
-            [layer.cell for layer in layers],
-            [layer.project(sentences) for layer in layers],
+        rows = RowSequences(
+            sentences,
             tf.convert_to_tensor(index, tf.int32),
-            FlatPacking.from_lengths(tf.convert_to_tensor(lengths, tf.int32)),
-            training,
+            tf.convert_to_tensor(lengths, tf.int32),
         )
+        states = run_on_rows(layers, rows, training)
         if not self.scores:
             return states, tf.zeros(tf.shape(states)[:1], states.dtype)
         return states, self.score(states)[:, 0]

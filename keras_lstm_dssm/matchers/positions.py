@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.layers import PeepholeLSTM, WordSequences
 from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
-from keras_lstm_dssm.layers.flat_packing import FlatPacking, RowSequences
+from keras_lstm_dssm.layers.flat_packing import RowSequences
 from keras_lstm_dssm.layers.scoring_mlp import small_uniform
 from keras_lstm_dssm.layers.trigram_embedding import gather_sum
 from keras_lstm_dssm.registration import register
@@ -87,13 +87,7 @@ class PositionalBiLSTM(keras.layers.Layer):
             `(words, dimension)`.
         """
         layers = self.forward_lstm, self.backward_lstm
-        outputs = run_on_rows(
-            [layer.cell for layer in layers],
-            [layer.project(texts.table) for layer in layers],
-            texts.index,
-            FlatPacking.from_lengths(texts.lengths),
-            training,
-        )
+        outputs = run_on_rows(layers, texts, training)
         if not self.include_word:
             return outputs
         words = gather_sum(texts.table, texts.index, training=training)

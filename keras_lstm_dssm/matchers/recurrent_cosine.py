@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from keras_lstm_dssm.layers import PeepholeLSTM, cosine_pairs
 from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
-from keras_lstm_dssm.layers.flat_packing import FlatPacking
 from keras_lstm_dssm.matchers.matcher import Matcher, Texts, as_rows
 from keras_lstm_dssm.matchers.positions import lstm
 from keras_lstm_dssm.registration import register
@@ -66,13 +65,7 @@ class RecurrentCosine(Matcher):
         """Compute the vector of each text, `(texts, units)` or twice that."""
         layers = self.query_lstms if side == "query" else self.document_lstms
         rows = as_rows(texts)
-        outputs = run_on_rows(
-            [layer.cell for layer in layers],
-            [layer.project(rows.table) for layer in layers],
-            rows.index,
-            FlatPacking.from_lengths(rows.lengths),
-            training,
-        )
+        outputs = run_on_rows(layers, rows, training)
         # Where each LSTM ends: at the last word, or at the first one.
         ends = [rows.starts + rows.lengths - 1, rows.starts]
         return tf.concat(
