@@ -88,9 +88,9 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
 
 
 def has_json_documents(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is that of a folder, or of a file of JSON lines.
+    """Returns whether a path holds documents as JSON.
 
-    Such a file ends in `.jsonl` or `.jsonl.gz`.
+    It does if it is a folder, or a file that ends in `.jsonl` or `.jsonl.gz`.
     """
     name = os.fspath(path).removesuffix(".gz")
     return name.endswith(".jsonl") or os.path.isdir(path)

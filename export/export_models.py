@@ -137,11 +137,11 @@ def _texts(
 def _check_retriever(
     model: TwoTower | PairScorer | KeyVec, output: str | os.PathLike[str]
 ) -> None:
-    """Checks that a model can have the retriever of a folder.
+    """Checks that a retriever for a model may be exported to a folder.
 
     Raises:
-        InputError: It is a pair scorer, or the folder has other encoders:
-            their retriever would be replaced.
+        InputError: The model is a pair scorer; or the folder has encoders of
+            another training, whose retriever would be replaced.
     """
     if isinstance(model, PairScorer):
         raise InputError(

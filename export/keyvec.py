@@ -1,4 +1,4 @@
-"""Exports a KeyVec as a SavedModel: documents -> vectors, and what is key."""
+"""Exports a KeyVec as a SavedModel: vectors, key sentences and key words."""
 
 import os
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class KeyVecModule(tf.Module):
     """
 
     further_signatures = (KEYS,)
-    """The methods that are signatures of their own, beside `serve`."""
+    """Names of the methods that are signatures of the same names."""
 
     def __init__(self, model: KeyVec) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class KeyVecModule(tf.Module):
         ]
     )
     def keys(self, text: tf.Tensor, n: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Finds what is key in documents; the signature `keys`.
+        """Finds key sentences and words of documents; the signature `keys`.
 
         `n` has one value for each document, because a server that batches
         requests needs the batch as the first dimension of every input.
@@ -122,7 +122,7 @@ class KeyVecModule(tf.Module):
         shape = [tf.shape(text)[0], width]
 
         def columns(values: tf.Tensor, fill: str | float) -> tf.Tensor:
-            """Adds columns up to the width, and fills those not wanted."""
+            """Pads to the width, and fills columns beyond a row's own n."""
             missing = [[0, 0], [0, width - tf.shape(values)[1]]]
             values = tf.pad(values, missing, constant_values=fill)
             return tf.where(wanted, tf.slice(values, [0, 0], shape), fill)
@@ -137,7 +137,9 @@ class KeyVecModule(tf.Module):
     def _read(
         self, text: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor]:
-        """Reads documents; traced once, for both signatures.
+        """Computes the vectors of documents and the p_i of their sentences.
+
+        It is a `tf.function`, so that both signatures call the same graph.
 
         Args:
             text: Documents, strings `[batch]`.
@@ -145,7 +147,7 @@ class KeyVecModule(tf.Module):
         Returns:
             The sentences, ragged strings `[batch, (sentences)]`; the vectors
             d, float `[batch, d]`; and the p_i of the sentences that were
-            read. For no documents, those of an empty one.
+            read. Without documents, the result is that of one empty document.
         """
         # The LSTM needs a document.
         extra = tf.cast(tf.equal(tf.shape(text)[0], 0), tf.int32)
@@ -156,7 +158,7 @@ class KeyVecModule(tf.Module):
     def _key_sentences(
         self, sentences: tf.RaggedTensor, p: tf.Tensor, width: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the sentences with the largest p_i, and these.
+        """Returns the sentences with the largest p_i, and their p_i.
 
         Args:
             sentences: Ragged strings `[batch, (sentences)]`.
@@ -187,7 +189,7 @@ class KeyVecModule(tf.Module):
         )
 
     def _key_words(self, vectors: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        """Returns the most probable words, `[batch, width or less]`."""
+        """Returns the most probable key words, `[batch, width or less]`."""
         p = self._word_probabilities(vectors)
         _, index = tf.math.top_k(p, tf.minimum(width, tf.shape(p)[1]))
         return tf.gather(self.vocabulary, index)

@@ -60,7 +60,7 @@ def publish_module(
 
 
 def save_module(module: tf.Module, folder: Path) -> None:
-    """Writes the SavedModel alone.
+    """Writes the SavedModel of a module, without warm-up requests.
 
     Args:
         module: Its method `serve` is the signature `serving_default`; the

@@ -23,7 +23,12 @@ _STRING_BYTES = 24
 
 
 class _Example(NamedTuple):
-    """How to call a signature: by `Client`, up to the model; and by REST."""
+    """Shows how to call a signature.
+
+    Attributes:
+        call: Python code with a `Client`, up to the argument `model`.
+        inputs: The JSON value of `inputs` in a REST request.
+    """
 
     call: str
     inputs: str

@@ -56,7 +56,7 @@ def words() -> dssm.KeyVec:
 def models(
     words: dssm.KeyVec, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """The folder of the exported KeyVec and a retriever of the texts."""
+    """Folder of the exported models: a KeyVec, and a retriever of `TEXTS`."""
     folder = tmp_path_factory.mktemp("keyvec") / "models"
     found = export_models(words, folder, Documents(IDS, TEXTS))
     assert found == [folder / "keyvec" / "1", folder / "retriever" / "1"]
