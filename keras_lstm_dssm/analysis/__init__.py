@@ -1,7 +1,8 @@
-"""Analyse what encoders represent, and which words a matcher compares.
+"""Analyse what encoders, matchers and KeyVecs compute.
 
-As section V-A of Palangi et al. 2016, and the case study of Wan et al. 2016;
-and which sentences and words of a document a KeyVec finds to be key.
+What encoders represent, as in section V-A of Palangi et al. 2016; which words a
+matcher compares, as in the case study of Wan et al. 2016; and which sentences
+and words of a document are key for a KeyVec.
 """
 
 from keras_lstm_dssm.analysis.activations import (

@@ -1,4 +1,4 @@
-"""The figures of a KeyVec's report, as its page and its files have them."""
+"""Computes the figures of a KeyVec's report; writes them as JSON and CSV."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -21,13 +21,14 @@ from keras_lstm_dssm.training.salience import Agreement, agreement
 
 @dataclass(frozen=True)
 class DocumentFigures:
-    """What the report of a `KeyVec` shows.
+    """Holds the figures that the report of a `KeyVec` shows.
 
     Attributes:
         explained: Some documents with their key sentences and words.
-        by_model: How well p_i ranks the sentences of all documents with a
-            summary, against S*; `None` if no document has one.
-        by_position: The same of ranking them by their position.
+        by_model: How well p_i ranks the key sentences S* before the others,
+            over all documents with a summary; `None` if there are none.
+        by_position: How well the order of the sentences in the document does;
+            `None` if there are no documents with a summary.
         ids: The id of each document of the map.
         map: The map of the documents.
     """

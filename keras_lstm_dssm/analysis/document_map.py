@@ -18,12 +18,12 @@ from keras_lstm_dssm.drawing import (
 from keras_lstm_dssm.evaluation.index import unit_vectors
 
 MOST_CLASSES = 12
-"""Number of classes with a colour of their own, as many as can be told apart
-by colour and marker."""
+"""Largest number of classes with their own colour and marker; readers could
+not distinguish more."""
 
 
 class DocumentMap(NamedTuple):
-    """The position of each document on a plane, and its class.
+    """Holds the position of each document on a plane, and its class.
 
     Attributes:
         positions: float `[documents, 2]`.
@@ -40,7 +40,7 @@ class DocumentMap(NamedTuple):
 def document_map(
     vectors: np.ndarray, labels: Sequence[str], method: str = "tsne"
 ) -> DocumentMap:
-    """Lay documents out on a plane, by the cosine of their vectors.
+    """Project documents on a plane by the cosines of their vectors.
 
     Args:
         vectors: Float `[documents, dimension]`, from `KeyVec.encode`.

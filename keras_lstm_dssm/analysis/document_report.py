@@ -71,7 +71,7 @@ def write_document_report(
 def _agreement_sections(
     given: ReportDocuments, figures: DocumentFigures
 ) -> Iterator[HtmlSection]:
-    """Yield the section about all documents, if some have a summary."""
+    """Yield the section on all documents with a summary, if there are any."""
     compared = {
         "p of the model": figures.by_model,
         "position in the document": figures.by_position,

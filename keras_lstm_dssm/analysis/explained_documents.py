@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the training package imports this one
 
 @dataclass(frozen=True)
 class ExplainedSentence:
-    """A sentence of a document.
+    """Holds a sentence, its p_i, and whether the teacher chooses it.
 
     Attributes:
         text: The sentence.
@@ -35,7 +35,7 @@ class ExplainedSentence:
 
 @dataclass(frozen=True)
 class PredictedWord:
-    """A word that the vector of a document predicts.
+    """Holds a word that the vector of a document predicts.
 
     Attributes:
         word: The word.
@@ -50,7 +50,7 @@ class PredictedWord:
 
 @dataclass(frozen=True)
 class SummaryWord:
-    """A key word of a document's summary.
+    """Holds a key word of a document's summary.
 
     Attributes:
         word: The word.
@@ -66,13 +66,13 @@ class SummaryWord:
 
 @dataclass(frozen=True)
 class NearDocument:
-    """A document whose vector is near.
+    """Holds one of the nearest documents of another document.
 
     Attributes:
         id: Its id.
         title: Its title, or without one its first sentence.
         label: Its class; "" without one.
-        cosine: The cosine of both vectors.
+        cosine: The cosine of the vectors of both documents.
     """
 
     id: str
@@ -83,7 +83,7 @@ class NearDocument:
 
 @dataclass(frozen=True)
 class ExplainedDocument:
-    """A document, and what a `KeyVec` finds in it.
+    """Holds a document, and what a `KeyVec` computes for it.
 
     Attributes:
         id: Its id.
@@ -115,7 +115,7 @@ def explain_documents(
     nearest: int = 5,
     vectors: np.ndarray | None = None,
 ) -> list[ExplainedDocument]:
-    """Explain some documents, and find the nearest ones of all.
+    """Find key sentences, key words and nearest documents of some documents.
 
     Args:
         model: A trained `KeyVec`.

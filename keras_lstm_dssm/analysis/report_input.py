@@ -97,11 +97,11 @@ def read_report_texts(
 
 
 class ReportDocuments(NamedTuple):
-    """Documents for the report of a `KeyVec`.
+    """Holds the documents that the report of a `KeyVec` is about.
 
     Attributes:
-        split: The split that they are of.
-        documents: The documents, as far as the model reads them.
+        split: Name of their split.
+        documents: The documents, without sentences that the model skips.
         targets: Their key sentences and key words by the teacher.
         teacher: Its name: "bm25", "trigrams", "lead" or a run folder.
         bad_lines: What is wrong -> number of lines that are left out.

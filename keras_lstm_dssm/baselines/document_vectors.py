@@ -1,4 +1,4 @@
-"""document_baselines: the systems that document vectors are compared with."""
+"""document_baselines: what document vectors are compared with."""
 
 import zlib
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from keras_lstm_dssm.evaluation.ranking import System
 
 
 class RandomVectorSystem(DenseSystem):
-    """Ranks by the cosine of random vectors, which knows nothing of the texts.
+    """Ranks by the cosine of random vectors, one for each distinct text.
 
     Equal texts have equal vectors, in every process. The components are drawn
     from a normal distribution, so that all directions are equally likely.
@@ -52,7 +52,7 @@ class RandomVectorSystem(DenseSystem):
 def document_baselines(
     texts: Sequence[str], seed: int = 0
 ) -> dict[str, System]:
-    """Trains the systems that document vectors are compared with.
+    """Trains the baselines that document vectors are compared with.
 
     Args:
         texts: The documents to train on, with one sentence on each line.

@@ -92,7 +92,7 @@ def build_api_documents(
 def write_api_documents(
     folder: str | os.PathLike[str], definitions: Iterable[Definition]
 ) -> DocumentFolder:
-    """Writes the documents and queries that docstrings give.
+    """Writes the documents and queries that are made of docstrings.
 
     Args:
         folder: The folder to create.
@@ -169,7 +169,7 @@ class _Query(NamedTuple):
 
 
 def _queries(packages: Sequence[Definition]) -> dict[str, _Query]:
-    """Returns class -> query, from the package with the shortest name."""
+    """Returns class -> query, that of the outermost package of the class."""
     names = {package.module for package in packages}
     sentences = [prose_sentences(package.doc) for package in packages]
     repeats = Counter(s for of_one in sentences for s in set(of_one))
@@ -248,7 +248,7 @@ def _drafts(definitions: Iterable[Definition]) -> list[_Draft]:
 
 
 def _splits(drafts: Sequence[_Draft]) -> list[str]:
-    """Returns the split of each, equal for modules that share a sentence."""
+    """Assigns a split to each draft, the same where modules share sentences."""
     groups = Groups(len(drafts))
     first_of_module: dict[str, int] = {}
     first_of_text: dict[str, int] = {}

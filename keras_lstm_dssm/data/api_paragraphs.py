@@ -104,7 +104,7 @@ def docstrings() -> Iterator[tuple[str, str]]:
 
 
 def documented() -> Iterator[Definition]:
-    """Yields all that API search reads, with a docstring or with "".
+    """Yields modules, classes and functions with their docstrings, or "".
 
     A module comes before what it contains, and its own name is "". That of
     a method has no class.

@@ -1,4 +1,4 @@
-"""Extracts all sentences of docstrings, those on arguments included."""
+"""Extracts the sentences of docstrings, also those about arguments."""
 
 import re
 from collections.abc import Iterator
@@ -34,9 +34,9 @@ def prose_sentences(text: str) -> list[str]:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Yields runs of lines that belong together, without indentation.
+    """Yields groups of lines that form a text, without indentation.
 
-    The lines of a run have one indentation; those after a label, such as
+    The lines of a group have one indentation; those after a label, such as
     "axis: ", are indented further than it.
     """
     block: list[str] = []

@@ -1,4 +1,4 @@
-"""Writes test collections as BEIR folders, and folders of documents."""
+"""Writes BEIR folders, and folders of documents split into sentences."""
 
 import gzip
 import json
@@ -61,7 +61,10 @@ def write_documents(
     queries: Mapping[str, str],
     qrels_by_split: Mapping[str, _Qrels],
 ) -> DocumentFolder:
-    """Writes a folder of documents, in the way of `write_collection`.
+    """Writes a folder that `DocumentFolder` can read.
+
+    It is written under a temporary name and then renamed, so that there is
+    never an incomplete folder.
 
     Args:
         folder: The folder to create.

@@ -125,7 +125,7 @@ class DocumentFolder(JudgedQueries):
 
     @functools.cached_property
     def counts(self) -> DocumentCounts:
-        """What there is in the folder; every line is read and checked."""
+        """Counts of documents, sentences and bad lines; reads every line."""
         counts = DocumentCounts()
         for document in self._read(counts):
             counts.classes[document.label] += 1
@@ -144,7 +144,7 @@ class DocumentFolder(JudgedQueries):
         return sum(split in (None, of_document) for of_document in splits)
 
     def describe(self) -> str:
-        """Describes the sizes and what was left out, one thing a line."""
+        """Describes the sizes, and what was left out, in a line each."""
         counts = self.counts
         classes = {k: n for k, n in counts.classes.items() if k}
         single = sum(n == 1 for n in classes.values())
@@ -180,7 +180,7 @@ class DocumentFolder(JudgedQueries):
         return "\n".join(lines)
 
     def _read(self, counts: DocumentCounts) -> Iterator[Document]:
-        """Yields the good documents; counts ids, bad lines and long ones."""
+        """Yields the valid documents, and updates the counts."""
         bad = BadLines(self.max_bad_lines, LINE_EXPECTED, "lstm-dssm-train")
         counts.bad_lines = bad.counts
         number = 0

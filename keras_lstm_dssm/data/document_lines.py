@@ -14,7 +14,7 @@ _LONGEST = 1 << 24
 
 
 class Document(NamedTuple):
-    """Holds a document as sentences, with what is known about it.
+    """Holds the sentences, title, summary, class and split of a document.
 
     Attributes:
         id: The document's id, without white space.
@@ -70,7 +70,7 @@ def parse_document(line: bytes) -> Document | str:
 
 
 class _Problem(Exception):
-    """Says what is wrong with a field."""
+    """Raised for a wrong field; the message says what is wrong with it."""
 
 
 def _id(row: dict[str, Any]) -> str:
@@ -83,7 +83,7 @@ def _id(row: dict[str, Any]) -> str:
 
 
 def _string(row: dict[str, Any], name: str) -> str:
-    """Returns a string, or a whole number as one; "" without the field."""
+    """Returns a field that is a string or a whole number; "" without it."""
     value = row.get(name)
     if value is None:
         return ""

@@ -96,7 +96,7 @@ class JudgedQueries:
         return qrels
 
     def _judged_documents(self, split: str) -> Container[str]:
-        """Returns the ids that the qrels of a split may name."""
+        """Returns the ids of the documents that a split may have judged."""
         raise NotImplementedError(f"{type(self).__name__}._judged_documents")
 
     def _qrels_path(self, split: str) -> str:
@@ -116,7 +116,7 @@ class JudgedQueries:
         )
 
     def _texts(self, name: str, fields: Sequence[str]) -> dict[str, str]:
-        """Reads id -> the first of the fields that is not empty."""
+        """Reads id -> text, the first of some fields that is not empty."""
         path = self._file(name)
         texts: dict[str, str] = {}
         for number, line in enumerate(text_lines(path), 1):

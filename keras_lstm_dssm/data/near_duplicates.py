@@ -39,9 +39,9 @@ class Groups:
     ) -> list[str]:
         """Divides the items between training and other splits, by group.
 
-        The splits are filled with groups in the order of a hash. A group
-        larger than a fifth of a split, which would be most of it, is for
-        training.
+        The splits are filled with groups in the order of a hash. A group that
+        would fill more than a fifth of a split is put into "train", so that
+        one group cannot dominate dev or test.
 
         Args:
             keys: A text of each item; that of the smallest item of a group

@@ -192,7 +192,7 @@ def is_collection(part: str | os.PathLike[str]) -> bool:
 
 
 def refuse_documents(spec: str) -> None:
-    """Checks that what is opened as titles is not a set of documents.
+    """Checks that a specification of titles does not name documents.
 
     Args:
         spec: A part of a data specification.

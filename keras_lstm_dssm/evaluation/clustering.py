@@ -197,12 +197,12 @@ class ClusterTask(NamedTuple):
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The names of the measures."""
+        """The measures that `measure` computes, `CLUSTER_MEASURES`."""
         return CLUSTER_MEASURES
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The numbers of documents and classes, by name."""
+        """The numbers of documents and of classes, by name."""
         counts = Counter(self.classes.values())
         return {
             "documents": len(self.documents),
@@ -212,7 +212,7 @@ class ClusterTask(NamedTuple):
         }
 
     def describe(self) -> str:
-        """Returns the `sizes` in one line."""
+        """Describes the numbers of documents and classes in one line."""
         documents, classes, single, without = self.sizes.values()
         text = f"{documents:,} documents in {classes:,} classes"
         if single:
@@ -267,7 +267,7 @@ class ClusterTask(NamedTuple):
 
 @functools.lru_cache(8)
 def _random_measures(labels: tuple[str, ...]) -> dict[str, float]:
-    """Averages the measures of random clusters, see `random_queries`."""
+    """Averages the measures of 20 random clusterings."""
     clusters = len(set(labels))
     generator = np.random.default_rng(0)
     draws = {

@@ -52,7 +52,7 @@ class DocumentRetrieval(Task):
     def from_folder(
         cls, folder: DocumentFolder, split: str = "test", min_relevant: int = 1
     ) -> DocumentRetrieval:
-        """Reads the documents of a split, and its queries that have a document.
+        """Reads the documents of a split, and queries with a relevant document.
 
         Args:
             folder: The folder.
@@ -87,7 +87,7 @@ class DocumentRetrieval(Task):
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The names of the measures."""
+        """The measures that `measure` computes, `DOCUMENT_MEASURES`."""
         return DOCUMENT_MEASURES
 
     def describe(self) -> str:
@@ -103,7 +103,7 @@ def document_tasks(
     min_relevant: int = 1,
     seeds: int = K_MEANS_SEEDS,
 ) -> DocumentTasks:
-    """Returns the tasks that a folder has for a split.
+    """Makes the tasks for which a split of a folder has queries or classes.
 
     Args:
         folder: The folder; it is read once.
@@ -151,7 +151,7 @@ def document_text(sentences: Sequence[str]) -> str:
 
 
 def document_sentences(text: str) -> list[str]:
-    """Returns the sentences of `document_text`, at least one."""
+    """Splits the result of `document_text` into sentences, at least one."""
     return text.split("\n")
 
 

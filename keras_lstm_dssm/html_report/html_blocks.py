@@ -42,7 +42,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Shaded:
-    """A text on a background that has the more colour, the larger its share.
+    """A text on a coloured background, whose opacity shows a share.
 
     The text is legible on every shade, on a light page and on a dark one.
 

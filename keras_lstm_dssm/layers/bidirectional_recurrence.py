@@ -22,9 +22,9 @@ def run_on_rows(
     sequences: RowSequences,
     training: bool = False,
 ) -> tf.Tensor:
-    """Run a forward LSTM, or also a backward one, over rows of a table.
+    """Run an LSTM forward, and perhaps another one backward, over sequences.
 
-    The forward and the backward LSTM of a text read as many words, so that
+    The forward and the backward LSTM of a text read the same words, so that
     one loop with products `(directions, rows, units)` does the work of two.
     For narrow LSTMs, the number of operations takes more time than their
     arithmetic.

@@ -1,4 +1,4 @@
-"""Sequences one after the other, without padding, and how they are packed."""
+"""RowSequences, FlatPacking: sequences stored and packed without padding."""
 
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ class RowSequences(NamedTuple):
     def from_padded(
         cls, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> "RowSequences":
-        """Take each value as a row of its own.
+        """Convert padded sequences; each value becomes a row of the table.
 
         Args:
             vectors: Float `(sequences, time, width)`.
@@ -35,7 +35,7 @@ class RowSequences(NamedTuple):
         return cls(table, tf.range(tf.shape(table)[0]), lengths)
 
     def joined(self, other: "RowSequences") -> "RowSequences":
-        """Join with other sequences, which come after these."""
+        """Append other sequences."""
         return RowSequences(
             tf.concat([self.table, other.table], axis=0),
             tf.concat(
@@ -46,13 +46,13 @@ class RowSequences(NamedTuple):
 
     @property
     def starts(self) -> tf.Tensor:
-        """The first value of each sequence, int32 `(sequences,)`."""
+        """Index of the first value of each sequence, int32 `(sequences,)`."""
         return tf.cumsum(self.lengths, exclusive=True)
 
     def padded(
         self, values: tf.Tensor, time: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """Pad what was computed of each value with zeros.
+        """Pad a result for each value, such as the outputs of an LSTM.
 
         Args:
             values: `(values, width)`.
@@ -60,7 +60,7 @@ class RowSequences(NamedTuple):
                 `None`: the longest length, at least 1.
 
         Returns:
-            `(sequences, time, width)`.
+            `(sequences, time, width)`, 0 past the end of a sequence.
         """
         if time is None:
             time = tf.maximum(tf.reduce_max(self.lengths), 1)
@@ -74,7 +74,7 @@ class RowSequences(NamedTuple):
 
 
 class FlatPacking(NamedTuple):
-    """Tells where the values of sequences are after packing, in both ways.
+    """Holds the indices that pack sequences for reading forward and backward.
 
     The values lie one sequence after the other. Packed, all sequences at time
     0 come first, the longest one before the others, as in `PackedSequence`;
@@ -96,7 +96,7 @@ class FlatPacking(NamedTuple):
 
     @classmethod
     def from_lengths(cls, lengths: tf.Tensor) -> "FlatPacking":
-        """Compute the indices.
+        """Compute the indices from the lengths of the sequences.
 
         Args:
             lengths: int32 `(sequences,)`, in any order, each at least 1.
@@ -118,7 +118,7 @@ class FlatPacking(NamedTuple):
 
     @property
     def places(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """For each value its packed step, forward and backward.
+        """The packed step of each value, forward and backward.
 
         Both are int32 `(values,)`.
         """

@@ -38,9 +38,9 @@ class SentenceEncoder(keras.layers.Layer):
         vectors: Float `(n, word_dimension)`, the vector of each distinct
             word of `words`.
         words: `WordBatch` of sentences, with `n` distinct words.
-        training: Whether a gradient will be computed. Default `False`; a
-            gradient is then TensorFlow's, slower, and divided among windows
-            of the same value.
+        training: Whether a gradient will be computed. With `False`, the
+            default, a gradient is slower to compute, and is divided among
+            windows of the same value.
 
     Returns:
         Float `(u, dimension)`, a vector for each of the `u` distinct

@@ -1,4 +1,4 @@
-"""SentenceReader: which sentences of a document are key, in their context."""
+"""SentenceReader: the probability that a sentence is key, in its context."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from keras_lstm_dssm.registration import register
 
 @register
 class SentenceReader(keras.layers.Layer):
-    """Reads the sentences of documents forward and backward.
+    """Computes states and probabilities of sentences by a bidirectional LSTM.
 
         h_i = [h_forward(i); h_backward(i)]
         p_i = sigmoid(w_l' h_i + b_l)

@@ -181,7 +181,7 @@ class Matcher(keras.layers.Layer):
 
 
 def as_rows(texts: Texts) -> RowSequences:
-    """Convert padded word vectors; rows of a table stay as they are."""
+    """Convert padded word vectors to `RowSequences`."""
     if isinstance(texts, RowSequences):
         return texts
     return RowSequences.from_padded(texts.vectors, texts.lengths)

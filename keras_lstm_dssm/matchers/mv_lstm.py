@@ -157,7 +157,7 @@ class MVLSTM(Matcher):
         document_rows: tf.Tensor,
         training: bool = False,
     ) -> tf.Tensor:
-        """Score pairs of distinct texts."""
+        """Score pairs of texts; see `Matcher.score_rows`."""
         rows = query_rows, document_rows
         if not training or self.pooling == "dynamic":
             return super().score_rows(query, document, *rows, training)
@@ -224,7 +224,7 @@ class MVLSTM(Matcher):
         """Choose cells without a gradient, and compute only these with one.
 
         Args:
-            queries: The first of the vectors of `query`, those of queries.
+            queries: The first rows of `query.vectors`, those of the queries.
             query: The query of each pair.
             document: The document of each pair.
         """

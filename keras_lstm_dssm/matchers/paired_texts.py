@@ -45,7 +45,7 @@ class PairedTexts(NamedTuple):
             yield self._replace(rows=self.rows[start:end])
 
     def vector_rows(self, positions: tf.Tensor) -> tf.Tensor:
-        """Compute the rows of `vectors` of chosen words.
+        """Compute which rows of `vectors` belong to chosen positions.
 
         Args:
             positions: int32 `(pairs, slices, k)`; a negative one counts as 0.

@@ -86,7 +86,7 @@ class RecurrentCosine(Matcher):
         document_rows: tf.Tensor,
         training: bool = False,
     ) -> tf.Tensor:
-        """Score pairs of distinct texts."""
+        """Score pairs of texts; see `Matcher.score_rows`."""
         if not self.share:
             rows = query_rows, document_rows
             return super().score_rows(query, document, *rows, training)

@@ -14,7 +14,7 @@ _Self = TypeVar("_Self", bound="BaseRecipe")
 
 @dataclasses.dataclass(frozen=True)
 class BaseRecipe:
-    """Base of the recipes: changes them, and writes and checks values.
+    """Base of the recipes: copies with changes, JSON values and checks.
 
     A recipe is a frozen dataclass. Its constructor raises `InputError` for a
     value that is out of range.

@@ -1,4 +1,4 @@
-"""Documents with their key sentences and key words: batched and hashed."""
+"""Makes batches of documents and their targets, and hashes them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -119,7 +119,7 @@ class DocumentHasher:
         )
 
     def documents(self, documents: tf.RaggedTensor) -> DocumentBatch:
-        """Hashes documents alone; one of no sentences gets an empty one.
+        """Hashes documents without targets; one without sentences gets "".
 
         Args:
             documents: Sentences, strings `[batch, (sentences)]`.
@@ -145,7 +145,7 @@ class DocumentHasher:
         return tf.maximum(lengths, 1)
 
     def _read_values(self, rows: tf.RaggedTensor, empty: Any) -> tf.Tensor:
-        """Lists the values to read; a row without values has `empty`."""
+        """Lists the values of each row to read; `empty` for an empty row."""
         values, starts = rows.flat_values, tf.cast(rows.row_starts(), tf.int32)
         lengths = self._read_lengths(rows)
         # Each value read is moved back by the values that are not.

@@ -1,4 +1,4 @@
-"""DocumentModel: fits, encodes and explains, for a model of documents."""
+"""DocumentModel: the methods of `KeyVec` that take documents, such as fit."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ from keras_lstm_dssm.text import Vocabulary
 
 
 class DocumentModel(HashedModel):
-    """Base of `KeyVec`: reads documents for `fit`, `encode` and questions.
+    """Base of `KeyVec`: `fit`, `encode`, `key_sentences` and `key_words`.
 
     A subclass implements `call`, `batch_loss`, `read_sentences`,
     `word_probabilities` and `dimension`.
@@ -111,7 +111,7 @@ class DocumentModel(HashedModel):
         shuffle: bool = True,
         **kwargs: Any,
     ) -> keras.callbacks.History:
-        """Trains on documents with their key sentences and key words.
+        """Trains on documents whose key sentences and key words are known.
 
         Args:
             x: `tf.data.Dataset` of batches `(documents, salient, key_words)`,
@@ -196,7 +196,7 @@ class DocumentModel(HashedModel):
     def probabilities(
         self, documents: Any, progress: bool = False
     ) -> list[np.ndarray]:
-        """Returns the p_i of the sentences of any number of documents.
+        """Returns p_i, the probabilities that sentences of documents are key.
 
         Args:
             documents: As for `encode`.
@@ -268,7 +268,7 @@ class DocumentModel(HashedModel):
         return [(vocabulary[word], float(p[word])) for word in best]
 
     def _record_parts(self, parts: tf.Tensor) -> None:
-        """Updates the metrics of both parts of the loss, `(documents, 2)`."""
+        """Updates read_loss and key_word_loss by parts, `(documents, 2)`."""
         self._read_loss.update_state(parts[:, 0])
         self._key_word_loss.update_state(parts[:, 1])
 

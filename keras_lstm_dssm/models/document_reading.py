@@ -15,7 +15,7 @@ DOCUMENTS_AT_ONCE = 256
 
 
 class ReadDocument(NamedTuple):
-    """What a `KeyVec` computes of a document.
+    """Holds what a `KeyVec` computes for a document.
 
     Attributes:
         vector: Float `[dimension]`.
@@ -57,7 +57,7 @@ class DocumentReading:
     def read_all(
         self, documents: list[list[bytes]], progress: bool = False
     ) -> list[ReadDocument]:
-        """Reads documents, several batches at a time.
+        """Runs the model on documents, several batches at a time.
 
         A batch has at most 4,096 sentences and 256 documents, or one
         document.
@@ -107,7 +107,7 @@ class DocumentReading:
 
 
 def _batches(sizes: list[int]) -> Iterator[list[int]]:
-    """Yields the numbers of the documents of each batch, the shortest first.
+    """Yields the positions of the documents of each batch, shortest first.
 
     Documents of similar size need the fewest steps over time.
     """

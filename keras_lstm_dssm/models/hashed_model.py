@@ -38,7 +38,7 @@ class HashedModel(BuiltModel):
     """
 
     own_metrics = "two metrics, loss and accuracy"
-    """The metrics, for users who ask for others."""
+    """What the error message says of the metrics when others are requested."""
 
     rankings_hint: str
     """How to measure rankings, for users who ask for other metrics."""
@@ -47,8 +47,8 @@ class HashedModel(BuiltModel):
     """What exports the model, for users who call `export`."""
 
     optimizer_hint: str | None = None
-    """The optimizers to use, for users who pass one that looks ahead, such as
-    `NesterovMomentum`; `None` for a model that such an optimizer can train."""
+    """What the error message suggests instead of an optimizer of `TwoTower`,
+    such as `NesterovMomentum`; `None` if these can train the model."""
 
     seed: int
     """Seed of the order of lists in `fit`."""

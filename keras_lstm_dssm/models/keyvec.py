@@ -1,4 +1,4 @@
-"""KeyVec: documents -> vectors that keep key sentences and key words."""
+"""KeyVec: documents -> vectors, key sentences and key words."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +26,7 @@ from keras_lstm_dssm.text import Vocabulary, as_strings, graph_sentences
 
 @register
 class KeyVec(DocumentModel):
-    """Represents documents by vectors that keep what is key in them.
+    """Represents documents by vectors that preserve their key content.
 
     Bi and Ma 2017: a convolution represents each sentence, a bidirectional
     LSTM reads the sentences and computes the probability p_i that sentence i
@@ -280,7 +280,7 @@ def _key_vocabulary(
 def _first_is_salient(
     logits: tf.Tensor, salient: tf.Tensor, document: tf.Tensor
 ) -> tf.Tensor:
-    """Returns whether the sentence of the largest p_i is key, by document."""
+    """Returns for each document whether its sentence of largest p_i is key."""
     largest = tf.math.segment_max(logits, document)
     rows = tf.range(tf.size(logits))
     is_largest = tf.equal(logits, tf.gather(largest, document))

@@ -153,5 +153,5 @@ KEYVEC_PRESETS: dict[str, KeyVecRecipe] = {
     "keyvec_without_words": _KEYVEC.replace(word_weight=0.0),
     "keyvec_mean": _KEYVEC.replace(weighted=False),
 }
-"""Name -> recipe: KeyVec, and what is left of it without L_read, without
+"""Name -> recipe: KeyVec; and its ablations without L_read, without
 L_enc, and with a p_i of 1 for all sentences."""

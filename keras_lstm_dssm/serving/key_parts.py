@@ -1,4 +1,4 @@
-"""What is key in a document, read from the outputs of an exported KeyVec."""
+"""KeyParts: key sentences and words, from the outputs of an exported KeyVec."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 class KeyParts(NamedTuple):
-    """Holds what is key in a document.
+    """Holds the key sentences and the key words of a document.
 
     Attributes:
         sentences: Pairs of a sentence and its probability p_i, the most
@@ -22,7 +22,7 @@ class KeyParts(NamedTuple):
 def key_parts_from_outputs(
     sentences: np.ndarray, probabilities: np.ndarray, words: np.ndarray, n: int
 ) -> list[KeyParts]:
-    """Returns the key parts in the outputs of the signature `keys`.
+    """Converts the outputs of the signature `keys`.
 
     Args:
         sentences: Bytes `[batch, width]`, most probable first.

@@ -73,7 +73,7 @@ class SavedEncoder:
 
 
 class SavedKeyVec(SavedEncoder):
-    """Encodes documents with an exported KeyVec, and finds what is key.
+    """Runs an exported KeyVec: vectors, key sentences and key words.
 
     A document is one string. `encode` is that of `SavedEncoder`.
 

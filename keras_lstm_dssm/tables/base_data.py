@@ -56,7 +56,7 @@ class BaseTableData(ABC):
     def tests_of(self, row: Row) -> dict[str, Any]:
         """Returns the tasks on test that the system of a row is measured on.
 
-        They are all but the clustering for a system without vectors.
+        These are all tasks, or all but clustering if it has no vectors.
         """
         return {
             mode: task

@@ -15,7 +15,7 @@ from keras_lstm_dssm.tables.table_settings import TableSettings
 
 @dataclass(frozen=True)
 class DocumentTableData(BaseTableData):
-    """The documents that systems are trained on, and the tasks.
+    """Holds the documents to train on, and the tasks on dev and test.
 
     Attributes:
         titles: The documents of the split train, with one sentence on each

@@ -1,4 +1,4 @@
-"""The KeyVecs of a table: their search on dev and training."""
+"""The training of the KeyVecs of a table."""
 
 import functools
 import time
@@ -32,8 +32,8 @@ def train_keyvec(
 ) -> TrainedSystem:
     """Trains a `KeyVec`, and keeps the best epoch on dev.
 
-    A row that is not `trained` is measured as it starts, with skip-gram
-    vectors of the words and random weights elsewhere.
+    A row that is not `trained` is measured with its initial weights: those
+    of the words are skip-gram vectors, the others are random.
 
     Args:
         row: The row of the system.
@@ -83,7 +83,7 @@ def train_keyvec(
 def _targets(
     folder: DocumentFolder, salience: str, split: str
 ) -> DocumentTargets:
-    """Computes the targets of a split by a teacher made for training."""
+    """Computes the targets of a split; teacher and theta are those of train."""
     train = folder.of("train")
     theta = None
     if split != "train":

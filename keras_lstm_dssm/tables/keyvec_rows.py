@@ -31,8 +31,7 @@ KEYVEC_ROWS: dict[str, Row] = {
     )._replace(salience="lead"),
     "keyvec": _row("KeyVec", "keyvec"),
 }
-"""Name -> row: baselines, what is left of KeyVec without one of its parts, and
-KeyVec itself."""
+"""Name -> row: baselines, ablations of KeyVec, and KeyVec itself."""
 
 
 class Published(NamedTuple):

@@ -26,7 +26,8 @@ class Row(NamedTuple):
         vectors: Whether the system computes vectors that can be clustered.
         salience: Of a `KeyVec`: the teacher of its key sentences; `None` for
             that of the settings.
-        trained: Of a `KeyVec`: whether it is trained, or as it starts.
+        trained: Of a `KeyVec`: whether it is trained; `False` measures its
+            initial weights.
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""Splits documents into sentences, by one rule in Python and in the graph."""
+"""Splits documents into sentences, by the same rule in Python and in graphs."""
 
 import re
 

@@ -12,7 +12,7 @@ from keras_lstm_dssm.models import AnyRecipe
 
 
 class BasePlan(ABC):
-    """Base of the plans: counts the training steps.
+    """Base of the plans: the examples, their order, and the training steps.
 
     Attributes:
         recipe: Epochs and batch size.
@@ -65,7 +65,7 @@ class BasePlan(ABC):
 
     @property
     def watches(self) -> list[keras.callbacks.Callback]:
-        """Callbacks that stop a hopeless training. Default: none."""
+        """Callbacks that stop a training that cannot succeed. Default: none."""
         return []
 
     @property

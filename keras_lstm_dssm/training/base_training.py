@@ -45,7 +45,7 @@ class BaseTraining(ABC):
 
     @abstractmethod
     def warn(self, model: Any) -> None:
-        """Prints what a user may not expect of the data."""
+        """Prints warnings about the data to standard error."""
 
     @property
     def max_bad_lines(self) -> int:

@@ -57,11 +57,11 @@ class BestEpoch(keras.callbacks.Callback):
 
     @property
     def name(self) -> str:
-        """Name in the logs of the figure that decides."""
+        """Name in the logs of the figure that decides which epoch is best."""
         raise NotImplementedError(f"{type(self).__name__}.name")
 
     def figures(self) -> dict[str, float]:
-        """Measures the model as it is now.
+        """Measures the model with its current weights.
 
         Returns:
             Name in the logs -> figure, among them that of `name`.

@@ -13,11 +13,11 @@ from keras_lstm_dssm.text import as_bytes
 from keras_lstm_dssm.training.document_targets import DocumentTargets
 
 _POOL = 16
-"""Number of batches whose documents are sorted by their length."""
+"""Number of batches whose documents are sorted by length together."""
 
 
 class DocumentExamples:
-    """Holds documents and their targets, and streams them to train on.
+    """Holds documents and their targets, and streams them for training.
 
     The sentences of all documents are held in memory, about as many bytes as
     their text has.
@@ -74,8 +74,8 @@ class DocumentExamples:
     ) -> tf.data.Dataset:
         """Streams all documents, shuffled anew in each epoch.
 
-        The documents of a batch have about as many sentences as one another:
-        those of 16 batches are drawn at random, sorted by their number of
+        The documents of a batch have similar numbers of sentences: those of
+        16 batches are drawn at random, sorted by their number of
         sentences and cut into batches, and the batches of all are shuffled.
 
         The order is a function of `seed` and the epoch alone. A run that

@@ -25,7 +25,7 @@ TARGETS_FILE = "document_targets.json.gz"
 
 
 class Target(NamedTuple):
-    """Holds what a model learns about one document.
+    """Holds the salient sentences and the key words of one document.
 
     Attributes:
         sentences: The number of sentences of the document.
@@ -85,8 +85,8 @@ class DocumentTargets:
             documents: The documents: a list, or another iterable that can
                 be read more than once, such as `DocumentFolder.of` returns.
             teacher: Compares sentences with the summary.
-            key_words: Chooses words of the summary; made of the training
-                documents, also where these documents are others.
+            key_words: Chooses words of the summary. It is made from the
+                training documents, for documents of other splits, too.
             theta: Threshold of the similarity. By default that of the
                 teacher, or else it is computed from these documents (see
                 `salience_threshold`), which must then be the training ones.

@@ -1,4 +1,4 @@
-"""DocumentTraining: what documents and a recipe train a KeyVec as."""
+"""DocumentTraining: the model and the plan of a training of a KeyVec."""
 
 import os
 import sys
@@ -38,15 +38,15 @@ from keras_lstm_dssm.training.validation_loss import ValidationLoss
 _UNSEEN = 0.1  # the count of a word that is no key word of any document
 
 DEFAULT_SALIENCE = "bm25"
-"""The teacher of salient sentences where none is named."""
+"""The default teacher of salient sentences."""
 
 
 @dataclass(frozen=True)
 class DocumentTraining(BaseTraining):
     """Makes the model and the plan of a training of a `KeyVec`.
 
-    The counterpart of `TowerTraining`. The documents of the split train are
-    learnt, and those of dev measure the validation loss.
+    The counterpart of `TowerTraining`. The model is trained on the documents
+    of the split train, and its validation loss is that of dev.
 
     Attributes:
         recipe: The recipe.
@@ -154,7 +154,7 @@ class DocumentTraining(BaseTraining):
         )
 
     def warn(self, model: KeyVec) -> None:
-        """Prints how many documents lack something to be learnt from."""
+        """Warns of documents without summary, key words or key sentences."""
         counts = self.targets.counts
         for number, what in (
             (
@@ -230,7 +230,7 @@ def new_keyvec(
 def _open_folder(
     options: DataOptions, recipe: KeyVecRecipe
 ) -> tuple[DocumentFolder, str]:
-    """Opens the documents, and returns a specification of them, too."""
+    """Opens the documents; returns them and their data specification."""
     data = options.data
     if isinstance(data, DocumentFolder):
         if data.max_sentences != recipe.max_sentences:
@@ -250,7 +250,7 @@ def _open_folder(
 
 
 def _targets(folder: DocumentFolder, salience: Any) -> DocumentTargets:
-    """Computes the targets of train, and those of dev by its threshold."""
+    """Computes the targets of train, and of dev with the same threshold."""
     train = folder.of("train")
     teacher, key_words = salience_teacher(salience, train), KeyWords(train)
     targets = DocumentTargets.from_teacher(train, teacher, key_words)

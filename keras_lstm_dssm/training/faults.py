@@ -21,7 +21,7 @@ class Diverged(ArithmeticError):
 
 
 class DeadNetwork(ArithmeticError):
-    """Reports the epoch in which a network told no two texts apart."""
+    """Raised after an epoch in which nearly all pairs had the same score."""
 
     def __init__(self, epoch: int) -> None:
         super().__init__(f"the scores of epoch {epoch} are equal")

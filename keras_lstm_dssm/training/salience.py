@@ -159,7 +159,7 @@ class SalienceCounts:
 
 
 class Agreement(NamedTuple):
-    """Says how well scores rank salient sentences first; means of documents.
+    """Holds means over documents of how well scores rank salient sentences.
 
     Attributes:
         precision: The share of salient sentences among as many sentences as
@@ -177,7 +177,7 @@ class Agreement(NamedTuple):
 def agreement(
     salient: Sequence[np.ndarray], scores: Sequence[np.ndarray]
 ) -> Agreement:
-    """Compares scores of sentences with the salient ones of another teacher.
+    """Measures how well scores of sentences rank the salient ones first.
 
     Args:
         salient: bool `[sentences]` for each document, with a `True`.

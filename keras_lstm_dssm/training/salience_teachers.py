@@ -35,7 +35,7 @@ class SalienceTeacher:
     """
 
     theta: float | None = None
-    """The threshold of the similarity, where it is not to be computed."""
+    """Threshold of the similarity; `None` if documents determine it."""
 
     def similarities(
         self, documents: Iterable[Document]
@@ -73,7 +73,7 @@ class SalienceTeacher:
 
 
 class LeadTeacher(SalienceTeacher):
-    """Prefers sentences at the start, whatever the summary is.
+    """Ranks sentences by their position, independent of the summary.
 
     The similarity of sentence i, counted from 0, is 1 / (1 + i), and the
     threshold 0: the first K sentences of each document are salient.
@@ -237,7 +237,7 @@ def salience_teacher(
     teacher: TwoTower | str | os.PathLike[str],
     documents: Iterable[Document],
 ) -> SalienceTeacher:
-    """Makes the teacher that a name, a model or a run folder stands for.
+    """Makes a teacher from its name, a model or a run folder.
 
     Args:
         teacher: A trained `TwoTower`; the folder of its run; "bm25",

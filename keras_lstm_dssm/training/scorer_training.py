@@ -129,7 +129,7 @@ class ScorerTraining(BaseTraining):
         return TriplePlan(self.triples, self.recipe, self.seed, self.log)
 
     def warn(self, model: PairScorer) -> None:
-        """Prints what a user may not expect of the data."""
+        """Warns of mined negatives, and of answers of dev or test in train."""
         if self.log is not None and is_collection(self.spec):
             print(
                 f"warning: {self.spec}: no document of the training split is "

@@ -1,4 +1,4 @@
-"""TrainingData: what a training reads: its data, validation and dev."""
+"""TrainingData: the data, validation data and dev task of a training."""
 
 import os
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -40,11 +40,11 @@ _USED_BY = {
     "negatives_from": PAIR_SCORERS,
     "salience": KEYVEC,
 }
-"""Option -> the kind of models that are trained with it."""
+"""Option of `train` -> the only kind of models that use it."""
 
 
 class DataOptions(NamedTuple):
-    """Holds what `train` was given to learn from, not yet opened.
+    """Holds the arguments of `train` that name data, not yet opened.
 
     Attributes:
         data: Clicks or documents, see `train`.
@@ -67,13 +67,13 @@ class DataOptions(NamedTuple):
     resumed: bool = False
 
     def check(self, kind: str) -> None:
-        """Checks that each option is one of a kind of models.
+        """Checks that options of other kinds of models are not set.
 
         Args:
             kind: `TWO_TOWERS`, `PAIR_SCORERS` or `KEYVEC`.
 
         Raises:
-            InputError: An option of another kind is set.
+            InputError: One of them is set.
         """
         for name, user in _USED_BY.items():
             if user != kind and getattr(self, name):
@@ -210,13 +210,13 @@ def dev_spec(dev: Any, saved: bool) -> str | None:
 
 
 def teacher_spec(teacher: Any, names: Container[str] = ()) -> str | None:
-    """Returns how a run's `config.json` names a model that teaches another.
+    """Returns the string for a teacher model in a run's `config.json`.
 
     Args:
         teacher: A run folder, whose path becomes absolute; or a model, which
             is named by its class, since a resumed run reads what it has
             taught from a file.
-        names: Strings that are no path.
+        names: Names of teachers, which are not paths.
     """
     if teacher is None or teacher in names:
         return teacher

@@ -218,7 +218,7 @@ class ModelCalls:
     def keys(
         self, texts: Iterable[str | bytes], n: int, model: str, version: Version
     ) -> Calls[list[KeyParts]]:
-        """Finds what is key, chunk by chunk; see `Client.keys`."""
+        """Finds key sentences and words by chunks; see `Client.keys`."""
         found: list[KeyParts] = []
         for rows in chunked(texts, rows_for(n, "n")):
             inputs = {"text": rows, "n": np.full(len(rows), n, np.int32)}

@@ -165,7 +165,7 @@ class Client(Connection):
         model: str = "keyvec",
         version: Version = None,
     ) -> list[KeyParts]:
-        """Returns what is key in documents: their sentences and words.
+        """Returns the key sentences and the key words of documents.
 
         Args:
             texts: Any number of documents, each one string.
