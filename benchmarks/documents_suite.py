@@ -27,7 +27,7 @@ from keras_lstm_dssm.training import (
 from keras_lstm_dssm.training.document_training import new_keyvec
 
 LENGTHS = (8, 40, 200, 1000)
-"""Numbers of sentences in a document, for the growth of the cost."""
+"""Numbers of sentences of the documents that `measure_growth` times."""
 
 RECIPE = KEYVEC_PRESETS["keyvec"].replace(
     max_sentences=LENGTHS[-1], skip_gram=False
@@ -45,8 +45,8 @@ def measure_documents(
     Args:
         folder: The documents; those of the split train are used.
         batch_size: Documents in a training step.
-        steps: Training steps in one measurement; as many documents are
-            encoded in one, if there are as many.
+        steps: Training steps in one measurement. Encoding is measured on as
+            many documents as these steps read, or on all if there are fewer.
         rounds: Number of measurements, whose median is returned.
 
     Returns:
@@ -109,17 +109,17 @@ def measure_documents(
 def measure_growth(
     model: KeyVec, sentences: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Time documents of different lengths, of as many sentences in all.
+    """Time documents of different lengths, with equally many sentences in all.
 
     The documents are made of distinct sentences, since a model reads a
     sentence that occurs twice in a batch only once. All documents of one
-    length are one training step: the longer they are, the fewer are read at
-    the same time.
+    length are one training step: the longer they are, the fewer documents are
+    read in parallel.
 
     Args:
         model: A compiled `KeyVec` that reads documents of all `LENGTHS`.
-        sentences: Sentences; lengths of more than there are distinct ones
-            are left out.
+        sentences: The sentences of which the documents are made. A length is
+            left out if there are fewer distinct sentences.
         rounds: Number of measurements, whose median is returned.
 
     Returns:
@@ -212,7 +212,7 @@ def _count(documents: list[list[str]]) -> int:
 
 
 def _cut(sentences: Sequence[str], length: int) -> list[list[str]]:
-    """Return documents of equal length, as many as there can be."""
+    """Cut sentences into documents of equal length; the rest is left out."""
     ends = range(length, len(sentences) + 1, length)
     return [list(sentences[end - length : end]) for end in ends]
 

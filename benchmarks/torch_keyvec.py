@@ -27,7 +27,7 @@ _SMALLEST = torch.finfo(torch.float32).min
 
 
 class TorchDocuments(NamedTuple):
-    """A batch of documents.
+    """Holds a batch of documents, padded.
 
     Attributes:
         words: Word ids, `(documents, sentences, words)`; 0 is padding.
@@ -42,12 +42,12 @@ class TorchDocuments(NamedTuple):
 
     @property
     def mask(self) -> torch.Tensor:
-        """Whether there is a sentence, bool `(documents, sentences)`."""
+        """True for sentences, False for padding, `(documents, sentences)`."""
         return self.word_counts > 0
 
 
 class TorchExamples(NamedTuple):
-    """A batch to train on.
+    """Holds a padded batch of documents and their targets.
 
     Attributes:
         documents: The documents.
@@ -63,7 +63,7 @@ class TorchExamples(NamedTuple):
 
 
 def torch_documents(batch: DocumentBatch) -> TorchDocuments:
-    """Pad hashed documents."""
+    """Pad the documents of a hashed batch to equal lengths."""
     sentences = batch.sentences
     ids = tf.gather(
         tf.gather(sentences.trigrams, sentences.words), sentences.text_index
@@ -85,7 +85,7 @@ def torch_documents(batch: DocumentBatch) -> TorchDocuments:
 
 
 def torch_examples(batch: HashedDocuments) -> TorchExamples:
-    """Pad a hashed batch of examples."""
+    """Pad a hashed batch of documents and their targets."""
     salient = tf.RaggedTensor.from_row_lengths(
         tf.cast(batch.salient, tf.float32), batch.documents.lengths
     )
@@ -98,7 +98,7 @@ def torch_examples(batch: HashedDocuments) -> TorchExamples:
 
 
 class TorchKeyVec(torch.nn.Module):
-    """KeyVec of Bi and Ma 2017.
+    """Implements KeyVec of Bi and Ma 2017 in PyTorch.
 
     Args:
         rows: Rows of the table of word vectors, with one for padding.
@@ -197,7 +197,7 @@ class TorchKeyVec(torch.nn.Module):
 
 
 class TorchKeyVecRun:
-    """Trains and runs a peer on documents that are looked up beforehand.
+    """Trains and runs a `TorchKeyVec`; words are looked up beforehand.
 
     Args:
         ours: A `KeyVec` whose words are those of a vocabulary; the peer has

@@ -105,7 +105,7 @@ def new_analyze_flags() -> flags.FlagValues:
 def check_used(
     analyze_flags: flags.FlagValues, names: Iterable[str], model: str
 ) -> None:
-    """Check that flags are not given which a model cannot use.
+    """Check that no flags are given that a model cannot use.
 
     Args:
         analyze_flags: The flags of `new_analyze_flags`, parsed.

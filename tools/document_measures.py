@@ -1,4 +1,4 @@
-"""Measures a KeyVec beside other vectors of documents, for evaluate.py."""
+"""The evaluation of a KeyVec and of baselines in lstm-dssm-evaluate."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,7 @@ def measure_documents(
     min_relevant: int = 1,
     progress: bool = False,
 ) -> dict[str, Any]:
-    """Measures a KeyVec and the baselines of documents; prints the results.
+    """Evaluates a KeyVec and baselines on a split, and prints a table.
 
     The baselines are trained on the documents of the split train.
 

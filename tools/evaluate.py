@@ -75,7 +75,7 @@ define.integer(
 )
 
 _FOR_TITLES = ("mode", "depth", "run_file", "bm25_words", "batch_size")
-"""Flags of the evaluation on titles, which a KeyVec does not take."""
+"""Flags that are not supported for a KeyVec."""
 
 _WORDS = {
     "space": "separated by white space",

@@ -13,12 +13,12 @@ KEYVEC_FLAGS = (
     "vocabulary_size", "skip_gram", "filters", "units", "dimension",
     "read_weight", "word_weight", "dropout", "normalize",
 )  # fmt: skip
-"""Flags that set the attribute of that name in the recipe of a KeyVec. Others
-are those that it shares with two towers, such as `--epochs`."""
+"""Names of flags that set the attribute of the same name of a `KeyVecRecipe`.
+The flags of all recipes, such as `--epochs`, are defined elsewhere."""
 
 
 def define_keyvec_flags(values: flags.FlagValues) -> None:
-    """Defines them; a few are flags of pair scorers, too."""
+    """Defines the flags of a KeyVec; pair scorers use some of them, too."""
     text, whole, real, switch, _, _ = definers(values)
     text(
         "salience", None,

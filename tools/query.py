@@ -91,7 +91,7 @@ def number_or_label(text: str | None) -> int | str | None:
 
 
 def is_scorer(signatures: Mapping[str, Signature]) -> bool:
-    """Whether the model of these signatures scores pairs."""
+    """Returns whether signatures are those of a pair scorer."""
     signature = signatures.get(tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY)
     return bool(signature and signature.inputs.keys() == {"query", "document"})
 
@@ -141,7 +141,7 @@ def print_scores(
 def print_key_parts(
     documents: Sequence[str], parts_of_documents: Sequence[KeyParts]
 ) -> dict[str, Any]:
-    """Prints what is key below each document, and returns it for JSON."""
+    """Prints key sentences and words of documents; returns them for JSON."""
     results = []
     for document, parts in zip(documents, parts_of_documents, strict=True):
         print(document)
