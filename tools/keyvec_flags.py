@@ -12,6 +12,7 @@ KEYVEC_FLAGS = (
     "word_dimension", "max_words", "max_sentences", "min_count",
     "vocabulary_size", "skip_gram", "filters", "units", "dimension",
     "read_weight", "word_weight", "dropout", "normalize",
+    "excerpt",
 )  # fmt: skip
 """Names of flags that set the attribute of the same name of a `KeyVecRecipe`.
 The flags of all recipes, such as `--epochs`, are defined elsewhere."""
@@ -71,4 +72,9 @@ def define_keyvec_flags(values: flags.FlagValues) -> None:
         "normalize", None,
         "KeyVec: both parts of the loss are means over sentences and over key "
         "words, and not sums.",
+    )  # fmt: skip
+    whole(
+        "excerpt", None,
+        "KeyVec: largest number of sentences of the excerpts of documents "
+        "that are learnt, drawn anew in each epoch; 0 for whole documents.", 0,
     )  # fmt: skip

@@ -47,6 +47,9 @@ class KeyVecRecipe(WordsRecipe):
             training step sets to 0.
         normalize: Whether the parts of the loss are means over sentences and
             over key words, and not sums.
+        excerpt: Largest number of sentences of the excerpts that are learnt,
+            see `DocumentExamples.batches`; 0 for whole documents (the
+            paper's).
         learning_rate: Learning rate of Adam.
         epochs: Largest number of passes over the documents.
         patience: Epochs without a smaller validation loss after which the
@@ -78,6 +81,7 @@ class KeyVecRecipe(WordsRecipe):
     word_weight: float = 1.0
     dropout: float = 0.0
     normalize: bool = False
+    excerpt: int = 0
     learning_rate: float = 0.001
     epochs: int = 40
     patience: int = 3

@@ -1,7 +1,6 @@
 """DocumentExamples: batches of documents with their targets, shuffled."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -14,6 +13,9 @@ from keras_lstm_dssm.training.document_targets import DocumentTargets
 
 _POOL = 16
 """Number of batches whose documents are sorted by length together."""
+
+_Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Int arrays: the documents, all sentences to read, their number in each."""
 
 
 class DocumentExamples:
@@ -54,10 +56,12 @@ class DocumentExamples:
                 " train: check the data"
             )
         self._lengths = np.array(lengths)
-        self._documents = _ragged(np.array(sentences, object), lengths)
-        self._salient = _ragged(np.concatenate(salient), lengths)
-        self._key_words = _ragged(
-            np.array(as_bytes(key_words), object), word_counts
+        self._starts = np.cumsum(lengths) - lengths
+        self._sentences = tf.constant(np.array(sentences, object), tf.string)
+        self._salient = tf.constant(np.concatenate(salient), tf.bool)
+        self._key_words = tf.RaggedTensor.from_row_lengths(
+            tf.constant(np.array(as_bytes(key_words), object), tf.string),
+            tf.constant(word_counts, tf.int64),
         )
 
     def __len__(self) -> int:
@@ -71,6 +75,7 @@ class DocumentExamples:
         epochs: int,
         seed: int,
         first_step: int = 0,
+        excerpt: int = 0,
     ) -> tf.data.Dataset:
         """Streams all documents, shuffled anew in each epoch.
 
@@ -88,27 +93,41 @@ class DocumentExamples:
             epochs: The number of passes over the documents.
             seed: Any int; another seed gives another order.
             first_step: The number of batches to leave out at the start.
+            excerpt: Largest number of sentences of an excerpt. Each epoch
+                then has another excerpt of each document: 1 to `excerpt` of
+                its sentences (the logarithm of this number is uniform),
+                drawn at random, in their order. Default 0: whole documents.
 
         Returns:
             A dataset of (documents, salient, key words), see `in_order`. Its
             cardinality, over all epochs, is known.
 
         Raises:
-            InputError: `batch_size` is less than 1.
+            InputError: `batch_size` is less than 1, or `excerpt` less than 0.
 
         Example:
         >>> model.fit(examples.batches(32, epochs=1, seed=0))
         """
         _check(batch_size)
+        if excerpt < 0:
+            raise InputError(f"excerpt must be 0 or more, not {excerpt}")
         per_epoch = -(-len(self) // batch_size)
-        first_epoch, skipped = divmod(first_step, per_epoch)
+        last_step = epochs * per_epoch
 
-        def rows() -> Iterator[np.ndarray]:
-            for epoch in range(first_epoch, epochs):
-                batches = self._epoch(batch_size, seed, epoch)
-                yield from batches[skipped if epoch == first_epoch else 0 :]
+        def batches() -> Iterator[_Batch]:
+            for step in range(first_step, last_step):
+                epoch, number = divmod(step, per_epoch)
+                if number == 0 or step == first_step:
+                    epoch_rows = self._epoch(batch_size, seed, epoch)
+                rows = epoch_rows[number]
+                counts = self._lengths[rows]
+                random = np.random.default_rng([seed % 2**64, step])
+                if excerpt:
+                    drawn = (excerpt + 1) ** random.uniform(size=len(rows))
+                    counts = np.minimum(counts, drawn.astype(int))
+                yield self._excerpts(rows, counts, random)
 
-        return self._gathered(rows, max(0, epochs * per_epoch - first_step))
+        return self._gathered(batches, max(0, last_step - first_step))
 
     def in_order(self, batch_size: int = 32) -> tf.data.Dataset:
         """Streams all documents once, in their order.
@@ -127,10 +146,14 @@ class DocumentExamples:
         _check(batch_size)
         starts = range(0, len(self), batch_size)
         every = np.arange(len(self))
-        return self._gathered(
-            lambda: (every[start : start + batch_size] for start in starts),
-            len(starts),
-        )
+        random = np.random.default_rng(0)  # whole documents draw nothing
+
+        def batches() -> Iterator[_Batch]:
+            for start in starts:
+                rows = every[start : start + batch_size]
+                yield self._excerpts(rows, self._lengths[rows], random)
+
+        return self._gathered(batches, len(starts))
 
     def _epoch(
         self, batch_size: int, seed: int, epoch: int
@@ -148,22 +171,52 @@ class DocumentExamples:
         shuffle = permutation(len(batches), seed, epoch, 1)
         return [batches[number] for number in shuffle]
 
-    def _gathered(self, rows: Any, count: int) -> tf.data.Dataset:
-        """Makes a dataset of the examples in the given rows.
+    def _excerpts(
+        self, rows: np.ndarray, counts: np.ndarray, random: np.random.Generator
+    ) -> _Batch:
+        """Draws `counts` sentences of documents, and keeps their order."""
+        sentences = [
+            start
+            + (
+                np.arange(length)
+                if count == length
+                else np.sort(random.choice(length, count, replace=False))
+            )
+            for start, length, count in zip(
+                self._starts[rows], self._lengths[rows], counts, strict=True
+            )
+        ]
+        return rows, np.concatenate(sentences), counts
+
+    def _gathered(
+        self, batches: Callable[[], Iterator[_Batch]], count: int
+    ) -> tf.data.Dataset:
+        """Makes a dataset of the examples of batches.
 
         Args:
-            rows: Function that yields int `[batch]`, row numbers.
+            batches: Yields the batches.
             count: The number of batches.
         """
-        parts = self._documents, self._salient, self._key_words
+        numbers = tf.TensorSpec([None], tf.int64)
+
+        def examples(
+            rows: tf.Tensor, sentences: tf.Tensor, counts: tf.Tensor
+        ) -> tuple[tf.RaggedTensor, ...]:
+            return (
+                *(
+                    tf.RaggedTensor.from_row_lengths(
+                        tf.gather(values, sentences), counts, validate=False
+                    )
+                    for values in (self._sentences, self._salient)
+                ),
+                tf.gather(self._key_words, rows),
+            )
+
         return (
             tf.data.Dataset.from_generator(
-                rows, output_signature=tf.TensorSpec([None], tf.int64)
+                batches, output_signature=(numbers, numbers, numbers)
             )
-            .map(
-                lambda batch: tuple(tf.gather(part, batch) for part in parts),
-                tf.data.AUTOTUNE,
-            )
+            .map(examples, tf.data.AUTOTUNE)
             .prefetch(tf.data.AUTOTUNE)
             .apply(tf.data.experimental.assert_cardinality(count))
         )
@@ -172,10 +225,3 @@ class DocumentExamples:
 def _check(batch_size: int) -> None:
     if batch_size < 1:
         raise InputError(f"batch_size must be 1 or more, not {batch_size}")
-
-
-def _ragged(values: np.ndarray, lengths: list[int]) -> tf.RaggedTensor:
-    dtype = tf.bool if values.dtype == bool else tf.string
-    return tf.RaggedTensor.from_row_lengths(
-        tf.constant(values, dtype), tf.constant(lengths, tf.int64)
-    )

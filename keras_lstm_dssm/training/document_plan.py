@@ -19,7 +19,7 @@ class DocumentPlan(BasePlan):
 
     Attributes:
         documents: The documents with their targets.
-        recipe: Epochs and batch size.
+        recipe: Epochs, batch size and excerpts.
         seed: Seed of the order of the documents.
         counts: How many of their sentences are salient.
         left_out: What is wrong -> number of lines that are left out.
@@ -51,6 +51,7 @@ class DocumentPlan(BasePlan):
             epochs=self.recipe.epochs,
             seed=self.seed,
             first_step=first,
+            excerpt=self.recipe.excerpt,
         )
 
     def describe(self) -> str:

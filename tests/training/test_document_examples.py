@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -77,13 +78,53 @@ def test_each_epoch_has_every_document_once_in_another_order() -> None:
     assert lists(examples.batches(4, epochs=1, seed=2)) != both[:per_epoch]
 
 
+@pytest.mark.parametrize("excerpt", [0, 3])
 @pytest.mark.parametrize("step", [1, 9, 10, 15, 20])
-def test_a_run_resumes_at_any_training_step(step: int) -> None:
+def test_a_run_resumes_at_any_training_step(step: int, excerpt: int) -> None:
     examples = made(37)
-    both = lists(examples.batches(4, epochs=2, seed=3))
-    rest = examples.batches(4, epochs=2, seed=3, first_step=step)
+    options = {"epochs": 2, "seed": 3, "excerpt": excerpt}
+    both = lists(examples.batches(4, **options))
+    rest = examples.batches(4, first_step=step, **options)
     assert rest.cardinality() == 20 - step
     assert lists(rest) == both[step:]
+
+
+def test_excerpts() -> None:
+    """Each epoch draws other sentences, and keeps their order and marks."""
+    examples = made(700)  # a hundred documents of each length from 1 to 7
+    whole: dict[bytes, tuple[list[bytes], list[bool], list[bytes]]] = {}
+    for batch in lists(examples.in_order(100)):
+        for example in zip(*batch, strict=True):
+            whole[example[0][0].split()[0]] = example
+    epochs = []
+    for epoch in range(2):
+        batches = examples.batches(
+            50, epochs=epoch + 1, seed=0, first_step=14 * epoch, excerpt=4
+        )
+        drawn = {}
+        for batch in lists(batches):
+            for sentences, salient, key_words in zip(*batch, strict=True):
+                name = sentences[0].split()[0]
+                everything, marks, words = whole[name]
+                places = [everything.index(one) for one in sentences]
+                assert places == sorted(set(places))
+                assert salient == [marks[place] for place in places]
+                assert key_words == words
+                drawn[name] = places
+        assert drawn.keys() == whole.keys()
+        epochs.append(drawn)
+    assert epochs[0] != epochs[1]
+    longest = [
+        places
+        for drawn in epochs
+        for name, places in drawn.items()
+        if len(whole[name][0]) >= 4
+    ]
+    # floor(5 ** u), u uniform: the number is n with log_5((n + 1) / n).
+    counts = np.bincount([len(places) for places in longest])
+    expected = np.log([2, 3 / 2, 4 / 3, 5 / 4]) / np.log(5)
+    np.testing.assert_allclose(counts[1:] / len(longest), expected, atol=0.05)
+    assert {place for places in longest for place in places} == set(range(7))
 
 
 def test_wrong_arguments() -> None:
@@ -93,5 +134,7 @@ def test_wrong_arguments() -> None:
     ):
         with pytest.raises(InputError, match="batch_size must be 1 or more"):
             make()
+    with pytest.raises(InputError, match="excerpt must be 0 or more, not -1"):
+        made(3).batches(epochs=1, seed=0, excerpt=-1)
     with pytest.raises(InputError, match="found no documents to train on"):
         made(0)
