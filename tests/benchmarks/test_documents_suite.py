@@ -14,21 +14,18 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.training import KeyVecLoss
 from tests.benchmarks.conftest import measure_once
+from tests.benchmarks.peer_weights import check_gradients, copy_weights
 from tests.models.small_keyvec import DOCUMENTS, ragged_examples, small_keyvec
 
 
 def with_equal_weights(packed: bool) -> tuple[KeyVec, Any]:
-    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch")
     ours = small_keyvec()
     ours.compile(keras.optimizers.Adam(0.02), KeyVecLoss())
     form = "torch_packed" if packed else "torch_padded"
     peer = documents_suite.new_peers(ours)[form]
     peer.model.double()
-    with torch.no_grad():
-        for parameter, array in zip(
-            peer.model.parameters(), arrays_of(ours), strict=True
-        ):
-            parameter.copy_(torch.from_numpy(array.copy()))
+    copy_weights(peer.model, arrays_of(ours))
     return ours, peer
 
 
@@ -75,21 +72,11 @@ def test_equal_weights_give_equal_vectors_losses_and_gradients(
     with tf.GradientTape() as tape:
         loss = ours.batch_loss(batch, training=True)
     assert peer.step(examples) == pytest.approx(float(loss), rel=1e-9)
-    # Ours, in the places of our weights, so that the layout is that of peers.
     gradients = tape.gradient(loss, [v.value for v in variables])
-    for variable, gradient in zip(variables, gradients, strict=True):
-        variable.assign(tf.convert_to_tensor(gradient))
-    zeros = 0
-    for parameter, gradient in zip(
-        peer.model.parameters(), arrays_of(ours), strict=True
-    ):
-        if not gradient.any():  # PyTorch's second biases
-            zeros += 1
-            continue
-        np.testing.assert_allclose(
-            parameter.grad, gradient, rtol=1e-7, atol=1e-10
-        )
-    assert zeros == 2
+    zeros = check_gradients(
+        ours, gradients, peer.model, arrays_of, rtol=1e-7, atol=1e-10
+    )
+    assert zeros == 2  # PyTorch's second biases
 
 
 def test_padded_documents_of_one_length_have_the_same_vectors(

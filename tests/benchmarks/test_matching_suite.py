@@ -12,6 +12,7 @@ from keras_lstm_dssm.data import Triples
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import PairScorer
 from tests.benchmarks.conftest import measure_once
+from tests.benchmarks.peer_weights import check_gradients, copy_weights
 
 VOCABULARY = ["bolt", "drill", "glue", "hex", "kit", "steel", "volt", "wood"]
 TRIPLES = (
@@ -22,18 +23,14 @@ TRIPLES = (
 
 
 def with_equal_weights(preset: str, packed: bool) -> tuple[PairScorer, Any]:
-    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch")
     scorer = matching_suite._new_scorer(preset, VOCABULARY)
     form = "torch_packed" if packed else "torch_padded"
     peer = matching_suite._new_peers(preset, scorer)[form]
     random = np.random.default_rng(0)
     for variable in scorer.trainable_variables:
         variable.assign(random.normal(size=variable.shape) * 0.3)
-    with torch.no_grad():
-        for parameter, variable in zip(
-            peer.matcher.parameters(), arrays_of(scorer), strict=True
-        ):
-            parameter.copy_(torch.from_numpy(variable.copy()))
+    copy_weights(peer.matcher, arrays_of(scorer))
     return scorer, peer
 
 
@@ -93,20 +90,11 @@ def test_equal_weights_give_equal_scores_and_equal_gradients(
         )
         hinge = tf.reduce_mean(tf.nn.relu(1 + below - above))
     assert loss == pytest.approx(float(hinge), abs=1e-5) and loss > 0.1
-    # Ours, in the places of our weights, so that the layout is that of peers.
     gradients = tape.gradient(hinge, [v.value for v in variables])
-    for variable, gradient in zip(variables, gradients, strict=True):
-        variable.assign(tf.convert_to_tensor(gradient))
-    zeros = 0
-    for parameter, ours in zip(
-        peer.matcher.parameters(), arrays_of(scorer), strict=True
-    ):
-        # PyTorch's second biases, and the bias of the score, which cancels.
-        if not ours.any():
-            zeros += 1
-            continue
-        assert np.abs(ours).max() > 1e-4
-        np.testing.assert_allclose(parameter.grad, ours, atol=1e-5, rtol=1e-4)
+    zeros = check_gradients(
+        scorer, gradients, peer.matcher, arrays_of, rtol=1e-4, atol=1e-5
+    )
+    # PyTorch's second biases, and the bias of the score, which cancels.
     assert zeros == (3 if preset == "mv_lstm_tensor" else 1)
 
 

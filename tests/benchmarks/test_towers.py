@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.benchmarks.keras_towers import PaddedTower, SegmentTower
 from keras_lstm_dssm.benchmarks.towers import compared, new_peers
+from tests.benchmarks.peer_weights import copy_weights
 
 TEXTS = tf.constant(["steel hex bolt", "glue", "18 volt drill kit", "bolt"])
 
@@ -40,9 +41,8 @@ def test_pytorch_gives_the_same_vectors() -> None:
     tower = torch_towers.TorchTower()
     # Both have the gates in the order i, f, g, o; PyTorch has two biases.
     arrays = (table, kernel.T, recurrent.T, bias, np.zeros_like(bias))
+    copy_weights(tower, arrays)
     with torch.no_grad():
-        for parameter, array in zip(tower.parameters(), arrays, strict=True):
-            parameter.copy_(torch.from_numpy(array.copy()))
         vectors = tower(torch_towers.hash_texts(TEXTS)).numpy()
     np.testing.assert_allclose(
         vectors, segments(SegmentTower.hash(TEXTS)), atol=1e-6
