@@ -55,6 +55,7 @@ def train_keyvec(
             settings,
             salience=_targets(data.folder, salience, "train"),
         )
+        assert isinstance(model, KeyVec)
         if recipe.weighted and recipe.read_weight:
             results["further"] = _salience_agreement(
                 model, data.folder, salience

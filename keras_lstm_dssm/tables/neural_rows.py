@@ -2,7 +2,15 @@
 
 from typing import Any, TypeVar
 
-from keras_lstm_dssm.models import AnyRecipe, KeyVecRecipe, Recipe, ScorerRecipe
+from keras_lstm_dssm.models import (
+    AnyRecipe,
+    KeyVec,
+    KeyVecRecipe,
+    PairScorer,
+    Recipe,
+    ScorerRecipe,
+    TwoTower,
+)
 from keras_lstm_dssm.tables.base_data import BaseTableData
 from keras_lstm_dssm.tables.baseline_rows import Hyperparameters
 from keras_lstm_dssm.tables.epoch_times import EpochTimes
@@ -43,7 +51,7 @@ def train_on(
     data: BaseTableData,
     settings: TableSettings,
     **options: Any,
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[TwoTower | PairScorer | KeyVec, dict[str, Any]]:
     """Trains a model with `dssm.train`, and keeps the best epoch on dev.
 
     Args:
