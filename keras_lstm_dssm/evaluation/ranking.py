@@ -193,8 +193,8 @@ class System(Protocol):
 class ListScorer(ABC):
     """Base of systems that give each candidate of a query a score.
 
-    From the scores, ties included, follow the order of `rerank` and measures
-    in expectation over the orders of ties, see `evaluate_lists`.
+    `rerank` orders the candidates by these scores. As equal scores stay equal,
+    `evaluate_lists` can average measures over all orders of the ties.
     """
 
     @abstractmethod

@@ -34,8 +34,8 @@ class FinishedSystems(NamedTuple):
 
 
 Report = Callable[[FinishedSystems], tuple[Summary, dict[str, str]]]
-"""Writes the report; returns the content of `table.json`, and what failed ->
-reason."""
+"""Function that writes the report; it returns the content of `table.json`, and
+part of the report that failed -> reason."""
 
 
 def report_by(
@@ -44,11 +44,13 @@ def report_by(
         Summary,
     ],
 ) -> Report:
-    """Makes the report of tables whose systems are all that can fail.
+    """Makes a `Report` of a function that only writes the files.
+
+    The failed parts of the report are then the failed systems.
 
     Args:
-        write: Writes the report of the fields `output`, `data`, `results` and
-            `failed` of `FinishedSystems`; returns the content of `table.json`.
+        write: Function of `output`, `data`, `results` and `failed` of
+            `FinishedSystems` that returns the content of `table.json`.
     """
 
     def report(work: FinishedSystems) -> tuple[Summary, dict[str, str]]:
@@ -66,7 +68,7 @@ class PaperTable(NamedTuple):
         rows: Name -> row, in the paper's order.
         options: The settings that a user can choose -> their defaults.
         fixed: Further settings.
-        report: Writes the report.
+        report: Function that writes the report.
         learning_curve: Whether systems can be trained on fewer clicks, too.
     """
 

@@ -21,7 +21,7 @@ class Row(NamedTuple):
             a `KeyVec`; `None` for a baseline.
         tuned: Whether the learning rate (and gamma, of towers) is chosen on
             dev, and epochs and batch size are the table's, equal for all
-            such rows; `False` for those of the recipe.
+            such rows; `False` keeps all of the recipe.
         seeded: Whether another seed gives another result.
         vectors: Whether the system computes vectors that can be clustered.
         salience: Of a `KeyVec`: the teacher of its key sentences; `None` for

@@ -20,9 +20,9 @@ class KeyVecLoss(keras.losses.Loss):
     Eq. (4) to (6) of Bi and Ma 2017: S* are the key sentences of a document,
     W its key words. The loss of a batch is the mean over its documents.
 
-    The printed parts are sums: a document of many sentences weighs more than
-    a short one, and its L_read more than its L_enc. `normalize` makes both
-    parts means.
+    Both parts are sums in the paper, so that a document of many sentences has
+    more weight than a short one, and its L_read more than its L_enc.
+    `normalize` makes both parts means.
 
     Args:
         read_weight: Factor of L_read. Default 1; 0 leaves it out.
