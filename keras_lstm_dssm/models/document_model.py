@@ -16,7 +16,6 @@ from keras_lstm_dssm.models.document_batches import (
 )
 from keras_lstm_dssm.models.document_reading import DocumentReading
 from keras_lstm_dssm.models.hashed_model import HashedModel
-from keras_lstm_dssm.models.triples import refuse_labels
 from keras_lstm_dssm.text import Vocabulary
 
 
@@ -35,6 +34,7 @@ class DocumentModel(HashedModel):
     own_metrics = "four metrics, loss, accuracy, read_loss and key_word_loss"
     rankings_hint = "measure rankings with evaluation.evaluate_documents"
     export_hint = "encode(documents)"
+    examples_hint = "(documents, salient, key_words)"
     optimizer_hint = "one of keras.optimizers, such as Adam"
 
     key_lookup: Vocabulary
@@ -139,7 +139,6 @@ class DocumentModel(HashedModel):
             tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
                 weights are those before the step.
         """
-        refuse_labels(kwargs)
         return self._fit_examples(
             document_batches,
             x,

@@ -53,6 +53,9 @@ class HashedModel(BuiltModel):
     seed: int
     """Seed of the order of lists in `fit`."""
 
+    examples_hint: str
+    """The examples that `fit` expects, for users who give labels or weights."""
+
     def __init__(self, hasher: Hasher, hashed: type, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._hash = hasher
@@ -215,7 +218,16 @@ class HashedModel(BuiltModel):
             validation_data: Examples to measure after each epoch, or `None`.
             callbacks: See `keras.Model.fit`.
             **options: See `keras.Model.fit`.
+
+        Raises:
+            InputError: Labels, weights or `validation_split` are given.
         """
+        for name in ("y", "class_weight", "sample_weight", "validation_split"):
+            if options.pop(name, None):
+                raise InputError(
+                    f"{name} is not supported: give x={self.examples_hint},"
+                    " and further examples as validation_data"
+                )
         if validation_data is not None:
             validation_data = self._hashed(
                 batches_of(validation_data, batch_size)

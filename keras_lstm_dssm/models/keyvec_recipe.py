@@ -149,13 +149,17 @@ class KeyVecRecipe(WordsRecipe):
             )
 
 
-_KEYVEC = KeyVecRecipe()
+_KEYVEC = KeyVecRecipe(
+    normalize=True, excerpt=64, learning_rate=0.003, epochs=100, patience=10
+)
 
 KEYVEC_PRESETS: dict[str, KeyVecRecipe] = {
     "keyvec": _KEYVEC,
+    "keyvec_printed": KeyVecRecipe(),
     "keyvec_without_read": _KEYVEC.replace(read_weight=0.0),
     "keyvec_without_words": _KEYVEC.replace(word_weight=0.0),
     "keyvec_mean": _KEYVEC.replace(weighted=False),
 }
-"""Name -> recipe: KeyVec; and its ablations without L_read, without
-L_enc, and with a p_i of 1 for all sentences."""
+"""Name -> recipe: KeyVec, learnt from excerpts; KeyVec with the loss as
+printed, learnt from whole documents; and what is left of `keyvec` without
+L_read, without L_enc, and with a p_i of 1 for all sentences."""

@@ -15,7 +15,6 @@ from keras_lstm_dssm.models.pairs import pair_batches
 from keras_lstm_dssm.models.triples import (
     HashedTriples,
     TripleHasher,
-    refuse_labels,
     triple_batches,
 )
 from keras_lstm_dssm.registration import register
@@ -63,6 +62,7 @@ class PairScorer(HashedModel):
 
     rankings_hint = "measure rankings with evaluation.evaluate_lists"
     export_hint = "keras_lstm_dssm.export.export_models(model, folder)"
+    examples_hint = "(queries, positives, negatives)"
     optimizer_hint = "Adagrad, or one of keras.optimizers"
 
     def __init__(
@@ -158,7 +158,6 @@ class PairScorer(HashedModel):
             tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
                 weights are those before the step.
         """
-        refuse_labels(kwargs)
         self.matcher.check_pretrained()
         return self._fit_examples(
             triple_batches,

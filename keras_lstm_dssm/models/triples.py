@@ -94,23 +94,6 @@ def triple_batches(
     return triples.batch(batch_size or 128)
 
 
-def refuse_labels(options: dict[str, Any]) -> None:
-    """Removes arguments of `fit` that have no meaning for triples.
-
-    Args:
-        options: Further arguments of `fit`; these are removed from it.
-
-    Raises:
-        InputError: One of them is given.
-    """
-    for name in ("y", "class_weight", "sample_weight", "validation_split"):
-        if options.pop(name, None):
-            raise InputError(
-                f"{name} is not supported: give x=(queries, positives,"
-                " negatives), and further triples as validation_data"
-            )
-
-
 def _three_lists(x: Any) -> tuple[tf.Tensor, ...]:
     if not isinstance(x, Sequence) or isinstance(x, str) or len(x) != 3:
         raise InputError(

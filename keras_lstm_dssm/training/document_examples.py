@@ -80,8 +80,9 @@ class DocumentExamples:
         """Streams all documents, shuffled anew in each epoch.
 
         The documents of a batch have similar numbers of sentences: those of
-        16 batches are drawn at random, sorted by their number of
-        sentences and cut into batches, and the batches of all are shuffled.
+        16 batches are drawn at random, sorted by their number of sentences
+        (at most `excerpt`) and cut into batches, and the batches of all are
+        shuffled.
 
         The order is a function of `seed` and the epoch alone. A run that
         resumes after n training steps, with `first_step=n`, sees exactly the
@@ -118,7 +119,7 @@ class DocumentExamples:
             for step in range(first_step, last_step):
                 epoch, number = divmod(step, per_epoch)
                 if number == 0 or step == first_step:
-                    epoch_rows = self._epoch(batch_size, seed, epoch)
+                    epoch_rows = self._epoch(batch_size, seed, epoch, excerpt)
                 rows = epoch_rows[number]
                 counts = self._lengths[rows]
                 random = np.random.default_rng([seed % 2**64, step])
@@ -156,14 +157,16 @@ class DocumentExamples:
         return self._gathered(batches, len(starts))
 
     def _epoch(
-        self, batch_size: int, seed: int, epoch: int
+        self, batch_size: int, seed: int, epoch: int, excerpt: int
     ) -> list[np.ndarray]:
         """Returns the documents of each batch of an epoch."""
         order = permutation(len(self), seed, epoch)
+        # Documents above the length of an excerpt remain in random order.
+        lengths = np.minimum(self._lengths, excerpt or self._lengths.max())
         batches = []
         for pool in range(0, len(order), _POOL * batch_size):
             rows = order[pool : pool + _POOL * batch_size]
-            rows = rows[np.argsort(self._lengths[rows], kind="stable")]
+            rows = rows[np.argsort(lengths[rows], kind="stable")]
             batches += [
                 rows[start : start + batch_size]
                 for start in range(0, len(rows), batch_size)

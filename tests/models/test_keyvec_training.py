@@ -149,3 +149,12 @@ def test_missing_key_words_cost_nothing() -> None:
     )
     assert found["key_word_loss"] == 0
     assert found["loss"] == pytest.approx(found["read_loss"])
+
+
+@pytest.mark.parametrize(
+    "name", ["y", "class_weight", "sample_weight", "validation_split"]
+)
+def test_labels_and_weights_are_refused(name: str) -> None:
+    message = f"^{name} is not supported: give x=.documents, salient, key_words"
+    with pytest.raises(InputError, match=message):
+        compiled().fit(EXAMPLES, verbose=0, **{name: 0.5})

@@ -30,7 +30,7 @@ FLAGS = {
     "word_dimension": 7, "max_words": 30, "max_sentences": 99, "min_count": 2,
     "vocabulary_size": 500, "skip_gram": False, "filters": 8, "units": 9,
     "dimension": 11, "read_weight": 0.5, "word_weight": 0.0, "dropout": 0.25,
-    "normalize": True,
+    "normalize": False, "excerpt": 7,
 }  # fmt: skip
 
 
