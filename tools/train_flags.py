@@ -83,8 +83,8 @@ def define_train_flags(values: flags.FlagValues) -> None:
         "dev", None,
         "`api` or a BEIR folder: search its dev queries in its whole corpus "
         "after epochs; the best epoch becomes the model. KeyVec: "
-        "`api_documents` or a folder of documents; without --dev, the epoch of "
-        "the smallest loss on the documents of the split dev is the best.",
+        "`api_documents` or a folder of documents; without --dev, the loss on "
+        "the documents of the split dev is measured.",
     )  # fmt: skip
     choice(
         "select", "mrr@10", [*MEASURES, *CLUSTER_MEASURES],
@@ -95,8 +95,9 @@ def define_train_flags(values: flags.FlagValues) -> None:
     whole(
         "patience", None,
         "With --dev: stop after this many evaluations without a better "
-        "value; by default all epochs are trained. KeyVec without --dev: "
-        "without a smaller loss on dev; by default as the preset says.", 1,
+        "value; by default all epochs are trained. KeyVec without --dev: stop "
+        "after this many epochs without a smaller loss on the split dev, and "
+        "take the best one; by default as the preset says.", 1,
     )  # fmt: skip
     whole(
         "min_relevant", 1,

@@ -51,9 +51,10 @@ class KeyVecRecipe(WordsRecipe):
             see `DocumentExamples.batches`; 0 for whole documents (the
             paper's).
         learning_rate: Learning rate of Adam.
-        epochs: Largest number of passes over the documents.
+        epochs: Passes over the documents.
         patience: Epochs without a smaller validation loss after which the
-            training stops.
+            training stops, and the best epoch is the model; 0 trains all
+            epochs, and the last one is the model.
         batch_size: Documents in a batch.
 
     Raises:
@@ -84,7 +85,7 @@ class KeyVecRecipe(WordsRecipe):
     excerpt: int = 0
     learning_rate: float = 0.001
     epochs: int = 40
-    patience: int = 3
+    patience: int = 0
     batch_size: int = 32
 
     def __post_init__(self) -> None:
@@ -150,12 +151,12 @@ class KeyVecRecipe(WordsRecipe):
 
 
 _KEYVEC = KeyVecRecipe(
-    normalize=True, excerpt=64, learning_rate=0.003, epochs=100, patience=10
+    normalize=True, excerpt=16, learning_rate=0.003, epochs=80
 )
 
 KEYVEC_PRESETS: dict[str, KeyVecRecipe] = {
     "keyvec": _KEYVEC,
-    "keyvec_printed": KeyVecRecipe(),
+    "keyvec_printed": KeyVecRecipe(patience=3),
     "keyvec_without_read": _KEYVEC.replace(read_weight=0.0),
     "keyvec_without_words": _KEYVEC.replace(word_weight=0.0),
     "keyvec_mean": _KEYVEC.replace(weighted=False),

@@ -139,8 +139,10 @@ class DocumentTraining(BaseTraining):
     def best_epoch(self, data: TrainingData, dev: Any) -> BestEpoch | None:
         """Returns the callback that chooses the best epoch.
 
-        Without a dev task it is the epoch of the smallest validation loss on
-        the documents of the split dev; `None` if there are none.
+        Without a dev task, the loss on the documents of the split dev is
+        measured (`None` if there are none); it chooses the epoch, and stops
+        the training, only if there is a `patience`. It rises long before
+        the vectors stop improving.
         """
         if dev is not None or data.dev is not None:
             return super().best_epoch(data, dev)
@@ -150,7 +152,8 @@ class DocumentTraining(BaseTraining):
         return ValidationLoss(
             documents.in_order(self.recipe.batch_size),
             data.every,
-            data.patience,
+            keep_best=data.patience is not None,
+            patience=data.patience,
         )
 
     def warn(self, model: KeyVec) -> None:
@@ -179,7 +182,7 @@ class DocumentTraining(BaseTraining):
                     f" {counts.documents:,} documents to train on {what}",
                     file=sys.stderr,
                 )
-        if not self.folder.count("dev"):
+        if self.recipe.patience and not self.folder.count("dev"):
             print(
                 f"warning: {self.spec}: found no document of the split dev:"
                 f" without a validation loss, all {self.recipe.epochs} epochs"

@@ -94,14 +94,15 @@ def train(
         dev: A BEIR folder, `"api"`, a `Collection` or a `Task` whose
             rankings are measured while training, see `RankingEvaluation`;
             the best epoch becomes the model. For a `KeyVec`, documents or a
-            `ClusterTask`; without dev, the epoch of the smallest loss on the
-            documents of the split dev is the best.
+            `ClusterTask`; without dev, the loss on the documents of the split
+            dev is measured.
         select: The measure that decides which epoch is best. Default
             `"mrr@10"`; for a `KeyVec`, one of clusters, such as `"ari"`, too.
         every: Evaluate on dev every n epochs. Default 1.
         patience: Evaluations without a better figure before training stops;
-            `None`, the default, never stops it; or, for a `KeyVec` without
-            dev, stops it as the recipe says.
+            `None`, the default, never stops it. For a `KeyVec` without dev:
+            epochs without a smaller loss on the split dev, whose best epoch
+            then becomes the model; by default as the recipe says.
         callbacks: Further callbacks, see `keras.Model.fit`.
         verbose: 1 for a progress bar, 2 for a line an epoch, 0 for nothing;
             `"auto"` is 1 on a terminal and 2 elsewhere.
@@ -140,8 +141,8 @@ def train(
     if isinstance(recipe, KeyVecRecipe):
         salience = DEFAULT_SALIENCE if salience is None else salience
         if dev is None:  # the validation loss stops it, as the recipe says
-            patience = recipe.patience if patience is None else patience
-            recipe = recipe.replace(patience=patience)
+            patience = patience or recipe.patience or None
+            recipe = recipe.replace(patience=patience or 0)
     with ExitStack() as stack:
         folder = output or stack.enter_context(tempfile.TemporaryDirectory())
         run = RunFolder(folder)

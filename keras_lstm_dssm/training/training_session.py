@@ -47,7 +47,7 @@ class TrainingSession(NamedTuple):
         for epoch in range(1, epochs + 1):
             if best.name in rows.get(epoch, {}):
                 best.count(epoch, rows[epoch][best.name])
-        if best.best is not None:
+        if best.best is not None and best.keep_best:
             best.best_weights = self.run.load_model().get_weights()
         if (
             epochs
@@ -107,7 +107,7 @@ class TrainingSession(NamedTuple):
                     ),
                 )
         except KeyboardInterrupt:
-            if self.saved and not (best and best.best_epoch):
+            if self.saved and not (best and best.best_weights):
                 self._save_model(model)
             raise
         except (DeadNetwork, Diverged, tf.errors.OpError) as error:

@@ -15,6 +15,8 @@ class ValidationLoss(BestEpoch):
     Args:
         batches: Dataset of batches of texts, as for `evaluate` of the model.
         every: Measure every n epochs, and after the last one. Default 1.
+        keep_best: Whether the weights of the best epoch replace those of the
+            last one when the training ends. Default `True`.
         patience: Number of evaluations without a smaller loss after which
             the training stops; `None`, the default, never stops it.
 
@@ -32,9 +34,10 @@ class ValidationLoss(BestEpoch):
         self,
         batches: tf.data.Dataset,
         every: int = 1,
+        keep_best: bool = True,
         patience: int | None = None,
     ) -> None:
-        super().__init__(every, patience=patience)
+        super().__init__(every, keep_best, patience)
         self.batches = batches
         self._hashed: tf.data.Dataset | None = None
 

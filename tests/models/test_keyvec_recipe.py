@@ -69,7 +69,7 @@ def test_presets_differ_as_their_names_say() -> None:
     whole = (1, 1, True)
     assert found == [whole, whole, (0, 1, True), (1, 0, True), (1, 1, False)]
     printed = KEYVEC_PRESETS["keyvec_printed"]
-    assert printed == KeyVecRecipe()
+    assert printed == KeyVecRecipe(patience=3)
     assert not printed.normalize and not printed.excerpt
     mean = KEYVEC_PRESETS["keyvec_mean"].build(0, ["hat"])
     assert not mean.weighted and not mean.reader.scores

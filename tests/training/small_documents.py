@@ -11,7 +11,7 @@ WORDS = {
 }
 QUICK_KEYVEC = KeyVecRecipe(
     word_dimension=4, min_count=1, filters=2, windows=(2,), units=2,
-    dimension=3, epochs=3, batch_size=4,
+    dimension=3, epochs=3, patience=3, batch_size=4,
 )  # fmt: skip
 SPLITS = {"train": 10, "dev": 4, "test": 4}
 STEPS = 3

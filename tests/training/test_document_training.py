@@ -198,6 +198,27 @@ def test_patience_ends_a_run_for_good(
     assert losses == [1, 2, 3]
 
 
+def test_without_patience_the_last_epoch_is_the_model(
+    folder: pathlib.Path, tmp_path: pathlib.Path, losses: list[int]
+) -> None:
+    """The validation loss is measured all the same; also by a resumed run."""
+    run = RunFolder(tmp_path / "run")
+    recipe = QUICK_KEYVEC.replace(patience=0, excerpt=3)
+    kept = EpochWeights()
+    whole = dssm.train(folder, recipe, verbose=0, callbacks=[kept])
+    with pytest.raises(KeyboardInterrupt):
+        stop = StopAt(2 * STEPS + 1)
+        dssm.train(folder, recipe, output=run.path, verbose=0, callbacks=[stop])
+    # What a user takes from the stopped run is its last training step.
+    assert not np.array_equal(run.load_model().get_weights()[0], kept.of[2][0])
+    resumed = dssm.resume(run.path, verbose=0)
+    for model in whole, resumed, run.load_model():
+        check_equal(model.get_weights(), kept.of[3])
+    assert losses == [1, 2, 3, 1, 2, 3]
+    assert [row["val_loss"] for row in run.read_history()] == [3, 1, 2]
+    assert run.read_config()["patience"] is None
+
+
 def test_clusters_of_dev_choose_the_epoch(
     folder: pathlib.Path,
     tmp_path: pathlib.Path,
