@@ -9,8 +9,10 @@ from keras_lstm_dssm.data import DocumentFolder, open_documents
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import document_tasks, document_text
 from keras_lstm_dssm.evaluation.document_task import CLUSTER, RETRIEVE
-from keras_lstm_dssm.tables.base_data import MAIN_MEASURES, BaseTableData
+from keras_lstm_dssm.tables.base_data import BaseTableData
 from keras_lstm_dssm.tables.table_settings import TableSettings
+
+_DEV_MEASURES = {RETRIEVE: "map", CLUSTER: "ari"}
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,10 @@ class DocumentTableData(BaseTableData):
 def open_document_data(settings: TableSettings) -> DocumentTableData:
     """Opens the folder of documents that the settings name.
 
-    Systems are trained on the split train. Choices on dev are made by MRR@10
-    of the queries of dev, or by the adjusted Rand index of the clusters of
-    its documents where there are no queries.
+    Systems are trained on the split train. Choices on dev are made by the
+    mean average precision of the queries of dev, which counts all of a
+    query's documents, or by the adjusted Rand index of the clusters of its
+    documents where there are no queries.
 
     Args:
         settings: `data` and `min_relevant` are used.
@@ -92,5 +95,5 @@ def open_document_data(settings: TableSettings) -> DocumentTableData:
             " as of test, for choices: judge some, or remove qrels/test.tsv"
         )
     return DocumentTableData(
-        titles, choices[mode], MAIN_MEASURES[mode], tests, folder
+        titles, choices[mode], _DEV_MEASURES[mode], tests, folder
     )

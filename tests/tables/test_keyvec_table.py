@@ -121,7 +121,7 @@ def test_the_data(settings: TableSettings, tmp_path: Path) -> None:
     }  # fmt: skip
     assert data.words == {"sentences": 7.0, "words": 33.0}
     assert (data.dev_measure, list(data.tests)) == (
-        "mrr@10", ["retrieve", "cluster"],
+        "map", ["retrieve", "cluster"],
     )  # fmt: skip
     folder = tmp_path / "copy"
     shutil.copytree(settings.data, folder)
@@ -161,7 +161,7 @@ def test_a_keyvec_is_trained_and_its_best_epoch_kept(table: Path) -> None:
     history = read_csv(folder / "history.csv")
     dev = [float(line["dev"]) for line in history]
     assert len(dev) == 2
-    assert result["dev"] == {"mrr@10": max(dev)}
+    assert result["dev"] == {"map": max(dev)}
     assert result["epoch"] == 1 + dev.index(max(dev))
     assert float(history[1]["loss"]) < float(history[0]["loss"])
     assert result["options"] == {"learning_rate": 0.01}
