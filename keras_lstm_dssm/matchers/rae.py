@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -21,6 +21,7 @@ from keras_lstm_dssm.matchers.autoencoder_pretraining import (
 )
 from keras_lstm_dssm.matchers.matcher import Matcher
 from keras_lstm_dssm.matchers.pair_features import distances, same_numbers
+from keras_lstm_dssm.matchers.phrases import Phrases, phrases_of
 from keras_lstm_dssm.matchers.recursive_autoencoder import (
     RecursiveAutoencoder,
 )
@@ -33,22 +34,6 @@ _SAMPLE = 2000  # pairs of which the statistics of distances are taken
 _BATCH = 128
 _NO_WORD = np.iinfo(np.int32).max
 _NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+")
-
-
-class Phrases(NamedTuple):
-    """Holds what the head `"pool"` reads of each text.
-
-    Attributes:
-        nodes: Float `[texts, 2 * time - 1, dimension]`: the word vectors,
-            then the inner nodes of the tree, then zeros.
-        lengths: int32 `[texts]`, number of words.
-        numbers: int32 `[texts, time]`, the vocabulary ids of the words that
-            are numbers; 0 for other words and past the end.
-    """
-
-    nodes: tf.Tensor
-    lengths: tf.Tensor
-    numbers: tf.Tensor
 
 
 @register
@@ -276,29 +261,8 @@ class RAE(Matcher):
         if self.head == "root":
             root = tf.where(lengths > 1, time + lengths - 2, 0)
             return tf.gather(nodes, root, batch_dims=1)
-        # The inner nodes follow right after the words of each text.
-        position = tf.range(2 * time - 1)[tf.newaxis]
-        length = lengths[:, tf.newaxis]
-        place = tf.where(
-            position < length,
-            position,
-            tf.minimum(position - length + time, 2 * time - 2),
-        )
-        real = tf.cast(position < 2 * length - 1, nodes.dtype)
-        nodes = tf.gather(nodes, place, batch_dims=1) * real[:, :, tf.newaxis]
-        words = texts.words[:, :time]
-        found = tf.gather(
-            self.number_words.value,
-            tf.minimum(
-                tf.searchsorted(
-                    tf.convert_to_tensor(self.number_words),
-                    tf.reshape(words, [-1]),
-                ),
-                self.numbers - 1,
-            ),
-        )
-        is_number = tf.equal(tf.reshape(found, tf.shape(words)), words)
-        return Phrases(nodes, lengths, tf.where(is_number, words, 0))
+        numbers = tf.convert_to_tensor(self.number_words)
+        return phrases_of(nodes, lengths, texts.words[:, :time], numbers)
 
     def match(
         self, query: Any, document: Any, training: bool = False
