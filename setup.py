@@ -37,6 +37,7 @@ ANALYSIS = [
 ]
 FAISS = ["faiss-cpu>=1.10"]
 BASELINES = ["gensim>=4.4", SCIKIT_LEARN, "snowballstemmer>=3"]
+RANKER = ["lightgbm>=4.6"]
 
 setup(
     name="keras-lstm-dssm",
@@ -83,10 +84,13 @@ setup(
         "baselines": BASELINES,
         # Approximate indexes of more titles than a retriever should hold.
         "faiss": FAISS,
+        # The trees of `lstm-dssm-train --preset=ranker`; not to use them.
+        "ranker": RANKER,
         "dev": [
             *ANALYSIS,
             *BASELINES,
             *FAISS,
+            *RANKER,
             "hypothesis",
             "mypy",
             "pydot>=3",

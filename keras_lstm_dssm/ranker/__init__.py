@@ -1,0 +1,5 @@
+"""Rankers: boosted trees over what several systems know of a pair of texts."""
+
+from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
+
+__all__ = ["BoostedTrees"]
