@@ -21,7 +21,7 @@ from keras_lstm_dssm.encoders import (
     TextEncoder,
 )
 from keras_lstm_dssm.errors import FailedTraining, InputError
-from keras_lstm_dssm.evaluation import Index
+from keras_lstm_dssm.evaluation import Index, Mixture
 from keras_lstm_dssm.layers import (
     LetterTrigrams,
     PeepholeLSTM,
@@ -85,6 +85,7 @@ __all__ = [
     "TrigramEmbedding",
     "TwoTower",
     "Index",
+    "Mixture",
     "Recipe",
     "ScorerRecipe",
     "RankingEvaluation",

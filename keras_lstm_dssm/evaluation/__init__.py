@@ -35,6 +35,7 @@ from keras_lstm_dssm.evaluation.measures import (
     mean,
     random_order,
 )
+from keras_lstm_dssm.evaluation.mixture import Mixture
 from keras_lstm_dssm.evaluation.model_system import system_of
 from keras_lstm_dssm.evaluation.pair_system import PairSystem
 from keras_lstm_dssm.evaluation.ranking import (
@@ -46,15 +47,21 @@ from keras_lstm_dssm.evaluation.ranking import (
     System,
     rank_lists,
 )
+from keras_lstm_dssm.evaluation.remembered_vectors import remember_vectors
 from keras_lstm_dssm.evaluation.significance import compare_systems
 from keras_lstm_dssm.evaluation.task import Task, evaluate_systems, format_table
 from keras_lstm_dssm.evaluation.trec import read_run, write_qrels, write_run
+from keras_lstm_dssm.evaluation.weight_search import (
+    ChosenWeights,
+    choose_weights,
+)
 
 __all__ = [
     "CLUSTER_MEASURES",
     "DOCUMENT_MEASURES",
     "LIST_MEASURES",
     "MEASURES",
+    "ChosenWeights",
     "ClusterTask",
     "ConstantScorer",
     "DenseSystem",
@@ -66,6 +73,7 @@ __all__ = [
     "ListScorer",
     "ListScores",
     "ListTask",
+    "Mixture",
     "PairSystem",
     "Qrels",
     "QueryMeasures",
@@ -73,6 +81,7 @@ __all__ = [
     "Run",
     "System",
     "Task",
+    "choose_weights",
     "cluster_measures",
     "compare_systems",
     "document_sentences",
@@ -92,6 +101,7 @@ __all__ = [
     "random_order",
     "rank_lists",
     "read_run",
+    "remember_vectors",
     "system_of",
     "write_qrels",
     "write_run",

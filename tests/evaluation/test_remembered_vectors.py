@@ -1,0 +1,25 @@
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import remember_vectors
+
+
+def test_each_text_is_encoded_once_and_in_order() -> None:
+    seen: list[list[str]] = []
+
+    def encode(texts: list[str]) -> np.ndarray:
+        seen.append(list(texts))
+        return np.array([[len(text), 1.0] for text in texts]).reshape(-1, 2)
+
+    remembered = remember_vectors(encode)
+    first = remembered(["abc", "a", "abc"])
+    np.testing.assert_array_equal(first, [[3, 1], [1, 1], [3, 1]])
+    np.testing.assert_array_equal(remembered(["ab", "a"]), [[2, 1], [1, 1]])
+    assert remembered([]).shape == (0, 2)
+    assert seen == [["abc", "a"], ["ab"], []]
+
+
+def test_another_number_of_vectors() -> None:
+    with pytest.raises(InputError, match="found 3 vectors for 1 texts"):
+        remember_vectors(lambda texts: np.ones((3, 2)))(["a"])
