@@ -4,6 +4,7 @@ from keras_lstm_dssm.export.documents import Documents, read_documents
 from keras_lstm_dssm.export.encoder import export_encoder
 from keras_lstm_dssm.export.export_models import export_models
 from keras_lstm_dssm.export.keyvec import export_keyvec
+from keras_lstm_dssm.export.mixture import mixture_towers
 from keras_lstm_dssm.export.retriever import export_retriever
 from keras_lstm_dssm.export.scorer import export_scorer
 
@@ -14,5 +15,6 @@ __all__ = [
     "export_models",
     "export_retriever",
     "export_scorer",
+    "mixture_towers",
     "read_documents",
 ]

@@ -3,16 +3,29 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.export.saved_module import finite_weights, publish_module
 from keras_lstm_dssm.text import encode_in_batches
 
 _ENCODE_BATCH = 2048
+
+
+class GraphEncoder(Protocol):
+    """Protocol of what is exported: a `TextEncoder` or a `MixtureEncoder`."""
+
+    @property
+    def weights(self) -> list[Any]:
+        """The variables."""
+
+    def sync_weights(self) -> None:
+        """Brings the weights up to date."""
+
+    def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
+        """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
 
 
 class EncoderModule(tf.Module):
@@ -22,7 +35,8 @@ class EncoderModule(tf.Module):
     float32 signature for its string input.
 
     Args:
-        encoder: The trained encoder, float32 or float64.
+        encoder: The trained encoder, float32 or float64, or those of a
+            mixture.
 
     Attributes:
         weights: The variables.
@@ -32,7 +46,7 @@ class EncoderModule(tf.Module):
         InputError: A weight is NaN or infinite.
     """
 
-    def __init__(self, encoder: TextEncoder) -> None:
+    def __init__(self, encoder: GraphEncoder) -> None:
         super().__init__()
         encoder.sync_weights()
         self._unit_vectors = encoder.unit_vectors
@@ -71,7 +85,7 @@ class EncoderModule(tf.Module):
 
 
 def export_encoder(
-    encoder: TextEncoder,
+    encoder: GraphEncoder,
     base: str | os.PathLike[str],
     version: int | None = None,
 ) -> Path:

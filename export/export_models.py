@@ -6,11 +6,12 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.documents import Documents
-from keras_lstm_dssm.export.encoder import EncoderModule
+from keras_lstm_dssm.export.encoder import EncoderModule, GraphEncoder
 from keras_lstm_dssm.export.keyvec import KeyVecModule
+from keras_lstm_dssm.export.mixture import MixtureTowers, mixture_towers
 from keras_lstm_dssm.export.model_versions import find_models, publish_together
 from keras_lstm_dssm.export.retriever import (
     MAX_K,
@@ -27,9 +28,11 @@ from keras_lstm_dssm.export.server_files import (
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
 
+_Model = TwoTower | MixtureTowers | PairScorer | KeyVec
+
 
 def export_models(
-    model: TwoTower | PairScorer | KeyVec,
+    model: TwoTower | PairScorer | KeyVec | Mixture,
     output: str | os.PathLike[str],
     documents: Documents | None = None,
     vectors: str = "float32",
@@ -38,10 +41,11 @@ def export_models(
 ) -> list[Path]:
     """Publishes a pair scorer; or the encoders of a model, and a retriever.
 
-    Two towers are `query_encoder` and `document_encoder`, a KeyVec is
-    `keyvec`. A folder can have the models of several trainings: encoders and
-    a retriever, which find documents, and a `scorer`, which orders them. An
-    export changes the models of its own training only.
+    Two towers, and a `Mixture` of several, are `query_encoder` and
+    `document_encoder`, a KeyVec is `keyvec`. A folder can have the models of
+    several trainings: encoders and a retriever, which find documents, and a
+    `scorer`, which orders them. An export changes the models of its own
+    training only.
 
     All exported models get one version number, above every version in the
     folder, so that equal numbers mean the same training. They are served
@@ -50,13 +54,14 @@ def export_models(
     interrupted, the versions of the last complete export stay live.
 
     Args:
-        model: The trained model.
+        model: The trained model, or a mixture of `TwoTower`s, whose vectors
+            are concatenated.
         output: Folder of the models, made if missing. `models.config`,
             `batching.config` and a README for the server's operator are
             written next to the models.
-        documents: Ids and texts for the retriever of two towers or of a
-            KeyVec; by default no retriever is exported, and an existing one
-            does not change.
+        documents: Ids and texts for the retriever of towers or of a KeyVec;
+            by default no retriever is exported, and an existing one does not
+            change.
         vectors: How the retriever stores its vectors: `float32`, or `int8`
             for a quarter of the memory.
         max_k: Maximum number of results for a query, by default 1,000; a
@@ -70,27 +75,28 @@ def export_models(
         InputError: `output` cannot be written to, or holds a `models.config`
             or another model that a server could not read; `vectors` or
             `max_k` is wrong; there are documents for a pair scorer, or for a
-            retriever in the folder of other encoders; a weight is not
-            finite. No version is published.
+            retriever in the folder of other encoders; a part of a mixture is
+            no `TwoTower`; a weight is not finite. No version is published.
 
     Example:
     >>> export_models(model, "models", Documents(titles, titles))
     [PosixPath('models/query_encoder/1'), ...]
     """
     check_retriever_options(vectors, max_k)
+    trained = mixture_towers(model) if isinstance(model, Mixture) else model
     if documents is not None:
-        _check_retriever(model, output)
+        _check_retriever(trained, output)
     check_folder(output)
-    modules = _modules(model)
+    modules = _modules(trained)
     names = [*modules, "retriever"] if documents else [*modules]
     check_server_files(output, names)
-    if documents is not None and not isinstance(model, PairScorer):
-        query_encoder, document_encoder = _query_and_document_encoder(model)
+    if documents is not None and not isinstance(trained, PairScorer):
+        query_encoder, document_encoder = _query_and_document_encoder(trained)
         modules["retriever"] = new_retriever(
             query_encoder,
             document_encoder,
             documents.ids,
-            _texts(model, documents),
+            _texts(trained, documents),
             vectors,
             max_k,
             progress,
@@ -105,7 +111,7 @@ def export_models(
     return folders
 
 
-def _modules(model: TwoTower | PairScorer | KeyVec) -> dict[str, tf.Module]:
+def _modules(model: _Model) -> dict[str, tf.Module]:
     """Returns the modules of a model alone, by the names they are served as."""
     if isinstance(model, PairScorer):
         return {"scorer": ScorerModule(model)}
@@ -118,15 +124,15 @@ def _modules(model: TwoTower | PairScorer | KeyVec) -> dict[str, tf.Module]:
 
 
 def _query_and_document_encoder(
-    model: TwoTower | KeyVec,
-) -> tuple[TextEncoder | KeyVec, TextEncoder | KeyVec]:
+    model: TwoTower | MixtureTowers | KeyVec,
+) -> tuple[GraphEncoder | KeyVec, GraphEncoder | KeyVec]:
     if isinstance(model, KeyVec):
         return model, model
     return model.query_encoder, model.document_encoder
 
 
 def _texts(
-    model: TwoTower | KeyVec, documents: Documents
+    model: TwoTower | MixtureTowers | KeyVec, documents: Documents
 ) -> Sequence[str] | Sequence[list[str]]:
     """Returns the documents as a model reads them: texts or sentences."""
     if isinstance(model, KeyVec) and documents.sentences:
@@ -134,9 +140,7 @@ def _texts(
     return documents.titles
 
 
-def _check_retriever(
-    model: TwoTower | PairScorer | KeyVec, output: str | os.PathLike[str]
-) -> None:
+def _check_retriever(model: _Model, output: str | os.PathLike[str]) -> None:
     """Checks that a retriever for a model may be exported to a folder.
 
     Raises:

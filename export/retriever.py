@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.document_vectors import VECTORS, DocumentVectors
-from keras_lstm_dssm.export.encoder import EncoderModule
+from keras_lstm_dssm.export.encoder import EncoderModule, GraphEncoder
 from keras_lstm_dssm.export.keyvec import KeyVecModule
 from keras_lstm_dssm.export.saved_module import publish_module
 from keras_lstm_dssm.models import KeyVec
@@ -98,7 +97,7 @@ class RetrieverModule(tf.Module):
 
     def __init__(
         self,
-        encoder: TextEncoder | KeyVec,
+        encoder: GraphEncoder | KeyVec,
         ids: tf.Tensor,
         vectors: np.ndarray,
         kind: str = "float32",
@@ -146,15 +145,15 @@ class RetrieverModule(tf.Module):
         }
 
 
-def _module_of(encoder: TextEncoder | KeyVec) -> EncoderModule | KeyVecModule:
+def _module_of(encoder: GraphEncoder | KeyVec) -> EncoderModule | KeyVecModule:
     if isinstance(encoder, KeyVec):
         return KeyVecModule(encoder)
     return EncoderModule(encoder)
 
 
 def new_retriever(
-    query_encoder: TextEncoder | KeyVec,
-    document_encoder: TextEncoder | KeyVec,
+    query_encoder: GraphEncoder | KeyVec,
+    document_encoder: GraphEncoder | KeyVec,
     ids: Sequence[str],
     titles: Sequence[Any],
     vectors: str = "float32",
@@ -199,8 +198,8 @@ def check_retriever_options(vectors: str, max_k: int) -> None:
 
 
 def export_retriever(
-    query_encoder: TextEncoder | KeyVec,
-    document_encoder: TextEncoder | KeyVec,
+    query_encoder: GraphEncoder | KeyVec,
+    document_encoder: GraphEncoder | KeyVec,
     ids: Sequence[str],
     titles: Sequence[str],
     base: str | os.PathLike[str],

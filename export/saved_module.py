@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -17,14 +16,15 @@ SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 """Name of the signature of an exported model's method `serve`."""
 
 
-def finite_weights(layer: keras.layers.Layer) -> list[Any]:
+def finite_weights(layer: Any) -> list[Any]:
     """Returns the TensorFlow variables of a layer, after checking their values.
 
     The `tf.Module` that is exported must have them as an attribute: TF Serving
     restores only variables that it finds there.
 
     Args:
-        layer: An encoder or a model, with weights that are up to date.
+        layer: An encoder or a model, with Keras variables as `weights` that
+            are up to date.
 
     Raises:
         InputError: A weight is NaN or infinite.
