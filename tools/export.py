@@ -11,15 +11,26 @@ versions of all models when they are complete. titles.txt has one title a line,
 or an id, a tab and a title; --documents can also be a folder of documents, or
 a file of JSON lines (docs/documents.md). docs/serving.md describes the files
 and how much accuracy --vectors=int8 costs.
+
+With --mix=RUN2 --mix_weights=0.6,0.4 the encoders of several runs become one:
+the cosine of their vectors, and the score of the retriever, is the weighted
+sum of the runs' cosines. docs/mixtures.md says how to choose the weights.
 """
 
 import sys
 from typing import Any
 
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.document_vectors import VECTORS
 from keras_lstm_dssm.export.documents import read_documents
 from keras_lstm_dssm.export.export_models import export_models
 from keras_lstm_dssm.export.retriever import MAX_K
+from keras_lstm_dssm.tools.mixture_flags import (
+    MODEL,
+    define_mixture_flags,
+    required_weights,
+)
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 from keras_lstm_dssm.training import RunFolder
 
@@ -46,16 +57,24 @@ _MAX_K = define.integer(
     "many, so that no request can exhaust the server's memory.",
     1, 2**31 - 1,
 )  # fmt: skip
+define_mixture_flags(
+    define,
+    "folders of other runs of two towers",
+    ", such as lstm-dssm-evaluate has chosen on dev",
+)
 
 
 def main(_: list[str]) -> dict[str, Any]:
     """Exports the models and returns the folders of their new versions."""
+    weights = required_weights(FLAGS)
     documents = None
     if _DOCUMENTS.value:
         documents = read_documents(_DOCUMENTS.value)
         print(f"{len(documents.ids):,} documents")
     folders = export_models(
-        RunFolder(_RUN.value).load_model(),
+        _load_mixture(weights)
+        if FLAGS.mix
+        else RunFolder(_RUN.value).load_model(),
         _OUTPUT.value,
         documents,
         _VECTORS.value,
@@ -65,6 +84,23 @@ def main(_: list[str]) -> dict[str, Any]:
     for folder in folders:
         print(f"wrote {folder}")
     return {"folders": [str(folder) for folder in folders]}
+
+
+def _load_mixture(weights: dict[str, float]) -> Mixture:
+    """Loads the towers of --run and --mix."""
+    folders = {MODEL: RunFolder(_RUN.value)}
+    for name in FLAGS.mix:
+        folders[name] = RunFolder(name)
+        if not folders[name].model.exists():
+            raise InputError(
+                f"--mix: {name!r} is not the folder of a run: only encoders of"
+                " runs can be exported; search with BM25 and with outside"
+                " encoders by lstm-dssm-search --run, or from Python"
+            )
+    return Mixture(
+        {name: folder.load_towers() for name, folder in folders.items()},
+        weights,
+    )
 
 
 run = program(main, FLAGS, __doc__, required=["run", "output"])

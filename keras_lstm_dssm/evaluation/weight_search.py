@@ -18,7 +18,7 @@ from keras_lstm_dssm.evaluation.ranking import (
     Ranker,
     Run,
 )
-from keras_lstm_dssm.evaluation.remembered_vectors import remember_vectors
+from keras_lstm_dssm.evaluation.remembered_vectors import remembering
 from keras_lstm_dssm.evaluation.task import Task
 
 
@@ -54,7 +54,8 @@ def choose_weights(
     The same task gives the same weights.
 
     The scores of each part are computed once. In whole-corpus search, the
-    documents are the `task.depth` best of each part of weight above 0.
+    documents are the best of each part of weight above 0: `task.depth`, but
+    at most 100, or 10 k if that is more, for a measure @k.
 
     Args:
         parts: Name -> part, see `Mixture`. Its order has an effect only on
@@ -125,12 +126,7 @@ def _divisions(
 def _remembering(name: str, part: Any) -> Any:
     """Returns a part that encodes each text once during a search."""
     system = mixture_part(name, part)
-    if not isinstance(system, DenseSystem):
-        return part
-    return DenseSystem(
-        remember_vectors(system.encode_query),
-        remember_vectors(system.encode_document),
-    )
+    return remembering(system) if isinstance(system, DenseSystem) else part
 
 
 class _ScoredParts:
@@ -152,6 +148,14 @@ class _ScoredParts:
         self, parts: Mapping[str, Any], task: Task, measure: str
     ) -> None:
         alone = [Mixture({name: part}) for name, part in parts.items()]
+        self._ranks = task.depth
+        cutoff = measure.partition("@")[2]
+        if cutoff and task.depth is not None:
+            # Later ranks do not change the measure, and a document far below
+            # them in all parts does not come before them in their sum.
+            self._ranks = min(task.depth, int(cutoff))
+            found = min(task.depth, max(100, 10 * int(cutoff)))
+            task = task._replace(depth=found)
         by_part = [_candidates(system, task) for system in alone]
         self.ids = {
             q: list(dict.fromkeys(d for of_part in by_part for d in of_part[q]))
@@ -189,15 +193,10 @@ class _ScoredParts:
     def rank(self, query_id: str, weights: Sequence[float]) -> dict[str, float]:
         """Ranks what the parts of weight above 0 find for a query."""
         found = self.found[query_id][np.array(weights) > 0].any(axis=0)
-        depth = self._task.depth
-        assert depth is not None
-        cutoff = self._measure.partition("@")[2]
-        if cutoff:  # later ranks do not change the measure
-            depth = min(depth, int(cutoff))
         return self._ranker.rank(
             query_id,
             self.total(query_id, weights)[found],
-            depth,
+            self._ranks,
             self._rows[query_id][found],
         )
 

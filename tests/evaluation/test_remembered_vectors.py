@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import remember_vectors
+from keras_lstm_dssm.evaluation import DenseSystem, RememberedVectors
+from keras_lstm_dssm.evaluation.remembered_vectors import remembering
 
 
 def test_each_text_is_encoded_once_and_in_order() -> None:
@@ -12,7 +13,7 @@ def test_each_text_is_encoded_once_and_in_order() -> None:
         seen.append(list(texts))
         return np.array([[len(text), 1.0] for text in texts]).reshape(-1, 2)
 
-    remembered = remember_vectors(encode)
+    remembered = RememberedVectors(encode)
     first = remembered(["abc", "a", "abc"])
     np.testing.assert_array_equal(first, [[3, 1], [1, 1], [3, 1]])
     np.testing.assert_array_equal(remembered(["ab", "a"]), [[2, 1], [1, 1]])
@@ -22,4 +23,21 @@ def test_each_text_is_encoded_once_and_in_order() -> None:
 
 def test_another_number_of_vectors() -> None:
     with pytest.raises(InputError, match="found 3 vectors for 1 texts"):
-        remember_vectors(lambda texts: np.ones((3, 2)))(["a"])
+        RememberedVectors(lambda texts: np.ones((3, 2)))(["a"])
+
+
+def test_a_system_remembers_once_and_both_sides_together() -> None:
+    seen: list[str] = []
+
+    def encode(texts: list[str]) -> np.ndarray:
+        seen.extend(texts)
+        return np.array([[len(text), 1.0] for text in texts])
+
+    system = remembering(DenseSystem(encode, encode))
+    assert remembering(system) is system
+    system.encode_query(["a"])
+    system.encode_document(["a", "b"])
+    assert seen == ["a", "b"]
+    apart = remembering(DenseSystem(encode, lambda texts: -encode(texts)))
+    np.testing.assert_array_equal(apart.encode_query(["a"]), [[1, 1]])
+    np.testing.assert_array_equal(apart.encode_document(["a"]), [[-1, -1]])
