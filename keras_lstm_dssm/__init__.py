@@ -44,6 +44,7 @@ from keras_lstm_dssm.models import (
 from keras_lstm_dssm.training import (
     Adagrad,
     CosineSoftmax,
+    Distillation,
     KeyVecLoss,
     NesterovMomentum,
     NesterovSchedule,
@@ -65,6 +66,7 @@ __all__ = [
     "CombinedEncoder",
     "CosineSoftmax",
     "DSSMEncoder",
+    "Distillation",
     "FailedTraining",
     "InputError",
     "KeyVec",

@@ -12,7 +12,8 @@ metrics.json and logs/ for TensorBoard. A run that was stopped or killed, at
 any moment, is continued by `lstm-dssm-train --output=RUN --resume` and ends
 with the weights of an uninterrupted one. `--dev=JUDGED --select=mrr@10
 --patience=3` measures rankings after each epoch, keeps the best epoch and
-stops after 3 evaluations without a better one.
+stops after 3 evaluations without a better one. `--teacher=TEACH` also learns
+from the vectors of a sentence encoder, which `lstm-dssm-teach` has computed.
 """
 
 import signal
@@ -91,6 +92,7 @@ def main(_: list[str]) -> dict[str, Any]:
                 max_bad_lines=allowed_bad_lines(FLAGS.flag_values_dict()),
                 negatives_from=FLAGS.negatives_from,
                 salience=FLAGS.salience,
+                teacher=FLAGS.teacher,
                 **options,
             )
         finished = False

@@ -31,14 +31,18 @@ EXPECTED_FINITE = f"expected a finite number, {_MOST} at most"
 DATA_FLAGS = (
     "data", "validation", "dev", "select", "every", "patience",
     "min_relevant", "max_bad_lines", "seed", "negatives_from", "salience",
+    "teacher",
 )  # fmt: skip
 """Flags that the `config.json` of a run holds, in addition to the recipe's."""
+
+TEACHER_FLAGS = ("teacher_weight", "teacher_temperature", "teacher_gamma")
+"""Flags of the recipe that only a training with `--teacher` uses."""
 
 RECIPE_FLAGS = (
     "epochs", "batch_size", "shuffle_buffer", "learning_rate", "threshold",
     "gamma", "negatives", "n", "towers", "title_pairs", "hard_negatives",
     "mine_every", "mine_top", "judged_negatives", "logq", "words",
-    "mined_negatives", "margin", *KEYVEC_FLAGS,
+    "mined_negatives", "margin", *TEACHER_FLAGS, *KEYVEC_FLAGS,
 )  # fmt: skip
 """Flags that set the attribute of that name in the preset's recipe."""
 
@@ -95,7 +99,8 @@ def define_train_flags(values: flags.FlagValues) -> None:
     whole(
         "patience", None,
         "With --dev: stop after this many evaluations without a better "
-        "value; by default all epochs are trained. KeyVec without --dev: stop "
+        "value; by default as the preset says: 3 for `best`, and all epochs "
+        "for others. KeyVec without --dev: stop "
         "after this many epochs without a smaller loss on the split dev, and "
         "take the best one; by default as the preset says.", 1,
     )  # fmt: skip
@@ -194,8 +199,30 @@ def define_train_flags(values: flags.FlagValues) -> None:
         "not those by BM25, are the mined negatives of click files.",
     )  # fmt: skip
     real("margin", None, "Pair scorers: the margin of the hinge loss.", _LEAST)
+    text(
+        "teacher", None,
+        "Two towers: folder of lstm-dssm-teach, whose vectors the towers also "
+        "learn from. Needs the same --data.",
+    )  # fmt: skip
+    real(
+        "teacher_weight", None,
+        "With --teacher: weight of the teacher's part of the loss, beside the "
+        "1 of the clicks.", _LEAST,
+    )  # fmt: skip
+    real(
+        "teacher_temperature", None,
+        "With --teacher: what its cosines are divided by in the softmax; a "
+        "smaller one compares the nearest titles only.", _LEAST,
+    )  # fmt: skip
+    real(
+        "teacher_gamma", None,
+        "With --teacher: scale of the towers' cosines in the softmax that is "
+        "compared with the teacher's.", _LEAST,
+    )  # fmt: skip
     define_keyvec_flags(values)
-    for name in ("learning_rate", "threshold", "gamma", "margin"):
+    for name in (
+        "learning_rate", "threshold", "gamma", "margin", *TEACHER_FLAGS,
+    ):  # fmt: skip
         flags.register_validator(
             name, is_finite, EXPECTED_FINITE, flag_values=values
         )
@@ -219,6 +246,12 @@ def flagged_recipe(values: flags.FlagValues) -> AnyRecipe:
     }
     if isinstance(recipe, dssm.Recipe):
         changes.pop("oov_buckets", None)
+    for name in TEACHER_FLAGS:
+        if name in changes and not values.teacher:
+            raise InputError(
+                f"--{name} is used with --teacher only: name the folder of "
+                "lstm-dssm-teach, or leave it out"
+            )
     for name in changes:
         if not hasattr(recipe, name):
             raise InputError(
@@ -271,7 +304,7 @@ def check_unchanged(values: flags.FlagValues, config: dict[str, Any]) -> None:
         value = flag.value
         if name in ("data", "validation", "dev"):
             value = absolute_spec(value)
-        elif name == "negatives_from":
+        elif name in ("negatives_from", "teacher"):
             value = os.path.abspath(value)
         elif name == "salience":
             value = teacher_spec(value, TEACHERS)

@@ -4,7 +4,7 @@ from keras_lstm_dssm.data.alphabet import alphabet_warning
 from keras_lstm_dssm.data.api_documents import build_api_documents
 from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.api_sentence_lists import build_api_sentences
-from keras_lstm_dssm.data.augmentation import title_pairs
+from keras_lstm_dssm.data.augmentation import redrawn_pairs, title_pairs
 from keras_lstm_dssm.data.batches import evaluation_batches, training_batches
 from keras_lstm_dssm.data.beir import Collection, describe
 from keras_lstm_dssm.data.click_frequencies import ClickFrequencies
@@ -62,6 +62,7 @@ __all__ = [
     "open_documents",
     "open_files",
     "open_log",
+    "redrawn_pairs",
     "split_log",
     "splits_of",
     "title_pairs",

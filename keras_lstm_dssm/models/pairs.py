@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.models.taught_pairs import teacher_cosines
 from keras_lstm_dssm.text import WordBatch, as_strings
 
 
@@ -20,12 +21,16 @@ class HashedPairs(NamedTuple):
             `document` are its judged or mined negatives; k may be 0.
         log_q: float `[batch, 1 + k]`, the log of the share of clicks of the
             clicked document and of the negatives; or `None`.
+        teacher: float `[batch, distinct]`, a teacher's cosines of the rows
+            with the distinct texts of `document`, see `teacher_cosines`; or
+            `None`.
     """
 
     query: WordBatch
     document: WordBatch
     negatives: tf.Tensor
     log_q: tf.Tensor | None = None
+    teacher: tf.Tensor | None = None
 
 
 class PairHasher:
@@ -63,8 +68,10 @@ class PairHasher:
         Args:
             query: Strings `[batch]` or `WordBatch`.
             document: Strings `[batch]` or `WordBatch`.
-            extras: With strings: `negatives`, strings `[batch, k]`, and
-                `log_q`, float `[batch]` or `[batch, 1 + k]`; each optional.
+            extras: With strings: `negatives`, strings `[batch, k]`; `log_q`,
+                float `[batch]` or `[batch, 1 + k]`; `teacher`, float `[batch,
+                2 + k, d]`, with `teacher_texts`, int `[batch, 2 + k]`; each
+                optional.
         """
         extras = extras or {}
         if isinstance(query, WordBatch):
@@ -93,11 +100,20 @@ class PairHasher:
             if "negatives" in extras
             else _none_of(clicked)
         )
+        teacher = None
+        if "teacher" in extras:
+            teacher = teacher_cosines(
+                extras["teacher"],
+                extras["teacher_texts"],
+                documents.text_index,
+                tf.size(documents.lengths),
+            )
         return HashedPairs(
             queries,
             documents._replace(text_index=clicked),
             negatives,
             extras.get("log_q"),
+            teacher,
         )
 
     def dataset(self, pairs: tf.data.Dataset) -> tf.data.Dataset:
@@ -243,7 +259,7 @@ def _check_spec(spec: Any) -> None:
     if len(spec) == 3:
         if isinstance(spec[0], WordBatch):
             raise InputError(
-                "negatives and log_q need batches of strings, not of "
+                "negatives, log_q and teacher need batches of strings, not of "
                 "WordBatch: they are hashed together with the documents"
             )
         _check_extras(spec[2])
@@ -259,14 +275,24 @@ def _is_batch(spec: Any) -> bool:
 
 
 def _check_extras(spec: Any) -> None:
-    known = {"negatives": (tf.string, (2,)), "log_q": (tf.float32, (1, 2))}
-    if not isinstance(spec, dict) or not all(
-        name in known
-        and part.dtype == known[name][0]
-        and part.shape.rank in (*known[name][1], None)
-        for name, part in spec.items()
+    known = {
+        "negatives": (tf.string, (2,)),
+        "log_q": (tf.float32, (1, 2)),
+        "teacher": (tf.float32, (3,)),
+        "teacher_texts": (tf.int32, (2,)),
+    }
+    if (
+        not isinstance(spec, dict)
+        or not all(
+            name in known
+            and part.dtype == known[name][0]
+            and part.shape.rank in (*known[name][1], None)
+            for name, part in spec.items()
+        )
+        or ("teacher" in spec) != ("teacher_texts" in spec)
     ):
         raise InputError(
-            "expected a dict of negatives, strings [batch, k], and log_q, "
-            f"float32 [batch] or [batch, 1 + k], got {spec}"
+            "expected a dict of negatives, strings [batch, k]; log_q, float32 "
+            "[batch] or [batch, 1 + k]; teacher, float32 [batch, 2 + k, d], "
+            f"with teacher_texts, int32 [batch, 2 + k]; got {spec}"
         )

@@ -61,6 +61,13 @@ class Recipe(BaseRecipe):
             were judged not relevant; they replace the mined ones.
         logq: Whether in-batch scores are corrected for how often each title
             is clicked, see `ClickFrequencies`.
+        patience: Evaluations on dev without a better figure after which the
+            training stops, if there is dev; 0 trains all epochs.
+        teacher_weight: With a teacher: the weight of its part of the loss,
+            see `Distillation`.
+        teacher_temperature: With a teacher: what its cosines are divided by.
+        teacher_gamma: With a teacher: scale of the model's cosines that are
+            compared with the teacher's.
 
     Raises:
         InputError: A value is out of range, or two of them exclude each
@@ -95,6 +102,10 @@ class Recipe(BaseRecipe):
     mine_top: int = 30
     judged_negatives: int = 0
     logq: bool = False
+    patience: int = 0
+    teacher_weight: float = 4.0
+    teacher_temperature: float = 0.05
+    teacher_gamma: float = 16.0
 
     def __post_init__(self) -> None:
         known = [name for name in encoders.__all__ if name != "TextEncoder"]
@@ -109,8 +120,14 @@ class Recipe(BaseRecipe):
                 getattr(self, name),
                 (),
             )
-        self._check_positive("gamma")
-        self._check_positive("learning_rate")
+        for name in (
+            "gamma",
+            "learning_rate",
+            "teacher_weight",
+            "teacher_temperature",
+            "teacher_gamma",
+        ):
+            self._check_positive(name)
         if self.threshold is not None:
             self._check_positive("threshold")
         for name in ("momentum_ends", "momentum_middle", "momentum_fraction"):
@@ -202,6 +219,7 @@ PRESETS: dict[str, Recipe] = {
         batch_size=512,
         title_pairs=1,
         hard_negatives=1,
+        patience=3,
     ),
 }
 """Name -> recipe: the systems of the paper's Table IV with its sizes, and

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders import CombinedEncoder, TextEncoder
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers import cosine_pairs
+from keras_lstm_dssm.layers import cosine_matrix, cosine_pairs
 from keras_lstm_dssm.models.negatives import (
     in_batch,
     log_q_of_distinct,
@@ -16,6 +16,7 @@ from keras_lstm_dssm.models.negatives import (
 )
 from keras_lstm_dssm.models.pair_model import PairModel
 from keras_lstm_dssm.models.pairs import HashedPairs, PairHasher
+from keras_lstm_dssm.private_api import replica_count
 from keras_lstm_dssm.registration import register
 
 NEGATIVES = ("random", "in_batch")
@@ -30,7 +31,8 @@ class TwoTower(PairModel):
     A batch may have a third part, a dict: `negatives`, strings `(batch, k)`,
     further negatives for each query (`GivenNegatives` adds them); `log_q`,
     float `(batch, 1 + k)`, for the logQ correction (`ClickFrequencies` adds
-    it).
+    it); `teacher` and `teacher_texts`, the vectors of an outside encoder, for
+    the loss `Distillation` (`TaughtBatches` adds them).
 
     Args:
         query_encoder: Encoder of queries, parameters Lambda_Q.
@@ -153,12 +155,15 @@ class TwoTower(PairModel):
         """Returns the loss of the clicked documents against their negatives."""
         query, document = batch.query, batch.document
         clicked, negatives = document.text_index, batch.negatives
+        teacher = batch.teacher if training else None
         candidates = tf.concat([clicked[:, tf.newaxis], negatives], axis=1)
         if self.tied:  # `query` and `document` hold the same distinct texts
             both = self.query_encoder.compose(query, training)
             titles, index = tf.unique(tf.reshape(candidates, [-1]))
             candidates = tf.reshape(index, tf.shape(candidates))
             clicked, negatives = candidates[:, 0], candidates[:, 1:]
+            if teacher is not None:
+                teacher = tf.gather(teacher, titles, axis=1)
             vectors = (
                 tf.gather(both, query.text_index),
                 tf.gather(both, titles),
@@ -183,10 +188,29 @@ class TwoTower(PairModel):
         if batch.log_q is not None:
             scores -= self._correction(batch.log_q, candidates, cosines)
         loss = self.compute_loss(y=labels, y_pred=scores)
+        if teacher is not None:
+            all_cosines = (
+                cosines
+                if self.negatives == "in_batch"
+                else cosine_matrix(*vectors)
+            )
+            loss += self._teacher_loss(teacher, all_cosines)
         best_negative = tf.reduce_max(tf.where(labels == 0, cosines, -2.0), -1)
         of_clicked = tf.reduce_sum(tf.where(labels > 0, cosines, 0.0), axis=-1)
         self._record(loss, of_clicked > best_negative)
         return loss
+
+    def _teacher_loss(
+        self, teacher: tf.Tensor, cosines: tf.Tensor
+    ) -> tf.Tensor:
+        """Returns what a teacher adds to the loss, see `Distillation`."""
+        if not hasattr(self.loss, "teacher_loss"):
+            raise InputError(
+                "the batches have a teacher's vectors, from which the loss "
+                f"{self.loss!r} does not learn: compile with dssm.Distillation"
+            )
+        # Keras divides the loss of the clicks in the same way.
+        return self.loss.teacher_loss(teacher, cosines) / replica_count(self)
 
     def _correction(
         self, log_q: tf.Tensor, candidates: tf.Tensor, cosines: tf.Tensor

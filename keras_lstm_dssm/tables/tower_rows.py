@@ -64,6 +64,7 @@ def train_towers(
     keras.backend.clear_session()  # frees the towers trained before
     options = {**options, "judged_negatives": settings.judged_negatives}
     recipe = recipe_of_row(row, Recipe, options, epochs, settings)
+    recipe = recipe.replace(patience=0)  # the curves show all epochs
     if settings.updates_of is not None:
         recipe = _with_updates_of(settings.updates_of, recipe, data)
     model, results = train_on(

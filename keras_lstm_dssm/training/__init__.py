@@ -2,6 +2,7 @@
 
 from keras_lstm_dssm.training.adagrad import Adagrad
 from keras_lstm_dssm.training.cosine_softmax import CosineSoftmax
+from keras_lstm_dssm.training.distillation import Distillation
 from keras_lstm_dssm.training.document_examples import DocumentExamples
 from keras_lstm_dssm.training.document_targets import DocumentTargets
 from keras_lstm_dssm.training.hard_negatives import (
@@ -24,6 +25,7 @@ from keras_lstm_dssm.training.triple_plan import TriplePlan
 __all__ = [
     "Adagrad",
     "CosineSoftmax",
+    "Distillation",
     "DocumentExamples",
     "DocumentTargets",
     "HardNegatives",

@@ -26,9 +26,9 @@ _UNREADABLE = (
 
 _OWN_FILES = (
     "config.json", "last.keras", "model.keras", "history.csv",
-    "clicks.tsv", "clicks.train.tsv", "title_pairs.tsv",
+    "clicks.tsv", "clicks.train.tsv", "title_pairs.tsv", "epoch_pairs.tsv",
     "hard_negatives.json.gz", "mined_lists.json.gz",
-    "document_targets.json.gz",
+    "document_targets.json.gz", "teacher.json",
 )  # fmt: skip
 """Names of the files that only a training writes."""
 

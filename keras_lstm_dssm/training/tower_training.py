@@ -13,10 +13,17 @@ from keras_lstm_dssm.data import (
     titles_of,
 )
 from keras_lstm_dssm.models import Recipe, TwoTower
+from keras_lstm_dssm.teacher import TeacherVectors
+from keras_lstm_dssm.teacher.taught_batches import TaughtBatches
 from keras_lstm_dssm.training.base_training import BaseTraining
 from keras_lstm_dssm.training.cosine_softmax import CosineSoftmax
+from keras_lstm_dssm.training.distillation import Distillation
 from keras_lstm_dssm.training.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.training.run_folder import RunFolder
+from keras_lstm_dssm.training.run_teacher import (
+    check_same_teacher,
+    open_teacher,
+)
 from keras_lstm_dssm.training.training_data import (
     TWO_TOWERS,
     DataOptions,
@@ -36,6 +43,7 @@ class TowerTraining(BaseTraining):
         spec: Data specification from which `log` can be opened again.
         titles: Titles beyond those of `spec`.
         judged: Query -> titles judged not relevant.
+        teacher: Vectors of an outside encoder to learn from, or `None`.
     """
 
     recipe: Recipe
@@ -44,6 +52,7 @@ class TowerTraining(BaseTraining):
     spec: str
     titles: tuple[str, ...] = ()
     judged: Mapping[str, Sequence[str]] | None = None
+    teacher: TeacherVectors | None = None
 
     @classmethod
     def open(
@@ -65,7 +74,10 @@ class TowerTraining(BaseTraining):
         judged = options.judged
         if recipe.judged_negatives and judged is None:
             judged = judged_negatives(spec, options.min_relevant)
-        return cls(recipe, seed, log, spec, tuple(options.titles), judged)
+        return cls(
+            recipe, seed, log, spec, tuple(options.titles), judged,
+            open_teacher(options.teacher, spec, log),
+        )  # fmt: skip
 
     def new_model(self) -> TwoTower:
         """Builds, adapts and compiles the model."""
@@ -79,14 +91,30 @@ class TowerTraining(BaseTraining):
                 recipe.momentum_ends,
                 threshold=recipe.threshold,
             ),
-            CosineSoftmax(recipe.gamma),
+            CosineSoftmax(recipe.gamma)
+            if self.teacher is None
+            else Distillation(
+                recipe.gamma,
+                recipe.teacher_weight,
+                recipe.teacher_temperature,
+                recipe.teacher_gamma,
+            ),
         )
         return model
 
     def plan(
         self, folder: Path, model: TwoTower, resumed: bool = False
     ) -> TrainingPlan:
-        """Makes the plan; see `make_plan`."""
+        """Makes the plan; see `make_plan`.
+
+        Raises:
+            InputError: A resumed run has another teacher than it began with.
+        """
+        taught = None
+        if self.teacher is not None:
+            check_same_teacher(self.teacher, folder, resumed)
+            queries = dict.fromkeys(pair.query for pair in self.log)
+            taught = TaughtBatches(self.teacher, [*queries, *self.all_titles])
         return make_plan(
             self.recipe,
             self.seed,
@@ -96,6 +124,7 @@ class TowerTraining(BaseTraining):
             model,
             self.judged,
             resumed,
+            taught,
         )
 
     @cached_property

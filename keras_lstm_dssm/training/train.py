@@ -16,6 +16,7 @@ from keras_lstm_dssm.models import (
     KeyVec,
     KeyVecRecipe,
     PairScorer,
+    Recipe,
     ScorerRecipe,
     TwoTower,
     find_recipe,
@@ -29,6 +30,7 @@ from keras_lstm_dssm.training.document_training import (
 )
 from keras_lstm_dssm.training.gate_histograms import GateHistograms
 from keras_lstm_dssm.training.run_folder import RunFolder
+from keras_lstm_dssm.training.run_teacher import Teacher, teacher_folder
 from keras_lstm_dssm.training.salience_teachers import TEACHERS
 from keras_lstm_dssm.training.scorer_training import ScorerTraining
 from keras_lstm_dssm.training.tower_training import TowerTraining
@@ -65,6 +67,7 @@ def train(
     salience: (
         str | os.PathLike[str] | TwoTower | DocumentTargets | None
     ) = None,
+    teacher: Teacher | None = None,
 ) -> TwoTower | PairScorer | KeyVec:
     """Builds and trains the model that a recipe describes.
 
@@ -100,7 +103,8 @@ def train(
             `"mrr@10"`; for a `KeyVec`, one of clusters, such as `"ari"`, too.
         every: Evaluate on dev every n epochs. Default 1.
         patience: Evaluations without a better figure before training stops;
-            `None`, the default, never stops it. For a `KeyVec` without dev:
+            by default as the recipe of two towers says (`best`: 3), and
+            never for other models. For a `KeyVec` without dev:
             epochs without a smaller loss on the split dev, whose best epoch
             then becomes the model; by default as the recipe says.
         callbacks: Further callbacks, see `keras.Model.fit`.
@@ -121,6 +125,10 @@ def train(
             (the default), `"lead"`, `"trigrams"`, a trained `TwoTower` or the
             folder of its run, see `salience_teacher`; or the targets of the
             documents of train and, without `dev`, of the split dev.
+        teacher: For two towers: folder of the vectors of an outside encoder
+            (`lstm-dssm-teach` or `teacher.teach` writes it), or its
+            `TeacherVectors`, from which they learn beside the clicks, as the
+            recipe's `teacher_weight` says. Default `None`.
 
     Returns:
         The trained model.
@@ -138,6 +146,8 @@ def train(
     >>> index.search(["angle bracket"], k=10)
     """
     recipe = find_recipe(recipe)
+    if isinstance(recipe, Recipe) and dev is not None:
+        patience = patience or recipe.patience or None
     if isinstance(recipe, KeyVecRecipe):
         salience = DEFAULT_SALIENCE if salience is None else salience
         if dev is None:  # the validation loss stops it, as the recipe says
@@ -150,7 +160,7 @@ def train(
         stack.enter_context(run.locked())
         options = DataOptions(
             clicks, min_relevant, max_bad_lines, titles, judged,
-            negatives_from, salience,
+            negatives_from, salience, teacher,
         )  # fmt: skip
         work = _open(recipe, seed, run, options)
         data = TrainingData(
@@ -164,6 +174,7 @@ def train(
             work.max_bad_lines,
             teacher_spec(negatives_from),
             teacher_spec(salience, TEACHERS),
+            teacher_folder(teacher, output is not None),
         )
         task = dev if isinstance(dev, Task | ClusterTask) else None
         checked = data.open_validation(recipe), work.best_epoch(data, task)
@@ -220,8 +231,9 @@ def resume(
     >>> model = dssm.resume("RUN")
     """
     run = RunFolder(output)
-    # A run of an earlier version has neither of these.
-    config = {"negatives_from": None, "salience": None, **run.read_config()}
+    # A run of an earlier version has none of these.
+    absent = dict.fromkeys(("negatives_from", "salience", "teacher"))
+    config = {**absent, **run.read_config()}
     with run.locked():
         try:
             data = TrainingData(
@@ -240,7 +252,7 @@ def resume(
         options = DataOptions(
             data.data, data.min_relevant, data.max_bad_lines,
             negatives_from=data.negatives_from, salience=data.salience,
-            resumed=True,
+            teacher=data.teacher, resumed=True,
         )  # fmt: skip
         work = _open(recipe, seed, run, options)
         model = run.load_checkpoint()

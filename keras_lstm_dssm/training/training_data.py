@@ -37,6 +37,7 @@ TWO_TOWERS, PAIR_SCORERS, KEYVEC = "two towers", "pair scorers", "a KeyVec"
 _USED_BY = {
     "titles": TWO_TOWERS,
     "judged": TWO_TOWERS,
+    "teacher": TWO_TOWERS,
     "negatives_from": PAIR_SCORERS,
     "salience": KEYVEC,
 }
@@ -54,6 +55,7 @@ class DataOptions(NamedTuple):
         judged: Query -> titles judged not relevant.
         negatives_from: `TwoTower` or run folder that mines negatives.
         salience: Teacher of salient sentences, see `salience_teacher`.
+        teacher: Folder or vectors of an outside encoder, see `open_teacher`.
         resumed: Whether a run is resumed, whose files are read again.
     """
 
@@ -64,6 +66,7 @@ class DataOptions(NamedTuple):
     judged: Mapping[str, Sequence[str]] | None = None
     negatives_from: Any = None
     salience: Any = None
+    teacher: Any = None
     resumed: bool = False
 
     def check(self, kind: str) -> None:
@@ -100,6 +103,7 @@ class TrainingData(NamedTuple):
             negatives of a pair scorer.
         salience: Teacher of the salient sentences of a `KeyVec`, see
             `teacher_spec`.
+        teacher: Folder of the vectors that two towers learn from.
     """
 
     data: str
@@ -112,6 +116,7 @@ class TrainingData(NamedTuple):
     max_bad_lines: int = 0
     negatives_from: str | None = None
     salience: str | None = None
+    teacher: str | None = None
 
     def open_validation(self, recipe: AnyRecipe) -> ClickLog | None:
         """Opens and checks the clicks for the loss after each epoch."""

@@ -18,9 +18,11 @@ from keras_lstm_dssm.data import (
 )
 from keras_lstm_dssm.layers.synced_weights import SyncAtEpochEnd
 from keras_lstm_dssm.models import Recipe, TwoTower
+from keras_lstm_dssm.teacher.taught_batches import TaughtBatches
 from keras_lstm_dssm.training.base_plan import BasePlan
 from keras_lstm_dssm.training.hard_negatives import HardNegatives
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
+from keras_lstm_dssm.training.redrawn_titles import RedrawnTitles
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,9 @@ class TrainingPlan(BasePlan):
         negatives: Negatives beside those that the model takes from the
             batch: judged ones, or ones mined between epochs.
         frequencies: Click frequencies of titles, for the logQ correction.
+        taught: What adds a teacher's vectors to the batches.
+        redrawn: Synthetic pairs that change from epoch to epoch; `log` then
+            has those from which they are made.
     """
 
     log: ClickLog
@@ -41,6 +46,8 @@ class TrainingPlan(BasePlan):
     seed: int = 0
     negatives: GivenNegatives | HardNegatives | None = None
     frequencies: ClickFrequencies | None = None
+    taught: TaughtBatches | None = None
+    redrawn: RedrawnTitles | None = None
 
     @property
     def examples(self) -> int:
@@ -55,11 +62,19 @@ class TrainingPlan(BasePlan):
     def batches(
         self, first: int, negatives: GivenNegatives | None = None
     ) -> tf.data.Dataset:
-        """Returns the batches from training step `first` on."""
+        """Returns the batches from training step `first` on.
+
+        They end with the recipe's last epoch, or with the epoch of `first` if
+        the synthetic pairs are redrawn.
+        """
+        log, epochs = self.log, self.recipe.epochs
+        if self.redrawn:
+            epoch = first // self.steps_per_epoch
+            log, epochs = self.redrawn.of_epoch(epoch), epoch + 1
         batches = training_batches(
-            self.log,
+            log,
             self.recipe.batch_size,
-            epochs=self.recipe.epochs,
+            epochs=epochs,
             seed=self.seed,
             first_step=first,
             shuffle_buffer=self.recipe.shuffle_buffer,
@@ -68,6 +83,8 @@ class TrainingPlan(BasePlan):
             batches = negatives.attach(batches, first)
         if self.frequencies:
             batches = self.frequencies.attach(batches)
+        if self.taught:
+            batches = self.taught.attach(batches)
         return batches
 
     def describe(self) -> str:
@@ -83,6 +100,8 @@ class TrainingPlan(BasePlan):
         if isinstance(negatives, HardNegatives):
             last = min(last, negatives.next_mining(epoch))
             negatives = negatives.of_epoch(epoch, model, not inside)
+        if self.redrawn:
+            last = epoch + 1
         return self.batches(first, negatives), last
 
 
@@ -95,6 +114,7 @@ def make_plan(
     model: TwoTower,
     judged: Mapping[str, Sequence[str]] | None = None,
     resumed: bool = False,
+    taught: TaughtBatches | None = None,
 ) -> TrainingPlan:
     """Makes the plan that a recipe describes.
 
@@ -104,19 +124,26 @@ def make_plan(
         clicks: The click log, without synthetic pairs.
         titles: Function that returns all document titles, clicked or not,
             for the synthetic pairs.
-        folder: Folder for the files of the plan, `title_pairs.tsv` and
-            `hard_negatives.json.gz`.
+        folder: Folder for the files of the plan, `title_pairs.tsv`,
+            `epoch_pairs.tsv` and `hard_negatives.json.gz`.
         model: The model, whose encoders determine which texts are equal.
         judged: Query -> titles judged not relevant, for
             `recipe.judged_negatives`.
         resumed: Whether to use an existing `title_pairs.tsv`.
+        taught: What adds a teacher's vectors to the batches; the synthetic
+            pairs are then redrawn for each epoch.
     """
     log = clicks
+    redrawn = None
     if recipe.title_pairs:
         path = folder / "title_pairs.tsv"
         if not (resumed and path.exists()):
             write_pairs(title_pairs(titles(), recipe.title_pairs, seed), path)
         log = ClickLog([*clicks.paths, path], clicks.max_bad_lines)
+        if taught:
+            redrawn = RedrawnTitles(
+                clicks, ClickLog(path), folder / "epoch_pairs.tsv", seed
+            )
     negatives: GivenNegatives | HardNegatives | None = None
     if recipe.judged_negatives and judged is not None:
         negatives = GivenNegatives(
@@ -144,6 +171,8 @@ def make_plan(
         )
         if recipe.logq
         else None,
+        taught,
+        redrawn,
     )
 
 

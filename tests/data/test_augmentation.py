@@ -4,7 +4,7 @@ import collections
 
 import pytest
 
-from keras_lstm_dssm.data import title_pairs
+from keras_lstm_dssm.data import Pair, redrawn_pairs, title_pairs
 from keras_lstm_dssm.data.augmentation import KEYS_AROUND, misspell
 
 TEXT = "interior wood glue for 8 oz bottles"
@@ -105,3 +105,36 @@ def test_pairs_depend_on_the_seed() -> None:
     one = list(title_pairs(TITLES, 5, seed=1))
     assert one == list(title_pairs(iter(TITLES), 5, seed=1))
     assert one != list(title_pairs(TITLES, 5, seed=2))
+
+
+def test_half_of_the_redrawn_pairs_have_most_words_of_the_title() -> None:
+    title = " ".join("abcdefghij")
+    pairs = [Pair("c d", title)] * 2000
+    redrawn = list(redrawn_pairs(pairs, seed=3))
+    assert {pair.document for pair in redrawn} == {title}
+    long = [pair.query for pair in redrawn if pair.query != "c d"]
+    assert 900 < len(long) < 1100
+    counts = [len(query.split()) for query in long]
+    assert 6.8 < sum(counts) / len(counts) < 7.2  # 30 % of ten are left out
+    assert all(query.split() == sorted(query.split()) for query in long)
+
+
+def test_a_redrawn_query_has_one_word_at_least_and_few_misspelled() -> None:
+    pairs = [Pair("hose", "rubber garden hose")] * 2000
+    dropped = list(redrawn_pairs(pairs, dropped=1.0, misspelled=0.0))
+    assert {pair.query for pair in dropped} == {"rubber", "garden", "hose"}
+    words = [
+        word
+        for query, title in redrawn_pairs(pairs, dropped=0.0)
+        for word in query.split()
+        if word not in title.split()
+    ]
+    assert 90 < len(words) < 210  # 5 % of about 3000
+
+
+def test_redrawn_pairs_depend_on_the_seed() -> None:
+    pairs = list(title_pairs(TITLES, 20))
+    one = list(redrawn_pairs(pairs, seed=1))
+    assert one == list(redrawn_pairs(iter(pairs), seed=1))
+    assert one != list(redrawn_pairs(pairs, seed=2))
+    assert len(one) == len(pairs)

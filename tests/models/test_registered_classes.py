@@ -13,6 +13,7 @@ from keras_lstm_dssm import (
     CLSMEncoder,
     CombinedEncoder,
     CosineSoftmax,
+    Distillation,
     DSSMEncoder,
     KeyVec,
     KeyVecLoss,
@@ -186,6 +187,10 @@ SAMPLES: dict[type, dict[str, Any]] = {  # no argument has its default
         "name": "mine",
     },
     CosineSoftmax: {"gamma": 2.0, "reduction": "sum", "name": "mine"},
+    Distillation: {
+        "gamma": 2.0, "weight": 3.0, "temperature": 0.5, "teacher_gamma": 7.0,
+        "name": "mine",
+    },  # fmt: skip
     NesterovMomentum: {
         "learning_rate": 0.5, "momentum": 0.25, "threshold": None,
         "lazy": False, "name": "mine",
