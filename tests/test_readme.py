@@ -8,6 +8,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+COMMANDS = re.compile(r"^lstm-dssm-(\w+) ((?:.*\\\n)*.*)$", re.MULTILINE)
+"""The name of a program, and its arguments."""
 
 
 @pytest.fixture
@@ -45,9 +47,7 @@ def test_python_blocks_run_in_order(
 
 
 def test_every_flag_of_every_command_exists() -> None:
-    commands = re.findall(
-        r"^lstm-dssm-(\w+) ((?:.*\\\n)*.*)$", README, re.MULTILINE
-    )
+    commands = COMMANDS.findall(README)
     assert {name for name, _ in commands} == {
         "train", "evaluate", "export", "search", "serve", "query", "encode",
         "table_iv", "table", "analyze", "keys",
@@ -66,3 +66,15 @@ def test_the_page_of_negatives_runs(
     module = __import__("keras_lstm_dssm.tools.train", fromlist=["FLAGS"])
     for flag in re.findall(r"`--(\w+)", page):
         assert flag in module.FLAGS, flag
+
+
+def test_the_page_of_mixtures_runs(
+    run_blocks: Callable[[str, int], str],
+) -> None:
+    page = (ROOT / "docs/mixtures.md").read_text()
+    assert "'t1'" in run_blocks(page, 3)
+    assert Path("mixed_models/retriever/1/saved_model.pb").exists()
+    for name, arguments in COMMANDS.findall(page):
+        module = __import__(f"keras_lstm_dssm.tools.{name}", fromlist=["FLAGS"])
+        for flag in re.findall(r"--(\w+)", arguments):
+            assert flag in module.FLAGS, (name, flag)

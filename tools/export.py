@@ -91,7 +91,7 @@ def _load_mixture(weights: dict[str, float]) -> Mixture:
     folders = {MODEL: RunFolder(_RUN.value)}
     for name in FLAGS.mix:
         folders[name] = RunFolder(name)
-        if not folders[name].model.exists():
+        if not folders[name].path.is_dir():
             raise InputError(
                 f"--mix: {name!r} is not the folder of a run: only encoders of"
                 " runs can be exported; search with BM25 and with outside"

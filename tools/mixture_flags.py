@@ -116,11 +116,13 @@ def words_of(model: Any) -> str:
     """Returns the words that a model reads, a key of `TOKENIZERS`.
 
     Args:
-        model: A `TwoTower` or a `PairScorer`.
+        model: A model that ranks titles. One without words of its own, such
+            as boosted trees over scores, has `"alphanumeric"`.
     """
     if isinstance(model, PairScorer):
         return model.words.split
-    return model.document_encoder.trigrams.split
+    encoder = getattr(model, "document_encoder", None)
+    return encoder.trigrams.split if encoder else "alphanumeric"
 
 
 def load_titles_model(path: str) -> Any:
@@ -155,7 +157,7 @@ def load_part(name: str, bm25: System, **options: Any) -> Any:
     """
     if name == BM25:
         return bm25
-    if RunFolder(name).model.exists():
+    if _is_run(name):
         return system_of(load_titles_model(name), **options)
     try:
         encode = open_outside_encoder(name)
@@ -165,6 +167,15 @@ def load_part(name: str, bm25: System, **options: Any) -> Any:
             f" encoder that can be opened ({error})"
         ) from error
     return DenseSystem(encode, encode)
+
+
+def _is_run(name: str) -> bool:
+    """Returns whether a name is the folder of a run, not of an encoder."""
+    folder = RunFolder(name)
+    if folder.model.exists() or not folder.config.exists():
+        return folder.model.exists()
+    # Models of Hugging Face have a config.json, too.
+    return "model_type" not in folder.read_config()
 
 
 def weights_flag(weights: dict[str, float]) -> str:

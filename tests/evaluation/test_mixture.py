@@ -1,9 +1,12 @@
 """Mixture: the weighted sum against NumPy, in search and in reranking."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from keras_lstm_dssm.baselines import BM25System, UnigramLMSystem
+from keras_lstm_dssm.data.augmentation import misspell
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
     DenseSystem,
@@ -15,6 +18,7 @@ from keras_lstm_dssm.evaluation import (
     mixture,
 )
 from keras_lstm_dssm.evaluation.mixture_weights import mixture_weights
+from keras_lstm_dssm.tables.table_data import change_queries
 
 RNG = np.random.default_rng(0)
 WORDS = "hex bolt wood glue drill lamp hose paint desk white".split()
@@ -167,6 +171,22 @@ def test_a_mixture_is_a_system_of_tasks() -> None:
         run, by_query = task.measure(system)
         assert run == task.run(system)
         assert by_query.keys() == QUERIES.keys()
+
+
+def test_misspelled_queries_are_measured() -> None:
+    qrels = {q: {"d1": 1, "d2": 0, "d3": 0} for q in QUERIES}
+    task = Task(QUERIES, DOCUMENTS, qrels, depth=20)
+
+    def letters(texts: list[str]) -> np.ndarray:
+        return np.array(
+            [[t.count(c) for c in "abdeghilnoprstuwx"] for t in texts]
+        )
+
+    system = Mixture({"bm25": BM25System(), "letters": letters})
+    changed = change_queries(task, partial(misspell, rate=1.0))
+    assert changed.queries != QUERIES
+    assert changed.run(system).keys() == QUERIES.keys()
+    assert changed.run(system) != task.run(system)
 
 
 def test_a_part_of_weight_0_is_not_computed() -> None:
