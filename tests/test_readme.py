@@ -50,7 +50,7 @@ def test_every_flag_of_every_command_exists() -> None:
     commands = COMMANDS.findall(README)
     assert {name for name, _ in commands} == {
         "train", "evaluate", "export", "search", "serve", "query", "encode",
-        "table_iv", "table", "analyze", "keys",
+        "table_iv", "table", "analyze", "keys", "teach",
     }  # fmt: skip
     for name, arguments in commands:
         module = __import__(f"keras_lstm_dssm.tools.{name}", fromlist=["FLAGS"])
@@ -78,3 +78,13 @@ def test_the_page_of_mixtures_runs(
         module = __import__(f"keras_lstm_dssm.tools.{name}", fromlist=["FLAGS"])
         for flag in re.findall(r"--(\w+)", arguments):
             assert flag in module.FLAGS, (name, flag)
+
+
+def test_the_page_of_few_clicks_runs(
+    run_blocks: Callable[[str, int], str],
+) -> None:
+    page = (ROOT / "docs/few_clicks.md").read_text()
+    run_blocks(page, 2)
+    train = __import__("keras_lstm_dssm.tools.train", fromlist=["FLAGS"])
+    for flag in re.findall(r"`--(teacher\w*)", page):
+        assert flag in train.FLAGS, flag

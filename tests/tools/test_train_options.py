@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.teacher import teach
 from keras_lstm_dssm.tools import train
 from keras_lstm_dssm.tools.keyvec_flags import KEYVEC_FLAGS
 from keras_lstm_dssm.tools.train_flags import RECIPE_FLAGS
@@ -76,10 +77,16 @@ SCORER_FLAGS = {
 }  # fmt: skip
 
 
+FLAGS_OF_A_TEACHER = {
+    "teacher_weight": 2.5, "teacher_temperature": 0.1, "teacher_gamma": 9.0,
+}  # fmt: skip
+
+
 def test_each_flag_changes_a_value_of_the_recipe(
     collection_folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    assert {*FLAGS, *SCORER_FLAGS, *KEYVEC_FLAGS} == set(RECIPE_FLAGS)
+    known = {*FLAGS, *SCORER_FLAGS, *KEYVEC_FLAGS, *FLAGS_OF_A_TEACHER}
+    assert known == set(RECIPE_FLAGS)
     flags = [f"--{name}={value}" for name, value in FLAGS.items()]
     output = tmp_path / "run"
     assert run(collection_folder, output, *flags, "--oov_buckets=5") == 0
@@ -92,6 +99,33 @@ def test_each_flag_changes_a_value_of_the_recipe(
     again = ["--preset=dssm", "--oov_buckets=5", *flags]
     assert train.run([*resumed, *again]) == 0
     assert train.run([*resumed, "--oov_buckets=6"]) == 1
+
+
+def test_each_flag_of_a_teacher_changes_a_value_of_the_recipe(
+    collection_folder: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    refused: Refused,
+) -> None:
+    module = "def encode(texts): return [[len(text), 1.0] for text in texts]"
+    (tmp_path / "encoder_of_lengths.py").write_text(module)
+    monkeypatch.chdir(tmp_path)
+    teach(str(collection_folder), "encoder_of_lengths:encode", "TEACH")
+    output = tmp_path / "run"
+    flags = [f"--{name}={value}" for name, value in FLAGS_OF_A_TEACHER.items()]
+    assert run(collection_folder, output, "--teacher=TEACH", *flags) == 0
+    expected = QUICK.replace(epochs=1, **FLAGS_OF_A_TEACHER)
+    assert dssm.Recipe.from_dict(config(output)["recipe"]) == expected
+    assert config(output)["teacher"] == str(tmp_path / "TEACH")
+    resumed = ["lstm-dssm-train", "--resume", f"--output={output}"]
+    assert train.run([*resumed, "--teacher=TEACH", *flags]) == 0
+    refused(train.run([*resumed, "--teacher=OTHER"]), "was started with")
+    other = tmp_path / "other"
+    refused(
+        run(collection_folder, other, flags[0]),
+        "--teacher_weight is used with --teacher only",
+    )
+    assert not other.exists()
 
 
 def test_each_flag_changes_a_value_of_a_pair_scorers_recipe(
