@@ -41,6 +41,7 @@ from keras_lstm_dssm.models import (
     ScorerRecipe,
     TwoTower,
 )
+from keras_lstm_dssm.ranker import Ranker
 from keras_lstm_dssm.training import (
     Adagrad,
     CosineSoftmax,
@@ -53,6 +54,7 @@ from keras_lstm_dssm.training import (
     load_run,
     resume,
     train,
+    train_ranker,
 )
 from keras_lstm_dssm.version import __version__
 
@@ -82,6 +84,7 @@ __all__ = [
     "PeepholeLSTMCell",
     "RNNCell",
     "RNNEncoder",
+    "Ranker",
     "Recurrent",
     "TextEncoder",
     "TrigramEmbedding",
@@ -93,6 +96,7 @@ __all__ = [
     "RankingEvaluation",
     "resume",
     "train",
+    "train_ranker",
     "__version__",
     "load_run",
 ]

@@ -2,5 +2,7 @@
 
 from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
 from keras_lstm_dssm.ranker.overlap_features import OverlapFeatures
+from keras_lstm_dssm.ranker.pair_features import PairFeatures
+from keras_lstm_dssm.ranker.ranker import Ranker
 
-__all__ = ["BoostedTrees", "OverlapFeatures"]
+__all__ = ["BoostedTrees", "OverlapFeatures", "PairFeatures", "Ranker"]

@@ -112,6 +112,14 @@ class BoostedTrees(tf.Module):
         self._left = variable(joined.left + offsets, tf.int32)
         self._right = variable(joined.right + offsets, tf.int32)
         self._value = variable(joined.value, tf.float64)
+        inner = joined.left != np.arange(len(offsets)) - offsets
+        self._splits = np.bincount(
+            joined.feature[inner].astype(int), minlength=self.features
+        )
+
+    def splits(self) -> list[int]:
+        """Returns how many nodes compare each feature."""
+        return self._splits.tolist()
 
     def __call__(self, features: tf.Tensor) -> tf.Tensor:
         """Computes the scores of rows.

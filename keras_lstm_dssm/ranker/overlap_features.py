@@ -185,17 +185,15 @@ class OverlapFeatures(tf.Module):
             for parts in (query_parts, title_parts)
         )
         stem = paired_ids(query_parts, title_parts, *rows)
-        prefix = paired_ids(
-            *(
-                parts.with_flat_values(
-                    tf.strings.substr(
-                        parts.flat_values, 0, _PREFIX, unit="UTF8_CHAR"
-                    )
+        query_prefixes, title_prefixes = (
+            parts.with_flat_values(
+                tf.strings.substr(
+                    parts.flat_values, 0, _PREFIX, unit="UTF8_CHAR"
                 )
-                for parts in (query_parts, title_parts)
-            ),
-            *rows,
+            )
+            for parts in (query_parts, title_parts)
         )
+        prefix = paired_ids(query_prefixes, title_prefixes, *rows)
         trigrams = paired_trigrams(query_words, title_words, *rows)
         equal = _Equal.of(stem.query, stem.title)
         columns = {

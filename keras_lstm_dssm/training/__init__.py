@@ -14,12 +14,14 @@ from keras_lstm_dssm.training.keyvec_loss import KeyVecLoss
 from keras_lstm_dssm.training.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
+from keras_lstm_dssm.training.ranker_training import train_ranker
 from keras_lstm_dssm.training.ranking_evaluation import RankingEvaluation
 from keras_lstm_dssm.training.run_folder import RunFolder, load_run
 from keras_lstm_dssm.training.salience_teachers import salience_teacher
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from keras_lstm_dssm.training.train import resume, train
 from keras_lstm_dssm.training.training_plan import TrainingPlan, fit_plan
+from keras_lstm_dssm.training.tree_training import TreeOptions
 from keras_lstm_dssm.training.triple_plan import TriplePlan
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "PairwiseHinge",
     "RunFolder",
     "TrainingPlan",
+    "TreeOptions",
     "TriplePlan",
     "fit_plan",
     "load_run",
@@ -45,4 +48,5 @@ __all__ = [
     "salience_teacher",
     "skip_gram_vectors",
     "train",
+    "train_ranker",
 ]

@@ -16,6 +16,8 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import read_json, replacing, write_json
 from keras_lstm_dssm.folder_lock import lock_folder
 from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
+from keras_lstm_dssm.ranker import Ranker
+from keras_lstm_dssm.training.ranker_folder import is_ranker, load_ranker
 
 _UNREADABLE = (
     ValueError, TypeError, KeyError, AttributeError, OSError, RuntimeError,
@@ -24,11 +26,13 @@ _UNREADABLE = (
 """Errors that Keras raises for a damaged, foreign or malicious file."""
 
 
+_KINDS = {PairScorer: "pair scorer", KeyVec: "KeyVec", Ranker: "ranker"}
+
 _OWN_FILES = (
     "config.json", "last.keras", "model.keras", "history.csv",
     "clicks.tsv", "clicks.train.tsv", "title_pairs.tsv", "epoch_pairs.tsv",
     "hard_negatives.json.gz", "mined_lists.json.gz",
-    "document_targets.json.gz", "teacher.json",
+    "document_targets.json.gz", "teacher.json", "overlap.json.gz", "trees.txt",
 )  # fmt: skip
 """Names of the files that only a training writes."""
 
@@ -138,11 +142,16 @@ class RunFolder:
             model.save(partial)
 
     def load_model(self) -> Any:
-        """Loads the trained model: `TwoTower`, `PairScorer` or `KeyVec`.
+        """Loads the trained model.
+
+        Returns:
+            A `TwoTower`, `PairScorer`, `KeyVec` or `Ranker`.
 
         Raises:
             InputError: The folder has no model, or one that cannot be read.
         """
+        if is_ranker(self.path):
+            return load_ranker(self.path)
         if not self.model.exists():
             raise InputError(
                 f"{self.path}: no model here (no model.keras); train one with "
@@ -158,7 +167,7 @@ class RunFolder:
         """
         model = self.load_model()
         if not isinstance(model, TwoTower):
-            kind = "pair scorer" if isinstance(model, PairScorer) else "KeyVec"
+            kind = _KINDS[type(model)]
             raise InputError(
                 f"{self.path}: found a {kind}, which has no encoders of "
                 "queries and titles: expected the run of two towers"
@@ -240,7 +249,7 @@ def load_run(path: str | os.PathLike[str]) -> Any:
     """Loads the trained model of a run folder.
 
     Returns:
-        A `TwoTower`, a `PairScorer` or a `KeyVec`.
+        A `TwoTower`, a `PairScorer`, a `KeyVec` or a `Ranker`.
 
     Raises:
         InputError: The folder has no model.

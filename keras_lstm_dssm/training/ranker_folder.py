@@ -1,0 +1,144 @@
+"""The files of a ranker in its run folder."""
+
+import gzip
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import read_json, replacing, write_json, write_text
+from keras_lstm_dssm.ranker import (
+    BoostedTrees,
+    OverlapFeatures,
+    PairFeatures,
+    Ranker,
+)
+from keras_lstm_dssm.ranker.feature_sources import (
+    FeatureSource,
+    OutsideCosine,
+    source_of,
+)
+
+TREES = "trees.txt"
+"""The trees in LightGBM's text format, which only rankers have."""
+
+_OVERLAP = "overlap.json.gz"
+
+
+def is_ranker(folder: str | os.PathLike[str]) -> bool:
+    """Returns whether a run folder holds a ranker."""
+    return all(Path(folder, name).exists() for name in ("config.json", TREES))
+
+
+def open_sources(
+    runs: Sequence[str], encoder: str | None, digests: Sequence[str] = ()
+) -> dict[str, FeatureSource]:
+    """Opens the systems whose scores are features.
+
+    Args:
+        runs: Folders of runs of two towers or of pair scorers.
+        encoder: Name of an outside encoder, see `open_outside_encoder`.
+        digests: What `digest_of` returned for each run when the ranker was
+            trained.
+
+    Returns:
+        The names of the features -> systems, in order.
+
+    Raises:
+        InputError: A run is missing, of another kind, named twice, or has
+            been trained anew since.
+    """
+    from keras_lstm_dssm.training.run_folder import RunFolder
+
+    if len(set(runs)) < len(runs):
+        raise InputError(
+            f"features {', '.join(runs)}: found a run twice, expected each once"
+        )
+    for run, digest in zip(runs, digests, strict=False):
+        found = digest_of(run) if RunFolder(run).model.exists() else None
+        if found not in (None, digest):
+            raise InputError(
+                f"{run}: found another model than the one the ranker was"
+                " trained with: restore it, or train the ranker again"
+            )
+    sources: dict[str, FeatureSource] = {}
+    for run in runs:
+        if is_ranker(run):
+            raise InputError(
+                f"{run}: found a ranker, expected trained features: the run"
+                " of two towers or of a pair scorer"
+            )
+        sources[run] = source_of(RunFolder(run).load_model(), run)
+    if encoder:
+        from keras_lstm_dssm.teacher.outside_encoder import (
+            open_outside_encoder,
+        )
+
+        sources[encoder] = OutsideCosine(open_outside_encoder(encoder))
+    return sources
+
+
+def digest_of(run: str | os.PathLike[str]) -> str:
+    """Returns the SHA-256 of a run's model file."""
+    digest = hashlib.sha256()
+    with open(Path(run, "model.keras"), "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def write_ranker(folder: Path, ranker: Ranker, config: dict[str, Any]) -> None:
+    """Writes a ranker and the settings of its training.
+
+    Args:
+        folder: The run folder.
+        ranker: The ranker.
+        config: Content of `config.json`; `config["ranker"]` gets the weights
+            of features.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (
+        replacing(folder / _OVERLAP) as partial,
+        # Without a time, so that equal trainings give equal files.
+        open(partial, "wb") as raw,
+        gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file,
+    ):
+        overlap = ranker.features.overlap.get_config()
+        file.write(json.dumps(overlap, ensure_ascii=False).encode())
+    settings = {**config["ranker"], "weights": ranker.weights.tolist()}
+    write_text(folder / TREES, ranker.trees.text)
+    # Written last: a folder with this file has a run.
+    write_json(folder / "config.json", {**config, "ranker": settings})
+
+
+def load_ranker(folder: str | os.PathLike[str]) -> Ranker:
+    """Loads a ranker with the models that its features are computed by.
+
+    Raises:
+        InputError: A file is damaged, or see `open_sources`.
+    """
+    folder = Path(folder)
+    config = read_json(folder / "config.json")
+    try:
+        settings = config["ranker"]
+        runs, digests = settings["features"], settings["digests"]
+        encoder = settings["encoder"]
+        weights = np.array(settings["weights"], np.float32)
+        with gzip.open(folder / _OVERLAP, "rt", encoding="utf-8") as file:
+            overlap = OverlapFeatures(**json.load(file))
+        trees = BoostedTrees((folder / TREES).read_text(encoding="utf-8"))
+    except (
+        OSError, EOFError, zlib.error, ValueError, KeyError, TypeError,
+    ) as error:  # fmt: skip
+        raise InputError(
+            f"{folder}: not a ranker this version can read ({error}); restore"
+            " the files, or train it again"
+        ) from error
+    sources = open_sources(runs, encoder, digests)
+    return Ranker(PairFeatures(overlap, sources), trees, weights)
