@@ -151,7 +151,7 @@ class KeyVecRecipe(WordsRecipe):
 
 
 _KEYVEC = KeyVecRecipe(
-    normalize=True, excerpt=16, learning_rate=0.003, epochs=80
+    normalize=True, excerpt=16, learning_rate=0.003, epochs=120
 )
 
 KEYVEC_PRESETS: dict[str, KeyVecRecipe] = {
