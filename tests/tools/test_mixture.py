@@ -12,10 +12,12 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.baselines import BM25System
 from keras_lstm_dssm.data import Collection
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task, choose_weights, read_run
 from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.teacher import open_outside_encoder
 from keras_lstm_dssm.tools import evaluate, export, search
+from keras_lstm_dssm.tools.mixture_flags import load_part
 from keras_lstm_dssm.training import RunFolder
 from tests.conftest import TOPICS
 from tests.tools.conftest import Refused, succeed
@@ -290,3 +292,15 @@ def test_a_pair_scorer_is_a_part_of_reranking(
     task = Task.from_collection(Collection(collection_folder), "test", "rerank")
     run = task.run(dssm.Mixture(parts, [0.25, 0.75]))
     assert results["mixture"] == task.evaluate(run)
+
+
+def test_a_folder_with_a_config_of_another_library_is_no_run(
+    tmp_path: Path,
+) -> None:
+    """It may be that of an outside encoder; both have a config.json."""
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(InputError, match="is not bm25, nor the folder of a"):
+        load_part(str(tmp_path), BM25System())
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(InputError, match="no model here"):
+        load_part(str(tmp_path), BM25System())
