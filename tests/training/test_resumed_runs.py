@@ -187,6 +187,20 @@ def test_patience_ends_a_run_for_good(
     check_equal(dssm.load_run(run).get_weights(), best)
 
 
+def test_the_recipes_patience_is_the_default_where_there_is_dev(
+    collection_folder: pathlib.Path, figures: list[int]
+) -> None:
+    assert dssm.PRESETS["best"].patience == 3
+    recipe = QUICK.replace(epochs=4, patience=1)
+    for patience, evaluated in ((None, [1, 2, 3]), (2, [1, 2, 3, 4])):
+        del figures[:]
+        dssm.train(
+            collection_folder, recipe, dev=str(collection_folder),
+            patience=patience, verbose=0,
+        )  # fmt: skip
+        assert figures == evaluated
+
+
 def test_a_relative_path_of_the_clicks(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
