@@ -77,7 +77,8 @@ def test_every_value_survives_the_round_trip() -> None:
         "momentum_middle": 0.75, "momentum_fraction": 0.25, "epochs": 3,
         "batch_size": 17, "title_pairs": 2, "hard_negatives": 3,
         "mine_every": 4, "mine_top": 9, "judged_negatives": 0, "logq": True,
-        "shuffle_buffer": 5000,
+        "shuffle_buffer": 5000, "patience": 2, "teacher_weight": 0.5,
+        "teacher_temperature": 0.5, "teacher_gamma": 8.0,
     }  # fmt: skip
     recipe = Recipe(**values)
     changed = [n for n, v in values.items() if v != getattr(Recipe(), n)]
@@ -166,6 +167,12 @@ DEFAULTS: dict[Any, dict[str, str]] = {  # argument -> attribute of Recipe
         "threshold": "threshold",
     },
     dssm.CosineSoftmax: {"gamma": "gamma"},
+    dssm.Distillation: {
+        "gamma": "gamma",
+        "weight": "teacher_weight",
+        "temperature": "teacher_temperature",
+        "teacher_gamma": "teacher_gamma",
+    },
     dssm.NesterovSchedule: {
         "ends": "momentum_ends",
         "middle": "momentum_middle",
