@@ -36,6 +36,19 @@ class Float32Vectors(tf.Module):
         rows = self.rows[start:stop]
         return tf.matmul(queries, rows, transpose_b=True)
 
+    def cosines_of_rows(self, queries: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+        """Computes the cosines of each query and its own documents.
+
+        Args:
+            queries: Unit vectors, float32 `[batch, d]`.
+            rows: Rows of the documents, int32 `[batch, k]`.
+
+        Returns:
+            float32 `[batch, k]`.
+        """
+        vectors = tf.gather(self.rows, rows)
+        return tf.linalg.matvec(vectors, queries)
+
 
 class Int8Vectors(tf.Module):
     """Stores vectors as integers from -127 to 127, 1 byte a number.
@@ -74,6 +87,12 @@ class Int8Vectors(tf.Module):
         rows = tf.cast(self.codes[start:stop], tf.float32)
         products = tf.matmul(queries, rows, transpose_b=True)
         return products * self.scales[start:stop]
+
+    def cosines_of_rows(self, queries: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+        """Computes cosines; see `Float32Vectors.cosines_of_rows`."""
+        codes = tf.cast(tf.gather(self.codes, rows), tf.float32)
+        products = tf.linalg.matvec(codes, queries)
+        return products * tf.gather(self.scales, rows)
 
 
 def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

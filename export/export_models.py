@@ -1,7 +1,7 @@
 """Exports all models of one training, into a folder for TF Serving."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -13,6 +13,7 @@ from keras_lstm_dssm.export.encoder import EncoderModule, GraphEncoder
 from keras_lstm_dssm.export.keyvec import KeyVecModule
 from keras_lstm_dssm.export.mixture import MixtureTowers, mixture_towers
 from keras_lstm_dssm.export.model_versions import find_models, publish_together
+from keras_lstm_dssm.export.ranker import ranker_modules
 from keras_lstm_dssm.export.retriever import (
     MAX_K,
     check_retriever_options,
@@ -27,12 +28,13 @@ from keras_lstm_dssm.export.server_files import (
 )
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
+from keras_lstm_dssm.ranker import Ranker
 
 _Model = TwoTower | MixtureTowers | PairScorer | KeyVec
 
 
 def export_models(
-    model: TwoTower | PairScorer | KeyVec | Mixture,
+    model: TwoTower | PairScorer | KeyVec | Mixture | Ranker,
     output: str | os.PathLike[str],
     documents: Documents | None = None,
     vectors: str = "float32",
@@ -44,8 +46,8 @@ def export_models(
     Two towers, and a `Mixture` of several, are `query_encoder` and
     `document_encoder`, a KeyVec is `keyvec`. A folder can have the models of
     several trainings: encoders and a retriever, which find documents, and a
-    `scorer`, which orders them. An export changes the models of its own
-    training only.
+    `scorer`, which orders them. A `Ranker` is `ranker` and, with documents,
+    `two_stage`. An export changes the models of its own training only.
 
     All exported models get one version number, above every version in the
     folder, so that equal numbers mean the same training. They are served
@@ -59,9 +61,9 @@ def export_models(
         output: Folder of the models, made if missing. `models.config`,
             `batching.config` and a README for the server's operator are
             written next to the models.
-        documents: Ids and texts for the retriever of towers or of a KeyVec;
-            by default no retriever is exported, and an existing one does not
-            change.
+        documents: Ids and texts for the retriever of towers or of a KeyVec,
+            or for the two stages of a ranker; by default no retriever is
+            exported, and an existing one does not change.
         vectors: How the retriever stores its vectors: `float32`, or `int8`
             for a quarter of the memory.
         max_k: Maximum number of results for a query, by default 1,000; a
@@ -76,13 +78,22 @@ def export_models(
             or another model that a server could not read; `vectors` or
             `max_k` is wrong; there are documents for a pair scorer, or for a
             retriever in the folder of other encoders; a part of a mixture is
-            no `TwoTower`; a weight is not finite. No version is published.
+            no `TwoTower`; a ranker reads an encoder of others, or no towers
+            though there are documents; a weight is not finite. No version is
+            published.
 
     Example:
     >>> export_models(model, "models", Documents(titles, titles))
     [PosixPath('models/query_encoder/1'), ...]
     """
     check_retriever_options(vectors, max_k)
+    if isinstance(model, Ranker):
+        check_folder(output)
+        names = ["ranker", "two_stage"] if documents else ["ranker"]
+        check_server_files(output, names)
+        return _publish(
+            output, ranker_modules(model, documents, vectors, max_k, progress)
+        )
     trained = mixture_towers(model) if isinstance(model, Mixture) else model
     if documents is not None:
         _check_retriever(trained, output)
@@ -101,6 +112,13 @@ def export_models(
             max_k,
             progress,
         )
+    return _publish(output, modules)
+
+
+def _publish(
+    output: str | os.PathLike[str], modules: Mapping[str, tf.Module]
+) -> list[Path]:
+    """Publishes modules by their names, and writes the server's files."""
     sizes = warmup_sizes(output)
     writers = {
         name: saved_model_writer(module, name, sizes)

@@ -167,13 +167,7 @@ def new_retriever(
     progress bar.
     """
     check_retriever_options(vectors, max_k)
-    if len(titles) == 0 or len(ids) != len(titles):
-        raise InputError(
-            f"a retriever needs titles and as many ids; got {len(titles)} "
-            f"titles and {len(ids)} ids"
-        )
-    if not all(ids):  # "" fills the columns beyond a query's own k
-        raise InputError(f"id {[*map(bool, ids)].index(False)} is empty")
+    check_documents(ids, titles)
     return RetrieverModule(
         query_encoder,
         as_strings(ids),
@@ -181,6 +175,21 @@ def new_retriever(
         vectors,
         max_k,
     )
+
+
+def check_documents(ids: Sequence[str], titles: Sequence[Any]) -> None:
+    """Checks that there are documents, each with an id.
+
+    Raises:
+        InputError: There are none, or another number of ids; an id is empty.
+    """
+    if len(titles) == 0 or len(ids) != len(titles):
+        raise InputError(
+            f"a retriever needs titles and as many ids; got {len(titles)} "
+            f"titles and {len(ids)} ids"
+        )
+    if not all(ids):  # "" fills the columns beyond a query's own k
+        raise InputError(f"id {[*map(bool, ids)].index(False)} is empty")
 
 
 def check_retriever_options(vectors: str, max_k: int) -> None:

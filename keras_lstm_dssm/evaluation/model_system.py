@@ -16,11 +16,12 @@ def system_of(
 
     Args:
         model: A `TwoTower`, which ranks by the cosine of its vectors; a
-            `PairScorer`, which ranks by its scores; or a `KeyVec`, which
-            ranks texts with one sentence on each line by the cosine of its
-            vectors, and reads a query as any document.
+            `PairScorer` or a `Ranker`, which rank by their scores; or a
+            `KeyVec`, which ranks texts with one sentence on each line by the
+            cosine of its vectors, and reads a query as any document.
         first_stage: System that finds the candidates of a `PairScorer` in a
-            whole corpus.
+            whole corpus, and those of a `Ranker` that reads no towers. Other
+            rankers order the candidates of their first towers.
         **options: `batch_size` and `progress` of `TextEncoder.encode` or
             `PairScorer.score_pairs`; `progress` of `KeyVec.encode`.
 
@@ -30,7 +31,11 @@ def system_of(
     0.71
     """
     if hasattr(model, "score_pairs"):
-        return PairSystem(partial(model.score_pairs, **options), first_stage)
+        candidates = getattr(model, "candidates", None)
+        if hasattr(model, "first_stage"):
+            first_stage = model.first_stage(**options) or first_stage
+        score_pairs = partial(model.score_pairs, **options)
+        return PairSystem(score_pairs, first_stage, candidates)
     if not hasattr(model, "query_encoder"):
         encode = partial(model.encode, **options)
         return DenseSystem(

@@ -25,6 +25,8 @@ class PairSystem(ListScorer):
         first_stage: System that finds the candidates in `retrieve`; by
             default `retrieve` is not supported, because a score for each
             document of the corpus would have to be computed.
+        candidates: Largest number of documents that are scored for a query
+            in `retrieve`. Default `None`: as many as are retrieved.
 
     Example:
     >>> system = PairSystem(scorer.score_pairs, first_stage=BM25System())
@@ -32,10 +34,14 @@ class PairSystem(ListScorer):
     """
 
     def __init__(
-        self, score_pairs: ScorePairs, first_stage: System | None = None
+        self,
+        score_pairs: ScorePairs,
+        first_stage: System | None = None,
+        candidates: int | None = None,
     ) -> None:
         self.score_pairs = score_pairs
         self.first_stage = first_stage
+        self.candidates = candidates
 
     def list_scores(
         self,
@@ -76,6 +82,8 @@ class PairSystem(ListScorer):
                 "a pair scorer cannot search a corpus: give PairSystem a"
                 " first_stage that finds candidates, or rerank judged lists"
             )
+        if self.candidates is not None:
+            depth = min(depth, self.candidates)
         found = self.first_stage.retrieve(queries, documents, depth)
         candidates = {query_id: list(run) for query_id, run in found.items()}
         return self.rerank(queries, candidates, documents)

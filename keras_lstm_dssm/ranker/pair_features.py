@@ -39,7 +39,9 @@ class PairFeatures:
         self.sources = dict(sources)
         self.names = (*NAMES, *self.sources)
         self._graph = tf.function(
-            overlap, input_signature=[tf.TensorSpec([None], tf.string)] * 2
+            overlap,
+            input_signature=[tf.TensorSpec([None], tf.string)] * 2,
+            autograph=False,
         )
 
     def __call__(

@@ -69,6 +69,7 @@ class Ranker:
         self._graph = tf.function(
             self.score_features,
             input_signature=[tf.TensorSpec([None, count], tf.float32)],
+            autograph=False,
         )
 
     def score_features(self, features: tf.Tensor) -> tf.Tensor:

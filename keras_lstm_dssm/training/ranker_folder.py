@@ -36,6 +36,19 @@ def is_ranker(folder: str | os.PathLike[str]) -> bool:
     return all(Path(folder, name).exists() for name in ("config.json", TREES))
 
 
+def check_resumable(folder: str | os.PathLike[str]) -> None:
+    """Checks that a run folder holds no ranker.
+
+    Raises:
+        InputError: It does; a ranker is never partly trained.
+    """
+    if is_ranker(folder):
+        raise InputError(
+            f"{folder}: found a ranker, which is trained in one go: there is"
+            " nothing to resume"
+        )
+
+
 def open_sources(
     runs: Sequence[str], encoder: str | None, digests: Sequence[str] = ()
 ) -> dict[str, FeatureSource]:

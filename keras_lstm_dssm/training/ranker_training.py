@@ -14,6 +14,7 @@ from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation import Index, Task
 from keras_lstm_dssm.ranker import OverlapFeatures, PairFeatures, Ranker
 from keras_lstm_dssm.ranker.feature_sources import TowerCosine
+from keras_lstm_dssm.training.dev_lists import DevLists
 from keras_lstm_dssm.training.graded_lists import open_graded_lists
 from keras_lstm_dssm.training.ranker_folder import (
     digest_of,
@@ -24,7 +25,6 @@ from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.training_data import DataOptions, dev_spec
 from keras_lstm_dssm.training.tree_training import (
     Chosen,
-    DevLists,
     Rows,
     TreeOptions,
     choose_trees,

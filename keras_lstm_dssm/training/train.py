@@ -29,6 +29,7 @@ from keras_lstm_dssm.training.document_training import (
     DocumentTraining,
 )
 from keras_lstm_dssm.training.gate_histograms import GateHistograms
+from keras_lstm_dssm.training.ranker_folder import check_resumable
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.run_teacher import Teacher, teacher_folder
 from keras_lstm_dssm.training.salience_teachers import TEACHERS
@@ -230,6 +231,7 @@ def resume(
     Example:
     >>> model = dssm.resume("RUN")
     """
+    check_resumable(output)
     run = RunFolder(output)
     # A run of an earlier version has none of these.
     absent = dict.fromkeys(("negatives_from", "salience", "teacher"))

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.data import Pair, open_collection
+from keras_lstm_dssm.data import Pair, open_collection, write_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task, system_of
 from keras_lstm_dssm.ranker.overlap_features import NAMES
 from keras_lstm_dssm.training import RunFolder
+from keras_lstm_dssm.training.dev_lists import DevLists
 from keras_lstm_dssm.training.graded_lists import GradedList, GradedLists
+from keras_lstm_dssm.training.tree_training import Rows, choose_trees
 from tests.conftest import TOPICS
 from tests.ranker.small_ranker import small_scorer, small_trees, write_graded
 
@@ -131,12 +133,6 @@ def test_scores_of_systems_can_be_added(
     graded: Path, trained_run: Path
 ) -> None:
     """Where only a weight is allowed to use the cosine."""
-    from keras_lstm_dssm.training.tree_training import (
-        DevLists,
-        Rows,
-        choose_trees,
-    )
-
     collection = open_collection(str(graded))
     lists = DevLists(Task.from_collection(collection, "dev"), "ndcg@3")
     grades = lists.grades
@@ -187,8 +183,6 @@ def test_clicks(tmp_path: Path, trained_run: Path) -> None:
 
 def write_clicks(folder: Path) -> Path:
     """A folder without grades of the training split."""
-    from keras_lstm_dssm.data import write_collection
-
     titles = {"a": "hex bolt", "b": "steel bolt", "c": "glue", "d": "lamp"}
     clicks = [Pair("hex bolt", "hex bolt")] * 2 + [
         Pair("hex bolt", "steel bolt")
@@ -248,14 +242,14 @@ def test_what_is_refused(
     refused("same, split train|no click|no score of 1", same)
     with pytest.raises(InputError, match="there is a run here already"):
         dssm.train_ranker(graded, output=ranker_run)
+    with pytest.raises(InputError, match="a ranker, which is trained in one"):
+        dssm.resume(ranker_run)
     with pytest.raises(InputError, match="found a ranker, which has no enc"):
         RunFolder(ranker_run).load_towers()
 
 
 def write_equal(folder: Path) -> None:
     """All titles of each query have grade 0: nothing can be learnt."""
-    from keras_lstm_dssm.data import write_collection
-
     write_collection(
         folder, {"a": "x", "b": "y"}, {"q": "x"},
         {"train": {"q": {"a": 0, "b": 0}}}, [],
