@@ -147,8 +147,8 @@ def train(
     >>> index.search(["angle bracket"], k=10)
     """
     recipe = find_recipe(recipe)
-    if isinstance(recipe, Recipe) and dev is not None:
-        patience = patience or recipe.patience or None
+    if isinstance(recipe, Recipe) and dev is not None and patience is None:
+        patience = recipe.patience or None
     if isinstance(recipe, KeyVecRecipe):
         salience = DEFAULT_SALIENCE if salience is None else salience
         if dev is None:  # the validation loss stops it, as the recipe says
