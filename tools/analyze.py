@@ -47,8 +47,10 @@ from keras_lstm_dssm.analysis.title_map import write_projector
 from keras_lstm_dssm.analysis.word_effects import attenuation
 from keras_lstm_dssm.data import describe_bad
 from keras_lstm_dssm.data.line_reader import text_lines
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.models import KeyVec, PairScorer
+from keras_lstm_dssm.ranker import Ranker
 from keras_lstm_dssm.tools.analyze_flags import check_used, new_analyze_flags
 from keras_lstm_dssm.tools.program import program
 from keras_lstm_dssm.tools.train_flags import allowed_bad_lines
@@ -72,6 +74,11 @@ def main(_: list[str]) -> dict[str, Any]:
         return _analyze_scorer(model, run)
     if isinstance(model, KeyVec):
         return _analyze_documents(model, run)
+    if isinstance(model, Ranker):
+        raise InputError(
+            f"{run.path}: found a ranker, which has no figures of its own: "
+            "expected another run; metrics.json says what its trees compare"
+        )
     check_used(FLAGS, ("salience", "csv"), f"the two towers in {run.path}")
     texts = _read_texts(run)
     settings = ReportSettings(

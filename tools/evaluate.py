@@ -28,6 +28,7 @@ Example:
 import sys
 from typing import Any
 
+import keras_lstm_dssm as dssm
 from keras_lstm_dssm.baselines import TOKENIZERS, BM25System
 from keras_lstm_dssm.data import (
     Collection,
@@ -163,7 +164,7 @@ def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
     """Measures a model and BM25 according to the flags; prints the results.
 
     Args:
-        model: The `TwoTower` or `PairScorer` to evaluate.
+        model: The `TwoTower`, `PairScorer` or `Ranker` to evaluate.
         collection: The data with the split to evaluate on.
 
     Returns:
@@ -188,6 +189,10 @@ def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
         f" ({'as' if words == split else 'not as'} the model reads them)"
     )
     bm25 = BM25System(tokenizer=TOKENIZERS[words])
+    if isinstance(model, dssm.Ranker) and FLAGS.mode == "retrieve":
+        first = "bm25" if model.towers is None else "its first towers"
+        candidates = min(FLAGS.depth, model.candidates)
+        print(f"the model reorders the {candidates:,} first of {first}")
     if isinstance(model, PairScorer) and FLAGS.mode == "retrieve":
         print(f"the model reorders the {FLAGS.depth:,} first of bm25")
     options = {

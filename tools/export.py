@@ -4,7 +4,8 @@ Example:
   lstm-dssm-export --run=build/run --documents=titles.txt --output=MODELS
 
 Writes query_encoder/ and document_encoder/, or keyvec/ of the run of a KeyVec,
-and, with --documents, retriever/; of the run of a pair scorer, scorer/. MODELS
+and, with --documents, retriever/; of the run of a pair scorer, scorer/; of
+that of a ranker, ranker/ and, with --documents, two_stage/. MODELS
 may have models of another run: they do not change. The exported ones get a new
 version of the same number. A running server of MODELS changes to the new
 versions of all models when they are complete. titles.txt has one title a line,
@@ -42,7 +43,8 @@ _OUTPUT = define.string(
 )
 _DOCUMENTS = define.string(
     "documents", None,
-    "The documents of the retriever: a file of titles, .txt or .gz, a folder "
+    "The documents of the retriever, or of the two stages of a ranker: a "
+    "file of titles, .txt or .gz, a folder "
     "of documents or a file .jsonl; not for pair scorers. Without it no "
     "retriever is exported.",
 )  # fmt: skip

@@ -1,8 +1,10 @@
-r"""Train two encoders on clicks, a pair scorer, or a KeyVec on documents.
+r"""Train two encoders on clicks, a pair scorer, a KeyVec or a ranker.
 
 Example:
   lstm-dssm-train --data=clicks.tsv.gz --preset=best --output=build/run
   lstm-dssm-train --data=api_documents --preset=keyvec --output=build/keyvec
+  lstm-dssm-train --data=JUDGED --dev=JUDGED --preset=ranker \
+    --features=build/run --output=build/ranker
 
 `--data` is `api` (docstrings of installed packages), a BEIR folder, or click
 files: one click a line, query TAB clicked title, gzip or not, globs allowed.
@@ -29,6 +31,11 @@ from keras_lstm_dssm.data import describe_bad
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.tools.program import definers, new_flags, program
+from keras_lstm_dssm.tools.ranker_flags import (
+    RANKER,
+    check_ranker_flags,
+    train_by_flags,
+)
 from keras_lstm_dssm.tools.train_flags import (
     EXPECTED_FINITE,
     allowed_bad_lines,
@@ -38,6 +45,7 @@ from keras_lstm_dssm.tools.train_flags import (
     is_finite,
 )
 from keras_lstm_dssm.training import RunFolder
+from keras_lstm_dssm.training.ranker_folder import check_resumable
 
 FLAGS = new_flags()
 define = definers(FLAGS)
@@ -65,11 +73,17 @@ flags.register_validator(
 def main(_: list[str]) -> dict[str, Any]:
     """Trains, or resumes; returns the last epoch's metrics."""
     run = RunFolder(_OUTPUT.value)
+    check_ranker_flags(FLAGS)
+    if FLAGS.preset == RANKER:
+        _check(run)
+        allowed = allowed_bad_lines(FLAGS.flag_values_dict())
+        return train_by_flags(FLAGS, run, allowed)
     options: dict[str, Any] = {
         "save_minutes": _SAVE_MINUTES.value,
         "histograms": _HISTOGRAMS.value,
     }
     if _RESUME.value:
+        check_resumable(run.path)
         check_unchanged(FLAGS, run.read_config())
         epochs = run.read_history()
         with _sigterm_as_ctrl_c():

@@ -20,6 +20,7 @@ from keras_lstm_dssm.models.two_tower import NEGATIVES
 from keras_lstm_dssm.models.words_recipe import WORDS
 from keras_lstm_dssm.tools.keyvec_flags import KEYVEC_FLAGS, define_keyvec_flags
 from keras_lstm_dssm.tools.program import definers
+from keras_lstm_dssm.tools.ranker_flags import RANKER, define_ranker_flags
 from keras_lstm_dssm.training.salience_teachers import TEACHERS
 from keras_lstm_dssm.training.training_data import teacher_spec
 
@@ -93,7 +94,7 @@ def define_train_flags(values: flags.FlagValues) -> None:
     choice(
         "select", "mrr@10", [*MEASURES, *CLUSTER_MEASURES],
         "With --dev: the measure that decides which epoch is best; those of "
-        "clusters, from `f1` on, are for a KeyVec.",
+        "clusters, from `f1` on, are for a KeyVec. Ranker: by default ndcg@3.",
     )  # fmt: skip
     whole("every", 1, "With --dev: evaluate every n epochs.", 1)
     whole(
@@ -115,10 +116,16 @@ def define_train_flags(values: flags.FlagValues) -> None:
     )  # fmt: skip
     choice(
         "preset", "lstm_96",
-        [*dssm.PRESETS, *dssm.SCORER_PRESETS, *dssm.KEYVEC_PRESETS],
+        [
+            *dssm.PRESETS,
+            *dssm.SCORER_PRESETS,
+            *dssm.KEYVEC_PRESETS,
+            RANKER,
+        ],
         "Recipe: two towers (a system of the paper, or `best`), a pair scorer "
-        "(such as `mv_lstm_tensor`), or `keyvec` for documents. The flags "
-        "below change single values of it; their default is the preset's.",
+        "(such as `mv_lstm_tensor`), `keyvec` for documents, or `ranker`, "
+        "boosted trees over --features (docs/ranker.md). The flags below "
+        "change single values of it; their default is the preset's.",
     )  # fmt: skip
     whole("epochs", None, "Passes over the pairs or documents.", 1)
     whole("batch_size", None, "Pairs or documents in a batch.", 1)
@@ -220,6 +227,7 @@ def define_train_flags(values: flags.FlagValues) -> None:
         "compared with the teacher's.", _LEAST,
     )  # fmt: skip
     define_keyvec_flags(values)
+    define_ranker_flags(values)
     for name in (
         "learning_rate", "threshold", "gamma", "margin", *TEACHER_FLAGS,
     ):  # fmt: skip
