@@ -152,8 +152,9 @@ def train(
     if isinstance(recipe, KeyVecRecipe):
         salience = DEFAULT_SALIENCE if salience is None else salience
         if dev is None:  # the validation loss stops it, as the recipe says
-            patience = patience or recipe.patience or None
-            recipe = recipe.replace(patience=patience or 0)
+            patience = recipe.patience if patience is None else patience
+            recipe = recipe.replace(patience=patience)
+            patience = patience or None  # 0 stops nothing
     with ExitStack() as stack:
         folder = output or stack.enter_context(tempfile.TemporaryDirectory())
         run = RunFolder(folder)

@@ -63,7 +63,7 @@ def test_what_documents_lack_is_told(
         ("{}", {"titles": ["a"]}, "titles is used by two towers only: leave"),
         ("{}", {"validation": "x.tsv"}, "measured on the documents of the s"),
         ("{}", {"histograms": True}, "and a KeyVec has none"),
-        ("{}", {"patience": 0}, "patience is 0: expected a whole number"),
+        ("{}", {"patience": -1}, "patience is -1: expected a whole number"),
         ("{}", {"dev": "{}", "select": "p@7"}, "measure is 'p@7': expected"),
         ("{}", {"recipe": "dssm"}, "found documents of many sentences, expec"),
         ("{}", {"recipe": "arc_i"}, "found documents of many sentences, expec"),
