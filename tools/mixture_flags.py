@@ -26,7 +26,7 @@ RESERVED = (MIXTURE, RANDOM_ORDER)
 
 
 def define_mixture_flags(define: Definers, parts: str, weights: str) -> None:
-    """Defines `--mix` and `--mix_weights`.
+    """Defines the flags that add scores of other systems to the model's.
 
     Args:
         define: Functions that define the flags of a program.

@@ -30,7 +30,7 @@ class CorpusPart(ListScorer):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Yields the scaled scores of all titles for each query in turn.
+        """Scores all titles for each query, one query at a time.
 
         Args:
             queries: The queries' texts.

@@ -44,7 +44,7 @@ def choose_weights(
     measure: str = "mrr@10",
     steps: int = 20,
 ) -> ChosenWeights:
-    """Chooses the weights of a `Mixture` by coordinate search on dev.
+    """Chooses the weights of a `Mixture` that rank a dev task best.
 
     The weights are multiples of 1/steps whose sum is 1. The search starts
     from the part that is best alone. For each pair of parts in turn, it
@@ -115,7 +115,13 @@ def choose_weights(
 def _divisions(
     counts: tuple[int, ...], first: int, second: int
 ) -> Iterator[tuple[int, ...]]:
-    """Yields all divisions of the sum of two counts between the two."""
+    """Yields `counts` with every split of `first` + `second` between these.
+
+    Args:
+        counts: The weight of each part, in steps.
+        first: Index of a part.
+        second: Index of another part.
+    """
     total = counts[first] + counts[second]
     for count in range(total + 1):
         divided = list(counts)

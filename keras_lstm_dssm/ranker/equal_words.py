@@ -1,4 +1,4 @@
-"""EqualWords: which words of queries and titles are equal, and their order."""
+"""EqualWords: the words that the query and the title of a pair share."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from keras_lstm_dssm.ranker.overlap_words import MAX_WORDS
 
 
 class EqualWords(NamedTuple):
-    """Which words of queries and titles are equal.
+    """Holds which words of the query and the title of a pair are equal.
 
     Attributes:
         equal: Whether word i of the query is word j of the title, bool

@@ -61,7 +61,7 @@ NAMES = (
 """The names of the features, in their order."""
 
 K1, B = 1.2, 0.75
-"""Parameters of BM25, as those of `BM25System`."""
+"""k1 and b of the feature BM25: the defaults of `BM25System`."""
 
 _PREFIX = 4
 _TEXTS_AT_ONCE = 10_000

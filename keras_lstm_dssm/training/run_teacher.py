@@ -14,7 +14,7 @@ Teacher = str | os.PathLike[str] | TeacherVectors
 def open_teacher(
     teacher: Teacher | None, spec: str, log: ClickLog
 ) -> TeacherVectors | None:
-    """Opens the teacher of a training, and checks that it knows the data.
+    """Opens a teacher's vectors; checks that each training text has one.
 
     Args:
         teacher: Folder that `lstm-dssm-teach` has written, or its vectors, or

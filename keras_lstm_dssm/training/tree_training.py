@@ -43,7 +43,7 @@ class TreeOptions:
 
 
 class Rows(NamedTuple):
-    """Rows of features, list after list.
+    """Holds the features and grades of pairs, one judged list after another.
 
     Attributes:
         features: float32 `[rows, features]`.

@@ -201,7 +201,7 @@ def test_patience_ends_a_run_for_good(
 def test_without_patience_the_last_epoch_is_the_model(
     folder: pathlib.Path, tmp_path: pathlib.Path, losses: list[int]
 ) -> None:
-    """The validation loss is measured all the same; also by a resumed run."""
+    """The validation loss is measured, but chooses no epoch, resumed or not."""
     run = RunFolder(tmp_path / "run")
     recipe = QUICK_KEYVEC.replace(patience=0, excerpt=3)
     kept = EpochWeights()

@@ -41,7 +41,7 @@ def ranker_run(
     scorer_run: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """A ranker of two towers and a pair scorer."""
+    """Trained on overlap, the cosine of towers and a pair scorer's scores."""
     output = tmp_path_factory.mktemp("ranker") / "run"
     dssm.train_ranker(
         str(graded), [trained_run, scorer_run], dev=str(graded),
