@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.given_negatives import titles_of_batch
 from keras_lstm_dssm.text import as_strings, normalize_texts
 
 _TITLES_AT_ONCE = 100_000
@@ -80,9 +81,7 @@ class ClickFrequencies:
             extras: dict[str, Any] | None = None,
         ) -> tuple[Any, ...]:
             extras = extras or {}
-            titles = document[:, tf.newaxis]
-            if "negatives" in extras:
-                titles = tf.concat([titles, extras["negatives"]], axis=1)
+            titles = titles_of_batch(document, extras)
             return query, document, {**extras, "log_q": self(titles)}
 
         return batches.map(with_log_q, tf.data.AUTOTUNE)

@@ -1,6 +1,7 @@
 """GivenNegatives: adds judged or mined negatives to batches of clicks."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -114,3 +115,22 @@ class GivenNegatives:
         position = tf.minimum(position, tf.size(self._indices) - 1)
         titles = tf.gather(self._titles, tf.gather(self._indices, position))
         return tf.where(count > 0, titles, document[:, tf.newaxis])
+
+
+def titles_of_batch(
+    document: tf.Tensor, extras: Mapping[str, Any]
+) -> tf.Tensor:
+    """Returns the titles of each row of a batch: the clicked one comes first.
+
+    Args:
+        document: The clicked titles, strings `[batch]`.
+        extras: Further tensors of the batch; the negatives, strings
+            `[batch, k]`, are `"negatives"`.
+
+    Returns:
+        Strings `[batch, 1 + k]`; `[batch, 1]` without negatives.
+    """
+    titles = document[:, tf.newaxis]
+    if "negatives" in extras:
+        titles = tf.concat([titles, extras["negatives"]], axis=1)
+    return titles

@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_lstm_dssm.data.given_negatives import titles_of_batch
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.teacher.teacher_vectors import TeacherVectors, one_space
 from keras_lstm_dssm.text.strings import as_strings
@@ -64,9 +65,7 @@ class TaughtBatches:
             extras: dict[str, Any] | None = None,
         ) -> tuple[Any, ...]:
             extras = extras or {}
-            titles = document[:, tf.newaxis]
-            if "negatives" in extras:
-                titles = tf.concat([titles, extras["negatives"]], axis=1)
+            titles = titles_of_batch(document, extras)
             of_titles = self._rows.lookup(titles)
             own = self._rows.lookup(query)
             own = tf.where(own < 0, of_titles[:, 0], own)
