@@ -22,7 +22,7 @@ MIXTURE = "mixture"
 """The name of the mixture in results."""
 
 RESERVED = (MIXTURE, RANDOM_ORDER)
-"""Names of other rows of the results."""
+"""What a part cannot be called: rows of the results have these names."""
 
 
 def define_mixture_flags(define: Definers, parts: str, weights: str) -> None:
@@ -46,7 +46,7 @@ def define_mixture_flags(define: Definers, parts: str, weights: str) -> None:
 
 
 def define_bm25_words(define: Definers) -> None:
-    """Defines `--bm25_words`."""
+    """Defines the flag that chooses how BM25 splits texts into words."""
     define.enum(
         "bm25_words", "model", ["model", *TOKENIZERS],
         "The words of BM25: as the model reads them; separated by white "
