@@ -18,6 +18,7 @@ from keras_lstm_dssm.export.model_versions import (
     version_folders,
 )
 from keras_lstm_dssm.export.models_config import read_models_config
+from keras_lstm_dssm.export.saved_module import SIGNATURE
 from keras_lstm_dssm.serving.server.servable import Servable
 from keras_lstm_dssm.serving.server.served_model import (
     Available,
@@ -228,6 +229,19 @@ class ModelRegistry:
                 f"Servable not found for request: {wanted}",
             )
         return available.versions[version]
+
+    def known(self, name: str, signature: str) -> tuple[str, str]:
+        """Returns the names if they are a model's and a signature's, or "".
+
+        They label metrics, whose number must not grow with wrong requests.
+        """
+        model = self._models.get(name)
+        if model is None:
+            return "", ""
+        for servable in model.available.versions.values():
+            if servable.signature(signature):
+                return name, signature or SIGNATURE
+        return name, ""
 
     def states(self, name: str) -> dict[int, VersionState]:
         """Returns the states of a model's versions, newest first.

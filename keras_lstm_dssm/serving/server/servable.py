@@ -10,6 +10,7 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.saved_module import SIGNATURE
 from keras_lstm_dssm.export.signatures import signature_defs
 from keras_lstm_dssm.export.warmup import WARMUP_FILE
 from keras_lstm_dssm.serving.server.signature_call import (
@@ -55,6 +56,10 @@ class Servable:
             for key, definition in self.signature_defs.items()
         }
 
+    def signature(self, name: str) -> SignatureCall | None:
+        """Returns a signature by its name, "" for the default; or None."""
+        return self._calls.get(name or SIGNATURE)
+
     def predict(self, request: PredictRequest) -> PredictResponse:
         """Runs one signature.
 
@@ -70,8 +75,9 @@ class Servable:
             StatusError: The request does not fit the signature, or the graph
                 rejects the values.
         """
-        key = request.model_spec.signature_name or "serving_default"
-        if key not in self._calls:
+        key = request.model_spec.signature_name or SIGNATURE
+        call = self.signature(key)
+        if call is None:
             raise StatusError(
                 grpc.StatusCode.FAILED_PRECONDITION,
                 f'Serving signature key "{key}" not found.',
@@ -80,7 +86,7 @@ class Servable:
         reply.model_spec.name = self.name
         reply.model_spec.version.value = self.version
         reply.model_spec.signature_name = key
-        self._calls[key](request, reply)
+        call(request, reply)
         return reply
 
     def warm_up(self, folder: Path) -> int:

@@ -54,6 +54,10 @@ class SignatureCall:
             None for an operation that is stored as a signature, such as
             `__saved_model_init_op`, which has no outputs.
 
+    Attributes:
+        input_dtypes: TensorFlow's name of each input's dtype, such as
+            `string` or `int32`, by the input's name.
+
     Example:
     >>> call = SignatureCall(definition, model.signatures["serving_default"])
     >>> reply = PredictResponse()
@@ -74,6 +78,10 @@ class SignatureCall:
             for alias, info in sorted(definition.inputs.items())
         }
         self._outputs = sorted(definition.outputs)
+        self.input_dtypes = {
+            alias: _cpp_name(spec.dtype.as_datatype_enum)
+            for alias, spec in self._specs.items()
+        }
         if function is not None:
             self._variables = list(function.captured_inputs)
             self._dtypes = [tensor.dtype for tensor in function.outputs]
@@ -97,17 +105,28 @@ class SignatureCall:
         tensors = self._parse(request.inputs)
         wanted = self._wanted(request.output_filter)
         self._check_dtypes_and_shapes(request.inputs, tensors)
-        try:
-            outputs = self._run(list(tensors.values()))
-        except tf.errors.OpError as error:
-            raise StatusError(
-                CODES[error.error_code], session_message(error.message)
-            ) from error
+        outputs = self._run(list(tensors.values()))
         for alias in wanted:
-            values = outputs[alias].numpy()
-            if isinstance(values, bytes):  # NumPy's form of a scalar string
-                values = np.array(values, object)
-            to_proto(values, reply.outputs[alias])
+            to_proto(_array(outputs[alias]), reply.outputs[alias])
+
+    def run_arrays(
+        self, inputs: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Runs the graph on arrays, and returns all outputs as arrays.
+
+        Args:
+            inputs: An array for each name in `input_dtypes`, of that dtype;
+                strings are object arrays of bytes.
+
+        Raises:
+            StatusError: A shape does not fit the signature, or the graph
+                rejects the values.
+        """
+        for alias, spec in self._specs.items():
+            if not spec.shape.is_compatible_with(inputs[alias].shape):
+                raise _wrong_shape(alias, spec, inputs[alias].shape)
+        outputs = self._run([tf.constant(inputs[a]) for a in self._specs])
+        return {alias: _array(tensor) for alias, tensor in outputs.items()}
 
     def _parse(self, protos: Mapping[str, TensorProto]) -> dict[str, tf.Tensor]:
         """Parses the inputs whose shapes fit the signature, of any dtype.
@@ -169,16 +188,18 @@ class SignatureCall:
         for alias, spec in self._specs.items():
             if alias not in tensors:
                 sizes = [dim.size for dim in protos[alias].tensor_shape.dim]
-                raise invalid_argument(
-                    f"input {alias} must have shape {spec.shape}, got "
-                    f"{tuple(sizes)}"
-                )
+                raise _wrong_shape(alias, spec, sizes)
 
     def _run(self, tensors: list[tf.Tensor]) -> dict[str, tf.Tensor]:
         # The first run prepares the graph. Concurrent first runs would each
         # prepare it, and together take ten times as long.
         with nullcontext() if self._has_run else self._first_run:
-            outputs = self._run_graph(tensors)
+            try:
+                outputs = self._run_graph(tensors)
+            except tf.errors.OpError as error:
+                raise StatusError(
+                    CODES[error.error_code], session_message(error.message)
+                ) from error
         self._has_run = True
         return outputs
 
@@ -213,6 +234,20 @@ def session_message(message: str) -> str:
     """
     message = re.sub(r"^\{\{function_node [^}]*\}\} ", "", message)
     return re.sub(r" \[Op:\w+\] name: ?$", "", message)
+
+
+def _array(tensor: tf.Tensor) -> np.ndarray:
+    values = tensor.numpy()
+    # NumPy's form of a scalar string is bytes.
+    return np.array(values, object) if isinstance(values, bytes) else values
+
+
+def _wrong_shape(
+    alias: str, spec: tf.TensorSpec, sizes: Sequence[int]
+) -> StatusError:
+    return invalid_argument(
+        f"input {alias} must have shape {spec.shape}, got {tuple(sizes)}"
+    )
 
 
 def _fits(proto: TensorProto, spec: tf.TensorSpec) -> bool:
