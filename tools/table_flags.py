@@ -62,6 +62,11 @@ _SETTINGS: tuple[tuple[Any, ...], ...] = (
         " lead (the first sentences), or the run folder of two towers.",
     ),
     (
+        "string", "teacher",
+        "Folder that lstm-dssm-teach has written for these data, with the"
+        " vectors of the encoder that towers learn from.",
+    ),
+    (
         "string", "paragraphs",
         "Text file for Skip-Thought, a sentence on each line, blank lines"
         " between paragraphs; without it, docstrings of installed packages.",

@@ -23,10 +23,19 @@ from keras_lstm_dssm.baselines import (
 )
 from keras_lstm_dssm.baselines.skip_thought import SkipThoughtSystem
 from keras_lstm_dssm.data.api_paragraphs import api_paragraphs, read_paragraphs
-from keras_lstm_dssm.evaluation import DocumentOrder, ListScorer, System
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import (
+    DenseSystem,
+    DocumentOrder,
+    ListScorer,
+    System,
+)
+from keras_lstm_dssm.evaluation.remembered_vectors import RememberedVectors
 from keras_lstm_dssm.files import cache_folder, read_json, write_json
+from keras_lstm_dssm.models import TwoTower
 from keras_lstm_dssm.tables.base_data import BaseTableData
 from keras_lstm_dssm.tables.table_settings import TableSettings
+from keras_lstm_dssm.teacher import open_outside_encoder
 
 Hyperparameters = dict[str, Any]
 """Name -> value, such as `{"k1": 0.9, "b": 0.5, "tokenizer": "space"}`."""
@@ -47,6 +56,8 @@ class TrainedSystem(NamedTuple):
             baselines.
         history: The loss and the dev measure of each epoch.
         further: Further figures of this training, by name.
+        model: The two towers, to be saved beside the results; `None` if no
+            other row needs them.
     """
 
     system: System | ListScorer | None
@@ -58,6 +69,7 @@ class TrainedSystem(NamedTuple):
     history: tuple[dict[str, Any], ...] = ()
     pairs_per_second: float | None = None
     further: Mapping[str, float] = {}
+    model: TwoTower | None = None
 
 
 _SECONDS = "seconds.json"
@@ -149,23 +161,26 @@ def train_baseline(
 
     Args:
         name: `"random"`, `"document_order"` (of judged lists),
-            `"random_vectors"`, or a key of `BASELINE_GRIDS`.
+            `"random_vectors"`, `"teacher"`, or a key of `BASELINE_GRIDS`.
         options: One combination of its grid.
         seed: Seed of its training.
         data: The titles to train on, and the dev task.
-        settings: Only `paragraphs` is used.
+        settings: `paragraphs` and `teacher` are used.
     """
     if name == "random":
         return TrainedSystem(None, 0, data.dev.random()[data.dev_measure])
     if name == "document_order":
         order = DocumentOrder()
         return TrainedSystem(order, 0, data.measure_on_dev(order))
+    system: Any
+    if name == "teacher":
+        system = teacher_system(settings)
+        return TrainedSystem(system, 0, data.measure_on_dev(system))
     options = dict(options)
     if "tokenizer" in options:
         options["tokenizer"] = TOKENIZERS[options["tokenizer"]]
     start = time.perf_counter()
     seconds = None
-    system: Any
     match name:
         case "bm25":
             system = BM25System(**options)
@@ -194,3 +209,21 @@ def train_baseline(
         seconds = time.perf_counter() - start
     dev = data.measure_on_dev(system)
     return TrainedSystem(system, system.parameters, dev, seconds)
+
+
+def teacher_system(settings: TableSettings) -> DenseSystem:
+    """Returns the system of the encoder that towers learn from.
+
+    Its vectors of the training queries and titles are read from the folder
+    `settings.teacher`; its encoder computes those of other queries.
+
+    Raises:
+        InputError: There is no such folder.
+    """
+    if settings.teacher is None:
+        raise InputError(
+            "--teacher is missing: give the folder that lstm-dssm-teach has"
+            " written for these data, or name --systems without a teacher"
+        )
+    encode = RememberedVectors(open_outside_encoder(settings.teacher))
+    return DenseSystem(encode, encode)

@@ -16,6 +16,7 @@ from keras_lstm_dssm.tables.baseline_rows import (
 )
 from keras_lstm_dssm.tables.document_data import DocumentTableData
 from keras_lstm_dssm.tables.document_rows import train_keyvec
+from keras_lstm_dssm.tables.mixture_rows import train_mixture
 from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.scorer_rows import (
     next_learning_rate,
@@ -99,11 +100,16 @@ def train_system(
     data: BaseTableData,
     settings: TableSettings,
     epochs: int,
+    output: Path | None = None,
 ) -> TrainedSystem:
     """Trains a system.
 
-    See `train_baseline`, `train_towers`, `train_scorer`, `train_keyvec`.
+    See `train_baseline`, `train_towers`, `train_scorer`, `train_keyvec`,
+    `train_mixture`; `output` is the folder of the table, for the last.
     """
+    if row.parts:
+        assert isinstance(data, TableData) and output is not None
+        return train_mixture(row, seed, data, settings, output)
     if row.recipe is None:
         return train_baseline(name, options, seed, data, settings)
     if isinstance(row.recipe, KeyVecRecipe):

@@ -56,7 +56,8 @@ def run_learning_curve(
         output: Folder of the table.
         data: The data of the table, with all clicks.
         results: Name -> results of the table. Systems that are trained on
-            clicks are shown as curves, others as horizontal lines.
+            clicks, and mixtures, are shown as curves, others as horizontal
+            lines.
         settings: The table's settings.
         seeds: See `run_system`.
         pairs: The sizes, numbers of clicks; see `check_pairs`.
@@ -67,9 +68,16 @@ def run_learning_curve(
     """
     assert isinstance(data, TableData)
     clicks = data.log.count()
-    towers = {n: r.row for n, r in results.items() if r.row.recipe}
-    options = {name: results[name].seeds[0]["options"] for name in towers}
-    points: dict[int, Mapping[str, SystemResults]] = {}
+    rows = {n: r.row for n, r in results.items()}
+    mixtures = [row for row in rows.values() if row.parts]
+    parts = {name for mixture in mixtures for name in mixture.parts}
+    trained = {
+        name: row
+        for name, row in rows.items()
+        if row.recipe or row.parts or name in parts
+    }
+    options = {name: results[name].seeds[0]["options"] for name in trained}
+    by_size: dict[int, Mapping[str, SystemResults]] = {}
     failed: dict[str, str] = {}
     for size in sorted(pairs):
         folder = output / "pairs" / str(size)
@@ -78,32 +86,32 @@ def run_learning_curve(
         )
         part = open_table_data(part_settings, folder)
         part_settings.record(folder, part.sizes)
-        reasons = run_systems(folder, towers, part_settings, seeds, options)
+        reasons = run_systems(folder, trained, part_settings, seeds, options)
         for name, reason in reasons.items():
             failed[f"{name} with {size} clicks"] = reason
-        points[part.log.count()] = read_results(folder, towers, seeds)
+        by_size[part.log.count()] = read_results(folder, trained, seeds)
     # Systems that are not trained on clicks have the same results at any size.
-    level = {n: r for n, r in results.items() if n not in towers}
-    points = {size: {**level, **part} for size, part in points.items()}
-    points[clicks] = results
+    level = {n: r for n, r in results.items() if n not in trained}
+    by_size = {size: {**level, **part} for size, part in by_size.items()}
+    by_size[clicks] = results
     pictures = {}
-    rows = []
+    values = []
     for mode in data.tests:
         measure = MAIN_MEASURES[mode]
         curves: dict[str, dict[int, MeanAndSpread]] = {}
-        for size, part_results in points.items():
+        for size, part_results in by_size.items():
             for name, result in part_results.items():
                 value = result.value(mode, measure)
                 curves.setdefault(result.row.label, {})[size] = value.percent
                 names = {"mode": mode, "system": name, "pairs": size}
-                rows.append({**names, "measure": measure, **value._asdict()})
+                values.append({**names, "measure": measure, **value._asdict()})
         pictures[mode] = output / f"curve.{mode}.png"
         curve_chart(
             pictures[mode],
-            {label: curve(values) for label, values in curves.items()},
+            {label: curve(points) for label, points in curves.items()},
             "clicks to train on",
             f"{measure.upper()}, percent ({mode})",
             xscale="log",
         )
-    write_csv(output / "curve.csv", rows)
+    write_csv(output / "curve.csv", values)
     return pictures, failed

@@ -28,6 +28,12 @@ class Row(NamedTuple):
             that of the settings.
         trained: Of a `KeyVec`: whether it is trained; `False` measures its
             initial weights.
+        taught: Of two towers: whether they learn from the teacher of the
+            settings, too.
+        saved: Of two towers: whether the model is saved beside the results,
+            for rows of mixtures.
+        parts: Of a mixture: the rows of the same table that it consists of,
+            `"teacher"`, `"bm25"` or saved ones; none for other rows.
     """
 
     label: str
@@ -38,6 +44,9 @@ class Row(NamedTuple):
     vectors: bool = True
     salience: str | None = None
     trained: bool = True
+    taught: bool = False
+    saved: bool = False
+    parts: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:

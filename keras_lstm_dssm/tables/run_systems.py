@@ -26,6 +26,7 @@ from keras_lstm_dssm.files import write_csv, write_json
 from keras_lstm_dssm.tables.base_data import BaseTableData
 from keras_lstm_dssm.tables.baseline_rows import Hyperparameters, TrainedSystem
 from keras_lstm_dssm.tables.dev_search import choose_on_dev, train_system
+from keras_lstm_dssm.tables.mixture_rows import MODEL_FILE
 from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.table_data import change_queries, open_data
 from keras_lstm_dssm.tables.table_settings import TableSettings
@@ -84,7 +85,8 @@ def run_system(
     Finished trials and seeds are skipped. A folder `systems/NAME/seed_S` is
     made when it is complete, with `result.json`, `history.csv` (neural
     systems), and for each mode `test.MODE.trec.gz` and
-    `test.MODE.queries.csv`. `systems/NAME/choice.json` holds the search.
+    `test.MODE.queries.csv`; and `model.keras`, if the row says so.
+    `systems/NAME/choice.json` holds the search.
 
     Args:
         output: Folder of the table.
@@ -106,7 +108,7 @@ def run_system(
         options = choose_on_dev(name, row, data, settings, path)
     for seed in missing:
         trained = train_system(
-            name, row, options, seed, data, settings, settings.epochs
+            name, row, options, seed, data, settings, settings.epochs, output
         )
         tasks = data.tests_of(row)
         _write_seed(
@@ -160,6 +162,8 @@ def _write_seed(
             changed = change_queries(task, partial(misspell, rate=rate))
             _, values = measure_system(changed, trained)
             of_rate[mode] = mean(values, task.measures)
+    if trained.model is not None:
+        trained.model.save(partial_folder / MODEL_FILE)
     if trained.history:
         write_csv(partial_folder / "history.csv", trained.history)
     write_json(

@@ -65,7 +65,7 @@ def summarise(
         for name, tests in compare_with(references, results, mode).items():
             systems[name]["significance"][mode] = tests
     settings = read_json(output / "settings.json")
-    for name in ("data", "paragraphs", "salience"):
+    for name in ("data", "paragraphs", "salience", "teacher"):
         if settings.get(name):  # without the folders of a machine
             settings[name] = Path(settings[name]).name
     return {

@@ -80,12 +80,13 @@ def open_table_data(settings: TableSettings, folder: Path) -> TableData:
     Otherwise the judged documents of the test queries are reranked if some
     query has documents of different grades. On dev, systems rerank if half of
     the queries or more have such documents, and otherwise retrieve from the
-    whole corpus. For reranking, as in Table IV of Palangi et al. 2016, a
-    document of grade 1 is relevant, whatever `min_relevant` is.
+    whole corpus, unless `settings.dev_mode` says which. For reranking, as in
+    Table IV of Palangi et al. 2016, a document of grade 1 is relevant,
+    whatever `min_relevant` is.
 
     Args:
-        settings: `data`, `lists`, `select`, `min_relevant`, `depth`, `pairs`
-            and `judged_negatives` are used.
+        settings: `data`, `lists`, `select`, `dev_mode`, `min_relevant`,
+            `depth`, `pairs` and `judged_negatives` are used.
         folder: Folder for a file of clicks, where the collection has none
             or only a part is used.
 
@@ -121,8 +122,10 @@ def open_table_data(settings: TableSettings, folder: Path) -> TableData:
         tests = {"lists": test}
         measure = settings.select or _list_measure(dev)
     else:
-        ranked = _rerankable(collection, "dev") >= 0.5
-        mode = "rerank" if ranked else "retrieve"
+        mode = settings.dev_mode
+        if mode is None:
+            ranked = _rerankable(collection, "dev") >= 0.5
+            mode = "rerank" if ranked else "retrieve"
         dev = task("dev", mode, _DEV_DEPTH)
         tests = {
             name: task("test", name, settings.depth)

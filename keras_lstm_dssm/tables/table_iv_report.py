@@ -70,7 +70,7 @@ def write_report(
         f"Table IV on {summary['settings']['data']}",
         summary,
         [
-            *(_mode_table(summary, mode) for mode in data.tests),
+            *(mode_table(summary, mode) for mode in data.tests),
             choices_table(summary, "titles_per_second", "Titles encoded/s"),
         ],
         _notes(summary),
@@ -91,16 +91,25 @@ def _best_clsm(results: Mapping[str, SystemResults]) -> str:
     return max(clsm, key=clsm.__getitem__, default="")
 
 
-def _mode_table(summary: Summary, mode: str) -> TextTable:
+def mode_table(summary: Summary, mode: str) -> TextTable:
+    """Returns the table of a mode, with the paper's values if rows have any.
+
+    Args:
+        summary: The results.
+        mode: `"rerank"` or `"retrieve"`.
+    """
+    published = mode == "rerank" and any(
+        system["paper"] for system in summary["systems"].values()
+    )
     header = ["System", *(name.upper() for name in _COLUMNS[mode])]
     header += difference_header(summary)
-    if mode == "rerank":
+    if published:
         header += [f"paper's {name.upper()}" for name in _PAPER_COLUMNS]
     rows = []
     for system in summary["systems"].values():
         row = [system["label"], *measure_cells(system, mode, _COLUMNS[mode])]
         row += difference_cells(summary, system, mode)
-        if mode == "rerank":
+        if published:
             row += [f"{p:.1f}" for p in system["paper"] or []] or ["-"] * 3
         rows.append(row)
     return TextTable(MODE_TITLES[mode], header, rows)

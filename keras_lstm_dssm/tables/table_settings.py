@@ -44,6 +44,10 @@ class TableSettings:
             `salience_teacher`.
         select: The measure for choices on dev, with `lists`; `None` lets the
             data decide, see `open_table_data`.
+        dev_mode: `"rerank"` or `"retrieve"`, how systems are measured on dev;
+            `None` lets the data decide, see `open_table_data`.
+        teacher: Folder of `lstm-dssm-teach`, with the vectors of the training
+            queries and titles of `data`, for rows that need a teacher.
     """
 
     data: str
@@ -64,6 +68,8 @@ class TableSettings:
     documents: bool = False
     salience: str = "bm25"
     select: str | None = None
+    dev_mode: str | None = None
+    teacher: str | None = None
 
     def record(self, folder: Path, sizes: dict[str, int]) -> None:
         """Writes `settings.json`, or checks that an existing one is equal.

@@ -56,8 +56,9 @@ def train_towers(
         options: Learning rate and gamma, see `next_tower_options`.
         seed: Seed of the weights, the order of clicks and the negatives.
         data: The clicks to train on, and the dev task.
-        settings: `batch_size`, `dev_evaluations`, `updates_of` and
-            `judged_negatives` are used.
+        settings: `batch_size`, `dev_evaluations`, `updates_of`,
+            `judged_negatives` and, for a row that is taught, `teacher` are
+            used.
         epochs: Passes over the clicks of a tuned row; others train for as
             many as their recipe says.
     """
@@ -75,6 +76,7 @@ def train_towers(
         settings,
         titles=data.titles,
         judged=data.judged,
+        teacher=settings.teacher if row.taught else None,
     )
     system = DenseSystem(
         model.query_encoder.encode, model.document_encoder.encode
@@ -86,6 +88,7 @@ def train_towers(
         system=system,
         parameters=parameters(model.document_encoder.trainable_variables),
         titles_per_second=len(timed) / (time.perf_counter() - start),
+        model=model if row.saved else None,
         **results,
     )
 

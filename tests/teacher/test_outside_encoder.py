@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm import InputError
-from keras_lstm_dssm.teacher import open_outside_encoder
+from keras_lstm_dssm.teacher import open_outside_encoder, teach
 
 MODULE = """
 import numpy as np
@@ -22,6 +22,10 @@ def flat(texts):
     return np.ones([len(texts)])
 def no_columns(texts):
     return np.ones([len(texts), 0])
+SIGN = 1
+def hashed(texts):
+    letters = "abcdeklmprstw"
+    return SIGN * np.array([[0.1 + t.count(c) for c in letters] for t in texts])
 def infinite(texts):
     return np.array([[1.0], [np.inf]])
 def words(texts):
@@ -128,3 +132,24 @@ def test_a_model_that_is_not_on_the_machine_is_one_line(
     for spec in ("no-such-model", str(tmp_path / "none"), str(tmp_path)):
         with pytest.raises(InputError, match="found no sentence-transf"):
             open_outside_encoder(spec)
+
+
+def test_a_teachers_folder_is_its_vectors_and_its_encoder(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clicks = tmp_path / "clicks.tsv"
+    clicks.write_text("angle\tangle bracket\nscrew\tdeck screws\n")
+    spec = "module_of_encoders:hashed"
+    stored = teach(str(clicks), spec, tmp_path / "TEACH")
+    texts = ["deck screws", "a lamp", "angle  bracket"]
+    expected = open_outside_encoder(spec)(texts)
+    encode = open_outside_encoder(str(tmp_path / "TEACH"))
+    np.testing.assert_allclose(encode(texts), expected, atol=1e-6)
+    module = sys.modules["module_of_encoders"]
+    monkeypatch.setattr(module, "SIGN", -1)
+    np.testing.assert_array_equal(  # known texts are not encoded again
+        open_outside_encoder(str(tmp_path / "TEACH"))(["angle"]),
+        stored[["angle"]],
+    )
+    with pytest.raises(InputError, match="gives other vectors now"):
+        open_outside_encoder(str(tmp_path / "TEACH"))(texts)

@@ -1,0 +1,150 @@
+"""The table of a teacher: taught towers, mixtures, and their curve."""
+
+import json
+import pathlib
+import sys
+import zlib
+
+import keras
+import numpy as np
+import pytest
+
+from keras_lstm_dssm import InputError
+from keras_lstm_dssm.evaluation import DenseSystem, choose_weights, system_of
+from keras_lstm_dssm.files import read_csv, read_json
+from keras_lstm_dssm.tables import (
+    TableSettings,
+    make_table,
+    open_table_data,
+    run_learning_curve,
+    run_system,
+)
+from keras_lstm_dssm.tables.baseline_rows import train_baseline
+from keras_lstm_dssm.tables.few_clicks import FEW_CLICKS, FEW_CLICKS_ROWS
+from keras_lstm_dssm.teacher import open_outside_encoder, teach
+from tests.tables.conftest import SMALL
+
+ENCODER = "encoder_of_few_clicks:encode"
+NAMES = ("bm25", "teacher", "best_taught", "best", "taught_bm25_teacher")
+
+
+class Encoder:
+    """A bag of hashed words, which is a fair encoder of titles."""
+
+    @staticmethod
+    def encode(texts: list[str]) -> np.ndarray:
+        vectors = np.full([len(texts), 32], 0.01)
+        for vector, text in zip(vectors, texts, strict=True):
+            for word in text.split():
+                vector[zlib.crc32(word.encode()) % 32] += 1
+        return vectors
+
+
+@pytest.fixture(scope="module", autouse=True)
+def encoder_module() -> None:
+    sys.modules["encoder_of_few_clicks"] = Encoder  # type: ignore[assignment]
+
+
+@pytest.fixture(scope="module")
+def settings(
+    collection_folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> TableSettings:
+    folder = tmp_path_factory.mktemp("few") / "teach"
+    teach(str(collection_folder), ENCODER, folder)
+    return TableSettings(
+        str(collection_folder), depth=100, dev_evaluations=1,
+        dev_mode="retrieve", teacher=str(folder),
+    )  # fmt: skip
+
+
+def small_rows() -> dict:
+    recipe = SMALL.replace(epochs=2, negatives="in_batch", batch_size=16)
+    return {
+        name: row._replace(recipe=row.recipe and recipe)
+        for name, row in FEW_CLICKS_ROWS.items()
+        if name in NAMES
+    }
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(output, rows, settings, seeds, options=None):  # type: ignore
+        for name, row in rows.items():
+            chosen = (options or {}).get(name)
+            run_system(output, name, row, settings, seeds, chosen)
+        return {}
+
+    for function in (make_table, run_learning_curve):
+        module = sys.modules[function.__module__]
+        monkeypatch.setattr(module, "run_systems", run)
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_table_of_taught_towers_and_their_mixture(
+    settings: TableSettings, tmp_path: pathlib.Path
+) -> None:
+    summary, failed = make_table(
+        tmp_path, FEW_CLICKS, small_rows(), settings, 1, (40,)
+    )
+    assert not failed and list(summary["systems"]) == [
+        name for name in FEW_CLICKS_ROWS if name in NAMES
+    ]
+    assert summary["settings"]["teacher"] == "teach"
+    assert summary["dev_measure"] == "mrr@10"
+    assert summary["references"] == ["bm25", "best"]
+
+    folder = tmp_path / "systems"
+    taught, plain = (
+        keras.saving.load_model(folder / name / "seed_0/model.keras")
+        for name in ("best_taught", "best")
+    )
+    assert any(
+        not np.array_equal(*weights)
+        for weights in zip(
+            taught.get_weights(), plain.get_weights(), strict=True
+        )
+    ), "the teacher changed nothing"
+
+    data = open_table_data(settings, tmp_path)
+    encode = open_outside_encoder(ENCODER)
+    bm25 = read_json(folder / "bm25/seed_0/result.json")
+    result = read_json(folder / "taught_bm25_teacher/seed_0/result.json")
+    parts = {
+        "best_taught": system_of(taught),
+        "bm25": train_baseline(
+            "bm25", bm25["options"], 0, data, settings
+        ).system,
+        "teacher": DenseSystem(encode, encode),
+    }
+    chosen = choose_weights(parts, data.dev, "mrr@10")
+    assert result["dev"]["mrr@10"] == chosen.value
+    for name, weight in chosen.weights.items():
+        assert result[f"weight_{name}"] == pytest.approx(weight)
+
+    curve = {
+        (row["system"], row["pairs"])
+        for row in read_csv(tmp_path / "curve.csv")
+    }
+    assert {("taught_bm25_teacher", "40"), ("best_taught", "120")} <= curve
+    notes = (tmp_path / "table.md").read_text()
+    assert "(teach)" in notes and "paper's" not in notes
+    json.dumps(summary)
+
+
+def test_mixture_without_its_parts_is_told(
+    settings: TableSettings, tmp_path: pathlib.Path
+) -> None:
+    row = FEW_CLICKS_ROWS["taught_bm25"]
+    with pytest.raises(
+        InputError, match="no results of best_taught, a part of this mixture"
+    ):
+        run_system(tmp_path, "taught_bm25", row, settings, 1)
+
+
+def test_teacher_is_needed(
+    collection_folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    settings = TableSettings(str(collection_folder))
+    row = FEW_CLICKS_ROWS["teacher"]
+    with pytest.raises(InputError, match="--teacher is missing"):
+        run_system(tmp_path, "teacher", row, settings, 1)
