@@ -44,6 +44,7 @@ TEACHER = [
 ]
 BASELINES = ["gensim>=4.4", SCIKIT_LEARN, "snowballstemmer>=3"]
 RANKER = ["lightgbm>=4.6"]
+HTTP = ["prometheus-client>=0.21", "starlette>=0.46", "uvicorn>=0.34"]
 
 setup(
     name="keras-lstm-dssm",
@@ -64,6 +65,7 @@ setup(
     package_data={
         "keras_lstm_dssm": ["py.typed"],
         "keras_lstm_dssm.html_report": ["templates/*"],
+        "keras_lstm_dssm.serving.http": ["page/*"],
     },
     install_requires=[
         "absl-py>=2.1",
@@ -94,10 +96,13 @@ setup(
         "teacher": TEACHER,
         # The trees of `lstm-dssm-train --preset=ranker`; not to use them.
         "ranker": RANKER,
+        # `lstm-dssm-serve --http_port`: REST, the page, metrics.
+        "http": HTTP,
         "dev": [
             *ANALYSIS,
             *BASELINES,
             *FAISS,
+            *HTTP,
             *RANKER,
             "hypothesis",
             "mypy",

@@ -1,7 +1,7 @@
 """Bounds: how large one Predict request may be."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
@@ -71,30 +71,55 @@ class Bounds(NamedTuple):
         protos = request.inputs.values()
         shapes = [proto.tensor_shape.dim for proto in protos]
         rows = max((shape[0].size for shape in shapes if shape), default=0)
+        self._check_rows(rows)
+        for name, proto in request.inputs.items():
+            self._check_size(name, proto, _BYTES.get(proto.dtype, 16))
+            if proto.dtype == DataType.DT_STRING:
+                longest = _longest_text(name, proto)
+                self._check_text(name, longest)
+                if len(proto.string_val) != _elements(proto):
+                    self._check_size(name, proto, longest)
+            elif name in _COUNTS:
+                largest = max(_whole_numbers(proto), default=0)
+                self._check_count(name, largest)
+
+    def check_arrays(self, inputs: Mapping[str, np.ndarray]) -> None:
+        """Checks the inputs of a request whose size is bounded already.
+
+        Args:
+            inputs: Arrays by name; strings are object arrays of bytes.
+
+        Raises:
+            StatusError: See `check`.
+        """
+        arrays = inputs.values()
+        self._check_rows(max((len(a) for a in arrays if a.ndim), default=0))
+        for name, array in inputs.items():
+            if array.dtype == object:
+                self._check_text(name, max(map(len, array.flat), default=0))
+            elif name in _COUNTS:
+                self._check_count(name, array.max(initial=0))
+
+    def _check_rows(self, rows: int) -> None:
         if rows > self.max_rows:
             raise invalid_argument(
                 f"Task size {rows} is larger than maximum input batch size "
                 f"{self.max_rows}"
             )
-        for name, proto in request.inputs.items():
-            self._check_size(name, proto, _BYTES.get(proto.dtype, 16))
-            if proto.dtype == DataType.DT_STRING:
-                longest = _longest_text(name, proto)
-                if longest > self.max_text_kb << 10:
-                    raise invalid_argument(
-                        f"input {name} has a text of {longest:,} bytes, more"
-                        f" than the {self.max_text_kb << 10:,} that this"
-                        " server reads"
-                    )
-                if len(proto.string_val) != _elements(proto):
-                    self._check_size(name, proto, longest)
-            elif name in _COUNTS:
-                largest = max(_whole_numbers(proto), default=0)
-                if largest > self.max_k:
-                    raise invalid_argument(
-                        f"{name} is {largest}, more than the {self.max_k} that"
-                        " this server allows"
-                    )
+
+    def _check_text(self, name: str, longest: int) -> None:
+        if longest > self.max_text_kb << 10:
+            raise invalid_argument(
+                f"input {name} has a text of {longest:,} bytes, more than the"
+                f" {self.max_text_kb << 10:,} that this server reads"
+            )
+
+    def _check_count(self, name: str, largest: int) -> None:
+        if largest > self.max_k:
+            raise invalid_argument(
+                f"{name} is {largest}, more than the {self.max_k} that this"
+                " server allows"
+            )
 
     def _check_size(self, name: str, proto: TensorProto, each: int) -> None:
         """Checks the size of the tensor that a message describes.
