@@ -1,4 +1,4 @@
-"""Serve exported models over gRPC, with TF Serving's own services.
+r"""Serve exported models over gRPC, with TF Serving's own services.
 
 The server is meant for trials and tests on one machine; the README with the
 exported models has the command line of TF Serving itself. Versions exported
@@ -6,8 +6,13 @@ while it runs are loaded, warmed up and then served; models.config can set
 version policies and labels. SIGINT (ctrl-c) and SIGTERM stop the server when
 the running requests have ended.
 
+Only this machine can connect, unless --host names another address; then TLS,
+and tokens or certificates of clients, are required (docs/secure.md).
+
 Example:
   lstm-dssm-serve --models=MODELS --port=8500
+  lstm-dssm-serve --models=MODELS --host=0.0.0.0 --tls_cert=server.crt \
+      --tls_key=server.key --token_file=tokens.txt
 """
 
 import gc
@@ -18,8 +23,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.warmup import BATCH_SIZES
 from keras_lstm_dssm.serving import PredictionServer
+from keras_lstm_dssm.serving.doors import ServerTLS, TokenFile
+from keras_lstm_dssm.serving.server.bounds import (
+    MAX_MESSAGE_MB,
+    MAX_REQUESTS,
+    Bounds,
+)
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 
 FLAGS = new_flags()
@@ -36,12 +48,47 @@ _VERSIONS = define.integer(
     1,
 )  # fmt: skip
 _MAX_MESSAGE_MB = define.integer(
-    "max_message_mb", 64, "Largest request and largest reply, in MiB.", 1, 2047
+    "max_message_mb", MAX_MESSAGE_MB, "Largest request, in MiB.", 1, 2047
 )
 _MAX_ROWS = define.integer(
     "max_rows", BATCH_SIZES[-1],
     "Largest number of rows in a request, as max_batch_size in "
     "batching.config.", 1,
+)  # fmt: skip
+_MAX_TEXT_KB = define.integer(
+    "max_text_kb", Bounds().max_text_kb, "Largest text in a request, in KiB.", 1
+)
+_MAX_K = define.integer(
+    "max_k", Bounds().max_k,
+    "Largest number of results for a text that a request may ask for. The "
+    "retriever's own limit is that of lstm-dssm-export --max_k.", 1,
+)  # fmt: skip
+_MAX_REQUESTS = define.integer(
+    "max_requests", MAX_REQUESTS,
+    "Largest number of requests at the same time, of each protocol; others "
+    "are refused (RESOURCE_EXHAUSTED, 429).", 1,
+)  # fmt: skip
+_TLS_CERT = define.string(
+    "tls_cert", None,
+    "Certificate of the server in PEM, with those of intermediate "
+    "authorities; connections are then encrypted.",
+)  # fmt: skip
+_TLS_KEY = define.string(
+    "tls_key", None, "Private key of --tls_cert in PEM, without a password."
+)
+_CLIENT_CA = define.string(
+    "client_ca", None,
+    "Authorities in PEM whose certificates clients must have.",
+)  # fmt: skip
+_TOKEN_FILE = define.string(
+    "token_file", None,
+    "File of tokens, one a line, of which each request must have one; read "
+    "again when it changes.",
+)  # fmt: skip
+_INSECURE = define.bool(
+    "insecure", False,
+    "Listen to other machines even without TLS and --token_file or "
+    "--client_ca.",
 )  # fmt: skip
 _POLL_SECONDS = define.float(
     "poll_seconds", 1.0,
@@ -59,6 +106,8 @@ def main(_: list[str]) -> None:
     # Imported modules are never garbage. Without this, the collection after
     # an unloaded version would scan them and stop all requests for 0.25 s.
     gc.freeze()
+    tls = _server_tls()
+    tokens = TokenFile(_TOKEN_FILE.value) if _TOKEN_FILE.value else None
     stopped = threading.Event()
     old_handlers = {
         number: signal.signal(number, lambda *_: stopped.set())
@@ -75,6 +124,12 @@ def main(_: list[str]) -> None:
                 max_rows=_MAX_ROWS.value,
                 poll_seconds=_POLL_SECONDS.value,
                 grace_seconds=_GRACE_SECONDS.value,
+                max_text_kb=_MAX_TEXT_KB.value,
+                max_k=_MAX_K.value,
+                max_requests=_MAX_REQUESTS.value,
+                tls=tls,
+                tokens=tokens,
+                insecure=_INSECURE.value,
             ) as server,
             _logged(),
         ):
@@ -87,6 +142,18 @@ def main(_: list[str]) -> None:
     finally:
         for number, handler in old_handlers.items():
             signal.signal(number, handler)
+
+
+def _server_tls() -> ServerTLS | None:
+    """Returns the certificate that the flags name, if they name one."""
+    if not (_TLS_CERT.value or _TLS_KEY.value or _CLIENT_CA.value):
+        return None
+    if not (_TLS_CERT.value and _TLS_KEY.value):
+        raise InputError(
+            "TLS needs both --tls_cert and --tls_key; --client_ca needs them,"
+            " too"
+        )
+    return ServerTLS(_TLS_CERT.value, _TLS_KEY.value, _CLIENT_CA.value)
 
 
 @contextmanager
