@@ -16,6 +16,8 @@ with the weights of an uninterrupted one. `--dev=JUDGED --select=mrr@10
 --patience=3` measures rankings after each epoch, keeps the best epoch and
 stops after 3 evaluations without a better one. `--teacher=TEACH` also learns
 from the vectors of a sentence encoder, which `lstm-dssm-teach` has computed.
+`--init=RUN --data=new.tsv --replay=old.tsv:0.2` starts a new run from the
+weights of another one, on new clicks and a share of old ones.
 """
 
 import signal
@@ -107,6 +109,8 @@ def main(_: list[str]) -> dict[str, Any]:
                 negatives_from=FLAGS.negatives_from,
                 salience=FLAGS.salience,
                 teacher=FLAGS.teacher,
+                init=FLAGS.init,
+                replay=FLAGS.replay,
                 **options,
             )
         finished = False

@@ -21,6 +21,8 @@ from keras_lstm_dssm.models.words_recipe import WORDS
 from keras_lstm_dssm.tools.keyvec_flags import KEYVEC_FLAGS, define_keyvec_flags
 from keras_lstm_dssm.tools.program import definers
 from keras_lstm_dssm.tools.ranker_flags import RANKER, define_ranker_flags
+from keras_lstm_dssm.training.parent import Parent
+from keras_lstm_dssm.training.replay import ReplaySpec
 from keras_lstm_dssm.training.salience_teachers import TEACHERS
 from keras_lstm_dssm.training.training_data import teacher_spec
 
@@ -32,7 +34,7 @@ EXPECTED_FINITE = f"expected a finite number, {_MOST} at most"
 DATA_FLAGS = (
     "data", "validation", "dev", "select", "every", "patience",
     "min_relevant", "max_bad_lines", "seed", "negatives_from", "salience",
-    "teacher",
+    "teacher", "init", "replay",
 )  # fmt: skip
 """Flags that the `config.json` of a run holds, in addition to the recipe's."""
 
@@ -226,6 +228,16 @@ def define_train_flags(values: flags.FlagValues) -> None:
         "With --teacher: scale of the towers' cosines in the softmax that is "
         "compared with the teacher's.", _LEAST,
     )  # fmt: skip
+    text(
+        "init", None,
+        "Folder of a run, from whose weights a new run starts, with the "
+        "recipe of that run unless --preset is given (docs/scaling.md).",
+    )  # fmt: skip
+    text(
+        "replay", None,
+        "With --init, two towers: old click files, a colon and how many of "
+        "their clicks each epoch draws for a new one, such as old.tsv:0.2.",
+    )  # fmt: skip
     define_keyvec_flags(values)
     define_ranker_flags(values)
     for name in (
@@ -240,11 +252,15 @@ def define_train_flags(values: flags.FlagValues) -> None:
 def flagged_recipe(values: flags.FlagValues) -> AnyRecipe:
     """Returns the preset's recipe, changed by the flags that are set.
 
+    With `--init`, and no `--preset`, it is that of the run to continue.
+
     Raises:
         InputError: Two values exclude each other, or a flag is not one of
-            this kind of recipe.
+            this kind of recipe; there is no such run.
     """
     recipe = find_recipe(values.preset)
+    if values.init and not values["preset"].present:
+        recipe = Parent.open(values.init).recipe or recipe
     if values.oov_buckets is not None and isinstance(recipe, dssm.Recipe):
         recipe = recipe.with_encoder(oov_buckets=values.oov_buckets)
     changes = {
@@ -314,6 +330,11 @@ def check_unchanged(values: flags.FlagValues, config: dict[str, Any]) -> None:
             value = absolute_spec(value)
         elif name in ("negatives_from", "teacher"):
             value = os.path.abspath(value)
+        elif name == "init":
+            value = os.path.abspath(value)
+            known[name] = (known[name] or {}).get("path")
+        elif name == "replay":
+            value = str(ReplaySpec.parse(value))
         elif name == "salience":
             value = teacher_spec(value, TEACHERS)
         if value != known[name]:

@@ -8,6 +8,7 @@ from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.models import AnyRecipe
 from keras_lstm_dssm.training.base_plan import BasePlan
 from keras_lstm_dssm.training.best_epoch import BestEpoch
+from keras_lstm_dssm.training.parent import Parent
 from keras_lstm_dssm.training.training_data import TrainingData
 
 
@@ -30,8 +31,16 @@ class BaseTraining(ABC):
     log: ClickLog | None
 
     @abstractmethod
-    def new_model(self) -> Any:
-        """Builds and compiles the model."""
+    def new_model(self, parent: Parent | None = None) -> Any:
+        """Builds and compiles the model.
+
+        Args:
+            parent: The trained model whose weights, adapted statistics and
+                words it takes; `None` for random weights.
+
+        Raises:
+            InputError: The parent is not of the recipe's network.
+        """
 
     @abstractmethod
     def plan(self, folder: Path, model: Any, resumed: bool = False) -> BasePlan:

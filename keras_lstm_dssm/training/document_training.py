@@ -25,6 +25,7 @@ from keras_lstm_dssm.training.document_targets import (
 )
 from keras_lstm_dssm.training.key_words import KeyWords
 from keras_lstm_dssm.training.keyvec_loss import KeyVecLoss
+from keras_lstm_dssm.training.parent import Parent
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.salience_teachers import salience_teacher
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
@@ -101,13 +102,23 @@ class DocumentTraining(BaseTraining):
         targets.write(path)
         return cls(recipe, seed, spec, folder, targets)
 
-    def new_model(self) -> KeyVec:
+    def new_model(self, parent: Parent | None = None) -> KeyVec:
         """Builds and compiles the model; see `new_keyvec`.
+
+        That of a parent has its words and its key words: others in the new
+        documents stay unknown.
 
         The biases of the words start at the logarithms of their shares of all
         key words. From zeros, the vectors of all documents would first learn
         these shares together: after an epoch, their cosines are nearly 1.
         """
+        if parent is not None:
+            parent.check_kind(KeyVec)
+            parent.check_words(self.recipe.words)
+            model = self.recipe.build(self.seed, parent.vocabulary)
+            parent.give_weights(model)
+            _compile(model, self.recipe)
+            return model
         train = self.folder.of("train")
         sentences = [text for one in train for text in one.sentences]
         model = new_keyvec(self.recipe, self.seed, sentences)
@@ -223,11 +234,15 @@ def new_keyvec(
             sentences, vocabulary, recipe.word_dimension, seed=seed
         )
     model = recipe.build(seed, vocabulary, vectors)
+    _compile(model, recipe)
+    return model
+
+
+def _compile(model: KeyVec, recipe: KeyVecRecipe) -> None:
     model.compile(
         keras.optimizers.Adam(recipe.learning_rate),
         KeyVecLoss(recipe.read_weight, recipe.word_weight, recipe.normalize),
     )
-    return model
 
 
 def _open_folder(

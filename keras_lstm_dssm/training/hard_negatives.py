@@ -114,6 +114,8 @@ class HardNegatives:
             have no mined negatives. Default 2.
         top: Number of titles mined for each query. Default 30.
         seed: Seed of mining and of the negatives drawn. Default 0.
+        from_start: Whether to mine before the first epoch, too, since the
+            model is trained already. Default `False`.
     """
 
     def __init__(
@@ -124,6 +126,7 @@ class HardNegatives:
         every: int = 2,
         top: int = 30,
         seed: int = 0,
+        from_start: bool = False,
     ) -> None:
         self.path = path
         self.clicks = clicks
@@ -131,13 +134,18 @@ class HardNegatives:
         self.every = every
         self.top = top
         self.seed = seed
+        self.from_start = from_start
 
     def next_mining(self, epoch: int) -> int:
         """Returns the next epoch, counted from 0, that starts with mining."""
         return (epoch // self.every + 1) * self.every
 
     def of_epoch(
-        self, epoch: int, model: Any, begins: bool
+        self,
+        epoch: int,
+        model: Any,
+        begins: bool,
+        clicks: ClickLog | None = None,
     ) -> GivenNegatives | None:
         """Returns the negatives of an epoch, mined now or before.
 
@@ -145,17 +153,19 @@ class HardNegatives:
             epoch: The epoch, counted from 0.
             model: The `TwoTower` with its present weights.
             begins: Whether no training step of the epoch is done.
+            clicks: The clicks of this epoch, if they differ from epoch to
+                epoch.
 
         Raises:
             InputError: The file that a resumed run needs is missing, damaged
                 or of another epoch.
         """
         mined_at = epoch - epoch % self.every
-        if not mined_at:
+        if not mined_at and not self.from_start:
             return None
         if begins and epoch == mined_at:
             titles = mine_negatives(
-                model, self.clicks, self.top, seed=self.seed + epoch
+                model, clicks or self.clicks, self.top, seed=self.seed + epoch
             )
             self._write(mined_at, titles)
         else:

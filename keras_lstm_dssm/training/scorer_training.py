@@ -18,6 +18,7 @@ from keras_lstm_dssm.training.adagrad import Adagrad
 from keras_lstm_dssm.training.base_training import BaseTraining
 from keras_lstm_dssm.training.mined_lists import FILE_NAME, MinedLists
 from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
+from keras_lstm_dssm.training.parent import Parent
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from keras_lstm_dssm.training.training_data import (
@@ -99,8 +100,27 @@ class ScorerTraining(BaseTraining):
             triples = Triples(lists, name=", ".join(log.paths[:3]))
         return cls(recipe, seed, triples, spec, log)
 
-    def new_model(self) -> PairScorer:
-        """Builds, pre-trains and compiles the model."""
+    def new_model(self, parent: Parent | None = None) -> PairScorer:
+        """Builds, pre-trains and compiles the model.
+
+        That of a parent has its words: words of the new texts that it does
+        not know stay unknown.
+        """
+        model = self._of_parent(parent) if parent else self._pretrained()
+        model.compile(
+            Adagrad(self.recipe.learning_rate),
+            PairwiseHinge(self.recipe.margin),
+        )
+        return model
+
+    def _of_parent(self, parent: Parent) -> PairScorer:
+        parent.check_kind(PairScorer)
+        parent.check_words(self.recipe.words)
+        model = self.recipe.build(self.seed, parent.vocabulary)
+        parent.give_weights(model)
+        return model
+
+    def _pretrained(self) -> PairScorer:
         recipe, texts = self.recipe, self.triples.texts
         vocabulary, vectors = [], None
         if recipe.words == "vocabulary":
@@ -117,9 +137,6 @@ class ScorerTraining(BaseTraining):
         if model.matcher.needs_pretraining:
             queries, documents = self.triples.positive_pairs()
             model.matcher.pretrain(model.words, queries, documents, self.seed)
-        model.compile(
-            Adagrad(recipe.learning_rate), PairwiseHinge(recipe.margin)
-        )
         return model
 
     def plan(

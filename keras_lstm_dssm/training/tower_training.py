@@ -12,6 +12,7 @@ from keras_lstm_dssm.data import (
     judged_negatives,
     titles_of,
 )
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import Recipe, TwoTower
 from keras_lstm_dssm.teacher import TeacherVectors
 from keras_lstm_dssm.teacher.taught_batches import TaughtBatches
@@ -19,6 +20,8 @@ from keras_lstm_dssm.training.base_training import BaseTraining
 from keras_lstm_dssm.training.cosine_softmax import CosineSoftmax
 from keras_lstm_dssm.training.distillation import Distillation
 from keras_lstm_dssm.training.nesterov_momentum import NesterovMomentum
+from keras_lstm_dssm.training.parent import Parent
+from keras_lstm_dssm.training.replay import Replay, ReplaySpec
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.run_teacher import (
     check_same_teacher,
@@ -44,6 +47,9 @@ class TowerTraining(BaseTraining):
         titles: Titles beyond those of `spec`.
         judged: Query -> titles judged not relevant.
         teacher: Vectors of an outside encoder to learn from, or `None`.
+        replay: Old clicks to mix in, or `None`.
+        continued: Whether the weights start from those of a trained model.
+        min_relevant: Grade from which a judged title counts as clicked.
     """
 
     recipe: Recipe
@@ -53,6 +59,9 @@ class TowerTraining(BaseTraining):
     titles: tuple[str, ...] = ()
     judged: Mapping[str, Sequence[str]] | None = None
     teacher: TeacherVectors | None = None
+    replay: ReplaySpec | None = None
+    continued: bool = False
+    min_relevant: int = 1
 
     @classmethod
     def open(
@@ -69,6 +78,12 @@ class TowerTraining(BaseTraining):
                 other models use.
         """
         options.check(TWO_TOWERS)
+        replay = ReplaySpec.parse(options.replay)
+        if replay and options.teacher is not None:
+            raise InputError(
+                "replay and teacher are both set: expected one of them, since "
+                "a teacher has no vectors of old clicks: leave one out"
+            )
         log, spec = open_clicks(options, run)
         log.files()  # raises for a wrong file before the work
         judged = options.judged
@@ -77,12 +92,20 @@ class TowerTraining(BaseTraining):
         return cls(
             recipe, seed, log, spec, tuple(options.titles), judged,
             open_teacher(options.teacher, spec, log),
+            replay, options.continued, options.min_relevant,
         )  # fmt: skip
 
-    def new_model(self) -> TwoTower:
-        """Builds, adapts and compiles the model."""
+    def new_model(self, parent: Parent | None = None) -> TwoTower:
+        """Builds, adapts and compiles the model.
+
+        That of a parent is adapted already: the word weights stay those of
+        the titles that the parent was adapted to.
+        """
         recipe = self.recipe
         model = recipe.build(self.seed)
+        if parent is not None:
+            parent.check_kind(TwoTower)
+            parent.give_weights(model)
         if model.needs_adapt:
             model.adapt(self.all_titles)
         model.compile(
@@ -115,6 +138,14 @@ class TowerTraining(BaseTraining):
             check_same_teacher(self.teacher, folder, resumed)
             queries = dict.fromkeys(pair.query for pair in self.log)
             taught = TaughtBatches(self.teacher, [*queries, *self.all_titles])
+        replay = self.replay and Replay(
+            self.replay,
+            self.log.count(),
+            folder,
+            self.seed,
+            self.min_relevant,
+            self.max_bad_lines,
+        )
         return make_plan(
             self.recipe,
             self.seed,
@@ -125,6 +156,8 @@ class TowerTraining(BaseTraining):
             self.judged,
             resumed,
             taught,
+            replay,
+            self.continued,
         )
 
     @cached_property

@@ -29,7 +29,9 @@ from keras_lstm_dssm.training.document_training import (
     DocumentTraining,
 )
 from keras_lstm_dssm.training.gate_histograms import GateHistograms
+from keras_lstm_dssm.training.parent import Parent
 from keras_lstm_dssm.training.ranker_folder import check_resumable
+from keras_lstm_dssm.training.replay import ReplaySpec
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.run_teacher import Teacher, teacher_folder
 from keras_lstm_dssm.training.salience_teachers import TEACHERS
@@ -47,7 +49,7 @@ from keras_lstm_dssm.version import __version__
 
 def train(
     clicks: Any,
-    recipe: str | AnyRecipe = "best",
+    recipe: str | AnyRecipe | None = None,
     *,
     seed: int = 0,
     output: str | os.PathLike[str] | None = None,
@@ -69,6 +71,8 @@ def train(
         str | os.PathLike[str] | TwoTower | DocumentTargets | None
     ) = None,
     teacher: Teacher | None = None,
+    init: str | os.PathLike[str] | TwoTower | PairScorer | KeyVec | None = None,
+    replay: str | tuple[Any, float] | None = None,
 ) -> TwoTower | PairScorer | KeyVec:
     """Builds and trains the model that a recipe describes.
 
@@ -81,8 +85,9 @@ def train(
             a BEIR folder, `"api"` or `"api_sentences"`; or a `ClickLog`, or
             any iterable of (query, clicked title). For a `KeyVec`, documents:
             a folder of them, `"api_documents"` or a `DocumentFolder`.
-        recipe: Name of a preset, `"best"` by default; or a `Recipe`, of two
-            towers, a `ScorerRecipe`, of a pair scorer, or a `KeyVecRecipe`.
+        recipe: Name of a preset; or a `Recipe`, of two towers, a
+            `ScorerRecipe`, of a pair scorer, or a `KeyVecRecipe`. By default
+            that of the run `init`, or `"best"` without one.
             A pair scorer learns from the judged lists of a BEIR folder, or
             from clicks with mined negatives.
         seed: Seed of the weights, the shuffling and all random draws.
@@ -130,12 +135,19 @@ def train(
             (`lstm-dssm-teach` or `teacher.teach` writes it), or its
             `TeacherVectors`, from which they learn beside the clicks, as the
             recipe's `teacher_weight` says. Default `None`.
+        init: A trained model, or the folder of its run, from whose weights
+            this training starts: a new run, with its own schedule, of the
+            same network (docs/scaling.md). Default `None`: random weights.
+        replay: With `init`, for two towers: old clicks and how many to draw
+            for each new one, such as `"old.tsv:0.2"` or `(log, 0.2)`; each
+            epoch draws others. Default `None`.
 
     Returns:
         The trained model.
 
     Raises:
-        InputError: Data, recipe or folder are wrong.
+        InputError: Data, recipe or folder are wrong, or `init` has another
+            network than the recipe.
         FailedTraining: The loss or a weight became NaN or infinite (the
             message names the batch's texts), or a network learns nothing
             more. It is an `InputError`, too.
@@ -146,6 +158,14 @@ def train(
     >>> index = dssm.Index(model, titles)
     >>> index.search(["angle bracket"], k=10)
     """
+    parent = None if init is None else Parent.open(init)
+    if parent is None and replay is not None:
+        raise InputError(
+            "replay mixes old clicks into a training that is continued: give "
+            "init, the run to continue, or name all clicks as data"
+        )
+    if recipe is None:
+        recipe = parent and parent.recipe or "best"
     recipe = find_recipe(recipe)
     if isinstance(recipe, Recipe) and dev is not None and patience is None:
         patience = recipe.patience or None
@@ -162,7 +182,8 @@ def train(
         stack.enter_context(run.locked())
         options = DataOptions(
             clicks, min_relevant, max_bad_lines, titles, judged,
-            negatives_from, salience, teacher,
+            negatives_from, salience, teacher, replay=replay,
+            continued=parent is not None,
         )  # fmt: skip
         work = _open(recipe, seed, run, options)
         data = TrainingData(
@@ -177,10 +198,11 @@ def train(
             teacher_spec(negatives_from),
             teacher_spec(salience, TEACHERS),
             teacher_folder(teacher, output is not None),
+            replay and str(ReplaySpec.parse(replay)),
         )
         task = dev if isinstance(dev, Task | ClusterTask) else None
         checked = data.open_validation(recipe), work.best_epoch(data, task)
-        model = work.new_model()
+        model = work.new_model(parent)
         plan = work.plan(run.path, model)
         if verbose:
             work.warn(model)
@@ -191,6 +213,7 @@ def train(
                 {
                     "version": __version__,
                     **data._asdict(),
+                    "init": parent and parent.describe(),
                     "seed": seed,
                     "recipe": recipe.to_dict(),
                     "pairs": plan.examples,
@@ -235,7 +258,9 @@ def resume(
     check_resumable(output)
     run = RunFolder(output)
     # A run of an earlier version has none of these.
-    absent = dict.fromkeys(("negatives_from", "salience", "teacher"))
+    absent = dict.fromkeys(
+        ("negatives_from", "salience", "teacher", "replay", "init")
+    )
     config = {**absent, **run.read_config()}
     with run.locked():
         try:
@@ -255,7 +280,8 @@ def resume(
         options = DataOptions(
             data.data, data.min_relevant, data.max_bad_lines,
             negatives_from=data.negatives_from, salience=data.salience,
-            teacher=data.teacher, resumed=True,
+            teacher=data.teacher, resumed=True, replay=data.replay,
+            continued=config["init"] is not None,
         )  # fmt: skip
         work = _open(recipe, seed, run, options)
         model = run.load_checkpoint()

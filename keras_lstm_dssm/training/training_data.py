@@ -38,6 +38,7 @@ _USED_BY = {
     "titles": TWO_TOWERS,
     "judged": TWO_TOWERS,
     "teacher": TWO_TOWERS,
+    "replay": TWO_TOWERS,
     "negatives_from": PAIR_SCORERS,
     "salience": KEYVEC,
 }
@@ -57,6 +58,8 @@ class DataOptions(NamedTuple):
         salience: Teacher of salient sentences, see `salience_teacher`.
         teacher: Folder or vectors of an outside encoder, see `open_teacher`.
         resumed: Whether a run is resumed, whose files are read again.
+        replay: Old clicks to mix in, see `ReplaySpec`.
+        continued: Whether the weights start from those of a trained model.
     """
 
     data: Any
@@ -68,6 +71,8 @@ class DataOptions(NamedTuple):
     salience: Any = None
     teacher: Any = None
     resumed: bool = False
+    replay: Any = None
+    continued: bool = False
 
     def check(self, kind: str) -> None:
         """Checks that options of other kinds of models are not set.
@@ -104,6 +109,8 @@ class TrainingData(NamedTuple):
         salience: Teacher of the salient sentences of a `KeyVec`, see
             `teacher_spec`.
         teacher: Folder of the vectors that two towers learn from.
+        replay: Old clicks that two towers also learn from, and their share,
+            as `ReplaySpec.parse` reads them.
     """
 
     data: str
@@ -117,6 +124,7 @@ class TrainingData(NamedTuple):
     negatives_from: str | None = None
     salience: str | None = None
     teacher: str | None = None
+    replay: str | None = None
 
     def open_validation(self, recipe: AnyRecipe) -> ClickLog | None:
         """Opens and checks the clicks for the loss after each epoch."""

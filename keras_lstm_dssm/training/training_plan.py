@@ -23,6 +23,7 @@ from keras_lstm_dssm.training.base_plan import BasePlan
 from keras_lstm_dssm.training.hard_negatives import HardNegatives
 from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.training.redrawn_titles import RedrawnTitles
+from keras_lstm_dssm.training.replay import Replay
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class TrainingPlan(BasePlan):
         taught: What adds a teacher's vectors to the batches.
         redrawn: Synthetic pairs that change from epoch to epoch; `log` then
             has those from which they are made.
+        replay: Old clicks that are mixed in, others in each epoch; `log` has
+            none of them.
     """
 
     log: ClickLog
@@ -48,11 +51,12 @@ class TrainingPlan(BasePlan):
     frequencies: ClickFrequencies | None = None
     taught: TaughtBatches | None = None
     redrawn: RedrawnTitles | None = None
+    replay: Replay | None = None
 
     @property
     def examples(self) -> int:
         """Pairs in an epoch."""
-        return self.log.count()
+        return self.log.count() + (self.replay.rows if self.replay else 0)
 
     @property
     def logs(self) -> tuple[ClickLog, ...]:
@@ -65,12 +69,15 @@ class TrainingPlan(BasePlan):
         """Returns the batches from training step `first` on.
 
         They end with the recipe's last epoch, or with the epoch of `first` if
-        the synthetic pairs are redrawn.
+        the pairs differ from epoch to epoch.
         """
         log, epochs = self.log, self.recipe.epochs
-        if self.redrawn:
+        frequencies = self.frequencies
+        if self.redrawn or self.replay:
             epoch = first // self.steps_per_epoch
-            log, epochs = self.redrawn.of_epoch(epoch), epoch + 1
+            log, epochs = self._log_of(epoch), epoch + 1
+        if self.replay and frequencies:  # those of what batches are drawn from
+            frequencies = ClickFrequencies.from_log(log, frequencies.split)
         batches = training_batches(
             log,
             self.recipe.batch_size,
@@ -81,14 +88,26 @@ class TrainingPlan(BasePlan):
         )
         if negatives:
             batches = negatives.attach(batches, first)
-        if self.frequencies:
-            batches = self.frequencies.attach(batches)
+        if frequencies:
+            batches = frequencies.attach(batches)
         if self.taught:
             batches = self.taught.attach(batches)
         return batches
 
+    def _log_of(self, epoch: int) -> ClickLog:
+        """Returns the pairs of an epoch that differ from those of others."""
+        if self.redrawn:
+            return self.redrawn.of_epoch(epoch)
+        assert self.replay
+        return self.replay.joined(self.log, epoch)
+
     def describe(self) -> str:
         """Describes the amount of data."""
+        if self.replay:
+            return (
+                f"{self.examples:,} pairs, {self.replay.rows:,} of them old "
+                "clicks"
+            )
         return f"{self.examples:,} pairs"
 
     def batches_of_a_fit(
@@ -99,8 +118,11 @@ class TrainingPlan(BasePlan):
         negatives, last = self.negatives, self.recipe.epochs
         if isinstance(negatives, HardNegatives):
             last = min(last, negatives.next_mining(epoch))
-            negatives = negatives.of_epoch(epoch, model, not inside)
-        if self.redrawn:
+            mined = negatives.clicks
+            if self.replay:
+                mined = self.replay.joined(mined, epoch)
+            negatives = negatives.of_epoch(epoch, model, not inside, mined)
+        if self.redrawn or self.replay:
             last = epoch + 1
         return self.batches(first, negatives), last
 
@@ -115,6 +137,8 @@ def make_plan(
     judged: Mapping[str, Sequence[str]] | None = None,
     resumed: bool = False,
     taught: TaughtBatches | None = None,
+    replay: Replay | None = None,
+    continued: bool = False,
 ) -> TrainingPlan:
     """Makes the plan that a recipe describes.
 
@@ -132,6 +156,9 @@ def make_plan(
         resumed: Whether to use an existing `title_pairs.tsv`.
         taught: What adds a teacher's vectors to the batches; the synthetic
             pairs are then redrawn for each epoch.
+        replay: Old clicks to mix in.
+        continued: Whether the model is trained already, so that negatives
+            are mined from the first epoch on.
     """
     log = clicks
     redrawn = None
@@ -160,6 +187,7 @@ def make_plan(
             recipe.mine_every,
             recipe.mine_top,
             seed,
+            from_start=continued,
         )
     return TrainingPlan(
         log,
@@ -173,6 +201,7 @@ def make_plan(
         else None,
         taught,
         redrawn,
+        replay,
     )
 
 

@@ -1,0 +1,134 @@
+"""Replay: old clicks that are mixed into the training on new ones."""
+
+import math
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_lstm_dssm.data import ClickLog, absolute_spec, open_log
+from keras_lstm_dssm.data.batches import permutation
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import replacing
+
+_FILE = "epoch_replay.tsv"
+_CLICKS = "replay.train.tsv"
+_EXPECTED = "expected old clicks, a colon and a share, such as old.tsv:0.2"
+_STREAM = 1 << 32  # other draws than those of the order of the batches
+
+
+class ReplaySpec(NamedTuple):
+    """Says which old clicks are mixed in, and how many.
+
+    Attributes:
+        data: Data specification of the old clicks, see `data.open_log`.
+        share: Old clicks for each new one.
+    """
+
+    data: str
+    share: float
+
+    @classmethod
+    def parse(cls, replay: Any) -> "ReplaySpec | None":
+        """Reads `"old.tsv:0.2"`, or a pair of clicks and share.
+
+        Args:
+            replay: What `train` was given; `None` for none.
+
+        Raises:
+            InputError: It is neither, or the share is not above 0.
+
+        Example:
+        >>> ReplaySpec.parse(("api", 0.5))
+        ReplaySpec(data='api', share=0.5)
+        """
+        if replay is None:
+            return None
+        parts = (
+            replay.rpartition(":")[::2] if isinstance(replay, str) else replay
+        )
+        try:
+            data, share = parts
+            if isinstance(data, ClickLog):
+                data = ",".join(data.paths)
+            spec = cls(absolute_spec(os.fspath(data)), float(share))
+        except (TypeError, ValueError):
+            spec = cls("", 0.0)
+        if not spec.data or not 0 < spec.share < math.inf:
+            raise InputError(f"replay is {replay!r:.80}: {_EXPECTED}")
+        return spec
+
+    def __str__(self) -> str:
+        return f"{self.data}:{self.share!r}"
+
+
+class Replay:
+    """Draws the old clicks of each epoch.
+
+    An epoch has `share` old clicks for each new one, at most all of them,
+    drawn without repetition. Other clicks are drawn in each epoch, as a
+    function of the seed and the epoch alone, so that a resumed run reads
+    those of an uninterrupted one. The old log is read in blocks of 8 lines,
+    of which as many are drawn as clicks are wanted: it may be far larger than
+    the memory.
+
+    Args:
+        spec: The old clicks and their share.
+        new: Number of new clicks.
+        folder: Folder of the run, for the file of one epoch's clicks.
+        seed: Seed of the draws.
+        min_relevant: Grade from which a judged document of a BEIR folder
+            counts as clicked.
+        max_bad_lines: Number of bad lines of the old clicks to leave out.
+
+    Attributes:
+        rows: Number of old clicks in each epoch.
+
+    Raises:
+        InputError: The old clicks are wrong.
+
+    Example:
+    >>> replay = Replay(ReplaySpec("old.tsv", 0.2), 1000, Path("RUN"), seed=1)
+    >>> replay.of_epoch(3).count()
+    200
+    """
+
+    def __init__(
+        self,
+        spec: ReplaySpec,
+        new: int,
+        folder: Path,
+        seed: int,
+        min_relevant: int = 1,
+        max_bad_lines: int = 0,
+    ) -> None:
+        self.log = open_log(
+            spec.data, min_relevant, folder / _CLICKS, max_bad_lines
+        )
+        wanted = max(1, round(spec.share * new))
+        self.rows = min(wanted, self.log.count())
+        self.seed = seed
+        self.path = folder / _FILE
+
+    def of_epoch(self, epoch: int) -> ClickLog:
+        """Writes the old clicks of an epoch, counted from 0, and opens them."""
+        blocks = self.log.blocks()
+        order = permutation(len(blocks), self.seed, epoch, _STREAM)
+        # A block has a click or more, unless all its lines are bad ones.
+        enough = int(
+            np.searchsorted(np.cumsum(blocks.clicks[order] > 0), self.rows) + 1
+        )
+        lines = blocks.read(np.sort(order[:enough]))
+        if len(lines) < self.rows:  # there are fewer blocks than clicks wanted
+            lines = blocks.read(np.arange(len(blocks)))
+        chosen = permutation(len(lines), self.seed, epoch, _STREAM, 1)
+        with replacing(self.path) as partial, partial.open("wb") as file:
+            for row in chosen[: self.rows].tolist():
+                file.write(lines[row] + b"\n")
+        return ClickLog(self.path)
+
+    def joined(self, log: ClickLog, epoch: int) -> ClickLog:
+        """Returns a log together with the old clicks of an epoch."""
+        old = self.of_epoch(epoch)
+        return ClickLog([*log.paths, *old.paths], log.max_bad_lines)
