@@ -1,0 +1,126 @@
+"""The ASGI application of the HTTP server: REST, metrics and health."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from keras_lstm_dssm.serving.http.rest_api import RestApi
+from keras_lstm_dssm.serving.server.model_registry import ModelRegistry
+from keras_lstm_dssm.serving.server.request_metrics import (
+    CONTENT_TYPE,
+    RequestMetrics,
+)
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+METRICS_PATH = "/monitoring/prometheus/metrics"
+HEALTH_PATHS = ("/livez", "/readyz")
+"""Paths that tell whether the server runs, and whether it can answer."""
+
+
+class RestEndpoint:
+    """Passes REST requests to threads; an ASGI application.
+
+    It does without Starlette's request and response objects, which would take
+    a fifth of the time of a small request.
+
+    Args:
+        api: What answers the requests.
+        threads: The threads in which models run.
+    """
+
+    def __init__(self, api: RestApi, threads: Executor) -> None:
+        self._api, self._threads = api, threads
+
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answers one request, unless the client has gone."""
+        parts = []
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                return
+            parts.append(message.get("body", b""))
+            more = message.get("more_body", False)
+        path = scope.get("raw_path") or scope["path"].encode()
+        reply = await asyncio.get_running_loop().run_in_executor(
+            self._threads,
+            self._api.answer,
+            scope["method"],
+            path.decode("ascii", errors="replace"),
+            b"".join(parts),
+        )
+        await send(
+            {
+                "type": "http.response.start",
+                "status": reply.status,
+                "headers": [
+                    (b"content-type", b"application/json"),
+                    (b"content-length", str(len(reply.body)).encode()),
+                ],
+            }
+        )
+        await send({"type": "http.response.body", "body": reply.body})
+
+
+def new_application(
+    models: ModelRegistry,
+    rest: RestEndpoint,
+    metrics: RequestMetrics | None = None,
+    routes: Sequence[BaseRoute] = (),
+) -> Starlette:
+    """Returns the application.
+
+    `/livez` answers 200 while the process runs; `/readyz` answers 200 when
+    each model has a version that is served, otherwise 503.
+
+    Args:
+        models: The registry of the models that are served.
+        rest: What answers below `/v1/`.
+        metrics: The metrics that `METRICS_PATH` shows, if there are any.
+        routes: Further routes, such as those of the page.
+    """
+
+    async def live(_: Request) -> Response:
+        return JSONResponse({"status": "alive"})
+
+    async def ready(_: Request) -> Response:
+        missing = [name for name in models.names() if not models.versions(name)]
+        if missing:
+            error = f"no version is served of {', '.join(missing)}"
+            return JSONResponse({"error": error}, 503)
+        return JSONResponse({"status": "ready"})
+
+    async def measured(_: Request) -> Response:
+        text = b"" if metrics is None else metrics.text()
+        return Response(text, headers={"content-type": CONTENT_TYPE})
+
+    async def failed(_: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return JSONResponse(
+            {"error": error.detail}, error.status_code, error.headers
+        )
+
+    application = Starlette(
+        routes=[
+            Route("/v1/{rest:path}", rest),
+            Route("/livez", live),
+            Route("/readyz", ready),
+            Route(METRICS_PATH, measured),
+            *routes,
+        ],
+        exception_handlers={HTTPException: failed},
+    )
+    application.router.redirect_slashes = False
+    return application
