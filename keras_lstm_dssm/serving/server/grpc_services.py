@@ -1,5 +1,6 @@
 """Implements TF Serving's gRPC services with a registry of models."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +8,6 @@ import grpc
 from tensorflow_serving.apis.get_model_metadata_pb2 import (
     GetModelMetadataRequest,
     GetModelMetadataResponse,
-    SignatureDefMap,
 )
 from tensorflow_serving.apis.get_model_status_pb2 import (
     GetModelStatusRequest,
@@ -19,7 +19,16 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     PredictionServiceServicer,
 )
 
+from keras_lstm_dssm.serving.server.bounds import Bounds
 from keras_lstm_dssm.serving.server.model_registry import ModelRegistry
+from keras_lstm_dssm.serving.server.model_replies import (
+    model_metadata,
+    model_status,
+)
+from keras_lstm_dssm.serving.server.request_metrics import (
+    Request,
+    RequestMetrics,
+)
 from keras_lstm_dssm.serving.server.signature_call import (
     StatusError,
     invalid_argument,
@@ -32,10 +41,13 @@ _MESSAGE_BYTES = 1024
 def _answers(method: Callable[..., Any]) -> Callable[..., Any]:
     """Converts a method's `StatusError` into the call's status.
 
-    It also rejects requests whose deadline has passed or that name no model.
+    It also rejects requests whose deadline has passed or that name no model,
+    and adds each request to the metrics.
     """
 
     def answer(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
+        start = time.perf_counter()
+        code = grpc.StatusCode.UNKNOWN
         try:
             if _expired(context):
                 raise StatusError(
@@ -44,9 +56,19 @@ def _answers(method: Callable[..., Any]) -> Callable[..., Any]:
                 )
             if not request.HasField("model_spec"):
                 raise invalid_argument("Missing ModelSpec")
-            return method(self, request)
+            reply = method(self, request)
+            code = grpc.StatusCode.OK
+            return reply
         except StatusError as error:
-            return context.abort(error.code, _truncated(error.details))
+            code = error.code
+            return context.abort(error.code, truncated(error.details))
+        finally:
+            if self._metrics is not None:
+                spec = request.model_spec
+                asked = Request(
+                    method.__name__, spec.name, spec.signature_name, start
+                )
+                self._metrics.record("grpc", asked, code.name)
 
     return answer
 
@@ -57,7 +79,8 @@ def _expired(context: grpc.ServicerContext) -> bool:
     return not context.is_active() or (seconds is not None and seconds <= 0)
 
 
-def _truncated(details: str) -> str:
+def truncated(details: str) -> str:
+    """Returns a message, without what TF Serving leaves out of a long one."""
     encoded = details.encode()
     if len(encoded) <= _MESSAGE_BYTES:
         return details
@@ -77,26 +100,27 @@ class PredictionService(PredictionServiceServicer):
 
     Args:
         models: The registry of the models that are served.
-        max_rows: Maximum number of rows in a request.
+        bounds: The largest request that is computed.
+        metrics: The metrics of the server, if there are any.
     """
 
     Classify = Regress = MultiInference = _unimplemented
 
-    def __init__(self, models: ModelRegistry, max_rows: int) -> None:
+    def __init__(
+        self,
+        models: ModelRegistry,
+        bounds: Bounds,
+        metrics: RequestMetrics | None = None,
+    ) -> None:
         self._models = models
-        self._max_rows = max_rows
+        self._bounds = bounds
+        self._metrics = metrics
 
     @_answers
     def Predict(self, request: PredictRequest) -> PredictResponse:
         """Runs a signature of the requested model."""
         servable = self._models.find(request.model_spec)
-        shapes = [proto.tensor_shape.dim for proto in request.inputs.values()]
-        rows = max((shape[0].size for shape in shapes if shape), default=0)
-        if rows > self._max_rows:
-            raise invalid_argument(
-                f"Task size {rows} is larger than maximum input batch size "
-                f"{self._max_rows}"
-            )
+        self._bounds.check(request)
         return servable.predict(request)
 
     @_answers
@@ -114,14 +138,7 @@ class PredictionService(PredictionServiceServicer):
                 raise invalid_argument(
                     f"Metadata field {field} is not supported"
                 )
-        servable = self._models.find(request.model_spec)
-        reply = GetModelMetadataResponse()
-        reply.model_spec.name = servable.name
-        reply.model_spec.version.value = servable.version
-        reply.metadata["signature_def"].Pack(
-            SignatureDefMap(signature_def=servable.signature_defs)
-        )
-        return reply
+        return model_metadata(self._models, request.model_spec)
 
 
 class ModelService(ModelServiceServicer):
@@ -129,32 +146,20 @@ class ModelService(ModelServiceServicer):
 
     Args:
         models: The registry of the models whose states it reports.
+        metrics: The metrics of the server, if there are any.
     """
 
     HandleReloadConfigRequest = _unimplemented
 
-    def __init__(self, models: ModelRegistry) -> None:
+    def __init__(
+        self, models: ModelRegistry, metrics: RequestMetrics | None = None
+    ) -> None:
         self._models = models
+        self._metrics = metrics
 
     @_answers
     def GetModelStatus(
         self, request: GetModelStatusRequest
     ) -> GetModelStatusResponse:
         """Returns the state of each version, or of the requested one."""
-        spec = request.model_spec
-        states = self._models.states(spec.name)
-        missing = f"Could not find any versions of model {spec.name}"
-        if spec.HasField("version"):  # TF Serving ignores a label here, too
-            wanted = spec.version.value
-            states = {v: s for v, s in states.items() if v == wanted}
-            missing = f"Could not find version {wanted} of model {spec.name}"
-        if not states:
-            raise StatusError(grpc.StatusCode.NOT_FOUND, missing)
-        reply = GetModelStatusResponse()
-        for version, (state, code, message) in states.items():
-            status = reply.model_version_status.add(
-                version=version, state=state
-            )
-            status.status.error_code = code
-            status.status.error_message = message
-        return reply
+        return model_status(self._models, request.model_spec)

@@ -18,11 +18,24 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.warmup import BATCH_SIZES
+from keras_lstm_dssm.serving.doors import (
+    ServerTLS,
+    TokenFile,
+    TokenInterceptor,
+    check_exposure,
+)
+from keras_lstm_dssm.serving.server.bounds import (
+    MAX_MESSAGE_MB,
+    MAX_REQUESTS,
+    REPLY_MB,
+    Bounds,
+)
 from keras_lstm_dssm.serving.server.grpc_services import (
     ModelService,
     PredictionService,
 )
 from keras_lstm_dssm.serving.server.model_registry import ModelRegistry
+from keras_lstm_dssm.serving.server.request_metrics import RequestMetrics
 
 _LOG = logging.getLogger(__name__)
 _DAY = 86_400
@@ -48,8 +61,8 @@ class PredictionServer:
             this machine can connect.
         versions: Number of the newest versions to load of each model without
             a `model_version_policy`, by default 1.
-        max_message_mb: Maximum size of a request or reply in MiB, by default
-            64.
+        max_message_mb: Maximum size of a request in MiB, by default 16; a
+            reply may have 64 MiB, or as much if this is more.
         max_rows: Maximum number of rows in a request; by default 512, the
             maximum of the exported `batching.config`.
         threads: Number of requests computed at the same time, by default 8;
@@ -58,15 +71,30 @@ class PredictionServer:
             1; 0 checks only at the start.
         grace_seconds: Seconds that running requests may take after the server
             stops, by default 10; then they are cancelled.
+        max_text_kb: Maximum size of one text in KiB, by default 1,024.
+        max_k: Maximum `k` or `n` in a request, by default 10,000.
+        max_requests: Maximum number of requests that are computed or wait, by
+            default 128; others are refused at once (RESOURCE_EXHAUSTED).
+        tls: The server's certificate; by default connections are not
+            encrypted.
+        tokens: The tokens of which each request must have one; by default
+            none is needed.
+        insecure: Whether to listen to other machines even without `tls` and
+            either `tokens` or certificates of clients.
+        metrics: Whether to count requests for Prometheus; this needs
+            prometheus-client.
 
     Attributes:
         port: The port that the server listens on.
         address: Host and port, for clients on this machine.
         models: The `ModelRegistry` of the loaded models.
+        bounds: The largest request that is computed.
+        metrics: The `RequestMetrics`, if there are any.
 
     Raises:
         InputError: The port is taken, there is no model in the folder, one
-            does not load, or a number is out of range.
+            does not load, a number is out of range, or `host` can be reached
+            from other machines without protection, see `check_exposure`.
 
     Example:
         >>> with PredictionServer("models", port=0) as server:
@@ -80,15 +108,24 @@ class PredictionServer:
         port: int = 8500,
         host: str = "127.0.0.1",
         versions: int = 1,
-        max_message_mb: int = 64,
+        max_message_mb: int = MAX_MESSAGE_MB,
         max_rows: int = BATCH_SIZES[-1],
         threads: int = 8,
         poll_seconds: float = 1.0,
         grace_seconds: float = 10.0,
+        max_text_kb: int = Bounds().max_text_kb,
+        max_k: int = Bounds().max_k,
+        max_requests: int = MAX_REQUESTS,
+        tls: ServerTLS | None = None,
+        tokens: TokenFile | None = None,
+        insecure: bool = False,
+        metrics: bool = False,
     ) -> None:
+        self.bounds = Bounds(
+            max_rows, max_text_kb, max_k, max_message_mb
+        ).checked()
         for name, value, least, most in (
-            ("max_message_mb", max_message_mb, 1, 2047),
-            ("max_rows", max_rows, 1, 2**31 - 1),
+            ("max_requests", max_requests, 1, 2**31 - 1),
             ("poll_seconds", poll_seconds, 0, _DAY),
             ("grace_seconds", grace_seconds, 0, _DAY),
         ):
@@ -96,34 +133,47 @@ class PredictionServer:
                 raise InputError(
                     f"{name} is {value}; expected {least} to {most:,}"
                 )
+        check_exposure(
+            host,
+            tls is not None,
+            tokens is not None or bool(tls and tls.client_ca),
+            insecure,
+        )
         self.models = ModelRegistry(models_dir, versions)
+        self.metrics = RequestMetrics(self.models) if metrics else None
         self._poll_seconds = poll_seconds
         self._grace_seconds = grace_seconds
         self._stopping = threading.Event()
         self._polling = threading.Thread(target=self._poll, daemon=True)
         self._server = grpc.server(
             ThreadPoolExecutor(threads),
+            interceptors=[TokenInterceptor(tokens)] if tokens else [],
+            maximum_concurrent_rpcs=max_requests,
             options=[
                 # By default a second server could listen on the same port
                 # and would receive every other request.
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", max_message_mb << 20),
-                ("grpc.max_send_message_length", max_message_mb << 20),
+                (
+                    "grpc.max_send_message_length",
+                    max(REPLY_MB, max_message_mb) << 20,
+                ),
             ],
         )
         self._health = HealthServicer()
         add_HealthServicer_to_server(self._health, self._server)
         add_PredictionServiceServicer_to_server(
-            PredictionService(self.models, max_rows), self._server
+            PredictionService(self.models, self.bounds, self.metrics),
+            self._server,
         )
         add_ModelServiceServicer_to_server(
-            ModelService(self.models), self._server
+            ModelService(self.models, self.metrics), self._server
         )
         self._set_health()
         if ":" in host and not host.startswith("["):
             host = f"[{host}]"  # an IPv6 address
         try:
-            self.port = self._server.add_insecure_port(f"{host}:{port}")
+            self.port = self._add_port(f"{host}:{port}", tls)
         except RuntimeError as error:
             raise InputError(
                 f"cannot listen on {host}:{port}: the port is in use or the "
@@ -131,6 +181,11 @@ class PredictionServer:
                 "a free one"
             ) from error
         self.address = f"{host}:{self.port}"
+
+    def _add_port(self, address: str, tls: ServerTLS | None) -> int:
+        if tls is None:
+            return self._server.add_insecure_port(address)
+        return self._server.add_secure_port(address, tls.grpc_credentials())
 
     def refresh(self) -> None:
         """Checks for new versions now; see `ModelRegistry.refresh`."""
