@@ -60,10 +60,13 @@ setup(
     # The top-level folders `export/`, `tools/` and `benchmarks/` are
     # installed as keras_lstm_dssm.export and so on, through the symbolic
     # links inside the package (CONTRIBUTING.md says why).
-    packages=find_packages(include=["keras_lstm_dssm", "keras_lstm_dssm.*"]),
+    packages=find_packages(
+        include=["keras_lstm_dssm", "keras_lstm_dssm.*", "lstm_dssm_client"]
+    ),
     py_modules=["lstm_dssm_programs"],
     package_data={
         "keras_lstm_dssm": ["py.typed"],
+        "lstm_dssm_client": ["py.typed"],
         "keras_lstm_dssm.html_report": ["templates/*"],
         "keras_lstm_dssm.serving.http": ["page/*"],
     },
@@ -73,7 +76,8 @@ setup(
         "grpcio>=1.66",
         "grpcio-health-checking>=1.66",
         "ir-measures>=0.4.3",
-        "keras>=3.12,<3.16",
+        # The versions that are left out have known holes in loading models.
+        "keras>=3.12.3,!=3.13.*,!=3.14.*,!=3.15.0,<3.16",
         "numpy>=1.26",
         "packaging>=23",
         "scipy>=1.15",

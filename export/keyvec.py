@@ -12,9 +12,7 @@ from keras_lstm_dssm.export.saved_module import finite_weights, publish_module
 from keras_lstm_dssm.layers import unit
 from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.text import as_strings, graph_sentences
-
-KEYS = "keys"
-"""Name of the signature that returns key sentences and key words."""
+from lstm_dssm_client.signatures import KEYS
 
 MAX_N = 250
 """Maximum number of sentences and of words in a reply of `KEYS`."""

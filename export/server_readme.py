@@ -8,11 +8,11 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.keyvec import KEYS
 from keras_lstm_dssm.export.model_versions import version_folders
 from keras_lstm_dssm.export.saved_module import SIGNATURE
 from keras_lstm_dssm.export.signatures import signature_defs, signatures
 from keras_lstm_dssm.export.warmup import BATCH_SIZES, WARMUP_SIZES
+from lstm_dssm_client.signatures import KEYS
 
 # The newest server with these models' ops. Servers from 2.12 on load the
 # models, too, but have older Unicode tables.

@@ -4,17 +4,10 @@ import importlib
 import os
 from types import ModuleType
 
+from lstm_dssm_client.errors import InputError
+
 NOT_FINITE = "the loss is NaN or infinite; lower the learning rate"
 """Message of TensorFlow's `InvalidArgumentError` that stops `fit` then."""
-
-
-class InputError(ValueError):
-    """Raised for wrong input, such as a file, an argument or a port.
-
-    The message is one line. It says what was found and where, what was
-    expected and what to do. The programs print it and exit with code 1. Any
-    other exception is a defect of this package.
-    """
 
 
 class FailedTraining(InputError):

@@ -21,13 +21,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import tensorflow as tf
-
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.keyvec import KEYS
 from keras_lstm_dssm.export.signatures import Signature
 from keras_lstm_dssm.serving import Client, Hit, KeyParts, VersionStatus
 from keras_lstm_dssm.tools.program import definers, new_flags, program
+from lstm_dssm_client.signatures import DEFAULT, KEYS
 
 FLAGS = new_flags()
 define = definers(FLAGS)
@@ -92,7 +90,7 @@ def number_or_label(text: str | None) -> int | str | None:
 
 def is_scorer(signatures: Mapping[str, Signature]) -> bool:
     """Returns whether signatures are those of a pair scorer."""
-    signature = signatures.get(tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY)
+    signature = signatures.get(DEFAULT)
     return bool(signature and signature.inputs.keys() == {"query", "document"})
 
 

@@ -1,30 +1,19 @@
 """Index: exact search for the documents nearest to a query by cosine."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.ranking import Ranker, kth_largest
+from lstm_dssm_client.results import Hit
 
 Encode = Callable[[list[str]], np.ndarray]
 """Function from a list of n strings to a float array `[n, d]`."""
 
 # Number of scores in memory at once: 64 MiB of float32.
 _BLOCK = 2**24
-
-
-class Hit(NamedTuple):
-    """One document that a search returns.
-
-    Attributes:
-        id: The document's id.
-        score: Cosine of the query's and the document's vector, from -1 to 1.
-    """
-
-    id: str
-    score: float
 
 
 class Index:

@@ -10,11 +10,8 @@ from keras_lstm_dssm.layers.flat_packing import RowSequences
 from keras_lstm_dssm.matchers import Matcher
 from keras_lstm_dssm.matchers.matcher import rows_of
 from keras_lstm_dssm.text import WordBatch, as_bytes
-from keras_lstm_dssm.text.text_pairs import (
-    pairs_as_bytes,
-    query_as_bytes,
-    score_in_batches,
-)
+from keras_lstm_dssm.text.text_pairs import score_in_batches
+from lstm_dssm_client.texts import pairs_as_bytes, query_as_bytes
 
 
 class PairScoring:

@@ -13,7 +13,7 @@ from keras_lstm_dssm.ranker.overlap_features import (
     OverlapFeatures,
     on_grid,
 )
-from keras_lstm_dssm.text.text_pairs import pairs_as_bytes
+from lstm_dssm_client.texts import pairs_as_bytes
 
 
 class PairFeatures:

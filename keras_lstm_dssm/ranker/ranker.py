@@ -11,7 +11,7 @@ from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
 from keras_lstm_dssm.ranker.feature_sources import TowerCosine
 from keras_lstm_dssm.ranker.pair_features import PairFeatures
 from keras_lstm_dssm.text import as_bytes
-from keras_lstm_dssm.text.text_pairs import query_as_bytes
+from lstm_dssm_client.texts import query_as_bytes
 
 CANDIDATES = 100
 """Number of documents that the first stage finds for a ranker."""

@@ -1,14 +1,15 @@
 """Serving: a local server with TF Serving's services, and clients for both."""
 
-from keras_lstm_dssm.evaluation.index import Hit
 from keras_lstm_dssm.serving.client import (
     AsyncClient,
     Client,
+    HttpClient,
     Prediction,
     ServingError,
     VersionStatus,
+    tls_context,
+    tls_credentials,
 )
-from keras_lstm_dssm.serving.key_parts import KeyParts
 from keras_lstm_dssm.serving.saved_models import (
     SavedEncoder,
     SavedKeyVec,
@@ -16,11 +17,13 @@ from keras_lstm_dssm.serving.saved_models import (
     SavedScorer,
 )
 from keras_lstm_dssm.serving.server import PredictionServer
+from lstm_dssm_client.results import Hit, KeyParts
 
 __all__ = [
     "AsyncClient",
     "Client",
     "Hit",
+    "HttpClient",
     "KeyParts",
     "Prediction",
     "PredictionServer",
@@ -30,4 +33,6 @@ __all__ = [
     "SavedScorer",
     "ServingError",
     "VersionStatus",
+    "tls_context",
+    "tls_credentials",
 ]

@@ -10,20 +10,23 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the ops of the graph)
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.index import Hit
-from keras_lstm_dssm.export.keyvec import KEYS
 from keras_lstm_dssm.export.models_config import served_version
 from keras_lstm_dssm.export.saved_module import SIGNATURE
-from keras_lstm_dssm.serving.chunks import chunked, hits_from_outputs, rows_for
-from keras_lstm_dssm.serving.key_parts import (
+from keras_lstm_dssm.text import encode_in_batches
+from keras_lstm_dssm.text.text_pairs import score_in_batches
+from lstm_dssm_client.chunks import chunked, rows_for
+from lstm_dssm_client.results import (
+    Hit,
     KeyParts,
+    hits_from_outputs,
     key_parts_from_outputs,
 )
-from keras_lstm_dssm.text import as_bytes, encode_in_batches
-from keras_lstm_dssm.text.text_pairs import (
+from lstm_dssm_client.signatures import FILTERED, KEYS
+from lstm_dssm_client.texts import (
+    as_bytes,
     pairs_as_bytes,
     query_as_bytes,
-    score_in_batches,
+    tags_as_bytes,
 )
 
 
@@ -138,32 +141,52 @@ class SavedRetriever:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = path
         self._model, self._serve = _load(path, {"text", "k"})
 
     def search(
-        self, texts: Sequence[str | bytes], k: int = 5
+        self,
+        texts: Sequence[str | bytes],
+        k: int = 5,
+        tags: Iterable[str] = (),
     ) -> list[list[Hit]]:
         """Returns the k best documents of each query, best first.
 
         Args:
             texts: n queries.
             k: Number of documents for each query; see `Client.search`.
+            tags: Only documents that have any of these tags; by default all.
 
         Returns:
             n lists of `Hit`.
 
         Raises:
-            InputError: k is below 1, or too large for int32.
+            InputError: k is below 1, or too large for int32; a tag is blank
+                or has a comma; or the retriever was exported without tags.
         """
         hits: list[list[Hit]] = []
+        wanted = tags_as_bytes(tags)
+        serve = self._filtered() if wanted else self._serve
         for rows in chunked(texts, rows_for(k)):
-            outputs = self._serve(
-                text=tf.constant(rows.tolist()), k=tf.fill([len(rows)], k)
-            )
+            inputs = {
+                "text": tf.constant(rows.tolist()),
+                "k": tf.fill([len(rows)], k),
+            }
+            if wanted:
+                inputs["tags"] = tf.fill([len(rows)], wanted)
+            outputs = serve(**inputs)
             hits += hits_from_outputs(
                 outputs["ids"].numpy(), outputs["scores"].numpy(), k
             )
         return hits
+
+    def _filtered(self) -> Any:
+        if FILTERED not in self._model.signatures:
+            raise InputError(
+                f"{self._path}: it was exported without tags, and cannot"
+                " filter by them: export it with lines id TAB title TAB tags"
+            )
+        return self._model.signatures[FILTERED]
 
 
 class SavedScorer:

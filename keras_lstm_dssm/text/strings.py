@@ -1,6 +1,6 @@
 """Converts texts to string tensors, and encodes them in batches."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -9,6 +9,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from keras_lstm_dssm.errors import InputError
+from lstm_dssm_client.texts import as_bytes, slices_of_size
 
 
 def as_strings(texts: Any) -> tf.Tensor:
@@ -32,43 +33,6 @@ def as_strings(texts: Any) -> tf.Tensor:
         return texts
     encoded = as_bytes(texts)
     return tf.constant(encoded, tf.string, shape=[len(encoded)])
-
-
-def as_bytes(texts: Any) -> list[bytes]:
-    """Converts any iterable of strings or bytes to a list of UTF-8 bytes.
-
-    Bytes that are not UTF-8 and that Python has decoded with surrogates, as
-    from a command line, become the same bytes again; any other lone surrogate
-    becomes "?".
-
-    Raises:
-        InputError: `texts` is not an iterable, or an element is not a string.
-    """
-    if isinstance(texts, str | bytes):
-        raise InputError(
-            f"expected a list of texts, got one text, {texts!r:.60}; "
-            "write [text]"
-        )
-    if not isinstance(texts, Iterable):
-        raise InputError(
-            f"expected a list of texts, got {texts!r:.60} "
-            f"({type(texts).__name__})"
-        )
-    return [_encoded(index, text) for index, text in enumerate(texts)]
-
-
-def _encoded(index: int, text: Any) -> bytes:
-    if isinstance(text, bytes):
-        return text
-    if not isinstance(text, str):
-        raise InputError(
-            f"text {index} is {text!r:.60} ({type(text).__name__}), "
-            "expected str or bytes"
-        )
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace")
 
 
 _BATCH_BYTES = 1 << 19
@@ -122,31 +86,3 @@ def encode_in_batches(
         for rows, rest in zip(batches[1:], bar, strict=True):
             result[rows] = rest
     return result
-
-
-def slices_of_size(
-    sizes: Sequence[int] | np.ndarray, max_rows: int, max_size: int
-) -> Iterator[slice]:
-    """Divides rows into slices of a bounded number and a bounded size.
-
-    Args:
-        sizes: The size of each row, such as its number of bytes.
-        max_rows: Largest number of rows in a slice.
-        max_size: Largest sum of sizes in a slice of several rows.
-
-    Yields:
-        Slices that follow each other, none of them empty.
-
-    Example:
-    >>> list(slices_of_size([3, 9, 1, 1, 1], 2, 10))
-    [slice(0, 1, None), slice(1, 3, None), slice(3, 5, None)]
-    """
-    start, total = 0, 0
-    for row, size in enumerate(sizes):
-        full = row - start == max_rows or total + size > max_size
-        if row > start and full:
-            yield slice(start, row)
-            start, total = row, 0
-        total += size
-    if len(sizes):
-        yield slice(start, len(sizes))

@@ -1,50 +1,13 @@
-"""Pairs of texts: checks them, and scores them in batches."""
+"""Scores pairs of texts in batches of similar length."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.text.strings import WORKERS, as_bytes
-
-
-def query_as_bytes(query: Any) -> bytes:
-    """Converts one query to UTF-8 bytes, see `as_bytes`.
-
-    Raises:
-        InputError: `query` is not one text.
-    """
-    if not isinstance(query, str | bytes):
-        raise InputError(
-            f"query is {query!r:.60} ({type(query).__name__}), expected"
-            " one text"
-        )
-    return as_bytes([query])[0]
-
-
-def pairs_as_bytes(
-    queries: Any, documents: Any
-) -> tuple[list[bytes], list[bytes]]:
-    """Converts the texts of pairs to UTF-8 bytes, see `as_bytes`.
-
-    Args:
-        queries: Any iterable of texts.
-        documents: As many documents.
-
-    Raises:
-        InputError: The texts are not strings, or not as many documents as
-            queries.
-    """
-    sides = as_bytes(queries), as_bytes(documents)
-    if len(sides[0]) != len(sides[1]):
-        raise InputError(
-            f"found {len(sides[0])} queries and {len(sides[1])} documents:"
-            " give one document for each query"
-        )
-    return sides
+from keras_lstm_dssm.text.strings import WORKERS
 
 
 def score_in_batches(

@@ -1,27 +1,10 @@
-"""Pairs of texts, and their scores in batches of similar length."""
+"""Scores of pairs of texts, in batches of similar length."""
 
 import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.text.text_pairs import (
-    pairs_as_bytes,
-    query_as_bytes,
-    score_in_batches,
-)
-
-
-def test_texts_of_pairs() -> None:
-    assert query_as_bytes("é") == query_as_bytes(b"\xc3\xa9") == b"\xc3\xa9"
-    assert pairs_as_bytes(iter("ab"), [b"c", "d"]) == (
-        [b"a", b"b"], [b"c", b"d"],
-    )  # fmt: skip
-    with pytest.raises(InputError, match=r"query is \['a'\] \(list\), expect"):
-        query_as_bytes(["a"])
-    with pytest.raises(InputError, match="found 1 queries and 2 documents: gi"):
-        pairs_as_bytes(["a"], ["b", "c"])
-    with pytest.raises(InputError, match="got one text, 'bolt'"):
-        pairs_as_bytes(["a"], "bolt")
+from keras_lstm_dssm.text.text_pairs import score_in_batches
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 9])

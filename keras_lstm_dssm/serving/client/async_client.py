@@ -5,16 +5,16 @@ from collections.abc import Iterable
 import grpc
 import numpy as np
 
-from keras_lstm_dssm.evaluation.index import Hit
 from keras_lstm_dssm.export.signatures import Signature
-from keras_lstm_dssm.serving.client.calls import Answer, Calls
 from keras_lstm_dssm.serving.client.connection import Connection
-from keras_lstm_dssm.serving.client.messages import (
+from lstm_dssm_client.calls import Answer, Calls
+from lstm_dssm_client.results import (
+    Hit,
+    KeyParts,
     Prediction,
     Version,
     VersionStatus,
 )
-from keras_lstm_dssm.serving.key_parts import KeyParts
 
 
 class AsyncClient(Connection):
@@ -31,7 +31,8 @@ class AsyncClient(Connection):
         [[Hit(id='steel angle', score=0.91)]]
     """
 
-    open_channel = staticmethod(grpc.aio.insecure_channel)
+    insecure_channel = staticmethod(grpc.aio.insecure_channel)
+    secure_channel = staticmethod(grpc.aio.secure_channel)
 
     async def encode(
         self,
@@ -48,9 +49,12 @@ class AsyncClient(Connection):
         k: int = 5,
         model: str = "retriever",
         version: Version = None,
+        tags: Iterable[str] = (),
     ) -> list[list[Hit]]:
         """See `Client.search`."""
-        return await self._run(self._calls.search(texts, k, model, version))
+        return await self._run(
+            self._calls.search(texts, k, model, version, tags)
+        )
 
     async def score(
         self,
@@ -128,6 +132,8 @@ class AsyncClient(Connection):
                 return end.value
             call = self._methods[method]
             try:
-                reply = await call(request, timeout=self.timeout)
+                reply = await call(
+                    request, timeout=self.timeout, metadata=self._metadata
+                )
             except grpc.RpcError as error:
                 raise self._error(error, request) from error

@@ -6,6 +6,7 @@ from typing import Any
 import grpc
 
 from keras_lstm_dssm.errors import InputError
+from lstm_dssm_client.errors import ServingError, no_answer
 
 _ADVICE = {
     grpc.StatusCode.NOT_FOUND: (
@@ -24,59 +25,31 @@ _ADVICE = {
     ),
     grpc.StatusCode.RESOURCE_EXHAUSTED: (
         "send shorter texts or a smaller k, or raise max_message_mb of the "
-        "client or the server"
+        "client or the server; if the server is busy, try again later"
+    ),
+    grpc.StatusCode.UNAUTHENTICATED: (
+        "give the client a token of the server's --token_file"
     ),
 }
 
 
-class ServingError(OSError):
-    """Raised if the server rejects a request, or the request does not reach it.
+def serving_error(
+    error: grpc.RpcError, target: str, model: str
+) -> ServingError:
+    """Returns the `ServingError` for an error of gRPC.
 
-    It is an `OSError`, like `ConnectionError` and `TimeoutError`, because its
-    cause is outside this program. The message is one line.
-
-    Attributes:
-        code: The status code, for example `grpc.StatusCode.NOT_FOUND`.
-        details: The server's message.
+    Args:
+        error: The error that gRPC raised.
+        target: The server's address.
         model: The name of the requested model.
     """
-
-    # Defaults, because pickle restores an error from its message alone and
-    # sets the attributes afterwards.
-    def __init__(
-        self,
-        message: str,
-        code: grpc.StatusCode = grpc.StatusCode.UNKNOWN,
-        details: str = "",
-        model: str = "",
-    ) -> None:
-        super().__init__(message)
-        self.code = code
-        self.details = details
-        self.model = model
-
-    @classmethod
-    def from_rpc_error(
-        cls, error: grpc.RpcError, target: str, model: str
-    ) -> "ServingError":
-        """Returns the `ServingError` for an error of gRPC.
-
-        Args:
-            error: The error that gRPC raised.
-            target: The server's address.
-            model: The name of the requested model.
-        """
-        code, details = error.code(), error.details()
-        if code is grpc.StatusCode.UNAVAILABLE:
-            message = (
-                f"no answer from {target}: start a server with "
-                "lstm-dssm-serve, check address and port, or try again when "
-                f"the server is less busy ({details})"
-            )
-        else:
-            advice = f"; {_ADVICE[code]}" if code in _ADVICE else ""
-            message = f"{target}, model {model}: {code.name}: {details}{advice}"
-        return cls(" ".join(message.split()), code, details, model)
+    code, details = error.code(), error.details()
+    if code is grpc.StatusCode.UNAVAILABLE:
+        message = no_answer(target, details)
+    else:
+        advice = f"; {_ADVICE[code]}" if code in _ADVICE else ""
+        message = f"{target}, model {model}: {code.name}: {details}{advice}"
+    return ServingError(" ".join(message.split()), code, details, model)
 
 
 # gRPC's own retries. They count against the call's deadline, wait 0.1, 0.2,
@@ -99,8 +72,6 @@ _RETRIES = {
         }
     ]
 }
-
-_DAY = 86_400
 
 
 def channel_options(max_message_mb: int) -> list[tuple[str, Any]]:
@@ -131,17 +102,3 @@ def channel_options(max_message_mb: int) -> list[tuple[str, Any]]:
         # By default all clients of a process share one connection.
         ("grpc.use_local_subchannel_pool", 1),
     ]
-
-
-def checked_timeout(timeout: float) -> float:
-    """Checks and returns the deadline of a request, in seconds.
-
-    Raises:
-        InputError: `timeout` is not above 0, or more than a day. (gRPC treats
-            a number that is far too large as a deadline that has passed.)
-    """
-    if not 0 < timeout <= _DAY:
-        raise InputError(
-            f"timeout is {timeout}; expected seconds above 0, {_DAY:,} at most"
-        )
-    return timeout

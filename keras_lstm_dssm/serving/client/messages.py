@@ -1,67 +1,30 @@
-"""What a client's requests and replies hold, checked, as NumPy arrays."""
-
-from typing import NamedTuple
+"""The parts of a client's requests, as messages of TF Serving."""
 
 import numpy as np
-import tensorflow as tf
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.signatures import Signature
 from keras_lstm_dssm.serving.tensor_protos import to_proto
-
-Version = int | str | None
-"""A version's number, its label (such as "canary"), or None for the newest."""
-
-
-class Prediction(NamedTuple):
-    """Holds the reply of a server to a Predict request.
-
-    Attributes:
-        model: The model's name.
-        version: The version's number.
-        signature: The signature's name.
-        outputs: Arrays by the outputs' names.
-    """
-
-    model: str
-    version: int
-    signature: str
-    outputs: dict[str, np.ndarray]
+from lstm_dssm_client import signatures
+from lstm_dssm_client.results import Version
+from lstm_dssm_client.signatures import TensorInfo
 
 
-class VersionStatus(NamedTuple):
-    """Holds the state of one version of a model on a server.
-
-    Attributes:
-        state: START, LOADING, AVAILABLE, UNLOADING or END.
-        code: "OK", or the error code of a version that did not load.
-        message: Why the version did not load; empty otherwise.
-    """
-
-    state: str
-    code: str
-    message: str
-
-
-class Output(NamedTuple):
-    """What a client expects of an output; its first axis is the rows."""
-
-    name: str
-    dtype: type[np.generic]
-    rank: int
-
-
-# Of an encoder, a retriever, a pair scorer and the key parts of a KeyVec.
-EMBEDDING = Output("embedding", np.float32, 2)
-IDS, SCORES = Output("ids", np.object_, 2), Output("scores", np.float32, 2)
-SCORE = Output("score", np.float32, 1)
-KEY_PARTS = (
-    Output("sentences", np.object_, 2),
-    Output("probabilities", np.float32, 2),
-    Output("words", np.object_, 2),
-)
+def plain_signature(signature: Signature) -> signatures.Signature:
+    """Returns a signature without types of TensorFlow."""
+    inputs, outputs = (
+        {
+            name: TensorInfo(
+                spec.dtype.name,
+                None if spec.shape.rank is None else (*spec.shape.as_list(),),
+            )
+            for name, spec in specs.items()
+        }
+        for specs in signature
+    )
+    return signatures.Signature(inputs, outputs)
 
 
 def input_proto(name: str, values: np.ndarray) -> TensorProto:
@@ -79,43 +42,6 @@ def input_proto(name: str, values: np.ndarray) -> TensorProto:
             f"input {name!r}: {error}; expected an array of numbers, or of "
             "bytes for strings"
         ) from error
-
-
-def describe_misfit(
-    arrays: dict[str, np.ndarray], signature: Signature | None
-) -> str:
-    """Describes an input whose dtype or shape does not fit the signature.
-
-    Returns "" if all fit. The server checks the names before it batches.
-    """
-    specs = signature.inputs if signature else {}
-    for name in arrays.keys() & specs.keys():
-        values, spec = arrays[name], specs[name]
-        dtype = tf.as_dtype(values.dtype)
-        if dtype != spec.dtype or not spec.shape.is_compatible_with(
-            values.shape
-        ):
-            return (
-                f"input {name!r} is {dtype.name} {values.shape}, expected "
-                f"{spec.dtype.name} {spec.shape}"
-            )
-    return ""
-
-
-def checked_output(
-    prediction: Prediction, output: Output, rows: int
-) -> np.ndarray:
-    """Returns an output after checking its dtype and shape."""
-    name, dtype, rank = output
-    values = prediction.outputs[name]
-    if values.dtype != dtype or values.ndim != rank or len(values) != rows:
-        shape = ", ".join([str(rows), "any"][:rank])
-        raise InputError(
-            f"model {prediction.model}: its output {name} is {values.dtype} "
-            f"{list(values.shape)}, expected {np.dtype(dtype)} [{shape}]; "
-            "name a model that lstm-dssm-export wrote"
-        )
-    return values
 
 
 def model_spec(model: str, version: Version, signature: str = "") -> ModelSpec:

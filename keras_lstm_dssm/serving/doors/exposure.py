@@ -1,21 +1,7 @@
 """Refuses to listen to a network without protection."""
 
-import ipaddress
-
-from keras_lstm_dssm.errors import InputError
-
-
-def is_loopback(host: str) -> bool:
-    """Returns whether only this machine can connect to an address.
-
-    Args:
-        host: A name or an address, without the port; IPv6 also in brackets.
-    """
-    host = host.removeprefix("[").removesuffix("]")
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+from lstm_dssm_client.connection_options import is_loopback
+from lstm_dssm_client.errors import InputError
 
 
 def check_exposure(

@@ -5,13 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_lstm_dssm.serving import chunks
-from keras_lstm_dssm.serving.chunks import (
-    chunked,
-    chunked_pairs,
-    hits_from_outputs,
-    rows_for,
-)
+from lstm_dssm_client import chunks
+from lstm_dssm_client.chunks import chunked, chunked_pairs, rows_for
+from lstm_dssm_client.results import hits_from_outputs
 
 
 def test_requests_hold_512_texts_or_half_a_megabyte() -> None:

@@ -1,13 +1,11 @@
-"""Divides texts into the chunks of requests, and reads hits from replies."""
+"""Divides texts into the chunks of requests."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.index import Hit
-from keras_lstm_dssm.text import as_bytes
-from keras_lstm_dssm.text.strings import slices_of_size
+from lstm_dssm_client.errors import InputError
+from lstm_dssm_client.texts import as_bytes, slices_of_size
 
 # Limits of one request: texts, bytes of texts, hits in the reply.
 _ROWS = 512
@@ -75,25 +73,3 @@ def chunked_pairs(
             "query": np.array(queries[rows], object),
             "document": np.array(documents[rows], object),
         }
-
-
-def hits_from_outputs(
-    ids: np.ndarray, scores: np.ndarray, k: int
-) -> list[list[Hit]]:
-    """Returns the hits in a retriever's outputs.
-
-    Args:
-        ids: Ids of documents, bytes `[batch, width]`, best first; empty where
-            a row has no further hit.
-        scores: Scores of the documents, float32 `[batch, width]`.
-        k: Maximum number of hits for a query. The width is larger if the
-            server batched the request with another one of a larger k.
-    """
-    return [
-        [
-            Hit(key.decode(errors="replace"), score)
-            for key, score in zip(*row, strict=True)
-            if key
-        ]
-        for row in zip(ids[:, :k], scores[:, :k].tolist(), strict=True)
-    ]

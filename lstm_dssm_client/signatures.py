@@ -1,0 +1,124 @@
+"""Signatures of models: what inputs must be, and what outputs must be."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from lstm_dssm_client.errors import InputError
+from lstm_dssm_client.results import Prediction
+
+DEFAULT = "serving_default"
+"""Name of the signature that a request without a name calls."""
+
+KEYS = "keys"
+"""Name of the signature of a KeyVec that returns key sentences and words."""
+
+FILTERED = "filtered"
+"""Name of the signature of a retriever whose titles have tags."""
+
+
+class TensorInfo(NamedTuple):
+    """The dtype and the shape of an input or an output.
+
+    Attributes:
+        dtype: NumPy's name of the dtype, or `string`.
+        shape: The sizes, None where any size is allowed; None as a whole
+            where any rank is allowed.
+    """
+
+    dtype: str
+    shape: tuple[int | None, ...] | None
+
+    def fits(self, values: np.ndarray) -> bool:
+        """Returns whether an array has this dtype and such a shape."""
+        if dtype_name(values) != self.dtype:
+            return False
+        return self.shape is None or (
+            values.ndim == len(self.shape)
+            and all(
+                want in (None, size)
+                for want, size in zip(self.shape, values.shape, strict=True)
+            )
+        )
+
+
+class Signature(NamedTuple):
+    """The tensors of one signature, by name.
+
+    Attributes:
+        inputs: The tensors of a request, by name.
+        outputs: The tensors of a reply, by name.
+    """
+
+    inputs: dict[str, TensorInfo]
+    outputs: dict[str, TensorInfo]
+
+
+def dtype_name(values: np.ndarray) -> str:
+    """Returns the name of an array's dtype, `string` for texts."""
+    return "string" if values.dtype.kind in "OSU" else values.dtype.name
+
+
+def describe_misfit(
+    arrays: Mapping[str, np.ndarray], signature: Signature | None
+) -> str:
+    """Describes an input whose dtype or shape does not fit the signature.
+
+    Returns "" if all fit. The server checks the names before it batches.
+    """
+    specs = signature.inputs if signature else {}
+    for name in arrays.keys() & specs.keys():
+        values, spec = arrays[name], specs[name]
+        if not spec.fits(values):
+            return (
+                f"input {name!r} is {dtype_name(values)} {values.shape}, "
+                f"expected {spec.dtype} {spec.shape or 'of any shape'}"
+            )
+    return ""
+
+
+class Output(NamedTuple):
+    """What a client expects of an output; its first axis is the rows."""
+
+    name: str
+    dtype: type[np.generic]
+    rank: int
+
+
+# Of an encoder, a retriever, a pair scorer and the key parts of a KeyVec.
+EMBEDDING = Output("embedding", np.float32, 2)
+IDS, SCORES = Output("ids", np.object_, 2), Output("scores", np.float32, 2)
+SCORE = Output("score", np.float32, 1)
+KEY_PARTS = (
+    Output("sentences", np.object_, 2),
+    Output("probabilities", np.float32, 2),
+    Output("words", np.object_, 2),
+)
+
+
+def checked_output(
+    prediction: Prediction, output: Output, rows: int
+) -> np.ndarray:
+    """Returns an output after checking its dtype and shape.
+
+    Raises:
+        InputError: The output is missing, or of another dtype or shape.
+    """
+    name, dtype, rank = output
+    shape = ", ".join([str(rows), "any"][:rank])
+    expected = (
+        f"expected {np.dtype(dtype)} [{shape}]; name a model that"
+        " lstm-dssm-export wrote"
+    )
+    values = prediction.outputs.get(name)
+    if values is None:
+        raise InputError(
+            f"model {prediction.model}: it has no output {name}, {expected}"
+        )
+    if values.dtype != dtype or values.ndim != rank or len(values) != rows:
+        raise InputError(
+            f"model {prediction.model}: its output {name} is {values.dtype} "
+            f"{list(values.shape)}, {expected}"
+        )
+    return values
