@@ -1,4 +1,4 @@
-r"""Serve exported models over gRPC, with TF Serving's own services.
+r"""Serve exported models over gRPC and HTTP, with TF Serving's services.
 
 The server is meant for trials and tests on one machine; the README with the
 exported models has the command line of TF Serving itself. Versions exported
@@ -6,11 +6,16 @@ while it runs are loaded, warmed up and then served; models.config can set
 version policies and labels. SIGINT (ctrl-c) and SIGTERM stop the server when
 the running requests have ended.
 
+With --http_port the server also has TF Serving's REST API, metrics and a page
+for searching at / (docs/http.md). This needs
+pip install "keras-lstm-dssm[http]".
+
 Only this machine can connect, unless --host names another address; then TLS,
 and tokens or certificates of clients, are required (docs/secure.md).
 
 Example:
   lstm-dssm-serve --models=MODELS --port=8500
+  lstm-dssm-serve --models=MODELS --http_port=8501 --click_log=clicks.tsv
   lstm-dssm-serve --models=MODELS --host=0.0.0.0 --tls_cert=server.crt \
       --tls_key=server.key --token_file=tokens.txt
 """
@@ -27,6 +32,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.warmup import BATCH_SIZES
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.doors import ServerTLS, TokenFile
+from keras_lstm_dssm.serving.http.serve_http import served_over_http
 from keras_lstm_dssm.serving.server.bounds import (
     MAX_MESSAGE_MB,
     MAX_REQUESTS,
@@ -41,6 +47,21 @@ _PORT = define.integer("port", 8500, "Port; 0 takes a free one.", 0, 65535)
 _HOST = define.string(
     "host", "127.0.0.1", "Address to listen on; 0.0.0.0 for all interfaces."
 )
+_HTTP_PORT = define.integer(
+    "http_port", None,
+    "Port for HTTP: TF Serving's REST API, metrics and a page for searching; "
+    "0 takes a free one. By default there is none.", 0, 65535,
+)  # fmt: skip
+_CLICK_LOG = define.string(
+    "click_log", None,
+    "File to which results that are followed on the page are appended, query "
+    "TAB title.",
+)  # fmt: skip
+_TITLES = define.string(
+    "titles", None,
+    "File of the titles that the page shows for ids, id TAB title a line, if "
+    "the retriever returns ids.",
+)  # fmt: skip
 _VERSIONS = define.integer(
     "versions", 1,
     "Number of a model's newest versions to load, if models.config has no "
@@ -130,12 +151,16 @@ def main(_: list[str]) -> None:
                 tls=tls,
                 tokens=tokens,
                 insecure=_INSECURE.value,
+                metrics=_HTTP_PORT.value is not None,
             ) as server,
             _logged(),
+            _served_over_http(server, tls, tokens) as url,
         ):
             for name in server.models.names():
                 for version in server.models.versions(name):
                     print(f"{name} version {version}")
+            if url:
+                print(f"HTTP on {url}/")
             # Flushed, because tests and scripts wait for it at a pipe.
             print(f"serving on {server.address}", flush=True)
             stopped.wait()
@@ -154,6 +179,34 @@ def _server_tls() -> ServerTLS | None:
             " too"
         )
     return ServerTLS(_TLS_CERT.value, _TLS_KEY.value, _CLIENT_CA.value)
+
+
+@contextmanager
+def _served_over_http(
+    server: PredictionServer, tls: ServerTLS | None, tokens: TokenFile | None
+) -> Iterator[str | None]:
+    """Serves over HTTP, too, if the flags say so; yields the URL."""
+    if _HTTP_PORT.value is None:
+        for flag in (_CLICK_LOG, _TITLES):
+            if flag.value is not None:
+                raise InputError(
+                    f"--{flag.name} is for the page: give --http_port, too"
+                )
+        yield None
+        return
+    with served_over_http(
+        server,
+        port=_HTTP_PORT.value,
+        host=_HOST.value,
+        max_requests=_MAX_REQUESTS.value,
+        grace_seconds=_GRACE_SECONDS.value,
+        tls=tls,
+        tokens=tokens,
+        insecure=_INSECURE.value,
+        titles=_TITLES.value,
+        click_log=_CLICK_LOG.value,
+    ) as url:
+        yield url
 
 
 @contextmanager
