@@ -102,6 +102,11 @@ class CombinedEncoder(LSTMEncoder):
         without_long = self.length_norm < 1 and float(self.long) == 1
         return self.word_sketch.needs_adapt or without_long
 
+    @property
+    def trained_dimension(self) -> int:
+        """Number of columns without those of the sketch."""
+        return self.dimension - self.sketch - 1
+
     def adapt(
         self, texts: Sequence[str | bytes], batch_size: int = 2048
     ) -> None:

@@ -241,6 +241,11 @@ class TextEncoder(SyncedWeights, keras.Model):
         return False
 
     @property
+    def trained_dimension(self) -> int:
+        """Number of columns of the vectors, the first ones, that learn."""
+        return self.dimension
+
+    @property
     def embeddings(self) -> list[TrigramEmbedding]:
         """The layers whose tables an optimizer may update lazily."""
         return [

@@ -118,7 +118,7 @@ class HashedModel(BuiltModel):
             tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
                 weights stay those before the step.
         """
-        batch = self._batch(data)
+        batch = self._joined(self._batch(data))
         variables = self.trainable_variables
         optimizer = self.optimizer
         step = getattr(optimizer, "eager_step", nullcontext)
@@ -129,6 +129,7 @@ class HashedModel(BuiltModel):
                     self.batch_loss(batch, training=True)
                 )
             gradients = tape.gradient(loss, [v.value for v in variables])
+            loss, gradients = self._summed(loss, gradients)
             # Checking one number in the graph takes no measurable time.
             finite = tf.debugging.assert_all_finite(loss, NOT_FINITE)
             with tf.control_dependencies([finite]):
@@ -160,6 +161,16 @@ class HashedModel(BuiltModel):
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles a loaded model as it was compiled when saved."""
         self.compile(**keras.saving.deserialize_keras_object(config))
+
+    def _joined(self, batch: Any) -> Any:
+        """Adds what other workers' batches have: nothing."""
+        return batch
+
+    def _summed(
+        self, loss: tf.Tensor, gradients: list[Any]
+    ) -> tuple[tf.Tensor, list[Any]]:
+        """Adds the loss and the gradients of other workers: nothing."""
+        return loss, gradients
 
     def _before_gradient(self, batch: Any) -> None:
         """Moves the weights to where the gradient is computed: not at all."""

@@ -34,6 +34,8 @@ def random_negatives(
     further: tf.Tensor,
     n: int,
     seed: tf.Tensor,
+    all_clicked: tf.Tensor | None = None,
+    first_row: tf.Tensor | int = 0,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Draws n negatives for each query, as the paper does (n = 4).
 
@@ -49,18 +51,23 @@ def random_negatives(
             too (judged or mined); k may be 0.
         n: Number of negatives to draw for each query.
         seed: int32 `(2,)` for `tf.random.stateless_uniform`.
+        all_clicked: If the rows are part of a larger batch: like `clicked`,
+            for all of it. Default `None`: the rows are all.
+        first_row: Index of the first row in that batch. Default 0.
 
     Returns:
         `(cosines, labels)`, both `(batch, 1 + n + k)`, the clicked document
         first; a negative equal to the clicked document has the label -1.
     """
-    batch = tf.shape(clicked)[0]
+    all_clicked = clicked if all_clicked is None else all_clicked
+    batch = tf.shape(all_clicked)[0]
     # An offset of 1 to batch - 1 never hits the row itself.
     offset = tf.random.stateless_uniform(
         [batch, n], seed, 1, tf.maximum(batch, 2), tf.int32
     )
     rows = (tf.range(batch)[:, tf.newaxis] + offset) % tf.maximum(batch, 1)
-    drawn = tf.concat([tf.gather(clicked, rows), further], axis=1)
+    rows = rows[first_row : first_row + tf.shape(clicked)[0]]
+    drawn = tf.concat([tf.gather(all_clicked, rows), further], axis=1)
     clicked = clicked[:, tf.newaxis]
     candidates = tf.gather(document, tf.concat([clicked, drawn], axis=1))
     equal = tf.cast(tf.equal(drawn, clicked), query.dtype)
@@ -88,8 +95,24 @@ def log_q_of_distinct(
     Returns:
         Float `(distinct,)`; 0 for a document without a `log_q`.
     """
+    return tf.math.divide_no_nan(*log_q_sums(log_q, candidates, distinct))
+
+
+def log_q_sums(
+    log_q: tf.Tensor, candidates: tf.Tensor, distinct: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Adds the log shares of each distinct document, and counts them.
+
+    Args:
+        log_q: See `log_q_of_distinct`.
+        candidates: See `log_q_of_distinct`.
+        distinct: The number of distinct documents.
+
+    Returns:
+        Sums and numbers, both float `(distinct,)`.
+    """
     log_q = tf.reshape(log_q, [tf.shape(candidates)[0], -1])
     index = tf.reshape(candidates[:, : tf.shape(log_q)[1]], [-1, 1])
     count = tf.scatter_nd(index, tf.ones([tf.size(index)]), [distinct])
     total = tf.scatter_nd(index, tf.reshape(log_q, [-1]), [distinct])
-    return tf.math.divide_no_nan(total, count)
+    return total, count

@@ -5,10 +5,13 @@ from typing import Any
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.synced_weights import SyncedWeights
 from keras_lstm_dssm.models.hashed_model import HashedModel
+from keras_lstm_dssm.models.negatives import log_q_sums
 from keras_lstm_dssm.models.pairs import HashedPairs, PairHasher
 from keras_lstm_dssm.private_api import replica_count
+from keras_lstm_dssm.workers import JointRows, JointStep
 
 
 class PairSteps(SyncedWeights, HashedModel):
@@ -29,8 +32,26 @@ class PairSteps(SyncedWeights, HashedModel):
         "both encoders as SavedModels"
     )
 
+    joint_step: JointStep | None = None
+    """Joins the training steps of several workers, see `train_jointly`."""
+
     def __init__(self, hasher: PairHasher, **kwargs: Any) -> None:
         super().__init__(hasher, HashedPairs, **kwargs)
+        self.hasher = hasher
+        self._joint_rows: list[JointRows] = []
+
+    def train_jointly(self, joint_step: JointStep) -> None:
+        """Makes each training step one of all workers' batches.
+
+        All workers must have equal weights and call `fit` with the same
+        number of batches.
+
+        Args:
+            joint_step: What the workers exchange.
+        """
+        self.joint_step = joint_step
+        self.hasher.fingerprints = True
+        self.train_function = None  # traced anew
 
     @property
     def towers(self) -> list[TextEncoder]:
@@ -89,9 +110,68 @@ class PairSteps(SyncedWeights, HashedModel):
         if not hasattr(self.optimizer, "look_ahead"):
             return
         # Tied towers are one, and read the rows of `batch.query`.
+        read = (
+            [joint.rows for joint in self._joint_rows]
+            if self.joint_step
+            else [
+                words.trigrams
+                for words in (batch.query, batch.document)[: len(self.towers)]
+            ]
+        )
         rows = [
-            (table, words.trigrams)
-            for tower, words in zip(self.towers, batch, strict=False)
+            (table, of_tower)
+            for tower, of_tower in zip(self.towers, read, strict=True)
             for table in tower.tables
         ]
         self.optimizer.look_ahead(self.trainable_variables, rows)
+
+    def _joined(self, batch: HashedPairs) -> HashedPairs:
+        """Exchanges rows and titles with the other workers.
+
+        Raises:
+            InputError: The batch has a teacher's vectors.
+        """
+        if self.joint_step is None:
+            return batch
+        if batch.teacher is not None or batch.fingerprints is None:
+            raise InputError(
+                "several workers train on strings and without a teacher: got "
+                "batches with a teacher's vectors, or hashed ones"
+            )
+        clicked = batch.document.text_index
+        candidates = tf.concat([clicked[:, None], batch.negatives], axis=1)
+        fingerprints = batch.fingerprints
+        if len(self.towers) == 1:  # `document` has the queries, too
+            titles, index = tf.unique(tf.reshape(candidates, [-1]))
+            candidates = tf.reshape(index, tf.shape(candidates))
+            clicked = candidates[:, 0]
+            fingerprints = tf.gather(fingerprints, titles)
+        log_q = None
+        if batch.log_q is not None:
+            log_q = log_q_sums(batch.log_q, candidates, tf.size(fingerprints))
+        self._joint_rows, joint = self.joint_step.join(
+            [
+                words.trigrams
+                for words in (batch.query, batch.document)[: len(self.towers)]
+            ],
+            [tower.trigrams.size for tower in self.towers],
+            fingerprints,
+            clicked,
+            tf.shape(candidates)[1],
+            log_q,
+        )
+        return batch._replace(joint=joint)
+
+    def _summed(
+        self, loss: tf.Tensor, gradients: list[Any]
+    ) -> tuple[tf.Tensor, list[Any]]:
+        """Adds the loss and the gradients of the other workers."""
+        if self.joint_step is None:
+            return loss, gradients
+        rows_of = {
+            id(table): rows
+            for tower, rows in zip(self.towers, self._joint_rows, strict=True)
+            for table in tower.tables
+        }
+        rows = [rows_of.get(id(v)) for v in self.trainable_variables]
+        return self.joint_step.sum_gradients(loss, gradients, rows)

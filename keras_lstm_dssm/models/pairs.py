@@ -8,6 +8,8 @@ from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models.taught_pairs import teacher_cosines
 from keras_lstm_dssm.text import WordBatch, as_strings
+from keras_lstm_dssm.text.word_batch import text_fingerprints
+from keras_lstm_dssm.workers import JointTitles
 
 
 class HashedPairs(NamedTuple):
@@ -24,6 +26,10 @@ class HashedPairs(NamedTuple):
         teacher: float `[batch, distinct]`, a teacher's cosines of the rows
             with the distinct texts of `document`, see `teacher_cosines`; or
             `None`.
+        fingerprints: int64 `[distinct]`, those of the distinct titles, by
+            which several workers know equal ones; or `None`.
+        joint: What the batches of several workers have together, see
+            `JointStep`; or `None`.
     """
 
     query: WordBatch
@@ -31,6 +37,8 @@ class HashedPairs(NamedTuple):
     negatives: tf.Tensor
     log_q: tf.Tensor | None = None
     teacher: tf.Tensor | None = None
+    fingerprints: tf.Tensor | None = None
+    joint: JointTitles | None = None
 
 
 class PairHasher:
@@ -42,6 +50,10 @@ class PairHasher:
     Args:
         query_encoder: The encoder of queries.
         document_encoder: The encoder of documents.
+
+    Attributes:
+        fingerprints: Whether to compute those of the titles, for a training
+            by several workers. Default `False`.
 
     Example:
     >>> encoder = LSTMEncoder(8)
@@ -56,6 +68,7 @@ class PairHasher:
         self.of_query = query_encoder.trigrams
         self.of_document = document_encoder.trigrams
         self.tied = query_encoder is document_encoder
+        self.fingerprints = False
 
     def __call__(
         self,
@@ -114,6 +127,19 @@ class PairHasher:
             negatives,
             extras.get("log_q"),
             teacher,
+            self._fingerprints(titles, documents)
+            if self.fingerprints
+            else None,
+        )
+
+    def _fingerprints(
+        self, titles: tf.Tensor, documents: WordBatch
+    ) -> tf.Tensor:
+        of_rows = text_fingerprints(
+            titles, self.of_document.max_words, self.of_document.split
+        )
+        return tf.math.unsorted_segment_max(
+            of_rows, documents.text_index, tf.size(documents.lengths)
         )
 
     def dataset(self, pairs: tf.data.Dataset) -> tf.data.Dataset:

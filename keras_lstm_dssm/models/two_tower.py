@@ -173,6 +173,16 @@ class TwoTower(PairModel):
                 self.query_encoder(query, training=training),
                 self.document_encoder.compose(document, training),
             )
+        joint = batch.joint if training else None
+        if joint is not None and self.joint_step is not None:
+            trained = self.document_encoder.trained_dimension
+            queries, documents = vectors
+            vectors = (
+                queries,
+                self.joint_step.share_vectors(documents, joint, trained),
+            )
+            candidates = tf.gather(joint.index, candidates)
+            clicked, negatives = candidates[:, 0], candidates[:, 1:]
         if self.negatives == "in_batch":
             cosines, labels = in_batch(*vectors, clicked)
         else:
@@ -182,11 +192,23 @@ class TwoTower(PairModel):
             step = tf.cast(self.optimizer.iterations.value, tf.int32)
             seed = tf.stack([self.seed, step if training else -1])
             cosines, labels = random_negatives(
-                *vectors, clicked, negatives, self.n, seed
+                *vectors,
+                clicked,
+                negatives,
+                self.n,
+                seed,
+                joint and joint.clicked,
+                joint.first_row if joint else 0,
             )
         scores = cosines
         if batch.log_q is not None:
-            scores -= self._correction(batch.log_q, candidates, cosines)
+            distinct = tf.shape(vectors[1])[0]
+            log_q = (
+                log_q_of_distinct(batch.log_q, candidates, distinct)
+                if joint is None
+                else joint.log_q
+            )
+            scores -= self._correction(log_q, cosines)
         loss = self.compute_loss(y=labels, y_pred=scores)
         if teacher is not None:
             all_cosines = (
@@ -198,6 +220,8 @@ class TwoTower(PairModel):
         best_negative = tf.reduce_max(tf.where(labels == 0, cosines, -2.0), -1)
         of_clicked = tf.reduce_sum(tf.where(labels > 0, cosines, 0.0), axis=-1)
         self._record(loss, of_clicked > best_negative)
+        if joint is not None:  # of the mean over the rows of all workers
+            loss *= tf.cast(joint.share, loss.dtype)
         return loss
 
     def _teacher_loss(
@@ -212,19 +236,20 @@ class TwoTower(PairModel):
         # Keras divides the loss of the clicks in the same way.
         return self.loss.teacher_loss(teacher, cosines) / replica_count(self)
 
-    def _correction(
-        self, log_q: tf.Tensor, candidates: tf.Tensor, cosines: tf.Tensor
-    ) -> tf.Tensor:
-        """Returns what logQ subtracts from the cosines, `(distinct,)`."""
+    def _correction(self, log_q: tf.Tensor, cosines: tf.Tensor) -> tf.Tensor:
+        """Returns what logQ subtracts from the cosines, `(distinct,)`.
+
+        Args:
+            log_q: `(distinct,)`, see `log_q_of_distinct`.
+            cosines: `(batch, distinct)`.
+        """
         gamma = getattr(self.loss, "gamma", None)
         if self.negatives != "in_batch" or gamma is None:
             raise InputError(
                 "log_q corrects CosineSoftmax with in-batch negatives; got "
                 f"negatives={self.negatives!r} and {self.loss!r}"
             )
-        distinct = tf.shape(cosines)[1]
-        correction = log_q_of_distinct(log_q, candidates, distinct) / gamma
-        return tf.cast(correction, cosines.dtype)
+        return tf.cast(log_q / gamma, cosines.dtype)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""

@@ -1,0 +1,160 @@
+"""Collectives: tensors that all workers exchange."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from keras_lstm_dssm.workers.cluster import Cluster
+
+_GROUP = 7001
+"""Key of the group of all workers, unlike those that TensorFlow makes."""
+
+
+class Collectives:
+    """Exchanges tensors among all workers, by TensorFlow's own operations.
+
+    Every worker must call the same methods in the same order: a call returns
+    when all workers have made it. In a `tf.function`, the operations run in
+    each call. `tf.distribute.MultiWorkerMirroredStrategy`, made before, has
+    connected the workers (`connect`); its scope and `run` are not needed.
+
+    Args:
+        cluster: The workers.
+        connection: What must live as long as the workers are connected.
+
+    Attributes:
+        count: int32 scalar, the number of collectives up to now.
+        sent: int64 scalar, the bytes that this worker has sent: a gather
+            sends its tensor to each other worker, a sum (in a ring) two
+            `size`-ths of it, an exchange all but the own part.
+
+    Raises:
+        tf.errors.OpError: A worker is gone, or failed.
+    """
+
+    def __init__(self, cluster: Cluster, connection: Any = None) -> None:
+        self.cluster = cluster
+        self._connection = connection
+        with tf.init_scope():
+            # The key of a collective, by which the workers know it.
+            self.count = tf.Variable(0, trainable=False, dtype=tf.int32)
+            self.sent = tf.Variable(0, trainable=False, dtype=tf.int64)
+
+    def gather(self, values: tf.Tensor) -> tf.Tensor:
+        """Stacks the tensors of all workers.
+
+        Args:
+            values: Tensor of one shape on all workers; of int32, int64 or
+                floats.
+
+        Returns:
+            `(workers, ...)`, in the order of the ranks.
+        """
+        self._count(values, self.cluster.size - 1)
+        gathered = tf.raw_ops.CollectiveGatherV2(
+            input=values[tf.newaxis], **self._arguments()
+        )
+        gathered.set_shape([self.cluster.size, *values.shape])
+        return gathered
+
+    def gather_rows(
+        self, values: tf.Tensor, counts: Sequence[tf.Tensor]
+    ) -> tf.Tensor:
+        """Concatenates the rows of all workers.
+
+        Args:
+            values: `(rows, ...)`.
+            counts: Number of rows of each worker, known to all.
+
+        Returns:
+            `(sum of counts, ...)`, in the order of the ranks.
+        """
+        most = tf.reduce_max(tf.stack(counts))
+        all_values = self.gather(_padded(values, most))
+        return tf.concat(
+            [all_values[rank, :count] for rank, count in enumerate(counts)], 0
+        )
+
+    def sum(self, values: tf.Tensor) -> tf.Tensor:
+        """Adds the tensors of all workers; bit-equal on all of them.
+
+        Args:
+            values: Tensor of one shape on all workers.
+        """
+        self._count(values, 2 * (self.cluster.size - 1) / self.cluster.size)
+        return tf.raw_ops.CollectiveReduceV2(
+            input=values, merge_op="Add", final_op="Id", **self._arguments()
+        )
+
+    def sum_own_rows(
+        self, values: tf.Tensor, counts: Sequence[tf.Tensor]
+    ) -> tf.Tensor:
+        """Adds the tensors of all workers, and returns a part to each.
+
+        Half the bytes of `sum`.
+
+        Args:
+            values: `(sum of counts, width)`.
+            counts: Number of consecutive rows for each worker, known to all.
+
+        Returns:
+            `(own count, width)`.
+        """
+        most = tf.reduce_max(tf.stack(counts))
+        parts = tf.stack(
+            [_padded(part, most) for part in tf.split(values, counts)]
+        )
+        size = self.cluster.size
+        self._count(parts, (size - 1) / size)
+        received = tf.raw_ops.CollectiveAllToAllV2(
+            input=parts, **self._arguments()
+        )
+        return tf.reduce_sum(received, axis=0)[: counts[self.cluster.rank]]
+
+    def gather_objects(self, value: Any) -> list[Any]:
+        """Returns what each worker has given, anything that JSON can hold.
+
+        To be called outside of graphs: at the start, and after epochs.
+        """
+        data = json.dumps(value).encode()
+        lengths = self._eager_gather(tf.constant([len(data)]))
+        most = int(tf.reduce_max(lengths))
+        values = tf.constant(list(data.ljust(most)), tf.int32)
+        return [
+            json.loads(bytes(row.tolist()))
+            for row in self._eager_gather(values).numpy()
+        ]
+
+    def barrier(self) -> None:
+        """Waits for all workers."""
+        self.gather_objects(None)
+
+    def eager_sum(self, values: tf.Tensor) -> tf.Tensor:
+        """Adds the tensors of all workers, outside of graphs."""
+        return tf.function(self.sum, autograph=False)(values)
+
+    def _eager_gather(self, values: tf.Tensor) -> tf.Tensor:
+        return tf.function(self.gather, autograph=False)(values)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "group_size": self.cluster.size,
+            "group_key": _GROUP,
+            "instance_key": self.count.assign_add(1),
+            "ordering_token": [],
+            "communication_hint": "ring",
+        }
+
+    def _count(self, values: tf.Tensor, times: float) -> None:
+        size = tf.cast(
+            tf.size(values, tf.int64) * values.dtype.size, tf.float64
+        )
+        self.sent.assign_add(tf.cast(size * times, tf.int64))
+
+
+def _padded(values: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+    """Adds rows of zeros up to a number of rows."""
+    missing = rows - tf.shape(values)[0]
+    return tf.pad(values, [[0, missing], *[[0, 0]] * (values.shape.rank - 1)])

@@ -1,0 +1,46 @@
+"""Starts a program as several workers on this machine."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+
+def free_addresses(count: int) -> list[str]:
+    """Addresses of ports that nothing listens on."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
+
+
+def start_worker(
+    addresses: Sequence[str], rank: int, *command: str, **environment: str
+) -> subprocess.Popen[str]:
+    """Starts one worker: `python COMMAND` with TF_CONFIG."""
+    config = {
+        "cluster": {"worker": list(addresses)},
+        "task": {"type": "worker", "index": rank},
+    }
+    return subprocess.Popen(
+        [sys.executable, *command],
+        env={
+            **os.environ,
+            "TF_CONFIG": json.dumps(config),
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            **environment,
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def start_workers(count: int, *command: str) -> list[subprocess.Popen[str]]:
+    """Starts all workers of a cluster."""
+    addresses = free_addresses(count)
+    return [start_worker(addresses, rank, *command) for rank in range(count)]
