@@ -1,7 +1,7 @@
 """What the page at `/` asks of the server: models, results, clicks."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from tensorflow_serving.apis.model_pb2 import ModelSpec
@@ -10,6 +10,8 @@ from keras_lstm_dssm.serving.http.click_tokens import ClickTokens
 from keras_lstm_dssm.serving.http.click_writer import ClickWriter
 from keras_lstm_dssm.serving.http.json_tensors import JsonError
 from keras_lstm_dssm.serving.http.word_matches import (
+    LEAST_COSINE,
+    LEAST_SHARED,
     letter_similarity,
     marked_parts,
     nearest_words,
@@ -27,6 +29,9 @@ from keras_lstm_dssm.serving.server.signature_call import (
 
 MAX_RESULTS = 50
 """Maximum number of results that the page shows."""
+
+_OF_WORD = 5
+"""Number of titles that are found for each word of a query alone."""
 
 _INPUTS = {"text": "string", "k": "int32"}
 _QUERY_ENCODERS = ("query_encoder", "keyvec")
@@ -110,18 +115,23 @@ class SearchPage:
         call = servable.signature("")
         if call is None or call.input_dtypes != _INPUTS:
             raise invalid_argument(f"{model} is no retriever")
-        outputs = self._run(call, text, k)
-        ids, scores, titles = self._hits(outputs)
-        asked, words = query_words_of(text), words_of(titles)
+        asked = query_words_of(text)
+        # A second stage compares the letters of words itself.
+        two_stages = "titles" in call.output_names
+        # Titles near each word alone have words that the results lack.
+        more = [] if two_stages else asked
+        outputs = self._run(call, [text, *more], [k] + [_OF_WORD] * len(more))
+        rows = [self._hits(outputs, row) for row in range(1 + len(more))]
+        ids, scores, titles = rows[0]
+        words = words_of(title for row in rows for title in row.titles)
         vectors = None
-        if "titles" not in outputs:  # a second stage compares letters itself
+        if not two_stages:
             vectors = self._vectors(servable.version, asked, words)
-        similarity = (
-            letter_similarity(asked, words)
-            if vectors is None
-            else vectors[0] @ vectors[1].T
-        )
-        strength = strengths(words, similarity)
+        if vectors is None:
+            least, similarity = LEAST_SHARED, letter_similarity(asked, words)
+        else:
+            least, similarity = LEAST_COSINE, vectors[0] @ vectors[1].T
+        strength = strengths(words, similarity, least)
         hits: list[dict[str, Any]] = [
             {"id": id_, "title": marked_parts(title, strength), "score": score}
             for id_, title, score in zip(ids, titles, scores, strict=True)
@@ -134,29 +144,26 @@ class SearchPage:
             "model": servable.name,
             "version": servable.version,
             "similarity": "letters" if vectors is None else "encoder",
-            "words": nearest_words(asked, words, similarity),
+            "words": nearest_words(asked, words, similarity, least),
             "hits": hits,
         }
 
     def _run(
-        self, call: SignatureCall, text: str, k: int
+        self, call: SignatureCall, texts: Sequence[str], k: Sequence[int]
     ) -> dict[str, np.ndarray]:
-        inputs = {
-            "text": np.array([text.encode(errors="replace")], object),
-            "k": np.array([k], np.int32),
-        }
+        inputs = {"text": _array(texts), "k": np.array(k, np.int32)}
         self._bounds.check_arrays(inputs)
         return call.run_arrays(inputs)
 
-    def _hits(
-        self, outputs: Mapping[str, np.ndarray]
-    ) -> tuple[list[str], list[float], list[str]]:
-        """Returns the ids, scores and titles in a retriever's outputs."""
-        ids = [id_ for id_ in _texts(outputs["ids"][0]) if id_]
-        scores = [float(score) for score in outputs["scores"][0][: len(ids)]]
+    def _hits(self, outputs: Mapping[str, np.ndarray], row: int) -> "_Hits":
+        """Returns the results of one query from a retriever's outputs."""
+        ids = [id_ for id_ in _texts(outputs["ids"][row]) if id_]
+        scores = outputs["scores"][row][: len(ids)].tolist()
         if "titles" in outputs:
-            return ids, scores, _texts(outputs["titles"][0][: len(ids)])
-        return ids, scores, [self._titles.get(id_, id_) for id_ in ids]
+            titles = _texts(outputs["titles"][row][: len(ids)])
+        else:
+            titles = [self._titles.get(id_, id_) for id_ in ids]
+        return _Hits(ids, scores, titles)
 
     def _vectors(
         self, version: int, asked: Sequence[str], words: Sequence[str]
@@ -180,9 +187,7 @@ class SearchPage:
         for name in names:
             call = self._call(name, version)
             if texts and call and call.input_dtypes == {"text": "string"}:
-                encoded = [text.encode(errors="replace") for text in texts]
-                outputs = call.run_arrays({"text": np.array(encoded, object)})
-                return outputs.get("embedding")
+                return call.run_arrays({"text": _array(texts)}).get("embedding")
         return None
 
     def _call(self, name: str, version: int) -> SignatureCall | None:
@@ -214,6 +219,18 @@ class SearchPage:
             raise invalid_argument("this server writes no clicks")
         pair = self._tokens.redeem(token)
         return pair is not None and self._clicks.write(pair)
+
+
+class _Hits(NamedTuple):
+    """The results of one query, best first."""
+
+    ids: list[str]
+    scores: list[float]
+    titles: list[str]
+
+
+def _array(texts: Sequence[str]) -> np.ndarray:
+    return np.array([text.encode(errors="replace") for text in texts], object)
 
 
 def _texts(values: np.ndarray) -> list[str]:

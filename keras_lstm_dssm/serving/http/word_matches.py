@@ -14,9 +14,10 @@ import numpy as np
 _WORDS = re.compile(r"\w+")
 _MOST_QUERY_WORDS = 12
 _MOST_TITLE_WORDS = 200
-_NEAREST = 4
-_LEAST = 0.5
-"""Words with a lower similarity are not shown as near."""
+_NEAREST = 3
+LEAST_COSINE = 0.3
+LEAST_SHARED = 0.4
+"""Words with lower cosines, or fewer trigrams in common, are not near."""
 
 
 def words_of(texts: Iterable[str], most: int = _MOST_TITLE_WORDS) -> list[str]:
@@ -80,6 +81,7 @@ def nearest_words(
     query_words: Sequence[str],
     title_words: Sequence[str],
     similarity: np.ndarray,
+    least: float,
 ) -> list[dict[str, Any]]:
     """Returns the words of titles that are nearest to each word of a query.
 
@@ -87,14 +89,17 @@ def nearest_words(
         query_words: n words.
         title_words: m words.
         similarity: `[n, m]`.
+        least: The similarity from which on words are near.
 
     Returns:
-        For each word of the query `word` and `nearest`, a list of `word`,
+        For each word of the query that is near to one `word`, `exact`
+        (whether a title has it), and `nearest`, a list of `word`,
         `similarity` and `shared`, the trigrams that both have.
     """
-    return [
+    lines = [
         {
             "word": word,
+            "exact": word in title_words,
             "nearest": [
                 {
                     "word": title_words[column],
@@ -106,21 +111,23 @@ def nearest_words(
                     ],
                 }
                 for column in np.argsort(-row, kind="stable")[:_NEAREST]
-                if row[column] >= _LEAST
+                if row[column] >= least
             ],
         }
         for word, row in zip(query_words, similarity, strict=True)
     ]
+    return [line for line in lines if line["nearest"]]
 
 
 def strengths(
-    title_words: Sequence[str], similarity: np.ndarray
+    title_words: Sequence[str], similarity: np.ndarray, least: float
 ) -> dict[str, float]:
     """Returns how near each word of the titles is to its nearest query word.
 
     Args:
         title_words: m words.
         similarity: `[n, m]`.
+        least: The similarity from which on words are near.
 
     Returns:
         Word to similarity, of words that are near.
@@ -131,7 +138,7 @@ def strengths(
     return {
         word: float(value)
         for word, value in zip(title_words, best, strict=True)
-        if value >= _LEAST
+        if value >= least
     }
 
 

@@ -57,6 +57,7 @@ class SignatureCall:
     Attributes:
         input_dtypes: TensorFlow's name of each input's dtype, such as
             `string` or `int32`, by the input's name.
+        output_names: The outputs' names, ascending.
 
     Example:
     >>> call = SignatureCall(definition, model.signatures["serving_default"])
@@ -77,7 +78,7 @@ class SignatureCall:
             alias: tf.TensorSpec(info.tensor_shape, info.dtype)
             for alias, info in sorted(definition.inputs.items())
         }
-        self._outputs = sorted(definition.outputs)
+        self.output_names = sorted(definition.outputs)
         self.input_dtypes = {
             alias: _cpp_name(spec.dtype.as_datatype_enum)
             for alias, spec in self._specs.items()
@@ -161,17 +162,17 @@ class SignatureCall:
 
     def _wanted(self, output_filter: Sequence[str]) -> list[str]:
         for index, alias in enumerate(output_filter):
-            if alias not in self._outputs:
+            if alias not in self.output_names:
                 raise invalid_argument(
                     f"output tensor alias not found in signature: {alias} "
                     "Outputs expected to be in the set "
-                    f"{_set(self._outputs)}."
+                    f"{_set(self.output_names)}."
                 )
             if alias in output_filter[:index]:
                 raise invalid_argument(
                     f"duplicate output tensor alias: {alias}"
                 )
-        return list(output_filter or self._outputs)
+        return list(output_filter or self.output_names)
 
     def _check_dtypes_and_shapes(
         self,
@@ -218,7 +219,7 @@ class SignatureCall:
             Tout=self._dtypes,
             f=self._function,
         )
-        return dict(zip(self._outputs, outputs, strict=True))
+        return dict(zip(self.output_names, outputs, strict=True))
 
 
 def session_message(message: str) -> str:

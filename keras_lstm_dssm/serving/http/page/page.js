@@ -119,21 +119,19 @@ class Column {
   }
 }
 
+// A word that no title has shows the letter trigrams that lead to others.
 function wordLine(word, reply) {
   const line = element("li");
   line.append(element("b", "", word.word));
-  const how = reply.similarity === "encoder" ? "is near" : "matches";
-  if (!word.nearest.length) {
-    line.append(` ${how} no word of the results`);
-    return line;
-  }
-  line.append(` ${how}`);
+  line.append(reply.similarity === "encoder" ? " is near" : " matches");
   for (const near of word.nearest) {
     const chip = element("span", "near", near.word);
-    chip.append(element("small", "", ` ${near.similarity.toFixed(2)}`));
-    if (near.shared.length) {
-      chip.title = `shared letter trigrams: ${near.shared.join(" ")}`;
-    }
+    const shared = near.shared.join(" ");
+    const shown = word.exact || !shared ? "" : ` ${shared}`;
+    chip.append(
+      element("small", "", ` ${near.similarity.toFixed(2)}${shown}`)
+    );
+    if (shared) chip.title = `shared letter trigrams: ${shared}`;
     line.append(chip);
   }
   return line;
@@ -149,7 +147,7 @@ function resultLine(hit, rank, share, otherRanks) {
   const title = element("span", "title");
   for (const part of hit.title) {
     if (part.strength) {
-      const level = Math.min(3, 1 + Math.floor((part.strength - 0.5) * 6));
+      const level = part.strength < 0.45 ? 1 : part.strength < 0.65 ? 2 : 3;
       title.append(element("mark", `near${level}`, part.text));
     } else {
       title.append(part.text);
