@@ -23,6 +23,7 @@ def training_batches(
     seed: int,
     first_step: int = 0,
     shuffle_buffer: int = SHUFFLE_BUFFER,
+    steps_per_epoch: int | None = None,
 ) -> tf.data.Dataset:
     """Streams a click log, shuffled anew in each epoch.
 
@@ -45,6 +46,8 @@ def training_batches(
         first_step: The number of batches to leave out at the start.
         shuffle_buffer: The number of lines held in memory to be shuffled.
             Fewer save memory; more separate neighbouring lines further.
+        steps_per_epoch: The number of batches in an epoch, at most those of
+            the log; each epoch leaves out other lines. Default `None`: all.
 
     Returns:
         A dataset of (query, document), string tensors of shape [batch], as
@@ -67,19 +70,21 @@ def training_batches(
             f"shuffle_buffer must be 1 or more, not {shuffle_buffer}"
         )
     blocks = log.blocks()
-    per_epoch = -(-log.count() // batch_size)
+    per_epoch = steps_per_epoch or -(-log.count() // batch_size)
     first_epoch, skipped_batches = divmod(first_step, per_epoch)
 
     def shuffled(epoch: int, skipped_lines: int) -> Iterator[np.ndarray]:
         order = permutation(len(blocks), seed, epoch)
         buffers = _split(order, log.count(), shuffle_buffer)
+        last_line = per_epoch * batch_size
         for number, in_buffer in enumerate(buffers, 1):
             count = int(blocks.clicks[in_buffer].sum())
-            if skipped_lines < count:
+            if skipped_lines < min(count, last_line):
                 lines = _array(blocks.read(np.sort(in_buffer)))
                 shuffle = permutation(count, seed, epoch, number)
-                yield lines[shuffle[skipped_lines:]]
+                yield lines[shuffle[skipped_lines:last_line]]
             skipped_lines = max(0, skipped_lines - count)
+            last_line -= count
 
     def shuffled_epochs() -> Iterator[Iterator[np.ndarray]]:
         for epoch in range(first_epoch, epochs):

@@ -32,6 +32,9 @@ class ClickFrequencies:
         split: How the encoder separates words, `"space"` or
             `"alphanumeric"`; see `normalize_texts`.
 
+    Attributes:
+        counts: int64 `[buckets]`, the number of clicks in each bucket.
+
     Example:
     >>> frequencies = ClickFrequencies.from_log(log)
     >>> batches = training_batches(log, 256, epochs=1, seed=0)
@@ -48,9 +51,7 @@ class ClickFrequencies:
         while block := list(itertools.islice(titles, _TITLES_AT_ONCE)):
             hashed = self._hash(as_strings(block)).numpy()
             counts += np.bincount(hashed, minlength=buckets)
-        # An unclicked title, such as a mined negative, counts as half a click.
-        share = np.maximum(counts, 0.5) / max(1, counts.sum())
-        self.log_q = tf.constant(np.log(share), tf.float32)
+        self.count(counts)
 
     @classmethod
     def from_log(
@@ -58,6 +59,17 @@ class ClickFrequencies:
     ) -> "ClickFrequencies":
         """Counts the clicks of a log."""
         return cls((pair.document for pair in log), split=split)
+
+    def count(self, counts: np.ndarray) -> None:
+        """Sets the number of clicks in each bucket.
+
+        Args:
+            counts: int `[buckets]`, such as the sums over several logs.
+        """
+        self.counts = counts
+        # An unclicked title, such as a mined negative, counts as half a click.
+        share = np.maximum(counts, 0.5) / max(1, counts.sum())
+        self.log_q = tf.constant(np.log(share), tf.float32)
 
     def _hash(self, titles: tf.Tensor) -> tf.Tensor:
         words = normalize_texts(titles, None, self.split)

@@ -83,6 +83,18 @@ def test_a_resumed_run_sees_what_is_left(log):
         assert batches(log, first_step=step) == whole[step:]
 
 
+def test_epochs_of_fewer_steps(log):
+    """Workers of unequal parts of a log take equal steps."""
+    short = batches(log, steps_per_epoch=6)
+    whole = batches(log)
+    assert short == [
+        whole[9 * epoch + n] for epoch in (0, 1, 2) for n in range(6)
+    ]
+    for first in (0, 5, 6, 13):
+        rest = batches(log, steps_per_epoch=6, first_step=first)
+        assert rest == short[first:]
+
+
 def test_cardinality_is_known(log):
     dataset = training_batches(log, 10, epochs=3, seed=1, first_step=4)
     assert dataset.cardinality() == 23
