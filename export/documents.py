@@ -19,6 +19,9 @@ from keras_lstm_dssm.files import replacing
 
 _EMPTY_LINE = "\n\n"
 
+MAX_TAGS = 32
+"""Maximum number of tags of a title."""
+
 
 class Documents(NamedTuple):
     """The documents of a retriever.
@@ -29,18 +32,22 @@ class Documents(NamedTuple):
             whole documents.
         sentences: The sentences of each document, which a KeyVec encodes
             instead of its text; none if the documents are texts.
+        tags: The tags of each document, by which a search can be restricted;
+            none if no document has any.
     """
 
     ids: list[str]
     titles: list[str]
     sentences: Sequence[list[str]] = ()
+    tags: Sequence[Sequence[str]] = ()
 
 
 def read_documents(path: str | os.PathLike[str]) -> Documents:
     """Reads documents, one a line: a title, or an id, a tab and a title.
 
-    A title without an id is its own id. Repeated lines are read once, blank
-    lines are skipped. `has_json_documents` says which files are read as
+    A title without an id is its own id. A third field has the tags of the
+    title, separated by commas. Repeated lines are read once, blank lines are
+    skipped. `has_json_documents` says which files are read as
     documents of many sentences, in the form of docs/documents.md: their
     sentences are joined by empty lines, at which a KeyVec splits them.
 
@@ -50,7 +57,7 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
 
     Raises:
         InputError: The file is missing or has no document; a line is not
-            UTF-8, has more than one tab or a blank id or title, or is no
+            UTF-8, has more than two tabs or a blank id, title or tag, or is no
             document in JSON; an id has two different documents.
     """
     if has_json_documents(path):
@@ -66,25 +73,57 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
             [_EMPTY_LINE.join(document.sentences) for document in documents],
             [document.sentences for document in documents],
         )
-    titles: dict[str, str] = {}
+    titles: dict[str, _Titled] = {}
     for number, line in enumerate(text_lines(path), 1):
         if not line.strip():
             continue
         fields = [field.strip() for field in line.split("\t")]
-        if len(fields) > 2 or not all(fields):
+        tags = split_tags(fields[2]) if len(fields) == 3 else ()
+        if len(fields) > 3 or not all(fields) or not all(tags):
             raise InputError(
                 f"{path}:{number}: found {line!r:.80}, expected a title, or "
-                "an id, one tab and a title"
+                "an id, one tab and a title, or these, one more tab and tags "
+                "that are separated by commas"
             )
-        document_id, title = fields[0], fields[-1]
-        if titles.setdefault(document_id, title) != title:
+        if len(tags) > MAX_TAGS:
             raise InputError(
-                f"{path}:{number}: id {document_id!r} has another title "
+                f"{path}:{number}: found {len(tags)} tags of one title, "
+                f"expected {MAX_TAGS} at most"
+            )
+        document_id, title = fields[0], fields[min(1, len(fields) - 1)]
+        known = titles.setdefault(document_id, _Titled(title, tags))
+        if known != (title, tags):
+            what = "other tags" if known.title == title else "another title"
+            raise InputError(
+                f"{path}:{number}: id {document_id!r} has {what} "
                 "above; give each document its own id"
             )
     if not titles:
         raise InputError(f"{path}: no titles; expected one a line")
-    return Documents(list(titles), list(titles.values()))
+    all_tags = [titled.tags for titled in titles.values()]
+    return Documents(
+        list(titles),
+        [titled.title for titled in titles.values()],
+        tags=all_tags if any(all_tags) else (),
+    )
+
+
+class _Titled(NamedTuple):
+    title: str
+    tags: tuple[str, ...]
+
+
+def split_tags(field: str) -> tuple[str, ...]:
+    """Returns the tags in a field, once each, without white space around them.
+
+    Args:
+        field: Tags, separated by commas.
+
+    Example:
+    >>> split_tags("steel, in stock")
+    ('steel', 'in stock')
+    """
+    return tuple(dict.fromkeys(tag.strip() for tag in field.split(",")))
 
 
 def has_json_documents(path: str | os.PathLike[str]) -> bool:

@@ -111,6 +111,7 @@ def export_models(
             vectors,
             max_k,
             progress,
+            documents.tags,
         )
     return _publish(output, modules)
 

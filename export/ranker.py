@@ -7,15 +7,18 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.document_tags import DocumentTags, check_tags
 from keras_lstm_dssm.export.document_vectors import VECTORS
 from keras_lstm_dssm.export.documents import Documents
 from keras_lstm_dssm.export.encoder import EncoderModule
 from keras_lstm_dssm.export.retriever import (
     MAX_K,
+    Allowed,
     check_documents,
     check_retriever_options,
     nearest,
 )
+from keras_lstm_dssm.export.retriever import NO_SCORE as NO_COSINE
 from keras_lstm_dssm.export.saved_module import finite_weights
 from keras_lstm_dssm.ranker import Ranker
 from keras_lstm_dssm.ranker.feature_sources import (
@@ -26,6 +29,7 @@ from keras_lstm_dssm.ranker.feature_sources import (
 from keras_lstm_dssm.ranker.overlap_features import on_grid
 from keras_lstm_dssm.ranker.ranker import CANDIDATES
 from keras_lstm_dssm.text import as_strings
+from lstm_dssm_client.signatures import FILTERED
 
 NO_SCORE = float(np.finfo(np.float32).min)
 """Score in the columns beyond a query's own k: the lowest float32 number, as
@@ -199,11 +203,20 @@ class TwoStageModule(RankerModule):
             largest k, but at most 100, `max_k` and the number of documents.
             Columns beyond a row's own k hold "" and `NO_SCORE`.
         """
+        return self._search(text, k, None)
+
+    def _search(
+        self, text: tf.Tensor, k: tf.Tensor, allowed: Allowed | None
+    ) -> dict[str, tf.Tensor]:
+        """Finds and orders candidates, of the documents that are allowed."""
         queries = [
             tf.cast(encode(text), tf.float32) for _, encode in self._towers
         ]
         cosines, rows = nearest(
-            queries[0], self.vectors[0], tf.constant(self._candidates)
+            queries[0],
+            self.vectors[0],
+            tf.constant(self._candidates),
+            allowed,
         )
         known = {self._towers[0][0]: tf.reshape(cosines, [-1])}
         for (name, _), vectors, encoded in zip(
@@ -218,17 +231,69 @@ class TwoStageModule(RankerModule):
         )
         width = tf.reduce_max(tf.concat([k, [0]], axis=0))
         width = tf.minimum(width, self._widest)
+        scores = tf.reshape(scores, [-1, self._candidates])
+        if allowed is not None:
+            # `nearest` fills up with documents that are not.
+            scores = tf.where(cosines > NO_COSINE, scores, NO_SCORE)
         # Of equal scores the one with the larger cosine comes first.
-        scores, best = tf.math.top_k(
-            tf.reshape(scores, [-1, self._candidates]), width
-        )
+        scores, best = tf.math.top_k(scores, width)
         numbers = tf.gather(rows, best, batch_dims=1)
         wanted = tf.range(width) < k[:, tf.newaxis]
+        if allowed is not None:
+            wanted &= scores > NO_SCORE
         return {
             "ids": tf.where(wanted, tf.gather(self.ids, numbers), ""),
             "titles": tf.where(wanted, tf.gather(self.titles, numbers), ""),
             "scores": tf.where(wanted, scores, NO_SCORE),
         }
+
+
+class FilteredTwoStageModule(TwoStageModule):
+    """A search in two stages over documents with tags.
+
+    The candidates are the 100 nearest of the documents that a query may find.
+
+    Args:
+        ranker: See `TwoStageModule`; the other arguments, too.
+        documents: Ids, titles and tags.
+    """
+
+    further_signatures = (FILTERED,)
+
+    def __init__(
+        self,
+        ranker: Ranker,
+        documents: Documents,
+        vectors: str = "float32",
+        max_k: int = MAX_K,
+        progress: bool = False,
+    ) -> None:
+        check_tags(documents.tags, len(documents.titles))
+        super().__init__(ranker, documents, vectors, max_k, progress)
+        self.tags = DocumentTags(documents.tags)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, "text"),
+            tf.TensorSpec([None], tf.int32, "k"),
+            tf.TensorSpec([None], tf.string, "tags"),
+        ]
+    )
+    def filtered(
+        self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Finds documents with a tag; the signature `filtered`.
+
+        Args:
+            text: See `serve`.
+            k: See `serve`.
+            tags: See `FilteredRetrieverModule.filtered`.
+
+        Returns:
+            See `serve`. Columns beyond the documents with a tag hold "" and
+            `NO_SCORE`, too.
+        """
+        return self._search(text, k, self.tags.matches(tags))
 
 
 def _strings(texts: Sequence[str]) -> tf.Variable:
@@ -252,7 +317,8 @@ def ranker_modules(
     """
     modules: dict[str, tf.Module] = {"ranker": RankerModule(ranker)}
     if documents is not None:
-        modules["two_stage"] = TwoStageModule(
+        two_stage = FilteredTwoStageModule if documents.tags else TwoStageModule
+        modules["two_stage"] = two_stage(
             ranker, documents, vectors, max_k, progress
         )
     return modules

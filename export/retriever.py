@@ -1,7 +1,7 @@
 """Exports a retriever as a SavedModel from queries to nearest documents."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +9,14 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.document_tags import DocumentTags, check_tags
 from keras_lstm_dssm.export.document_vectors import VECTORS, DocumentVectors
 from keras_lstm_dssm.export.encoder import EncoderModule, GraphEncoder
 from keras_lstm_dssm.export.keyvec import KeyVecModule
 from keras_lstm_dssm.export.saved_module import publish_module
 from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.text import as_strings
+from lstm_dssm_client.signatures import FILTERED
 
 BLOCK = 16_384
 """Number of documents scored at once: 64 KiB of scores for each query."""
@@ -29,8 +31,15 @@ NO_SCORE = -2.0
 """Score in the columns beyond a query's own k; lower than any cosine."""
 
 
+Allowed = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+"""From the rows of a block of documents to booleans `[batch, block]`."""
+
+
 def nearest(
-    queries: tf.Tensor, documents: DocumentVectors, width: tf.Tensor
+    queries: tf.Tensor,
+    documents: DocumentVectors,
+    width: tf.Tensor,
+    allowed: Allowed | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Finds the documents with the largest cosines, by exact search.
 
@@ -42,11 +51,14 @@ def nearest(
         queries: Unit vectors, float32 `[batch, d]`.
         documents: The vectors of n documents.
         width: Number of documents to return, an int32 scalar from 0 to n.
+        allowed: Which documents each query may find, by the first row of a
+            block and the row after it; by default all.
 
     Returns:
         Scores, float32 `[batch, width]`, descending, and the rows of the
         documents, int32 of the same shape. Of documents with equal scores
-        the one with the lower row comes first.
+        the one with the lower row comes first. Documents that are not
+        allowed come last, with the score `NO_SCORE`.
     """
     count = documents.count
 
@@ -54,9 +66,11 @@ def nearest(
         start: tf.Tensor, scores: tf.Tensor, numbers: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         stop = tf.minimum(start + BLOCK, count)
+        cosines = documents.cosines(queries, start, stop)
+        if allowed is not None:
+            cosines = tf.where(allowed(start, stop), cosines, NO_SCORE)
         block_scores, columns = tf.math.top_k(
-            documents.cosines(queries, start, stop),
-            tf.minimum(width, stop - start),
+            cosines, tf.minimum(width, stop - start)
         )
         # `top_k` returns equal scores in order, so earlier blocks come first.
         scores = tf.concat([scores, block_scores], axis=1)
@@ -135,14 +149,72 @@ class RetrieverModule(tf.Module):
             `max_k` and at most the number of documents. Columns beyond a
             row's own k hold "" and -2.
         """
+        return self._search(text, k, None)
+
+    def _search(
+        self, text: tf.Tensor, k: tf.Tensor, allowed: Allowed | None
+    ) -> dict[str, tf.Tensor]:
         largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
         width = tf.minimum(largest, self._widest)
-        scores, numbers = nearest(self._encode(text), self.vectors, width)
+        scores, numbers = nearest(
+            self._encode(text), self.vectors, width, allowed
+        )
         wanted = tf.range(width) < k[:, tf.newaxis]
+        if allowed is not None:
+            wanted &= scores > NO_SCORE
         return {
             "ids": tf.where(wanted, tf.gather(self.ids, numbers), ""),
             "scores": tf.where(wanted, scores, NO_SCORE),
         }
+
+
+class FilteredRetrieverModule(RetrieverModule):
+    """A retriever whose documents have tags: it has a signature `filtered`.
+
+    Args:
+        encoder: See `RetrieverModule`; the arguments after it, too.
+        tags: The tags of each document.
+    """
+
+    further_signatures = (FILTERED,)
+
+    def __init__(
+        self,
+        encoder: GraphEncoder | KeyVec,
+        ids: tf.Tensor,
+        vectors: np.ndarray,
+        kind: str = "float32",
+        max_k: int = MAX_K,
+        tags: Sequence[Sequence[str]] = (),
+    ) -> None:
+        super().__init__(encoder, ids, vectors, kind, max_k)
+        self.tags = DocumentTags(tags)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, "text"),
+            tf.TensorSpec([None], tf.int32, "k"),
+            tf.TensorSpec([None], tf.string, "tags"),
+        ]
+    )
+    def filtered(
+        self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Finds the nearest of the documents with a tag, by exact search.
+
+        The result is that of `serve` over these documents alone.
+
+        Args:
+            text: See `serve`.
+            k: See `serve`.
+            tags: For each query tags that are separated by commas: documents
+                that have any of them are found. All documents where it is "".
+
+        Returns:
+            See `serve`. Columns beyond the documents with a tag hold "" and
+            -2, too.
+        """
+        return self._search(text, k, self.tags.matches(tags))
 
 
 def _module_of(encoder: GraphEncoder | KeyVec) -> EncoderModule | KeyVecModule:
@@ -159,6 +231,7 @@ def new_retriever(
     vectors: str = "float32",
     max_k: int = MAX_K,
     progress: bool = False,
+    tags: Sequence[Sequence[str]] = (),
 ) -> RetrieverModule:
     """Encodes documents and returns a retriever of them.
 
@@ -168,13 +241,17 @@ def new_retriever(
     """
     check_retriever_options(vectors, max_k)
     check_documents(ids, titles)
-    return RetrieverModule(
+    check_tags(tags, len(titles))
+    arguments = (
         query_encoder,
         as_strings(ids),
         _module_of(document_encoder).encode_all(titles, progress),
         vectors,
         max_k,
     )
+    if any(tags):
+        return FilteredRetrieverModule(*arguments, tags)
+    return RetrieverModule(*arguments)
 
 
 def check_documents(ids: Sequence[str], titles: Sequence[Any]) -> None:
@@ -215,6 +292,7 @@ def export_retriever(
     version: int | None = None,
     vectors: str = "float32",
     max_k: int = MAX_K,
+    tags: Sequence[Sequence[str]] = (),
 ) -> Path:
     """Publishes a retriever over the given titles, for TF Serving.
 
@@ -229,6 +307,8 @@ def export_retriever(
         vectors: `float32`, or `int8` for a quarter of the memory.
         max_k: Maximum number of results for a query; a larger k in a request
             is reduced to it.
+        tags: The tags of each title, 32 at most, by which a search can be
+            restricted; by default no title has any.
 
     Returns:
         The version's folder, `base/<number>`.
@@ -236,9 +316,16 @@ def export_retriever(
     Raises:
         InputError: There are no titles, or another number of ids; an id is
             empty; `vectors` is no key of `VECTORS`; `max_k` is below 1; a
-            weight is not finite; or the version exists already.
+            weight is not finite; there are tags, but not for each title, or a
+            tag is blank or has a comma; or the version exists already.
     """
     module = new_retriever(
-        query_encoder, document_encoder, ids, titles, vectors, max_k
+        query_encoder,
+        document_encoder,
+        ids,
+        titles,
+        vectors,
+        max_k,
+        tags=tags,
     )
     return publish_module(module, base, version)

@@ -12,7 +12,7 @@ from keras_lstm_dssm.export.model_versions import version_folders
 from keras_lstm_dssm.export.saved_module import SIGNATURE
 from keras_lstm_dssm.export.signatures import signature_defs, signatures
 from keras_lstm_dssm.export.warmup import BATCH_SIZES, WARMUP_SIZES
-from lstm_dssm_client.signatures import KEYS
+from lstm_dssm_client.signatures import FILTERED, KEYS
 
 # The newest server with these models' ops. Servers from 2.12 on load the
 # models, too, but have older Unicode tables.
@@ -40,6 +40,10 @@ _EXAMPLES = {
     ),
     (SIGNATURE, frozenset({"text", "k"})): _Example(
         'hits = client.search(["bolt"], k=5', '{"text": ["bolt"], "k": [5]}'
+    ),
+    (FILTERED, frozenset({"text", "k", "tags"})): _Example(
+        'hits = client.search(["bolt"], k=5, tags=["steel", "zinc"]',
+        '{"text": ["bolt"], "k": [5], "tags": ["steel,zinc"]}',
     ),
     (KEYS, frozenset({"text", "n"})): _Example(
         'parts = client.keys(["Use bolts. They hold."], n=1',
@@ -105,6 +109,8 @@ For a trial, without TensorFlow Serving: `lstm-dssm-serve --models=.`
 - The `ids` and `scores` of a retriever are as wide as the largest `k` in the
   batch; columns beyond a row's own `k` hold "" and -2. An export limits `k`
   (`--max_k`, by default 1000): a larger one is reduced to the limit.
+- The signature `filtered` finds only documents that have any of the `tags`,
+  which are separated by commas; all documents where they are "".
 - The outputs of the signature `keys` are as wide as the largest `n` in the
   batch, at most 250; columns beyond a row's own `n`, or beyond its sentences,
   hold "" and 0.

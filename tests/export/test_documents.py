@@ -37,11 +37,25 @@ def test_titles_are_their_own_ids_once(
         assert read_documents(path) == Documents(ids or titles, titles)
 
 
+def test_tags_of_titles(tmp_path: Path) -> None:
+    path = tmp_path / "titles.tsv"
+    path.write_text("a\thex bolt\tsteel, in stock,steel\nb\twood glue\nlamp\n")
+    assert read_documents(path) == Documents(
+        ["a", "b", "lamp"],
+        ["hex bolt", "wood glue", "lamp"],
+        tags=[("steel", "in stock"), (), ()],
+    )
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a\tb\tc\n", "titles:1: found 'a.*expected a title"),
+        (b"a\tb\tc\td\n", "titles:1: found 'a.*expected a title"),
         (b"x\ty\n\tz\n", "titles:2"),
+        (b"a\tb\tx\na\tb\ty\n", "titles:2: id 'a' has other tags above"),
+        (b"a\tb\tx,,y\n", "titles:1: found 'a.tb.tx,,y', expected a title"),
+        (b"a\tb\t \n", "one more tab and tags that are separated by commas"),
+        (b"a\tb\t" + b",".join(b"%d" % i for i in range(33)), "found 33 tag"),
         (b"a\tb\na\tc\n", "titles:2: id 'a' has another title"),
         (b"\n \n", "found an empty file"),
         ("\u3000\n".encode(), "no titles"),

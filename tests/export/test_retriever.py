@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Index
 from keras_lstm_dssm.export import export_retriever, retriever
+from keras_lstm_dssm.export.document_tags import DocumentTags
 from keras_lstm_dssm.export.document_vectors import Float32Vectors, int8_codes
 from keras_lstm_dssm.export.retriever import nearest
 from keras_lstm_dssm.text import as_bytes
@@ -24,6 +26,11 @@ TITLES = [f"title number {i}" for i in range(50)]
 # Longer and shorter than a small string holds (22 bytes), and other scripts.
 IDS = [f"id-{i} " + "上海" * (i % 9) for i in range(50)]
 MAX_K = 40
+TAGS = [
+    [tag for tag in ("even", "third", "上海") if i % len(tag) == 0][: i % 3]
+    for i in range(50)
+]
+"""None, one or two tags; of the numbers 0, 3, ... none."""
 WHOLE = st.integers(-2, 2)
 
 
@@ -58,21 +65,26 @@ class Exported(NamedTuple):
     """A retriever on disk, and exact search over the same vectors."""
 
     index: Index
+    encoder: Any
     folder: Path
     model: Any
 
     @classmethod
-    def load(cls, index: Index, folder: Path) -> "Exported":
-        return cls(index, folder, tf.saved_model.load(str(folder)))
+    def load(cls, index: Index, encoder: Any, folder: Path) -> "Exported":
+        return cls(index, encoder, folder, tf.saved_model.load(str(folder)))
 
     def search(
-        self, queries: list[str], k: list[int]
+        self, queries: list[str], k: list[int], tags: list[str] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Runs the signature: ids and scores."""
-        outputs = self.model.signatures["serving_default"](
-            text=tf.constant(as_bytes(queries), tf.string, [len(queries)]),
-            k=tf.constant(k, tf.int32),
-        )
+        """Runs a signature: ids and scores."""
+        inputs = {
+            "text": tf.constant(as_bytes(queries), tf.string, [len(queries)]),
+            "k": tf.constant(k, tf.int32),
+        }
+        if tags is not None:
+            inputs["tags"] = tf.constant(tags, tf.string, [len(tags)])
+        name = "serving_default" if tags is None else "filtered"
+        outputs = self.model.signatures[name](**inputs)
         return outputs["ids"].numpy(), outputs["scores"].numpy()
 
 
@@ -97,8 +109,10 @@ def exported(
         tmp_path_factory.mktemp(request.param) / "retriever",
         vectors=request.param,
         max_k=MAX_K,
+        tags=TAGS,
     )
-    return Exported.load(Index.from_vectors(vectors, IDS, query), folder)
+    index = Index.from_vectors(vectors, IDS, query)
+    return Exported.load(index, query, folder)
 
 
 @pytest.mark.parametrize("k", [3, MAX_K, MAX_K + 1, 2**31 - 1])
@@ -128,11 +142,105 @@ def test_each_row_has_its_own_k(exported: Exported) -> None:
     assert exported.search([], [])[0].shape == (0, 0)
 
 
+@pytest.mark.parametrize("asked", ["even", "third", "上海, even", "absent"])
+def test_a_filter_is_a_search_of_the_subset(
+    exported: Exported, asked: str
+) -> None:
+    """A title matches when it has any of the tags."""
+    wanted = {tag.strip() for tag in asked.split(",")}
+    subset = [row for row, tags in enumerate(TAGS) if wanted & {*tags}]
+    assert bool(subset) == (asked != "absent")
+    ids, scores = exported.search(QUERIES, [MAX_K] * 4, [asked] * 4)
+    assert ids.shape == (4, MAX_K)
+    rows = subset[:MAX_K]
+    assert [np.count_nonzero(found) for found in ids] == [len(rows)] * 4
+    assert (scores[:, len(rows) :] == -2).all()
+    if subset:
+        index = Index.from_vectors(
+            exported.index.vectors[subset],
+            [IDS[row] for row in subset],
+            exported.encoder,
+        )
+        for found, row, hits in zip(
+            ids, scores, index.search(QUERIES, MAX_K), strict=True
+        ):
+            names = [name.decode() for name in found[: len(rows)]]
+            assert {*names} == {hit.id for hit in hits}
+            score = {hit.id: hit.score for hit in hits}
+            np.testing.assert_allclose(
+                row[: len(rows)], [hit.score for hit in hits], atol=1e-6
+            )
+            np.testing.assert_allclose(
+                row[: len(rows)], [score[i] for i in names], atol=1e-6
+            )
+
+
+def test_each_row_has_its_own_tags(exported: Exported) -> None:
+    ids, scores = exported.search(
+        ["title"] * 4, [50, 50, 2, 50], ["", "third", " third ,even", "x"]
+    )
+    everything, every_score = exported.search(["title"] * 4, [50] * 4)
+    assert ids[0].tolist() == everything[0].tolist()
+    assert scores[0].tolist() == every_score[0].tolist()
+    third = {IDS[row].encode() for row in range(50) if "third" in TAGS[row]}
+    assert {*ids[1]} == {*third, b""}
+    assert np.count_nonzero(ids[2]) == 2
+    assert {*ids[3]} == {b""}
+    assert exported.search([], [], [])[0].shape == (0, 0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_matches_against_sets(data: st.DataObject) -> None:
+    some = st.lists(st.sampled_from("abcd"), max_size=3, unique=True)
+    tags = data.draw(st.lists(some, min_size=1, max_size=9).filter(any))
+    asked = data.draw(st.lists(st.lists(st.sampled_from("abcx"), max_size=3)))
+    matches = DocumentTags(tags).matches(
+        tf.constant([",".join(of_one) for of_one in asked], tf.string)
+    )
+    start = data.draw(st.integers(0, len(tags)))
+    found = matches(tf.constant(start), tf.constant(len(tags))).numpy()
+    assert found.tolist() == [
+        [not of_one or bool({*of_one} & {*known}) for known in tags[start:]]
+        for of_one in asked
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tags", "message"),
+    [
+        ([["a"]], "found tags of 1 documents, expected those of 50: give an"),
+        ([["a,b"]] * 50, "found the tag b'a,b', expected a tag that is not"),
+        ([[" "]] * 50, "found the tag b' '"),
+        ([[*map(str, range(33))]] * 50, "document 0 has 33 tags, expected 32"),
+        (["ab"] * 50, "expected a list of tags, got 'ab'"),
+    ],
+)
+def test_wrong_tags(
+    encoders: tuple[dssm.TextEncoder, dssm.TextEncoder],
+    tmp_path: Path,
+    tags: Any,
+    message: str,
+) -> None:
+    with pytest.raises(InputError, match=message):
+        export_retriever(*encoders, IDS, TITLES, tmp_path, tags=tags)
+    assert not [*tmp_path.iterdir()]
+
+
 def test_cpp_loader_gives_the_same(exported: Exported) -> None:
     k = np.int32([1, MAX_K, 0, 2**31 - 1])
     request = predict_request("retriever", text=as_bytes(QUERIES), k=k)
     (outputs,) = assert_cpp_agrees({exported.folder: request})
     assert outputs["ids"].shape == (4, MAX_K)
+    tags = as_bytes(["even", "", "x,third", "上海"])
+    filtered = predict_request(
+        "retriever", text=as_bytes(QUERIES), k=k, tags=tags
+    )
+    filtered.model_spec.signature_name = "filtered"
+    (found,) = assert_cpp_agrees({exported.folder: filtered})
+    even = {IDS[row].encode() for row in range(50) if "even" in TAGS[row]}
+    assert found["ids"][0, 0] in even
+    assert found["ids"][1].tolist() == outputs["ids"][1].tolist()
     (hits,) = exported.index.search(QUERIES[1:2], MAX_K)
     np.testing.assert_allclose(
         outputs["scores"][1], [hit.score for hit in hits], atol=1e-6
@@ -156,7 +264,7 @@ def test_double_precision_is_served_as_float32(
         query, document, IDS, TITLES, tmp_path, vectors=vectors
     )
     index = Index(document, TITLES, IDS, query)
-    _, scores = Exported.load(index, folder).search(QUERIES, [50] * 4)
+    _, scores = Exported.load(index, query, folder).search(QUERIES, [50] * 4)
     assert scores.dtype == np.float32
     expected = [
         [hit.score for hit in hits] for hits in index.search(QUERIES, 50)
