@@ -1,0 +1,155 @@
+"""The HTTP server on its port: limits, slow clients, metrics, health."""
+
+import socket
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.serving import Client
+from keras_lstm_dssm.serving.http import http_server
+from keras_lstm_dssm.serving.http.serve_http import served_over_http
+from tests.serving.http.conftest import Send, Served
+
+
+def metrics(served: Served) -> dict[str, float]:
+    url = f"{served.url}/monitoring/prometheus/metrics"
+    with urllib.request.urlopen(url) as reply:
+        assert reply.headers["content-type"].startswith("text/plain")
+        lines = reply.read().decode().splitlines()
+    pairs = [line.rsplit(" ", 1) for line in lines if line[0] != "#"]
+    return {name: float(value) for name, value in pairs}
+
+
+def count(protocol: str, model: str, signature: str, code: str) -> str:
+    return (
+        f'lstm_dssm_requests_total{{code="{code}",method="Predict",'
+        f'model="{model}",protocol="{protocol}",signature="{signature}"}}'
+    )
+
+
+def test_metrics_count_both_protocols(served: Served, send: Send) -> None:
+    before = metrics(served)
+    body = '{"instances": [1]}'
+    for _ in range(3):
+        send("POST", "/v1/models/numbers:predict", body)
+    send("POST", "/v1/models/numbers:predict", "[]")
+    for name in ("x", "y"):  # unknown names add no series
+        send("POST", f"/v1/models/{name}:predict", body)
+    with Client(served.server.address) as client:
+        client.search(["bolt"])
+    after = metrics(served)
+
+    def more(name: str) -> float:
+        return after[name] - before.get(name, 0)
+
+    assert more(count("http", "numbers", "serving_default", "OK")) == 3
+    wrong = count("http", "numbers", "serving_default", "INVALID_ARGUMENT")
+    assert more(wrong) == 1
+    assert more(count("http", "", "", "NOT_FOUND")) == 2
+    assert more(count("grpc", "retriever", "serving_default", "OK")) == 1
+    assert not any('model="x"' in name for name in after)
+    assert after['lstm_dssm_model_versions{model="query_encoder"}'] == 2
+    seconds = (
+        'lstm_dssm_request_seconds_bucket{le="+Inf",method="Predict",'
+        'model="numbers",protocol="http",signature="serving_default"}'
+    )
+    assert more(seconds) == 4
+
+
+def test_health(
+    served: Served, send: Send, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert send("GET", "/livez") == (200, {"status": "alive"})
+    assert send("GET", "/readyz") == (200, {"status": "ready"})
+    monkeypatch.setattr(served.server.models, "versions", lambda _: [])
+    code, reply = send("GET", "/readyz")
+    assert code == 503
+    assert "query_encoder" in reply["error"]
+    assert send("GET", "/livez")[0] == 200
+
+
+def test_a_huge_body(served: Served, send: Send) -> None:
+    code, reply = send("POST", "/v1/models/x:predict", b" " * (1 << 20) + b" ")
+    assert code == 413
+    assert "1,048,576 bytes" in reply["error"]
+
+
+def raw(served: Served, sent: bytes, seconds: float = 10) -> bytes:
+    """Sends bytes, and returns all that the server answers until it closes."""
+    host, _, port = served.url.split("/")[2].partition(":")
+    with socket.create_connection((host, int(port)), seconds) as connection:
+        connection.sendall(sent)
+        received = b""
+        while part := connection.recv(4096):
+            received += part
+        return received
+
+
+def test_slow_clients(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "HEADER_SECONDS", 0.1)
+    start = time.monotonic()
+    assert raw(served, b"") == b""
+    assert raw(served, b"POST /v1/models/x:predict HTTP/1.1\r\nHost") == b""
+    assert time.monotonic() - start < 5
+
+
+def test_no_http(served: Served) -> None:
+    assert raw(served, b"\x16\x03\x01\x02\r\n\r\n").startswith(
+        b"HTTP/1.1 400 Bad Request"
+    )
+
+
+def test_a_port_that_is_taken(served: Served) -> None:
+    port = int(served.url.rsplit(":", 1)[1])
+    with (
+        pytest.raises(InputError, match="Address already in use; give another"),
+        served_over_http(served.server, port=port),
+    ):
+        pass
+
+
+def test_other_machines_need_protection(served: Served) -> None:
+    with (
+        pytest.raises(InputError, match="TLS"),
+        served_over_http(served.server, port=0, host="0.0.0.0"),
+    ):
+        pass
+
+
+def test_the_end_waits_for_running_requests(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that runs when the server stops is still answered."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    find = served.server.models.find
+
+    def slow(spec: object) -> object:
+        time.sleep(0.5)
+        return find(spec)
+
+    monkeypatch.setattr(served.server.models, "find", slow)
+    with ThreadPoolExecutor(1) as pool:
+        with served_over_http(served.server, port=0) as url:
+            request = urllib.request.Request(
+                f"{url}/v1/models/numbers:predict", b'{"instances": [1]}'
+            )
+            answer = pool.submit(lambda: urllib.request.urlopen(request).status)
+            time.sleep(0.2)
+        assert answer.result() == 200
+
+
+def test_the_extra_is_missing(
+    served: Served, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    with (
+        pytest.raises(InputError, match=r'pip install "keras-lstm-dssm\[http'),
+        served_over_http(served.server, port=0),
+    ):
+        pass
