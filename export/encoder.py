@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.export.encoder_details import encoder_fingerprint
 from keras_lstm_dssm.export.saved_module import finite_weights, publish_module
 from keras_lstm_dssm.text import encode_in_batches
 
@@ -41,6 +42,7 @@ class EncoderModule(tf.Module):
     Attributes:
         weights: The variables.
         resources: Other objects of the graph, such as tables: none.
+        fingerprint: Hash of what determines the vectors.
 
     Raises:
         InputError: A weight is NaN or infinite.
@@ -51,6 +53,7 @@ class EncoderModule(tf.Module):
         encoder.sync_weights()
         self._unit_vectors = encoder.unit_vectors
         self.weights = finite_weights(encoder)
+        self.fingerprint = encoder_fingerprint(encoder)
         self.resources: list[Any] = []
 
     def encode(self, text: tf.Tensor) -> tf.Tensor:

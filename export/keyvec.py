@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.export.encoder_details import encoder_fingerprint
 from keras_lstm_dssm.export.saved_module import finite_weights, publish_module
 from keras_lstm_dssm.layers import unit
 from keras_lstm_dssm.models import KeyVec
@@ -31,6 +32,7 @@ class KeyVecModule(tf.Module):
         weights: The variables.
         resources: The table of a vocabulary, if the model has one.
         vocabulary: The words that can be key words, strings `[words]`.
+        fingerprint: Hash of what determines the vectors.
 
     Raises:
         InputError: A weight is NaN or infinite.
@@ -42,6 +44,7 @@ class KeyVecModule(tf.Module):
     def __init__(self, model: KeyVec) -> None:
         super().__init__()
         self.weights = finite_weights(model)
+        self.fingerprint = encoder_fingerprint(model)
         # A server's loader fails without the table.
         self.resources = model.words.resources
         self.vocabulary = tf.Variable(

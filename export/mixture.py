@@ -25,13 +25,14 @@ class MixtureEncoder:
 
     Attributes:
         weights: The variables of all encoders.
+        scales: Square roots of the parts' weights, in the same order.
     """
 
     def __init__(
         self, encoders: Mapping[str, TextEncoder], weights: Mapping[str, float]
     ) -> None:
         self._encoders = list(encoders.values())
-        self._scales = [np.sqrt(weights[name]) for name in encoders]
+        self.scales = [np.sqrt(weights[name]) for name in encoders]
         self.weights: list[Any] = [
             weight for encoder in self._encoders for weight in encoder.weights
         ]
@@ -48,7 +49,7 @@ class MixtureEncoder:
                 np.float32(scale)
                 * tf.cast(encoder.unit_vectors(texts), tf.float32)
                 for scale, encoder in zip(
-                    self._scales, self._encoders, strict=True
+                    self.scales, self._encoders, strict=True
                 )
             ],
             axis=1,

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.encoder_details import write_fingerprint
 from keras_lstm_dssm.export.model_versions import Write, publish
 from keras_lstm_dssm.export.warmup import WARMUP_SIZES, write_warmup
 
@@ -94,5 +95,7 @@ def saved_model_writer(
     def write(folder: Path) -> None:
         save_module(module, folder)
         write_warmup(folder, name, sizes)
+        if hasattr(module, "fingerprint"):  # an encoder
+            write_fingerprint(folder, module.fingerprint)
 
     return write

@@ -3,6 +3,8 @@ r"""Encode texts into vectors with an exported encoder.
 Example:
   lstm-dssm-encode --saved_model=MODELS/document_encoder \
       --input=titles.txt --output=vectors.npy --ids=vectors.ids
+  lstm-dssm-encode --saved_model=MODELS/document_encoder \
+      --input="titles-*.tsv.gz" --output=PARTS --shard=3/16
 
 The input has one text a line, compressed by gzip or not; an empty line is an
 empty text. The output is a NumPy array, float32 [lines, d], with rows of unit
@@ -12,6 +14,12 @@ a title. The ids are then written too, line i for row i of the array.
 
 A folder of documents, or a file of JSON lines (.jsonl or .jsonl.gz), has the
 form of docs/documents.md: the output has one row for each document.
+
+With --shard, --rows_per_file, --format or --workers the titles are streamed
+into parts in the folder --output, with their ids; parts that are complete are
+not encoded again (docs/scaling.md). Each shard is a process of its own, and
+--workers starts them with Ray. lstm-dssm-index and lstm-dssm-export read the
+folder.
 """
 
 import sys
@@ -19,6 +27,7 @@ import time
 from typing import Any
 
 from keras_lstm_dssm.data.line_reader import text_lines
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.documents import (
     has_json_documents,
     read_documents,
@@ -27,6 +36,11 @@ from keras_lstm_dssm.export.documents import (
 )
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
+from keras_lstm_dssm.tools.encode_flags import (
+    PART_FLAGS,
+    define_part_flags,
+    encode_by_flags,
+)
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 
 FLAGS = new_flags()
@@ -37,14 +51,27 @@ _MODEL = define.string(
     "models.config serves is used; or the folder of one version.",
 )  # fmt: skip
 _INPUT = define.string(
-    "input", None, "File of texts, one a line; or documents in JSON."
+    "input", None,
+    "File of texts, one a line; or documents in JSON. For parts: titles, or "
+    "ids, a tab and titles; also .parquet with the columns title and id, "
+    "globs, and several files separated by commas.",
+)  # fmt: skip
+_OUTPUT = define.string(
+    "output", None, "The .npy file to write, or the folder of parts."
 )
-_OUTPUT = define.string("output", None, "The .npy file to write.")
 _IDS = define.string("ids", None, "File to write the documents' ids to.")
+define_part_flags(FLAGS)
 
 
 def main(_: list[str]) -> dict[str, Any]:
     """Encodes the texts and returns the array's shape and the speed."""
+    if any(FLAGS[name].present for name in PART_FLAGS):
+        if _IDS.value:
+            raise InputError(
+                "--ids is a flag for one .npy file: leave it out, since parts "
+                "have their ids"
+            )
+        return encode_by_flags(FLAGS)
     check_writable(_OUTPUT.value)
     ids: list[str] = []
     if _IDS.value:

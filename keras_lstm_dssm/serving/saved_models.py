@@ -10,6 +10,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the ops of the graph)
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.encoder_details import saved_fingerprint
 from keras_lstm_dssm.export.models_config import served_version
 from keras_lstm_dssm.export.saved_module import SIGNATURE
 from keras_lstm_dssm.text import encode_in_batches
@@ -39,6 +40,10 @@ class SavedEncoder:
         path: A version's folder, or a model's folder: then the newest version
             that `models.config` serves is loaded.
 
+    Attributes:
+        fingerprint: Hash of what determines the vectors, which tells whether
+            parts of encoded titles are of this encoder.
+
     Raises:
         InputError: The folder holds no SavedModel of an encoder.
 
@@ -49,6 +54,7 @@ class SavedEncoder:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._model, self._serve = _load(path, {"text"})
+        self.fingerprint = saved_fingerprint(path)
 
     def encode(
         self,

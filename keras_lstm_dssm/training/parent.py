@@ -1,6 +1,5 @@
 """Parent: the trained model whose weights another training starts from."""
 
-import hashlib
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -8,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.models import (
     AnyRecipe,
     KeyVec,
@@ -119,24 +119,6 @@ class Parent(NamedTuple):
     @property
     def _name(self) -> str:
         return self.path or "init"
-
-
-def weights_hash(weights: Sequence[Any]) -> str:
-    """Returns the SHA-256 of weights: their types, shapes and values.
-
-    It is the same for a model, its `model.keras` and its SavedModel.
-
-    Args:
-        weights: Keras or TensorFlow variables, or arrays, in order.
-    """
-    digest = hashlib.sha256()
-    for weight in weights:
-        array = np.asarray(
-            weight.numpy() if hasattr(weight, "numpy") else weight
-        )
-        digest.update(f"{array.dtype.str} {array.shape}\n".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
 
 
 def _checked(model: Any, name: str) -> Any:

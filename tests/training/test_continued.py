@@ -15,9 +15,9 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import ClickLog, write_pairs
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.tools import train as program
 from keras_lstm_dssm.training import RunFolder
-from keras_lstm_dssm.training.parent import weights_hash
 from keras_lstm_dssm.training.replay import Replay, ReplaySpec
 from tests.conftest import TOPICS
 from tests.tools.conftest import Refused, refused  # noqa: F401

@@ -1,0 +1,255 @@
+"""Reads titles from files of any size, in parts of whole lines or rows."""
+
+import glob
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+from keras_lstm_dssm.data.document_lines import LINE_EXPECTED, parse_document
+from keras_lstm_dssm.data.line_reader import EmptyFile, line_chunks
+from keras_lstm_dssm.errors import InputError, import_optional
+
+ID, TITLE = "id", "title"
+"""Columns of a parquet file; the first may be missing."""
+
+
+class Titles(NamedTuple):
+    """Some titles with their ids.
+
+    Attributes:
+        ids: The id of each title.
+        titles: The titles, or whole documents.
+    """
+
+    ids: list[str]
+    titles: list[str]
+
+
+class TitleReader(Protocol):
+    """Protocol of what reads one file from its start to its end."""
+
+    def take(self, lines: int, at_once: int) -> Iterator[Titles]:
+        """Reads the next lines, some at once; blank ones have no title.
+
+        The next call of any method comes after the last of these titles.
+        """
+
+    def skip(self, lines: int) -> None:
+        """Passes over the next lines."""
+
+    @property
+    def at_end(self) -> bool:
+        """Whether there are no more lines."""
+
+
+def title_files(spec: str) -> list[str]:
+    """Returns the files of titles that a specification names.
+
+    Args:
+        spec: Paths or globs, separated by commas: texts of one title a line
+            (an id, a tab and a title, or a title), `.jsonl` documents, each
+            compressed if it ends in `.gz`, or `.parquet`.
+
+    Returns:
+        The files, those of a glob sorted, each once.
+
+    Raises:
+        InputError: There is none.
+    """
+    files: dict[str, None] = {}
+    for part in (part.strip() for part in spec.split(",") if part.strip()):
+        found = [part] if os.path.isfile(part) else sorted(glob.glob(part))
+        found = [path for path in found if os.path.isfile(path)]
+        if not found:
+            raise InputError(
+                f"{part}: no such file, expected titles (.txt, .tsv, .jsonl, "
+                "each also .gz, or .parquet): check the path"
+            )
+        files.update(dict.fromkeys(found))
+    if not files:
+        raise InputError("no file of titles was given: give a path or a glob")
+    return list(files)
+
+
+def open_titles(path: str) -> TitleReader:
+    """Opens a file of titles; see `title_files`.
+
+    Raises:
+        InputError: The file is wrong; also later, while it is read.
+    """
+    return ParquetTitles(path) if is_parquet(path) else TextTitles(path)
+
+
+def is_parquet(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a file is read as parquet."""
+    return os.fspath(path).endswith(".parquet")
+
+
+def count_lines(path: str) -> int:
+    """Counts the lines of a text file, or the rows of a parquet file."""
+    if is_parquet(path):
+        return ParquetTitles(path).rows
+    return sum(chunk.count(b"\n") for chunk in _chunks(path))
+
+
+class TextTitles:
+    """Reads a text file of titles, or of documents in JSON.
+
+    Args:
+        path: The file, compressed if it ends in `.gz`.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._json = path.removesuffix(".gz").endswith(".jsonl")
+        self._chunks = _chunks(path)
+        self._rest = b""  # whole lines that are not read yet
+        self._line = 0
+
+    @property
+    def at_end(self) -> bool:
+        """Whether there are no more lines."""
+        if not self._rest:
+            self._rest = next(self._chunks, b"")
+        return not self._rest
+
+    def take(self, lines: int, at_once: int) -> Iterator[Titles]:
+        """Reads the next lines; see `TitleReader`."""
+        while lines and not self.at_end:
+            *taken, self._rest = self._rest.split(b"\n", min(lines, at_once))
+            lines -= len(taken)
+            rows = [
+                row for line in taken if (row := self._parsed(line)) is not None
+            ]
+            yield Titles([row[0] for row in rows], [row[1] for row in rows])
+
+    def skip(self, lines: int) -> None:
+        """Passes over the next lines."""
+        while lines and not self.at_end:
+            count = self._rest.count(b"\n")
+            if count > lines:
+                count = lines
+                self._rest = self._rest.split(b"\n", lines)[-1]
+            else:
+                self._rest = b""
+            lines -= count
+            self._line += count
+
+    def _parsed(self, line: bytes) -> tuple[str, str] | None:
+        self._line += 1
+        if not line.strip():
+            return None
+        if self._json:
+            document = parse_document(line)
+            if isinstance(document, str):
+                self._refuse(document, LINE_EXPECTED)
+            return document.id, "\n\n".join(document.sentences)
+        expected = "a title, or an id, one tab and a title, in UTF-8"
+        try:
+            fields = [field.strip() for field in line.decode().split("\t")]
+        except UnicodeDecodeError:
+            self._refuse(repr(line[:60]), expected)
+        if len(fields) > 2 or not all(fields):
+            self._refuse(f"{line.decode()!r:.80}", expected)
+        return fields[0], fields[-1]
+
+    def _refuse(self, found: str, expected: str) -> Any:
+        raise InputError(
+            f"{self.path}:{self._line}: found {found}, expected {expected}: "
+            "correct or remove it"
+        )
+
+
+class ParquetTitles:
+    """Reads a parquet file with the column `title` and perhaps `id`.
+
+    Args:
+        path: The file.
+
+    Attributes:
+        rows: Number of its rows.
+
+    Raises:
+        InputError: It is no such file, or pyarrow is not installed.
+    """
+
+    def __init__(self, path: str) -> None:
+        parquet = import_optional("pyarrow.parquet", "parquet")
+        arrow = import_optional("pyarrow", "parquet")
+        self.path = path
+        try:
+            self._file = parquet.ParquetFile(path)
+        except (OSError, arrow.ArrowException) as error:
+            raise InputError(
+                f"{path}: cannot be read as parquet ({_first_line(error)}): "
+                "write it again, or check the path"
+            ) from error
+        names = self._file.schema_arrow.names
+        if TITLE not in names:
+            raise InputError(
+                f"{path}: found the columns {', '.join(names)}, expected "
+                f"{TITLE!r} and, unless titles are ids, {ID!r}: rename them"
+            )
+        self._columns = [name for name in (ID, TITLE) if name in names]
+        self.rows: int = self._file.metadata.num_rows
+        self._row = 0
+
+    @property
+    def at_end(self) -> bool:
+        """Whether there are no more rows."""
+        return self._row >= self.rows
+
+    def take(self, lines: int, at_once: int) -> Iterator[Titles]:
+        """Reads the next rows; see `TitleReader`."""
+        stop = min(self._row + lines, self.rows)
+        groups, skipped = self._groups(stop)
+        batches = self._file.iter_batches(
+            at_once, row_groups=groups, columns=self._columns
+        )
+        for batch in batches:
+            rows = batch.slice(skipped, stop - self._row)
+            skipped = max(0, skipped - len(batch))
+            if len(rows):
+                yield self._parsed(rows)
+                self._row += len(rows)
+
+    def skip(self, lines: int) -> None:
+        """Passes over the next rows, which are not read."""
+        self._row = min(self._row + lines, self.rows)
+
+    def _groups(self, stop: int) -> tuple[list[int], int]:
+        """Returns the row groups up to a row, and the rows to leave out."""
+        groups, before, skipped = [], 0, 0
+        for number in range(self._file.num_row_groups):
+            size = self._file.metadata.row_group(number).num_rows
+            if before + size > self._row and before < stop:
+                if not groups:
+                    skipped = self._row - before
+                groups.append(number)
+            before += size
+        return groups, skipped
+
+    def _parsed(self, batch: Any) -> Titles:
+        columns = batch.to_pydict()
+        titles = columns[TITLE]
+        ids = columns.get(ID, titles)
+        for offset, (key, title) in enumerate(zip(ids, titles, strict=True)):
+            good = isinstance(title, str) and title.strip()
+            if not good or key is None or key == "":
+                raise InputError(
+                    f"{self.path}: row {self._row + offset} has the title "
+                    f"{title!r:.60} and the id {key!r:.40}, expected texts "
+                    "that are not empty: correct or remove it"
+                )
+        return Titles([str(key) for key in ids], titles)
+
+
+def _chunks(path: str) -> Iterator[bytes]:
+    try:
+        yield from line_chunks(path)
+    except EmptyFile:
+        return
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0]

@@ -1,0 +1,61 @@
+"""Hashes that tell whether an encoder or a title is still the same."""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HASH_BYTES = 16
+"""Length of the hash of a title."""
+
+
+def weights_hash(weights: Iterable[Any]) -> str:
+    """Returns the SHA-256 of weights: their types, shapes and values.
+
+    It is the same for a model in memory and for its `model.keras`.
+
+    Args:
+        weights: Keras or TensorFlow variables, or arrays, in order.
+
+    Example:
+    >>> weights_hash([np.zeros(2, np.float32)])[:8]
+    'd19a946c'
+    """
+    digest = hashlib.sha256()
+    for weight in weights:
+        array = np.asarray(
+            weight.numpy() if hasattr(weight, "numpy") else weight
+        )
+        digest.update(f"{array.dtype.str} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def files_hash(paths: Iterable[str | os.PathLike[str]]) -> str:
+    """Returns the SHA-256 of files: their names and their bytes, in order."""
+    digest = hashlib.sha256()
+    for path in map(Path, paths):
+        digest.update(f"{path.name} {path.stat().st_size}\n".encode())
+        with path.open("rb") as file:
+            while data := file.read(1 << 20):
+                digest.update(data)
+    return digest.hexdigest()
+
+
+def title_hashes(titles: Iterable[str]) -> np.ndarray:
+    """Returns a hash of each title, uint8 `[n, 16]`.
+
+    Example:
+    >>> title_hashes(["hex bolt"]).shape
+    (1, 16)
+    """
+    hashes = b"".join(
+        hashlib.blake2b(
+            title.encode("utf-8", "surrogateescape"), digest_size=HASH_BYTES
+        ).digest()
+        for title in titles
+    )
+    return np.frombuffer(hashes, np.uint8).reshape(-1, HASH_BYTES)

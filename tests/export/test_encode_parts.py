@@ -1,0 +1,231 @@
+"""Parts of encoded titles: shards, starts after a kill, formats, memory."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export import encode_parts
+from keras_lstm_dssm.export.encode_parts import PartJob, Shard, encode_shard
+from keras_lstm_dssm.export.encoded_parts import EncodedParts
+from keras_lstm_dssm.export.title_files import (
+    count_lines,
+    open_titles,
+    title_files,
+)
+from keras_lstm_dssm.fingerprints import title_hashes
+
+ROWS = 23
+
+
+def encode(titles: list[str]) -> np.ndarray:
+    """Stands for an encoder: a vector that tells the title."""
+    return np.array([[len(t), sum(map(ord, t))] for t in titles], np.float32)
+
+
+def title(row: int) -> str:
+    return f"título {row} " + "x" * (row % 5)
+
+
+@pytest.fixture(scope="module", params=["tsv", "tsv.gz", "txt", "parquet"])
+def files(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> list[str]:
+    """23 titles, the last three in a second file; the third file has none."""
+    folder = tmp_path_factory.mktemp("files")
+    kind = request.param
+    for number, rows in enumerate((range(20), range(20, ROWS), range(0))):
+        path = folder / f"titles-{number}.{kind}"
+        if kind == "parquet":
+            arrow = pytest.importorskip("pyarrow")
+            import pyarrow.parquet as parquet
+
+            columns = {
+                "title": arrow.array([title(r) for r in rows], arrow.string()),
+                "id": arrow.array([f"t{r}" for r in rows], arrow.string()),
+            }
+            parquet.write_table(arrow.table(columns), path, row_group_size=6)
+            continue
+        lines = [
+            f"{title(r)}\n" if kind == "txt" else f"t{r}\t{title(r)}\r\n"
+            for r in rows
+        ]
+        data = "".join(lines).encode()
+        path.write_bytes(gzip.compress(data) if kind == "tsv.gz" else data)
+    return title_files(f"{folder}/titles-*")
+
+
+def job(folder: Path, files: list[str], **changes: object) -> PartJob:
+    folder.mkdir(exist_ok=True)
+    whole = PartJob(folder, files, 7, "npy", "an encoder")
+    return whole._replace(**changes)
+
+
+@pytest.fixture(autouse=True)
+def three_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encode_parts, "LINES_AT_ONCE", 3)
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_shards_have_all_titles_once_in_order(
+    files: list[str], kind: str, tmp_path: Path
+) -> None:
+    whole = job(tmp_path, files, kind=kind)
+    names = [
+        result.name
+        for index in (2, 0, 1)
+        for result in encode_shard(encode, whole, Shard(index, 3))
+    ]
+    assert sorted(names) == [
+        "part-00000-00000", "part-00000-00001", "part-00000-00002",
+        "part-00001-00000", "part-00002-00000",
+    ]  # fmt: skip
+    parts = EncodedParts(tmp_path)
+    titles = [title(row).strip() for row in range(ROWS)]
+    if files[0].endswith("parquet"):
+        titles = [title(row) for row in range(ROWS)]
+    ids = titles if ".txt" in files[0] else [f"t{row}" for row in range(ROWS)]
+    assert (parts.rows, parts.dimension) == (ROWS, 2)
+    assert [len(part.ids) for part in parts] == [7, 7, 6, 3, 0]
+    rows = parts.read()
+    assert rows.ids == ids
+    np.testing.assert_array_equal(rows.vectors, encode(titles))
+    np.testing.assert_array_equal(rows.hashes, title_hashes(titles))
+    # Another number of shards, or none, writes the same parts.
+    other = job(tmp_path / "one", files, kind=kind)
+    for result in encode_shard(encode, other):
+        assert not result.was_complete
+        for path in other.folder.glob(f"{result.name}.*"):
+            assert path.read_bytes() == (tmp_path / path.name).read_bytes()
+
+
+def test_a_second_start_encodes_what_is_missing(
+    files: list[str], tmp_path: Path
+) -> None:
+    first, calls = job(tmp_path, files), []
+
+    def counting(titles: list[str]) -> np.ndarray:
+        calls.append(titles)
+        if sum(map(len, calls)) > 14:
+            raise KeyboardInterrupt
+        return encode(titles)
+
+    with pytest.raises(KeyboardInterrupt):
+        [*encode_shard(counting, first)]
+    assert not [*tmp_path.glob(".partial*")]
+    with pytest.raises(InputError, match="part-00000-00001 is missing|-00002"):
+        EncodedParts(tmp_path)
+    (tmp_path / ".partial-77-part-00000-00002.npy").touch()  # of a kill -9
+    complete = [r.was_complete for r in encode_shard(encode, first)]
+    assert complete[0] and not complete[-1]
+    assert not [*tmp_path.glob(".partial*")]
+    assert EncodedParts(tmp_path).rows == ROWS
+    assert all(r.was_complete for r in encode_shard(encode, first))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"encoder_sha256": "other"}, "another encoder, an encoder, expected"),
+        ({"lines": 8}, "another --rows_per_file, 7, expected 8"),
+        ({"kind": "parquet"}, "another --format, npy, expected parquet"),
+    ],
+)
+def test_parts_of_something_else_are_not_used(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    path = tmp_path / "titles.txt"
+    path.write_text("one\ntwo\n")
+    first = job(tmp_path / "parts", [str(path)])
+    [*encode_shard(encode, first)]
+    with pytest.raises(InputError, match=message):
+        [*encode_shard(encode, first._replace(**change))]
+    path.write_text("one\nthree\n")
+    with pytest.raises(InputError, match="another titles"):
+        [*encode_shard(encode, first)]
+
+
+def test_memory_is_that_of_one_chunk(tmp_path: Path) -> None:
+    """Titles are read as they are encoded, not part by part."""
+    path = tmp_path / "titles.txt"
+    path.write_text("".join(f"title {n}\n" for n in range(50)))
+    sizes = []
+
+    def watched(titles: list[str]) -> np.ndarray:
+        sizes.append(len(titles))
+        return encode(titles)
+
+    [*encode_shard(watched, job(tmp_path, [str(path)], lines=40))]
+    assert max(sizes) == 3 and sum(sizes) == 50 + 2  # one to know the width
+
+
+def test_repeated_titles(tmp_path: Path) -> None:
+    path = tmp_path / "titles.tsv"
+    path.write_text("a\tone\n\nb\ttwo\na\tone\nc\tone\n" * 4)
+    [*encode_shard(encode, job(tmp_path, [str(path)], lines=4))]
+    parts = EncodedParts(tmp_path)
+    assert parts.rows == 16
+    assert parts.read().ids == ["a", "b", "c"]
+    path.write_text("a\tone\n" * 5 + "a\ttwo\n")
+    other = job(tmp_path / "other", [str(path)], lines=4)
+    [*encode_shard(encode, other)]
+    with pytest.raises(InputError, match="id 'a' has two different titles"):
+        EncodedParts(other.folder).read()
+
+
+def test_readers_skip_and_count(files: list[str]) -> None:
+    assert [*map(count_lines, files)] == [20, 3, 0]
+    reader = open_titles(files[0])
+    reader.skip(8)
+    (first,) = reader.take(2, 5)
+    reader.skip(3)
+    rest = [title for chunk in reader.take(99, 4) for title in chunk.titles]
+    assert first.titles[0].strip() == title(8).strip()
+    assert [len(first.titles), len(rest)] == [2, 7]
+    assert rest[0].strip() == title(13).strip() and reader.at_end
+
+
+def lines_of(path: Path, content: bytes) -> Iterator[str]:
+    path.write_bytes(content)
+    yield from (t for c in open_titles(str(path)).take(9, 2) for t in c.titles)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"one\ntwo\n\xe9\n", "a.txt:3: found b'.xe9', expected a"),
+        ("a.tsv", b"1\tone\n1\t\n", "a.tsv:2: found"),
+        ("a.tsv", b"1\tone\ttwo\n", "a.tsv:1: found"),
+        ("a.jsonl", b'{"_id": "d"}\n', "a.jsonl:1: found"),
+        ("a.parquet", b"no parquet", "a.parquet: cannot be read as parquet"),
+    ],
+)
+def test_wrong_titles(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        [*lines_of(tmp_path / name, content)]
+    assert "\n" not in str(error.value)
+
+
+def test_wrong_names(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file, expected titles"):
+        title_files(f"{tmp_path}/nothing-*.tsv")
+    for text in ("3", "16/16", "-1/2", "a/b", "0/0"):
+        with pytest.raises(InputError, match="expected a number, a slash"):
+            Shard.parse(text)
+    assert Shard.parse("3/16") == Shard(3, 16)
+    with pytest.raises(InputError, match="found no part, expected those"):
+        EncodedParts(tmp_path)
+
+
+def test_documents_in_json(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl.gz"
+    row = {"_id": "d1", "sentences": ["One.", "Two."]}
+    path.write_bytes(gzip.compress(json.dumps(row).encode() + b"\n"))
+    (chunk,) = open_titles(str(path)).take(1, 1)
+    assert chunk == (["d1"], ["One.\n\nTwo."])
