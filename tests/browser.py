@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser",
@@ -26,9 +26,8 @@ KEYS = {
 class Page:
     """One tab. Messages are JSON, each ended by a zero byte."""
 
-    def __init__(self, to_browser: int, from_browser: int) -> None:
-        self._out = os.fdopen(to_browser, "wb", buffering=0)
-        self._in = os.fdopen(from_browser, "rb", buffering=0)
+    def __init__(self, to_browser: BinaryIO, from_browser: BinaryIO) -> None:
+        self._out, self._in = to_browser, from_browser
         self._rest = b""
         self._numbers = count(1)
         self.events: list[dict[str, Any]] = []
@@ -96,11 +95,11 @@ class Page:
 
     def press(self, key: str) -> None:
         code = KEYS[key]
-        text = {"Enter": "\r", "/": "/"}.get(key, "")
-        for kind in ("keyDown", "keyUp"):
+        letter = {"Enter": "\r", "/": "/"}.get(key, "")
+        for kind, text in (("keyDown", letter), ("keyUp", "")):
             self.call(
                 "Input.dispatchKeyEvent", type=kind, key=key, code=key,
-                windowsVirtualKeyCode=code, text=text if kind == "keyDown" else "",
+                windowsVirtualKeyCode=code, text=text,
             )  # fmt: skip
 
     def screen(self, width: int, height: int, scheme: str = "light") -> None:
@@ -150,7 +149,7 @@ def browser_page(folder: Path) -> Iterator[Page]:
     commands, to_browser = os.pipe()
     from_browser, answers = os.pipe()
     process = subprocess.Popen(
-        ["sh", "-c", f'exec "$@" 3<&{commands} 4>&{answers}', "sh", BROWSER,
+        ["bash", "-c", f'exec "$@" 3<&{commands} 4>&{answers}', "bash", BROWSER,
          "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
          "--remote-debugging-pipe", f"--user-data-dir={folder}"],
         pass_fds=(commands, answers),
@@ -160,9 +159,11 @@ def browser_page(folder: Path) -> Iterator[Page]:
     os.close(commands)
     os.close(answers)
     try:
-        yield Page(to_browser, from_browser)
+        with (
+            os.fdopen(to_browser, "wb", buffering=0) as written,
+            os.fdopen(from_browser, "rb", buffering=0) as read,
+        ):
+            yield Page(written, read)
     finally:
         process.terminate()
         process.wait(20)
-        for number in (to_browser, from_browser):
-            os.close(number)

@@ -1,0 +1,75 @@
+"""How the page compares words, and which titles it shows."""
+
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm.serving.http.search_page import SearchPage
+from keras_lstm_dssm.serving.server.model_registry import ModelRegistry
+from tests.serving.tiny_models import save_encoder
+
+
+class TwoStage(tf.Module):
+    """Returns the signature of an exported ranker with documents."""
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, "text"),
+            tf.TensorSpec([None], tf.int32, "k"),
+        ]
+    )
+    def search(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Finds two titles; the third column is empty."""
+        rows = tf.size(text) + 0 * tf.size(k)
+        return {
+            "ids": tf.repeat([["t2", "t1", ""]], rows, 0),
+            "titles": tf.repeat([["Wood glue", "Hex bolts", ""]], rows, 0),
+            "scores": tf.repeat([[-0.5, -2.0, tf.float32.min]], rows, 0),
+        }
+
+
+@pytest.fixture
+def models(tiny_models: Path, tmp_path: Path) -> ModelRegistry:
+    save_encoder(tmp_path / "query_encoder", offset=1.0)
+    save_encoder(tmp_path / "document_encoder", offset=1.0)
+    module = TwoStage()
+    tf.saved_model.save(module, str(tmp_path / "two_stage/3"), module.search)
+    (tmp_path / "retriever").symlink_to(tiny_models / "retriever")
+    return ModelRegistry(tmp_path)
+
+
+def test_words_by_encoder_and_by_letters(models: ModelRegistry) -> None:
+    page = SearchPage(models, titles={"bolt": "Zinc hex bolt"})
+    assert page.models()["models"] == [
+        {"name": "retriever", "versions": [1]},
+        {"name": "two_stage", "versions": [3]},
+    ]
+    found = page.search({"model": "retriever", "text": "blot", "k": 1})
+    assert found["similarity"] == "encoder"
+    (hit,) = found["hits"]
+    assert hit["id"] == "bolt"
+    assert "".join(p["text"] for p in hit["title"]) == "Zinc hex bolt"
+    assert "click" not in hit
+    # The tiny encoders compare [words + 1, bytes]: equal for words of a length.
+    (line,) = found["words"]
+    assert (line["word"], line["exact"]) == ("blot", False)
+    first = line["nearest"][0]
+    assert (first["word"], first["similarity"]) == ("zinc", 1)
+
+    found = page.search({"model": "two_stage", "text": "hex blts", "k": 2})
+    assert found["similarity"] == "letters"
+    assert [hit["id"] for hit in found["hits"]] == ["t2", "t1"]
+    assert [hit["score"] for hit in found["hits"]] == [-0.5, -2.0]
+    assert found["hits"][1]["title"] == [
+        {"text": "Hex", "strength": 1.0},
+        {"text": " ", "strength": 0},
+        {"text": "bolts", "strength": 0.444},
+    ]
+    assert found["words"][1] == {
+        "word": "blts",
+        "exact": False,
+        "nearest": [
+            {"word": "bolts", "similarity": 0.444, "shared": ["lts", "ts#"]}
+        ],
+    }
