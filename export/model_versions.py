@@ -10,6 +10,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.manifest import write_manifest
 from keras_lstm_dssm.files import flush_to_disk
 
 Write = Callable[[Path], None]
@@ -128,8 +129,9 @@ def publish(
     A running server polls `base` and loads a version as soon as its folder
     appears, even if files are missing from it. Therefore the SavedModel is
     written into a hidden folder next to it, on the same file system, and
-    renamed when all its files are complete and on the disk. If writing
-    fails or is interrupted, the hidden folder is removed.
+    renamed when all its files are complete and on the disk; the last of them
+    is `MANIFEST.sha256`. If writing fails or is interrupted, the hidden folder
+    is removed.
 
     Args:
         base: The model's folder, made if missing.
@@ -247,6 +249,7 @@ def _written(base: Path, write: Write) -> Iterator[Path]:
                 f"{base}: the new version cannot be written ({reason}); make "
                 "room, or name another folder"
             ) from error
+        write_manifest(complete)
         for path in (complete, *complete.rglob("*")):
             flush_to_disk(path)
         yield complete

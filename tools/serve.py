@@ -111,6 +111,10 @@ _INSECURE = define.bool(
     "Listen to other machines even without TLS and --token_file or "
     "--client_ca.",
 )  # fmt: skip
+_VERIFY = define.bool(
+    "verify", False,
+    "Load only versions whose files agree with their MANIFEST.sha256.",
+)  # fmt: skip
 _POLL_SECONDS = define.float(
     "poll_seconds", 1.0,
     "Seconds between checks for new versions; 0 checks only at the start.",
@@ -151,6 +155,7 @@ def main(_: list[str]) -> None:
                 tls=tls,
                 tokens=tokens,
                 insecure=_INSECURE.value,
+                verify=_VERIFY.value,
                 metrics=_HTTP_PORT.value is not None,
             ) as server,
             _logged(),

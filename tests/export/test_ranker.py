@@ -11,7 +11,11 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_models
 from keras_lstm_dssm.export.documents import Documents
 from keras_lstm_dssm.export.models_config import served_version
-from keras_lstm_dssm.export.ranker import NO_SCORE, RankerModule
+from keras_lstm_dssm.export.ranker import (
+    NO_SCORE,
+    FilteredTwoStageModule,
+    RankerModule,
+)
 from keras_lstm_dssm.ranker import (
     BoostedTrees,
     OverlapFeatures,
@@ -175,6 +179,27 @@ def test_int8_and_max_k(ranker: Ranker, tmp_path: Path) -> None:
     assert '["hex bolt", "wood glue"], model="ranker")' in readme
     for name in ("ranker", "two_stage"):
         assert served_version(tmp_path / name) == tmp_path / name / "1"
+
+
+def test_a_filter_orders_the_titles_with_a_tag(ranker: Ranker) -> None:
+    colour = COLOURS[-1]
+    tags = [title.split()[:1] for title in TITLES]
+    of_colour = [title for title in TITLES if title.startswith(colour)]
+    assert 3 < len(of_colour) < 50
+    module = FilteredTwoStageModule(ranker, DOCUMENTS._replace(tags=tags))
+    found = module.filtered(
+        *(tf.constant(["wood glue"] * 2), tf.constant([50, 50])),
+        tf.constant([f"{colour},absent", "absent"]),
+    )
+    ids, titles, scores = (
+        found[name].numpy() for name in ("ids", "titles", "scores")
+    )
+    count = len(of_colour)
+    assert sorted(titles[0, :count]) == sorted(as_bytes(of_colour))
+    expected = np.sort(ranker.score("wood glue", of_colour))[::-1]
+    np.testing.assert_allclose(scores[0, :count], expected, atol=1e-4)
+    assert {*ids[0, count:], *ids[1], *titles[1]} == {b""}
+    assert (scores[0, count:] == np.float32(NO_SCORE)).all()
 
 
 def test_what_is_refused(trained_run: Path, tmp_path: Path) -> None:

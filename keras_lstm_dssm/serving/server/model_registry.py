@@ -48,6 +48,8 @@ class ModelRegistry:
         models_dir: The folder, with `NAME/NUMBER/saved_model.pb` in it.
         versions: Number of the newest versions to load of a model without a
             `model_version_policy`, by default 1.
+        verify: Whether to compare the files of a version with its
+            `MANIFEST.sha256` before it is loaded.
 
     Raises:
         InputError: There is no model in the folder, one does not load, or
@@ -55,9 +57,13 @@ class ModelRegistry:
     """
 
     def __init__(
-        self, models_dir: str | os.PathLike[str], versions: int = 1
+        self,
+        models_dir: str | os.PathLike[str],
+        versions: int = 1,
+        verify: bool = False,
     ) -> None:
         self._models_dir = Path(models_dir)
+        self._verify = verify
         self._latest = versions
         self._models: dict[str, ServedModel] = {}
         self._lock = threading.Lock()
@@ -193,7 +199,7 @@ class ModelRegistry:
         return problems
 
     def _update(self, name: str, wanted: Mapping[int, Path]) -> None:
-        model = self._models.get(name) or ServedModel(name)
+        model = self._models.get(name) or ServedModel(name, self._verify)
         # A copy replaces the dictionary, because other threads read it.
         self._models = {**self._models, name: model}
         self._unloaded |= model.update(wanted)

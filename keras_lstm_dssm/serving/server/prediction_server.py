@@ -81,6 +81,8 @@ class PredictionServer:
             none is needed.
         insecure: Whether to listen to other machines even without `tls` and
             either `tokens` or certificates of clients.
+        verify: Whether to load only versions whose files agree with their
+            `MANIFEST.sha256`.
         metrics: Whether to count requests for Prometheus; this needs
             prometheus-client.
 
@@ -119,6 +121,7 @@ class PredictionServer:
         tls: ServerTLS | None = None,
         tokens: TokenFile | None = None,
         insecure: bool = False,
+        verify: bool = False,
         metrics: bool = False,
     ) -> None:
         self.bounds = Bounds(
@@ -139,7 +142,7 @@ class PredictionServer:
             tokens is not None or bool(tls and tls.client_ca),
             insecure,
         )
-        self.models = ModelRegistry(models_dir, versions)
+        self.models = ModelRegistry(models_dir, versions, verify)
         self.metrics = RequestMetrics(self.models) if metrics else None
         self._poll_seconds = poll_seconds
         self._grace_seconds = grace_seconds

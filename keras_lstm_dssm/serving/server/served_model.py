@@ -13,6 +13,8 @@ from google.protobuf.message import DecodeError
 from tensorflow_serving.apis.get_model_status_pb2 import ModelVersionStatus
 from tensorflow_serving.config.model_server_config_pb2 import ModelConfig
 
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.manifest import verify_manifest
 from keras_lstm_dssm.serving.server.servable import Servable
 from keras_lstm_dssm.serving.server.signature_call import StatusError
 
@@ -77,14 +79,17 @@ class ServedModel:
 
     Args:
         name: The model's name.
+        verify: Whether to compare the files of a version with its
+            `MANIFEST.sha256` before it is loaded.
 
     Attributes:
         available: Versions and labels, in a tuple that is replaced as a
             whole, so that the two are consistent for each request.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, verify: bool = False) -> None:
         self.name = name
+        self._verify = verify
         self.available = Available({}, {})
         self._states: dict[int, VersionState] = {}
         # Versions that did not load, with the time of their last change.
@@ -146,6 +151,8 @@ class ServedModel:
     def _load(self, version: int, folder: Path) -> None:
         start = time.perf_counter()
         self._states[version] = VersionState(ModelVersionStatus.LOADING)
+        if self._verify:
+            _check_files(folder)
         servable = Servable(self.name, version, folder)
         warmed = servable.warm_up(folder)
         self._set_versions({**self.available.versions, version: servable})
@@ -185,6 +192,18 @@ class ServedModel:
         if self._states[version] is unloading:
             self._states[version] = VersionState(ModelVersionStatus.END)
             _LOG.info("%s version %d: unloaded", self.name, version)
+
+
+def _check_files(folder: Path) -> None:
+    """Compares a version's files with its manifest.
+
+    Raises:
+        StatusError: They differ (DATA_LOSS).
+    """
+    try:
+        verify_manifest(folder)
+    except InputError as error:
+        raise StatusError(grpc.StatusCode.DATA_LOSS, str(error)) from error
 
 
 def _last_change(folder: Path) -> int:

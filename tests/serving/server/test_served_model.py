@@ -27,6 +27,23 @@ def versions(tiny_models: Path, tmp_path: Path) -> dict[int, Path]:
     }
 
 
+def test_only_versions_as_they_were_exported_are_verified(
+    versions: dict[int, Path],
+) -> None:
+    damaged = versions[2] / "variables" / "variables.index"
+    intact = damaged.read_bytes()
+    damaged.write_bytes(intact + b"x")
+    model = ServedModel("encoder", verify=True)
+    model.update(versions)
+    assert names(model) == {2: "END", 1: "AVAILABLE"}
+    state = model.states()[2]
+    assert state.code == 15  # DATA_LOSS
+    assert "variables.index: found another content than MANIF" in state.message
+    damaged.write_bytes(intact)
+    model.update(versions)
+    assert names(model) == {2: "AVAILABLE", 1: "AVAILABLE"}
+
+
 def names(model: ServedModel) -> dict[int, str]:
     return {v: State(s.state) for v, s in model.states().items()}
 
