@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def test_serve_swap_and_stop(
     (tmp_path / "retriever").symlink_to(tiny_models / "retriever")
     with (
         subprocess.Popen(
-            [PROGRAM, f"--models={tmp_path}", "--port=0",
+            [PROGRAM, f"--models={tmp_path}", "--port=0", "--http_port=0",
              "--poll_seconds=0.05"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -56,13 +57,17 @@ def test_serve_swap_and_stop(
     ):  # fmt: skip
         try:
             assert process.stdout and process.stderr
-            lines = [process.stdout.readline() for _ in range(4)]
+            lines = [process.stdout.readline() for _ in range(5)]
             assert lines[:3] == [
                 "countdown version 1\n",
                 "query_encoder version 1\n",
                 "retriever version 1\n",
             ]
-            address = re.fullmatch(r"serving on (127\.0\.0\.1:\d+)\n", lines[3])
+            url = re.fullmatch(r"HTTP on (http://127.0.0.1:\d+/)\n", lines[3])
+            assert url
+            with urllib.request.urlopen(f"{url[1]}v1/models/retriever") as got:
+                assert b'"state": "AVAILABLE"' in got.read()
+            address = re.fullmatch(r"serving on (127\.0\.0\.1:\d+)\n", lines[4])
             assert address
             target = address[1]
             flags = [f"--server={target}", "--k=1"]
@@ -135,6 +140,7 @@ def test_a_signal_while_loading(
         (["--models=.", "--host="], "--host is missing"),
         (["--models=.", "--max_rows=0"], "--max_rows=0"),
         (["--models=.", "--poll_seconds=nan"], "poll_seconds is nan; expected"),
+        (["--models=.", "--http_port=65536"], "65535"),
         (["--models=.", "--grace_seconds=inf"], "grace_seconds is inf; expec"),
     ],
 )
