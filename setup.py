@@ -44,6 +44,8 @@ TEACHER = [
 ]
 BASELINES = ["gensim>=4.4", SCIKIT_LEARN, "snowballstemmer>=3"]
 RANKER = ["lightgbm>=4.6"]
+PARQUET = ["pyarrow>=17"]
+RAY = [*PARQUET, "ray[data,train]>=2.50,<3"]
 HTTP = ["prometheus-client>=0.21", "starlette>=0.46", "uvicorn>=0.34"]
 
 setup(
@@ -102,12 +104,17 @@ setup(
         "ranker": RANKER,
         # `lstm-dssm-serve --http_port`: REST, the page, metrics.
         "http": HTTP,
+        # Titles and parts of encoded titles in parquet.
+        "parquet": PARQUET,
+        # `--workers` of `lstm-dssm-train` and `lstm-dssm-encode`.
+        "ray": RAY,
         "dev": [
             *ANALYSIS,
             *BASELINES,
             *FAISS,
             *HTTP,
             *RANKER,
+            *RAY,
             "hypothesis",
             "mypy",
             "pydot>=3",

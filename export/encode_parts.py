@@ -36,12 +36,12 @@ class Shard(NamedTuple):
     """A share of the parts.
 
     Attributes:
-        index: Number of the share, from 0.
-        count: Number of shares.
+        number: Number of the share, from 0.
+        shares: How many there are.
     """
 
-    index: int = 0
-    count: int = 1
+    number: int = 0
+    shares: int = 1
 
     @classmethod
     def parse(cls, text: str) -> "Shard":
@@ -120,11 +120,11 @@ def encode_shard(
         InputError: The input is wrong; or a part is complete, but of other
             titles or of another encoder.
     """
-    for number, path in enumerate(job.files):
+    for file_number, path in enumerate(job.files):
         reader, part = open_titles(path), 0
         while part == 0 or not reader.at_end:
-            if (number + part) % shard.count == shard.index:
-                yield encode_part(encode, job, number, part, reader)
+            if (file_number + part) % shard.shares == shard.number:
+                yield encode_part(encode, job, file_number, part, reader)
             else:
                 reader.skip(job.lines)
             part += 1

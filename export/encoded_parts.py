@@ -83,7 +83,7 @@ class EncodedParts:
         hashes = np.empty((self.rows, HASH_BYTES), np.uint8)
         known: dict[str, int] = {}
         for part in self:
-            kept = []
+            kept: list[int] = []
             for row, key in enumerate(part.ids):
                 old = known.setdefault(key, len(ids) + len(kept))
                 if old == len(ids) + len(kept):

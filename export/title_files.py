@@ -3,7 +3,7 @@
 import glob
 import os
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from keras_lstm_dssm.data.document_lines import LINE_EXPECTED, parse_document
 from keras_lstm_dssm.data.line_reader import EmptyFile, line_chunks
@@ -153,7 +153,7 @@ class TextTitles:
             self._refuse(f"{line.decode()!r:.80}", expected)
         return fields[0], fields[-1]
 
-    def _refuse(self, found: str, expected: str) -> Any:
+    def _refuse(self, found: str, expected: str) -> NoReturn:
         raise InputError(
             f"{self.path}:{self._line}: found {found}, expected {expected}: "
             "correct or remove it"
@@ -219,7 +219,8 @@ class ParquetTitles:
 
     def _groups(self, stop: int) -> tuple[list[int], int]:
         """Returns the row groups up to a row, and the rows to leave out."""
-        groups, before, skipped = [], 0, 0
+        groups: list[int] = []
+        before = skipped = 0
         for number in range(self._file.num_row_groups):
             size = self._file.metadata.row_group(number).num_rows
             if before + size > self._row and before < stop:
