@@ -7,6 +7,7 @@ tests to others has no use for it.
 import fcntl
 import gc
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -156,3 +157,13 @@ def tiny_models(made_once) -> Path:
     from tests.serving.tiny_models import save_models
 
     return made_once("tiny_models", save_models)
+
+
+@pytest.fixture(scope="session")
+def certificates(made_once) -> Path:
+    """A folder of certificates; the tests are skipped without openssl."""
+    from tests.serving.certificates import make_certificates
+
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not on this machine")
+    return made_once("certificates", make_certificates)

@@ -1,0 +1,256 @@
+"""A server with TLS and tokens, and one with certificates of clients."""
+
+import asyncio
+import http.client
+import json
+import ssl
+from collections.abc import Iterator
+from contextlib import closing
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import grpc
+import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest
+from grpc_health.v1.health_pb2_grpc import HealthStub
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.serving import (
+    AsyncClient,
+    Client,
+    HttpClient,
+    PredictionServer,
+    ServingError,
+    tls_context,
+    tls_credentials,
+)
+from keras_lstm_dssm.serving.doors import ServerTLS, TokenFile
+from keras_lstm_dssm.serving.http.serve_http import served_over_http
+
+TOKEN = "0123456789abcdef"
+
+REFUSED = "no answer from|DEADLINE|no reply within"
+"""After some attempts, or when the deadline passes before the last one."""
+
+
+class Doors(NamedTuple):
+    """The addresses of one server."""
+
+    grpc: str
+    http: str
+
+
+@pytest.fixture(scope="module")
+def models(tiny_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    (folder / "query_encoder").symlink_to(tiny_models / "query_encoder")
+    return folder
+
+
+def serve(
+    models: Path, tls: ServerTLS, tokens: TokenFile | None
+) -> Iterator[Doors]:
+    with (
+        PredictionServer(models, port=0, tls=tls, tokens=tokens) as server,
+        served_over_http(server, port=0, tls=tls, tokens=tokens) as url,
+    ):
+        yield Doors(server.address, url)
+
+
+@pytest.fixture(scope="module")
+def by_token(
+    models: Path, certificates: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Doors]:
+    path = tmp_path_factory.mktemp("tokens") / "tokens"
+    path.write_text(TOKEN)
+    tls = ServerTLS(certificates / "server.crt", certificates / "server.key")
+    yield from serve(models, tls, TokenFile(path))
+
+
+@pytest.fixture(scope="module")
+def by_certificate(models: Path, certificates: Path) -> Iterator[Doors]:
+    names = ("server.crt", "server.key", "ca.crt")
+    tls = ServerTLS(*(certificates / name for name in names))
+    yield from serve(models, tls, None)
+
+
+@pytest.fixture
+def ca(certificates: Path) -> Path:
+    return certificates / "ca.crt"
+
+
+def test_clients_with_a_token(by_token: Doors, ca: Path) -> None:
+    credentials = tls_credentials(ca)
+
+    async def width() -> tuple[int, ...]:
+        async with AsyncClient(
+            by_token.grpc, credentials=credentials, token=TOKEN
+        ) as client:
+            return (await client.encode(["x"])).shape
+
+    with (
+        Client(by_token.grpc, credentials=credentials, token=TOKEN) as client,
+        HttpClient(
+            by_token.http, credentials=tls_context(ca), token=TOKEN
+        ) as http_client,
+    ):
+        vectors = client.encode(["ab cd"])
+        assert vectors.tolist() == http_client.encode(["ab cd"]).tolist()
+        assert http_client.status("query_encoder")[2].state == "AVAILABLE"
+    assert asyncio.run(width()) == (1, 2)
+
+
+@pytest.mark.parametrize("token", [None, TOKEN[:-1] + "x", TOKEN + "x"])
+def test_clients_without_it(
+    by_token: Doors, ca: Path, token: str | None
+) -> None:
+    with (
+        Client(
+            by_token.grpc, credentials=tls_credentials(ca), token=token
+        ) as client,
+        pytest.raises(ServingError, match="no valid token: send") as caught,
+    ):
+        client.status("query_encoder")
+    assert caught.value.code is grpc.StatusCode.UNAUTHENTICATED
+    with (
+        HttpClient(
+            by_token.http, credentials=tls_context(ca), token=token
+        ) as http_client,
+        pytest.raises(ServingError, match="no valid token: send") as caught,
+    ):
+        http_client.status("query_encoder")
+    assert caught.value.code is HTTPStatus.UNAUTHORIZED
+    assert "--token_file" in str(caught.value)
+
+
+def test_two_tokens_are_none(by_token: Doors, ca: Path) -> None:
+    headers = [("authorization", f"Bearer {TOKEN}")] * 2
+    with Client(by_token.grpc, credentials=tls_credentials(ca)) as client:
+        client._metadata = headers
+        with pytest.raises(ServingError, match="no valid token"):
+            client.status("query_encoder")
+
+
+def get(doors: Doors, context: ssl.SSLContext, path: str) -> Any:
+    host = doors.http.removeprefix("https://")
+    with closing(
+        http.client.HTTPSConnection(host, context=context)
+    ) as connection:
+        connection.request("GET", path)
+        reply = connection.getresponse()
+        return reply.status, reply.headers, reply.read()
+
+
+def test_health_needs_no_token(by_token: Doors, ca: Path) -> None:
+    with grpc.secure_channel(by_token.grpc, tls_credentials(ca)) as channel:
+        reply = HealthStub(channel).Check(HealthCheckRequest(), timeout=20)
+        assert reply.status == reply.SERVING
+    context = tls_context(ca)
+    assert get(by_token, context, "/livez")[0] == 200
+    assert get(by_token, context, "/readyz")[0] == 200
+    for path in ("/", "/livez/", "/v1/models/x", "//livez", "/livez/../v1",
+                 "/monitoring/prometheus/metrics"):  # fmt: skip
+        status, headers, body = get(by_token, context, path)
+        assert status == 401, path
+        assert headers.get_all("www-authenticate") == [
+            "Bearer",
+            'Basic realm="token"',
+        ]
+        assert json.loads(body).keys() == {"error"}
+
+
+def test_connections_without_trust(by_token: Doors, certificates: Path) -> None:
+    """In clear text, and with a certificate of another authority."""
+    with (
+        Client(by_token.grpc, timeout=0.5) as client,
+        pytest.raises(ServingError, match=REFUSED),
+    ):
+        client.status("query_encoder")
+    other = tls_credentials(certificates / "other.crt")
+    with (
+        Client(by_token.grpc, credentials=other, timeout=0.5) as client,
+        pytest.raises(ServingError, match=f"(?i)verify failed|{REFUSED}"),
+    ):
+        client.status("query_encoder")
+    plain = by_token.http.replace("https", "http")
+    with (
+        HttpClient(plain, timeout=0.3) as http_client,
+        pytest.raises(ServingError, match=REFUSED),
+    ):
+        http_client.status("query_encoder")
+    context = tls_context(certificates / "other.crt")
+    with (
+        HttpClient(by_token.http, credentials=context) as http_client,
+        pytest.raises(ServingError, match="certificate verify failed"),
+    ):
+        http_client.status("query_encoder")
+
+
+def test_certificates_of_clients(
+    by_certificate: Doors, certificates: Path
+) -> None:
+    files = [certificates / f"{name}" for name in
+             ("ca.crt", "client.crt", "client.key")]  # fmt: skip
+    with (
+        Client(
+            by_certificate.grpc, credentials=tls_credentials(*files)
+        ) as client,
+        HttpClient(
+            by_certificate.http, credentials=tls_context(*files)
+        ) as http_client,
+    ):
+        assert client.encode(["x"]).shape == (1, 2)
+        assert http_client.encode(["x"]).shape == (1, 2)
+    wrong = [
+        certificates / name for name in ("ca.crt", "other.crt", "other.key")
+    ]
+    for given in (files[:1], wrong):
+        with (
+            Client(
+                by_certificate.grpc,
+                credentials=tls_credentials(*given),
+                timeout=0.5,
+            ) as client,
+            pytest.raises(ServingError, match=REFUSED),
+        ):
+            client.status("query_encoder")
+        with (
+            HttpClient(
+                by_certificate.http,
+                credentials=tls_context(*given),
+                timeout=0.5,
+            ) as http_client,
+            pytest.raises(ServingError, match=REFUSED),
+        ):
+            http_client.status("query_encoder")
+
+
+def test_a_token_is_not_sent_in_clear_text() -> None:
+    for make in (Client, HttpClient):
+        for target in ("db1:8500", "192.168.0.9:8500", "[fe80::1]:8500"):
+            with pytest.raises(InputError, match="without encryption: give"):
+                make(target, token=TOKEN)
+        with pytest.raises(InputError, match="the token has a space, or"):
+            make("127.0.0.1:1", token="a\nb")
+        make("localhost:1", token=TOKEN).close()
+
+
+def test_wrong_files(certificates: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.pem").write_text("x")
+    server, key = certificates / "server.crt", certificates / "server.key"
+    for arguments, message in (
+        ((server, certificates / "client.key"), "KEY_VALUES_MISMATCH"),
+        ((tmp_path / "x.pem", key), "x.pem, .*server.key: .*both in PEM"),
+        ((tmp_path / "absent", key), "absent: No such file"),
+        ((server, key, tmp_path / "x.pem"), "x.pem: .* authorities, in PEM"),
+    ):
+        with pytest.raises(InputError, match=message):
+            ServerTLS(*arguments)
+    for make in (tls_credentials, tls_context):
+        with pytest.raises(InputError, match="x.pem: .*PEM"):
+            make(tmp_path / "x.pem")
+        with pytest.raises(InputError, match="absent.*: No such file"):
+            make(tmp_path / "absent")
+        with pytest.raises(InputError, match="give both"):
+            make(None, server)
