@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 PYTEST ?=
 
-.PHONY: setup demo test lint clean
+.PHONY: setup demo page test lint clean
 
 setup: $(STAMP)
 
@@ -18,6 +18,12 @@ $(STAMP): setup.py pyproject.toml constraints.txt
 
 demo: setup
 	$(BIN)/python -m lstm_dssm_programs demo --output=build/demo
+
+# A page for searching the demo's titles, at http://127.0.0.1:8501/.
+page: setup
+	test -d build/demo/models || $(MAKE) demo
+	$(BIN)/python -m lstm_dssm_programs serve --models=build/demo/models \
+	    --http_port=8501 --click_log=build/demo/clicks.tsv
 
 lint: setup
 	$(BIN)/ruff check .

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from types import ModuleType
 
-from keras_lstm_dssm.data import describe, open_collection
+from keras_lstm_dssm.data import describe, open_collection, write_pairs
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_text
 from keras_lstm_dssm.models import PRESETS
@@ -60,6 +60,9 @@ def main(_: list[str]) -> None:
     print(f"API search: {describe(collection)}")
     titles = output / "titles.txt"
     write_text(titles, "\n".join(collection.documents.values()) + "\n")
+    # For `lstm-dssm-train --init --replay`, see docs/http.md.
+    clicks = output / "old_clicks.tsv"
+    write_pairs(collection.training_log(write_to=clicks), clicks)
 
     data, folder = f"--data={_DATA.value}", output / "run"
     epochs = [f"--epochs={_EPOCHS.value}"] if _EPOCHS.value else []
