@@ -147,6 +147,8 @@ class HttpConnection:
                 if status < 300:
                     return _value(body)
                 failure = self._rejected(request, status, body)
+            except ServingError:  # the reply is too large
+                raise
             except TimeoutError as reason:
                 error, failure = reason, self._too_late(request)
             except _BROKEN as reason:
@@ -259,6 +261,7 @@ class HttpConnection:
                 )
         if reply.length:  # the connection was closed before the end
             raise http.client.IncompleteRead(b"".join(pieces), reply.length)
+        reply.close()  # the connection is then free for the next request
         return reply.status, b"".join(pieces), not reply.will_close
 
     def _rejected(

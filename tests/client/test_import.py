@@ -1,0 +1,49 @@
+"""The client does not import TensorFlow, nor anything else that is large."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+CODE = """
+import sys
+import lstm_dssm_client
+client = lstm_dssm_client.HttpClient("http://127.0.0.1:1", timeout=0.05)
+try:
+    client.search(["bolt"], tags=["steel"])
+except lstm_dssm_client.ServingError as error:
+    print(error.code)
+print(sorted({name.split(".")[0] for name in sys.modules}))
+"""
+
+
+def test_a_fresh_process_stays_small() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CODE],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    code, modules = done.stdout.splitlines()
+    assert code == "None"
+    names = set(eval(modules))
+    assert {"lstm_dssm_client", "numpy"} <= names
+    others = names - {"lstm_dssm_client", "numpy"} - sys.stdlib_module_names
+    # What an editable installation and `site` add.
+    others = {n for n in others if not n.startswith(("_", "sitecustomize"))}
+    assert not others & {"keras", "keras_lstm_dssm", "tensorflow", "grpc"}
+    assert {n for n in others if not n.startswith(("__editable", "dist"))} <= {
+        "distutils_hack"
+    }, others
+
+
+def test_the_same_classes() -> None:
+    import keras_lstm_dssm as dssm
+    import lstm_dssm_client
+    from keras_lstm_dssm import serving
+
+    assert dssm.InputError is lstm_dssm_client.InputError
+    for name in ("HttpClient", "Hit", "KeyParts", "ServingError"):
+        assert getattr(serving, name) is getattr(lstm_dssm_client, name)
