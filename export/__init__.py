@@ -5,6 +5,7 @@ from keras_lstm_dssm.export.encoder import export_encoder
 from keras_lstm_dssm.export.export_models import export_models
 from keras_lstm_dssm.export.keyvec import export_keyvec
 from keras_lstm_dssm.export.mixture import mixture_towers
+from keras_lstm_dssm.export.refresh import refresh_retriever
 from keras_lstm_dssm.export.retriever import export_retriever
 from keras_lstm_dssm.export.scorer import export_scorer
 
@@ -17,4 +18,5 @@ __all__ = [
     "export_scorer",
     "mixture_towers",
     "read_documents",
+    "refresh_retriever",
 ]

@@ -14,6 +14,19 @@ class Float32Vectors(tf.Module):
         count: The number of vectors, n.
     """
 
+    names = ("rows",)
+    """The variables, which `stored` gives the values of."""
+
+    @staticmethod
+    def stored(vectors: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Returns the values of the variables that store vectors."""
+        return (vectors,)
+
+    @classmethod
+    def from_stored(cls, rows: np.ndarray) -> "Float32Vectors":
+        """Makes the module from the values of its variables."""
+        return cls(rows)
+
     def __init__(self, vectors: np.ndarray) -> None:
         super().__init__()
         self.count = len(vectors)
@@ -71,10 +84,29 @@ class Int8Vectors(tf.Module):
         count: The number of vectors, n.
     """
 
+    names = ("codes", "scales")
+    """The variables, which `stored` gives the values of."""
+
+    @staticmethod
+    def stored(vectors: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Returns the values of the variables that store vectors."""
+        return int8_codes(vectors)
+
+    @classmethod
+    def from_stored(
+        cls, codes: np.ndarray, scales: np.ndarray
+    ) -> "Int8Vectors":
+        """Makes the module from the values of its variables."""
+        module = cls.__new__(cls)
+        module._hold(codes, scales)
+        return module
+
     def __init__(self, vectors: np.ndarray) -> None:
-        super().__init__()
-        self.count = len(vectors)
-        codes, scales = int8_codes(vectors)
+        self._hold(*int8_codes(vectors))
+
+    def _hold(self, codes: np.ndarray, scales: np.ndarray) -> None:
+        tf.Module.__init__(self)
+        self.count = len(codes)
         self.codes = tf.Variable(codes, trainable=False)
         self.scales = tf.Variable(scales, trainable=False)
 

@@ -70,7 +70,7 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
         )
         return Documents(
             [document.id for document in documents],
-            [_EMPTY_LINE.join(document.sentences) for document in documents],
+            [joined_sentences(document.sentences) for document in documents],
             [document.sentences for document in documents],
         )
     titles: dict[str, _Titled] = {}
@@ -124,6 +124,11 @@ def split_tags(field: str) -> tuple[str, ...]:
     ('steel', 'in stock')
     """
     return tuple(dict.fromkeys(tag.strip() for tag in field.split(",")))
+
+
+def joined_sentences(text: str | Sequence[str]) -> str:
+    """Returns a document as one text, at whose empty lines a KeyVec splits."""
+    return text if isinstance(text, str) else _EMPTY_LINE.join(text)
 
 
 def has_json_documents(path: str | os.PathLike[str]) -> bool:

@@ -9,6 +9,7 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.documents import Documents
+from keras_lstm_dssm.export.encoded_parts import EncodedParts
 from keras_lstm_dssm.export.encoder import EncoderModule, GraphEncoder
 from keras_lstm_dssm.export.keyvec import KeyVecModule
 from keras_lstm_dssm.export.mixture import MixtureTowers, mixture_towers
@@ -18,6 +19,7 @@ from keras_lstm_dssm.export.retriever import (
     MAX_K,
     check_retriever_options,
     new_retriever,
+    retriever_of_parts,
 )
 from keras_lstm_dssm.export.saved_module import saved_model_writer
 from keras_lstm_dssm.export.scorer import ScorerModule
@@ -36,7 +38,7 @@ _Model = TwoTower | MixtureTowers | PairScorer | KeyVec
 def export_models(
     model: TwoTower | PairScorer | KeyVec | Mixture | Ranker,
     output: str | os.PathLike[str],
-    documents: Documents | None = None,
+    documents: Documents | EncodedParts | None = None,
     vectors: str = "float32",
     max_k: int = MAX_K,
     progress: bool = False,
@@ -62,8 +64,9 @@ def export_models(
             `batching.config` and a README for the server's operator are
             written next to the models.
         documents: Ids and texts for the retriever of towers or of a KeyVec,
-            or for the two stages of a ranker; by default no retriever is
-            exported, and an existing one does not change.
+            or for the two stages of a ranker, which reads no `EncodedParts`;
+            by default no retriever is exported, and an existing one does not
+            change.
         vectors: How the retriever stores its vectors: `float32`, or `int8`
             for a quarter of the memory.
         max_k: Maximum number of results for a query, by default 1,000; a
@@ -88,6 +91,11 @@ def export_models(
     """
     check_retriever_options(vectors, max_k)
     if isinstance(model, Ranker):
+        if isinstance(documents, EncodedParts):
+            raise InputError(
+                f"{documents.folder}: found encoded titles, expected a file of "
+                "titles, whose words a ranker compares: name the file"
+            )
         check_folder(output)
         names = ["ranker", "two_stage"] if documents else ["ranker"]
         check_server_files(output, names)
@@ -103,15 +111,25 @@ def export_models(
     check_server_files(output, names)
     if documents is not None and not isinstance(trained, PairScorer):
         query_encoder, document_encoder = _query_and_document_encoder(trained)
-        modules["retriever"] = new_retriever(
-            query_encoder,
-            document_encoder,
-            documents.ids,
-            _texts(trained, documents),
-            vectors,
-            max_k,
-            progress,
-            documents.tags,
+        modules["retriever"] = (
+            retriever_of_parts(
+                query_encoder,
+                [*modules.values()][-1].fingerprint,
+                documents,
+                vectors,
+                max_k,
+            )
+            if isinstance(documents, EncodedParts)
+            else new_retriever(
+                query_encoder,
+                document_encoder,
+                documents.ids,
+                _texts(trained, documents),
+                vectors,
+                max_k,
+                progress,
+                documents.tags,
+            )
         )
     return _publish(output, modules)
 

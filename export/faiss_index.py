@@ -4,22 +4,29 @@ Source: https://github.com/facebookresearch/faiss/wiki/The-index-factory
 """
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.export.encoded_parts import EncodedParts
 from keras_lstm_dssm.files import replacing
+
+_TRAINING_ROWS = 1_000_000  # for the centroids of an index such as IVF
 
 
 def build_index(
-    vectors: np.ndarray, factory: str = "HNSW32", search: str = ""
+    vectors: np.ndarray | EncodedParts,
+    factory: str = "HNSW32",
+    search: str = "",
 ) -> Any:
     """Builds a faiss index over unit vectors, with inner products as scores.
 
     Args:
         vectors: float32 `[n, d]`, rows of length 1, so that inner products
-            are cosines.
+            are cosines; or encoded parts, of which one is in memory at a
+            time, and which train the index with a million vectors at most.
         factory: The kind of index, as `faiss.index_factory` takes it, for
             example `HNSW32`, `HNSW32_SQ8` or `IVF1024,Flat`.
         search: Search parameters, as `faiss.ParameterSpace` takes them, for
@@ -40,12 +47,20 @@ def build_index(
     """
     faiss = import_optional("faiss", "faiss")
     try:
-        index = faiss.index_factory(
-            vectors.shape[1], factory, faiss.METRIC_INNER_PRODUCT
+        width = (
+            vectors.shape[1]
+            if isinstance(vectors, np.ndarray)
+            else vectors.dimension
         )
+        index = faiss.index_factory(width, factory, faiss.METRIC_INNER_PRODUCT)
         if search:
             faiss.ParameterSpace().set_index_parameters(index, search)
-        index.train(vectors)
+        if not index.is_trained:
+            index.train(
+                vectors
+                if isinstance(vectors, np.ndarray)
+                else vectors.sample(_TRAINING_ROWS)
+            )
     except RuntimeError as error:
         # The C++ message begins with file and line and has several lines.
         reason = str(error).strip().splitlines()[0]
@@ -53,7 +68,8 @@ def build_index(
             f"faiss does not accept {factory!r} {search!r}: {reason}; "
             "correct the index's description or parameters"
         ) from error
-    index.add(vectors)
+    for block in _blocks(vectors):
+        index.add(block)
     return index
 
 
@@ -80,13 +96,17 @@ def write_index(path: str | os.PathLike[str], index: Any) -> None:
 
 
 def index_recall(
-    index: Any, vectors: np.ndarray, queries: np.ndarray, k: int
+    index: Any,
+    vectors: np.ndarray | EncodedParts,
+    queries: np.ndarray,
+    k: int,
 ) -> float:
     """Computes the recall@k of an index compared with exact search.
 
     Args:
         index: A `faiss.Index` over `vectors`.
-        vectors: Unit vectors of documents, float32 `[n, d]`.
+        vectors: Unit vectors of documents, float32 `[n, d]`, or the parts
+            that have them.
         queries: Unit vectors of queries, float32 `[m, d]`.
         k: Number of nearest documents for each query, at most n.
 
@@ -94,10 +114,39 @@ def index_recall(
         The share of the k nearest documents that the index returns, from 0
         to 1, as the mean over queries.
     """
-    faiss = import_optional("faiss", "faiss")
-    _, exact = faiss.knn(queries, vectors, k, metric=faiss.METRIC_INNER_PRODUCT)
     _, approximate = index.search(queries, k)
-    return overlap(exact, approximate)
+    return overlap(_exact(vectors, queries, k), approximate)
+
+
+def _blocks(vectors: np.ndarray | EncodedParts) -> Iterator[np.ndarray]:
+    if isinstance(vectors, np.ndarray):
+        yield vectors
+    else:
+        yield from (part.vectors for part in vectors if len(part.ids))
+
+
+def _exact(
+    vectors: np.ndarray | EncodedParts, queries: np.ndarray, k: int
+) -> np.ndarray:
+    """Returns the rows of the k nearest documents, by exact search."""
+    faiss = import_optional("faiss", "faiss")
+    scores = np.empty((len(queries), 0), np.float32)
+    rows = np.empty((len(queries), 0), np.int64)
+    start = 0
+    for block in _blocks(vectors):
+        found = faiss.knn(
+            queries,
+            block,
+            min(k, len(block)),
+            metric=faiss.METRIC_INNER_PRODUCT,
+        )
+        scores = np.concatenate([scores, found[0]], axis=1)
+        rows = np.concatenate([rows, found[1] + start], axis=1)
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        scores = np.take_along_axis(scores, best, axis=1)
+        rows = np.take_along_axis(rows, best, axis=1)
+        start += len(block)
+    return rows
 
 
 def overlap(exact: np.ndarray, approximate: np.ndarray) -> float:

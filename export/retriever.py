@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -11,9 +11,13 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.document_tags import DocumentTags, check_tags
 from keras_lstm_dssm.export.document_vectors import VECTORS, DocumentVectors
+from keras_lstm_dssm.export.documents import joined_sentences
+from keras_lstm_dssm.export.encoded_parts import EncodedParts
 from keras_lstm_dssm.export.encoder import EncoderModule, GraphEncoder
 from keras_lstm_dssm.export.keyvec import KeyVecModule
+from keras_lstm_dssm.export.retriever_details import RetrieverDetails
 from keras_lstm_dssm.export.saved_module import publish_module
+from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.text import as_strings
 from lstm_dssm_client.signatures import FILTERED
@@ -29,6 +33,16 @@ MAX_K = 1000
 
 NO_SCORE = -2.0
 """Score in the columns beyond a query's own k; lower than any cosine."""
+
+
+class GraphModule(Protocol):
+    """Protocol of an exported encoder: what is saved, and its function."""
+
+    weights: list[Any]
+    resources: list[Any]
+
+    def encode(self, text: tf.Tensor) -> tf.Tensor:
+        """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
 
 
 Allowed = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -100,31 +114,41 @@ class RetrieverModule(tf.Module):
 
     Args:
         encoder: The trained query encoder, or the KeyVec that encodes both
-            queries and documents; float32 or float64.
+            queries and documents; float32 or float64; or the module of one.
         ids: Ids of the documents, string tensor `[n]`.
-        vectors: Unit vectors of the documents, float32 `[n, d]`.
+        vectors: Unit vectors of the documents, float32 `[n, d]`, or what
+            stores them.
         kind: How the vectors are stored, a key of `VECTORS`.
         max_k: Maximum number of results for a query. A larger k in a request
             is reduced to it, so that no request can make the server sort and
             send an unlimited number of documents.
+
+    Attributes:
+        details: What a later refresh compares with, written beside the
+            SavedModel; `None` for a retriever that cannot be refreshed.
     """
 
     def __init__(
         self,
-        encoder: GraphEncoder | KeyVec,
+        encoder: GraphEncoder | KeyVec | GraphModule,
         ids: tf.Tensor,
-        vectors: np.ndarray,
+        vectors: np.ndarray | DocumentVectors,
         kind: str = "float32",
         max_k: int = MAX_K,
     ) -> None:
         super().__init__()
         module = _module_of(encoder)
+        self.details: RetrieverDetails | None = None
         self.weights = module.weights
         self.resources = module.resources
         # A plain function: the module's own signatures are not saved.
         self._encode = module.encode
         self.ids = tf.Variable(ids, trainable=False)
-        self.vectors = VECTORS[kind](vectors)
+        self.vectors = (
+            VECTORS[kind](vectors)
+            if isinstance(vectors, np.ndarray)
+            else vectors
+        )
         self._widest = min(max_k, self.vectors.count)
 
     @tf.function(
@@ -180,9 +204,9 @@ class FilteredRetrieverModule(RetrieverModule):
 
     def __init__(
         self,
-        encoder: GraphEncoder | KeyVec,
+        encoder: GraphEncoder | KeyVec | GraphModule,
         ids: tf.Tensor,
-        vectors: np.ndarray,
+        vectors: np.ndarray | DocumentVectors,
         kind: str = "float32",
         max_k: int = MAX_K,
         tags: Sequence[Sequence[str]] = (),
@@ -217,10 +241,12 @@ class FilteredRetrieverModule(RetrieverModule):
         return self._search(text, k, self.tags.matches(tags))
 
 
-def _module_of(encoder: GraphEncoder | KeyVec) -> EncoderModule | KeyVecModule:
+def _module_of(encoder: GraphEncoder | KeyVec | GraphModule) -> Any:
     if isinstance(encoder, KeyVec):
         return KeyVecModule(encoder)
-    return EncoderModule(encoder)
+    trained: Any = encoder
+    is_module = not hasattr(trained, "unit_vectors")
+    return trained if is_module else EncoderModule(trained)
 
 
 def new_retriever(
@@ -242,16 +268,61 @@ def new_retriever(
     check_retriever_options(vectors, max_k)
     check_documents(ids, titles)
     check_tags(tags, len(titles))
+    document_module = _module_of(document_encoder)
     arguments = (
         query_encoder,
         as_strings(ids),
-        _module_of(document_encoder).encode_all(titles, progress),
+        document_module.encode_all(titles, progress),
         vectors,
         max_k,
     )
-    if any(tags):
-        return FilteredRetrieverModule(*arguments, tags)
-    return RetrieverModule(*arguments)
+    module = (
+        FilteredRetrieverModule(*arguments, tags)
+        if any(tags)
+        else RetrieverModule(*arguments)
+    )
+    module.details = RetrieverDetails(
+        document_module.fingerprint,
+        title_hashes(map(joined_sentences, titles)),
+        vectors,
+        max_k,
+    )
+    return module
+
+
+def retriever_of_parts(
+    query_encoder: GraphEncoder | KeyVec,
+    fingerprint: str,
+    parts: EncodedParts,
+    vectors: str = "float32",
+    max_k: int = MAX_K,
+) -> RetrieverModule:
+    """Returns a retriever of titles that were encoded before.
+
+    Args:
+        query_encoder: The encoder that encodes queries, in the server.
+        fingerprint: That of the encoder of titles of the same training.
+        parts: The encoded titles.
+        vectors: See `export_retriever`.
+        max_k: See `export_retriever`.
+
+    Raises:
+        InputError: The parts are of another encoder, or damaged; an id has
+            two titles; or see `export_retriever`.
+    """
+    check_retriever_options(vectors, max_k)
+    if parts.encoder_sha256 != fingerprint:
+        raise InputError(
+            f"{parts.folder}: found titles encoded by the encoder "
+            f"{parts.encoder_sha256:.12}, expected {fingerprint:.12} as in "
+            "the run: encode them with the document_encoder of this run"
+        )
+    rows = parts.read()
+    module = RetrieverModule(
+        query_encoder, as_strings(rows.ids), rows.vectors, vectors, max_k
+    )
+    module.details = RetrieverDetails(fingerprint, rows.hashes, vectors, max_k)
+    return module
 
 
 def check_documents(ids: Sequence[str], titles: Sequence[Any]) -> None:

@@ -97,5 +97,7 @@ def saved_model_writer(
         write_warmup(folder, name, sizes)
         if hasattr(module, "fingerprint"):  # an encoder
             write_fingerprint(folder, module.fingerprint)
+        if getattr(module, "details", None):  # a retriever
+            module.details.write(folder)
 
     return write

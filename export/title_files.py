@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 from keras_lstm_dssm.data.document_lines import LINE_EXPECTED, parse_document
 from keras_lstm_dssm.data.line_reader import EmptyFile, line_chunks
 from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.export.documents import joined_sentences
 
 ID, TITLE = "id", "title"
 """Columns of a parquet file; the first may be missing."""
@@ -143,7 +144,7 @@ class TextTitles:
             document = parse_document(line)
             if isinstance(document, str):
                 self._refuse(document, LINE_EXPECTED)
-            return document.id, "\n\n".join(document.sentences)
+            return document.id, joined_sentences(document.sentences)
         expected = "a title, or an id, one tab and a title, in UTF-8"
         try:
             fields = [field.strip() for field in line.decode().split("\t")]

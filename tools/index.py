@@ -12,6 +12,9 @@ Example:
   lstm-dssm-index --vectors=titles.npy --queries=queries.npy \
       --factory=HNSW32 --search=efSearch=128 --output=titles.faiss
 
+--vectors can also be a folder of parts that lstm-dssm-encode --shard has
+written: they are read one at a time, and their ids are written to OUTPUT.ids.
+
 Prints the index's size and the time to build it and, with --queries, its
 recall compared with exact search and the milliseconds for a query. Row i of
 the vectors is document i of the index.
@@ -26,17 +29,20 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.documents import read_vectors
+from keras_lstm_dssm.export.encoded_parts import EncodedParts, has_parts
 from keras_lstm_dssm.export.faiss_index import (
     build_index,
     index_recall,
     write_index,
 )
-from keras_lstm_dssm.files import check_writable
+from keras_lstm_dssm.files import check_writable, replacing
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 
 FLAGS = new_flags()
 define = definers(FLAGS)
-_VECTORS = define.string("vectors", None, "The documents' vectors, .npy.")
+_VECTORS = define.string(
+    "vectors", None, "The documents' vectors, .npy, or a folder of parts."
+)
 _QUERIES = define.string(
     "queries", None, "Vectors of queries to measure the recall with, .npy."
 )
@@ -58,15 +64,26 @@ def main(_: list[str]) -> dict[str, Any]:
     """Builds, writes and measures the index; returns the results."""
     check_writable(_OUTPUT.value)
     import_optional("faiss", "faiss")  # fails before the work if missing
-    vectors = read_vectors(_VECTORS.value)
-    queries = _queries(vectors.shape[1]) if _QUERIES.value else None
+    vectors: np.ndarray | EncodedParts
+    if has_parts(_VECTORS.value):
+        vectors = EncodedParts(_VECTORS.value)
+        rows, width = vectors.rows, vectors.dimension
+    else:
+        vectors = read_vectors(_VECTORS.value)
+        rows, width = vectors.shape
+    queries = _queries(width) if _QUERIES.value else None
     start = time.perf_counter()
     index = build_index(vectors, _FACTORY.value, _SEARCH.value)
     results: dict[str, Any] = {
-        "documents": len(vectors),
+        "documents": rows,
         "build_seconds": time.perf_counter() - start,
     }
     write_index(_OUTPUT.value, index)
+    if isinstance(vectors, EncodedParts):
+        with replacing(f"{_OUTPUT.value}.ids") as partial:
+            with partial.open("w", encoding="utf-8", newline="\n") as file:
+                for part in vectors:
+                    file.writelines(f"{key}\n" for key in part.ids)
     results["index_megabytes"] = Path(_OUTPUT.value).stat().st_size / 1e6
     if queries is not None:
         start = time.perf_counter()
@@ -74,7 +91,7 @@ def main(_: list[str]) -> dict[str, Any]:
             index.search(query[np.newaxis], _RECALL_AT[0])
         seconds = time.perf_counter() - start
         results["query_ms"] = 1000 * seconds / len(queries)
-        for k in (k for k in _RECALL_AT if k <= len(vectors)):
+        for k in (k for k in _RECALL_AT if k <= rows):
             results[f"recall@{k}"] = index_recall(index, vectors, queries, k)
     for name, value in results.items():
         print(f"{name:16} {value:,.4g}")

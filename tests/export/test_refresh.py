@@ -1,0 +1,211 @@
+"""A refreshed retriever equals a full export, and encodes what changed."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export import (
+    Documents,
+    export_models,
+    export_retriever,
+    refresh,
+    refresh_retriever,
+)
+from keras_lstm_dssm.export.models_config import served_version
+from keras_lstm_dssm.serving import SavedRetriever
+from keras_lstm_dssm.tools import export
+from tests.export.agreement import assert_cpp_agrees
+from tests.models.small_keyvec import small_keyvec
+from tests.serving.wire import predict_request
+from tests.tools.conftest import Refused, refused, succeed  # noqa: F401
+
+OLD = {f"t{n}": f"number {n} steel bolt" for n in range(12)}
+ADDED = {"t3": "number 3 brass bolt", "t20": "wood glue", "t4": OLD["t4"]}
+GONE = ["t5", "t99", "t0"]
+NEW = {
+    key: ADDED.get(key, title) for key, title in OLD.items() if key not in GONE
+} | {"t20": "wood glue"}
+
+
+def documents(titles: dict[str, str]) -> Documents:
+    return Documents(list(titles), list(titles.values()))
+
+
+@pytest.fixture(scope="module")
+def model() -> dssm.TwoTower:
+    return dssm.TwoTower(dssm.DSSMEncoder([4]), dssm.DSSMEncoder([4]))
+
+
+@pytest.fixture(scope="module")
+def old(model: dssm.TwoTower, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("old") / "models"
+    export_models(model, folder, documents(OLD), max_k=9)
+    return folder
+
+
+@pytest.fixture
+def models(old: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(old, tmp_path / "models")
+
+
+def variables(version: Path) -> dict[str, np.ndarray]:
+    reader = tf.train.load_checkpoint(str(version / "variables/variables"))
+    return {
+        name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE"): reader.get_tensor(
+            name
+        )
+        for name in reader.get_variable_to_shape_map()
+        if name.endswith("VARIABLE_VALUE")
+    }
+
+
+def assert_equal(version: Path, full: Path) -> None:
+    """The last bits of a vector depend on the batch it was encoded in."""
+    found, expected = variables(version), variables(full)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        if name == "vectors/rows":
+            np.testing.assert_allclose(found[name], value, atol=2e-7)
+        else:
+            np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+@pytest.fixture
+def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The titles that are encoded."""
+    titles: list[str] = []
+    encode = refresh.encode_in_batches
+
+    def counted(function, texts, *arguments):
+        titles.extend(texts)
+        return encode(function, texts, *arguments)
+
+    monkeypatch.setattr(refresh, "encode_in_batches", counted)
+    return titles
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8"])
+def test_equal_to_a_full_export(
+    kind: str,
+    model: dssm.TwoTower,
+    old: Path,
+    tmp_path: Path,
+    encoded: list[str],
+) -> None:
+    models = shutil.copytree(old, tmp_path / "models")
+    if kind == "int8":
+        export_models(model, models, documents(OLD), kind, max_k=9)
+    result = refresh_retriever(models / "retriever", documents(ADDED), GONE)
+    number = 3 if kind == "int8" else 2
+    assert result == (
+        models / "retriever" / str(number), True, 11, 2, 2, ["t99"],
+    )  # fmt: skip
+    assert encoded == ["number 3 brass bolt", "wood glue"]
+    # The new version is live, with the encoders of before.
+    assert served_version(models / "retriever") == result.folder
+    encoders = served_version(models / "query_encoder")
+    assert encoders and int(encoders.name) == number - 1
+    full = export_models(
+        model, tmp_path / "full", documents(NEW), kind, max_k=9
+    )[-1]
+    assert_equal(result.folder, full)
+    before = variables(models / "retriever" / str(number - 1))
+    for name in ("rows",) if kind == "float32" else ("codes", "scales"):
+        # Titles that stay have the vectors of before, bit for bit.
+        np.testing.assert_array_equal(
+            variables(result.folder)[f"vectors/{name}"][[0, 1, *range(3, 10)]],
+            before[f"vectors/{name}"][[1, 2, 4, *range(6, 12)]],
+        )
+    for name in ("retriever.json", "title_hashes.npy"):
+        files = [path / "assets.extra" / name for path in (result.folder, full)]
+        assert files[0].read_bytes() == files[1].read_bytes()
+    request = predict_request(
+        "retriever",
+        text=[b"wood glue", b"brass bolt"],
+        k=np.array([20, 3], np.int32),
+    )
+    cpp, other = assert_cpp_agrees({result.folder: request, full: request})
+    assert cpp["ids"].shape == (2, 9)
+    np.testing.assert_array_equal(cpp["ids"], other["ids"])
+    np.testing.assert_allclose(cpp["scores"], other["scores"], atol=1e-6)
+    # A refresh of a refresh.
+    again = refresh_retriever(models / "retriever", None, ["t20"])
+    assert (again.rows, again.encoded, again.deleted) == (10, 0, 1)
+    hits = SavedRetriever(again.folder).search(["wood glue"], 20)[0]
+    assert "t20" not in {hit.id for hit in hits}
+
+
+def test_tags_change_without_encoding(
+    model: dssm.TwoTower, tmp_path: Path, encoded: list[str]
+) -> None:
+    tags = [["steel"] for _ in OLD]
+    tagged = documents(OLD)._replace(tags=tags)
+    export_models(model, tmp_path / "models", tagged)
+    add = Documents(["t1", "t30"], [OLD["t1"], "desk lamp"], tags=[["a"], []])
+    result = refresh_retriever(tmp_path / "models" / "retriever", add)
+    assert encoded == ["desk lamp"]
+    expected = Documents(
+        [*OLD, "t30"], [*OLD.values(), "desk lamp"],
+        tags=[["a"] if key == "t1" else ["steel"] for key in OLD] + [[]],
+    )  # fmt: skip
+    full = export_models(model, tmp_path / "full", expected)[-1]
+    assert_equal(result.folder, full)
+
+
+def test_a_keyvec(tmp_path: Path) -> None:
+    keyvec = small_keyvec()
+    old = Documents(["a", "b"], ["Steel. Bolt.", "Wood glue."])
+    export_models(keyvec, tmp_path, old)
+    new = Documents(["a", "c"], ["Steel. Wood.", "Lamp."])
+    result = refresh_retriever(tmp_path / "retriever", new, ["b"])
+    hits = SavedRetriever(result.folder).search(["Steel. Wood."], 2)[0]
+    assert [hit.id for hit in hits] == ["a", "c"]
+    assert hits[0].score == pytest.approx(1, abs=1e-6)
+
+
+def test_the_program(
+    models: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    refused: Refused,  # noqa: F811
+) -> None:
+    add, delete = tmp_path / "add.tsv", tmp_path / "ids"
+    add.write_text("".join(f"{key}\t{title}\n" for key, title in ADDED.items()))
+    delete.write_text("\n".join(GONE) + "\n")
+    flags = {"update": models / "retriever", "add": add}
+    succeed(export, **flags, delete=delete)
+    printed = capsys.readouterr().out
+    assert "--delete: 1 ids are not in the retriever: 't99'\n" in printed
+    assert "11 titles: 2 encoded, 2 removed\nwrote " in printed
+    succeed(export, **flags)
+    assert "nothing has changed, no new version" in capsys.readouterr().out
+    assert len([*(models / "retriever").iterdir()]) == 2
+    update = f"--update={models}/retriever"
+    delete.write_text("".join(f"{key}\n" for key in NEW))
+    for words, message in (
+        ([update], "--update needs --add, --delete or both"),
+        ([update, f"--run={tmp_path}", f"--add={add}"], "--run is not used"),
+        ([f"--update={tmp_path}/no", f"--add={add}"], "no version here"),
+        ([update, f"--delete={delete}"], "no title would be left: add some"),
+        ([f"--add={add}", "--run=a", "--output=b"], "--add is used with"),
+        (["--output=b"], "--run is missing"),
+    ):
+        refused(export.run(["export", *words]), message)
+    shutil.rmtree(models / "document_encoder" / "1")
+    code = export.run(["export", update, f"--delete={delete}"])
+    refused(code, "found no encoder with the fingerprint")
+
+
+def test_a_retriever_of_an_earlier_version(
+    model: dssm.TwoTower, tmp_path: Path
+) -> None:
+    towers = model.query_encoder, model.document_encoder
+    version = export_retriever(*towers, ["a"], ["one"], tmp_path / "retriever")
+    shutil.rmtree(version / "assets.extra")
+    with pytest.raises(InputError, match="found no assets.extra/retriever"):
+        refresh_retriever(tmp_path / "retriever", None, ["a"])

@@ -1,0 +1,127 @@
+"""Titles in parts, from lstm-dssm-encode to an index and to a retriever."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.export.encoded_parts import EncodedParts
+from keras_lstm_dssm.serving import SavedRetriever
+from keras_lstm_dssm.tools import encode, export, index
+from tests.conftest import TOPICS
+from tests.tools.conftest import Refused, succeed
+
+TITLES = {
+    f"t{number}": f"{title} no {number}"
+    for number, (_, title) in enumerate(list(TOPICS.values()) * 5)
+}
+
+
+@pytest.fixture(scope="module")
+def folder(trained_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Exported encoders, and titles in two files."""
+    folder = tmp_path_factory.mktemp("parts")
+    succeed(export, run=trained_run, output=folder / "models")
+    lines = [f"{key}\t{title}\n" for key, title in TITLES.items()]
+    (folder / "titles.tsv").write_text("".join(lines))
+    for name, some in (("a", lines[:20]), ("b", lines[20:])):
+        path = folder / f"titles-{name}.tsv.gz"
+        path.write_bytes(gzip.compress("".join(some).encode()))
+    return folder
+
+
+def encoded(folder: Path, parts: Path, **flags: object) -> None:
+    succeed(
+        encode, saved_model=folder / "models" / "document_encoder",
+        input=f"{folder}/titles-*.tsv.gz", output=parts, rows_per_file=8,
+        **flags,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_parts_become_an_index_and_a_retriever(
+    folder: Path,
+    trained_run: Path,
+    tmp_path: Path,
+    kind: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    faiss = pytest.importorskip("faiss")
+    parts = tmp_path / "PARTS"
+    for shard in ("1/2", "0/2"):
+        encoded(folder, parts, shard=shard, format=kind)
+    assert "part-00001-00000: 8 titles, " in capsys.readouterr().out
+    encoded(folder, parts, format=kind, json=tmp_path / "again.json")
+    again = json.loads((tmp_path / "again.json").read_text())
+    assert (again["parts"], again["complete_already"]) == (5, 5)
+    expected = dssm.load_run(trained_run).document_encoder.encode(
+        list(TITLES.values())
+    )
+    rows = EncodedParts(parts).read()
+    np.testing.assert_allclose(rows.vectors, expected, atol=1e-6)
+    built = tmp_path / "titles.faiss"
+    np.save(tmp_path / "queries.npy", rows.vectors[3:5])
+    succeed(
+        index, vectors=parts, output=built, factory="Flat",
+        queries=tmp_path / "queries.npy", json=tmp_path / "index.json",
+    )  # fmt: skip
+    assert json.loads((tmp_path / "index.json").read_text())["recall@10"] == 1
+    assert (tmp_path / "titles.faiss.ids").read_text().split() == [*TITLES]
+    found = faiss.read_index(str(built)).search(rows.vectors[3:5], 1)[1]
+    assert found[:, 0].tolist() == [3, 4]
+    if kind == "parquet":
+        return
+    models = tmp_path / "models"
+    succeed(export, run=trained_run, documents=parts, output=models)
+    hits = SavedRetriever(models / "retriever").search(["wood glue"], k=30)[0]
+    succeed(
+        export, run=trained_run, documents=folder / "titles.tsv",
+        output=tmp_path / "full",
+    )  # fmt: skip
+    full = SavedRetriever(tmp_path / "full" / "retriever")
+    for hit, other in zip(hits, full.search(["wood glue"], 30)[0], strict=True):
+        assert hit.id == other.id
+        assert hit.score == pytest.approx(other.score, abs=1e-6)
+
+
+def test_what_does_not_fit(
+    folder: Path, tmp_path: Path, refused: Refused, trained_run: Path
+) -> None:
+    parts = tmp_path / "PARTS"
+    encoded(folder, parts, shard="0/2")
+    commands = [
+        (index, [f"--vectors={parts}", f"--output={tmp_path}/i"],
+         "part-00000-00001 is missing; expected all parts"),
+        (encode, ["--shard=2/2", *_flags(folder, "titles-*", parts)],
+         "shard is '2/2': expected a number, a slash"),
+        (encode, ["--rows_per_file=9", *_flags(folder, "titles-*", parts)],
+         "found a part with another --rows_per_file, 8, expected 9"),
+        (encode, ["--shard=0/1", f"--ids={tmp_path}/ids",
+                  *_flags(folder, "titles-*", parts)], "--ids is a flag for"),
+        (encode, ["--ray_address=auto", "--shard=0/1",
+                  *_flags(folder, "titles-*", parts)],
+         "--ray_address is used with --workers only"),
+        (encode, ["--shard=0/1", *_flags(folder, "no-*", parts)],
+         "no such file, expected titles"),
+    ]  # fmt: skip
+    for program, flags, message in commands:
+        refused(program.run(["program", *flags]), message)
+    encoded(folder, parts, shard="1/2")
+    other = tmp_path / "run"
+    recipe = dssm.PRESETS["lstm_32"].replace(epochs=1, batch_size=16)
+    dssm.train(list(TOPICS.values()), recipe, seed=5, output=other, verbose=0)
+    code = export.run(
+        ["export", f"--run={other}", f"--documents={parts}",
+         f"--output={tmp_path}/models"]
+    )  # fmt: skip
+    refused(code, "encode them with the document_encoder of this run")
+
+
+def _flags(folder: Path, pattern: str, parts: Path) -> list[str]:
+    return [
+        f"--saved_model={folder}/models/document_encoder",
+        f"--input={folder}/{pattern}", f"--output={parts}",
+    ]  # fmt: skip
