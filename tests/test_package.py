@@ -2,12 +2,14 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tarfile
 import zipfile
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -67,6 +69,7 @@ def test_the_wheel_installs_and_its_programs_start(
     names = zipfile.ZipFile(wheel).namelist()
     for name in (
         "keras_lstm_dssm/serving/client/sync_client.py",
+        "lstm_dssm_client/http_client.py",
         "keras_lstm_dssm/tools/train.py",
         "keras_lstm_dssm/py.typed",
         "keras_lstm_dssm/html_report/templates/report.css",
@@ -93,3 +96,58 @@ def test_the_wheel_installs_and_its_programs_start(
     )
     assert "lstm-dssm-split --" in done.stdout
     assert done.stderr == ""
+
+
+def test_the_wheel_of_the_client_alone(
+    sdist: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """It has the same modules, and works without the others."""
+    source = sdist.parents[1]
+    pip = [sys.executable, "-m", "pip", "--quiet", "--no-input"]
+    options = ["--no-deps", "--no-build-isolation"]
+    subprocess.run(
+        [*pip, "wheel", *options, "-w", tmp_path, source / "client"], check=True
+    )
+    (wheel,) = tmp_path.glob("lstm_dssm_client-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = [n for n in archive.namelist() if ".dist-info/" not in n]
+        expected = [*(source / "lstm_dssm_client").iterdir()]
+        assert sorted(names) == sorted(
+            f"lstm_dssm_client/{path.name}" for path in expected
+        )
+        for path in expected:
+            name = f"lstm_dssm_client/{path.name}"
+            assert archive.read(name) == path.read_bytes()
+    code = (
+        "import lstm_dssm_client as c; c.HttpClient('x').close();"
+        "print(c.__file__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(wheel)},  # a wheel is a zip file
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{wheel}/lstm_dssm_client/__init__.py\n"
+
+
+def test_keras_with_holes_in_loading_is_left_out(
+    sdist: pathlib.Path,
+) -> None:
+    with tarfile.open(sdist) as archive:
+        (name,) = (n for n in archive.getnames() if n.endswith("/requires.txt"))
+        file = archive.extractfile(name)
+        assert file
+        requirements = file.read().decode().splitlines()
+    (keras,) = (Requirement(r) for r in requirements if r.startswith("keras"))
+    left_out = ("3.11.3", "3.12.0", "3.12.2", "3.13.0", "3.13.2", "3.14.0",
+                "3.14.1", "3.15.0", "3.16.0")  # fmt: skip
+    assert not [v for v in left_out if v in keras.specifier]
+    pinned = re.findall(
+        r"^keras==(\S+?);", (ROOT / "constraints.txt").read_text(), re.M
+    )
+    assert len(pinned) == 2
+    for version in ("3.12.3", *pinned):
+        assert version in keras.specifier

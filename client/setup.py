@@ -1,0 +1,29 @@
+"""The small wheel: the client over HTTP alone, from the same source.
+
+`pip wheel --no-deps ./client` in a clone builds it.
+"""
+
+import pathlib
+import re
+
+from setuptools import setup
+
+HERE = pathlib.Path(__file__).parent
+VERSION = re.search(
+    r'__version__ = "([^"]+)"',
+    (HERE.parent / "keras_lstm_dssm" / "version.py").read_text(),
+).group(1)
+
+setup(
+    name="lstm-dssm-client",
+    version=VERSION,
+    description="Asks a server of LSTM-DSSM models over HTTP",
+    long_description=(HERE / "README.md").read_text(),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.10,<3.14",
+    packages=["lstm_dssm_client"],
+    package_dir={"lstm_dssm_client": "../lstm_dssm_client"},
+    package_data={"lstm_dssm_client": ["py.typed"]},
+    install_requires=["numpy>=1.26"],
+)
