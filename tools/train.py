@@ -17,7 +17,8 @@ with the weights of an uninterrupted one. `--dev=JUDGED --select=mrr@10
 stops after 3 evaluations without a better one. `--teacher=TEACH` also learns
 from the vectors of a sentence encoder, which `lstm-dssm-teach` has computed.
 `--init=RUN --data=new.tsv --replay=old.tsv:0.2` starts a new run from the
-weights of another one, on new clicks and a share of old ones.
+weights of another one, on new clicks and a share of old ones. `--workers=2`
+trains on two processes, or on as many machines of a Ray cluster.
 """
 
 import signal
@@ -46,6 +47,12 @@ from keras_lstm_dssm.tools.train_flags import (
     flagged_recipe,
     is_finite,
 )
+from keras_lstm_dssm.tools.worker_flags import (
+    define_worker_flags,
+    is_first_worker,
+    train_by_workers,
+    trains_by_workers,
+)
 from keras_lstm_dssm.training import RunFolder
 from keras_lstm_dssm.training.ranker_folder import check_resumable
 
@@ -67,6 +74,7 @@ _HISTOGRAMS = define.bool(
     "histograms", False,
     "Also write histograms of the gates for TensorBoard, in logs/gates.",
 )  # fmt: skip
+define_worker_flags(FLAGS)
 flags.register_validator(
     "save_minutes", is_finite, EXPECTED_FINITE, flag_values=FLAGS
 )
@@ -84,7 +92,13 @@ def main(_: list[str]) -> dict[str, Any]:
         "save_minutes": _SAVE_MINUTES.value,
         "histograms": _HISTOGRAMS.value,
     }
-    if _RESUME.value:
+    if trains_by_workers(FLAGS):
+        epochs = _finished_epochs(run)
+        train_by_workers(FLAGS, run)
+        if not is_first_worker():
+            return {}
+        finished = bool(epochs) and run.read_history() == epochs
+    elif _RESUME.value:
         check_resumable(run.path)
         check_unchanged(FLAGS, run.read_config())
         epochs = run.read_history()
@@ -126,6 +140,15 @@ def main(_: list[str]) -> dict[str, Any]:
     else:
         print(f"wrote {run.model}")
     return metrics["train"]
+
+
+def _finished_epochs(run: RunFolder) -> list[dict[str, float]]:
+    """Checks a run that workers start or go on with; returns its figures."""
+    if not _RESUME.value:
+        check_folder(run.path)
+    elif run.config.exists():
+        check_unchanged(FLAGS, run.read_config())
+    return run.read_history()
 
 
 def _check(run: RunFolder) -> None:

@@ -60,7 +60,7 @@ class DealtLog(ClickLog):
         self._lines = tempfile.TemporaryFile()
         weakref.finalize(self, self._lines.close)
         found = 0
-        for path in (*paths[whole:], *map(os.fspath, cut)):
+        for path in (*paths[whole:], *(os.fspath(path) for path in cut)):
             found += _copy_part(path, rank, workers, self._cut_bad, self._lines)
         self._lines.flush()
         if found:  # the file has no name, so that nothing has to remove it

@@ -15,6 +15,14 @@ from keras_lstm_dssm.training.run_folder import RunFolder
 
 _TEXTS = 3
 
+_LOST = (
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.UnavailableError,
+)
+"""Errors of a connection to another worker, which the files do not explain."""
+
 
 class Diverged(ArithmeticError):
     """Reports that the named variable is NaN or infinite."""
@@ -77,6 +85,8 @@ def explain(
         InputError: The TensorBoard log cannot be written, or a file of the
             logs has changed.
     """
+    if isinstance(error, _LOST):
+        return
     if isinstance(error, DeadNetwork):
         raise FailedTraining(
             f"epoch {error.epoch}: found equal scores for both documents of"

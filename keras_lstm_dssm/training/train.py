@@ -261,7 +261,12 @@ def resume(
     absent = dict.fromkeys(
         ("negatives_from", "salience", "teacher", "replay", "init")
     )
-    config = {**absent, **run.read_config()}
+    config = {**absent, "workers": 1, **run.read_config()}
+    if config["workers"] != 1:
+        raise InputError(
+            f"{run.path}: found a run of {config['workers']} workers, which "
+            f"goes on with as many: give --workers={config['workers']}"
+        )
     with run.locked():
         try:
             data = TrainingData(

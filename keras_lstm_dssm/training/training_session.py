@@ -40,7 +40,7 @@ class TrainingSession(NamedTuple):
         best = self.best_epoch
         if best is None:
             return
-        best.on_best = self._save_model
+        best.on_best = self._save_model if self.saved else None
         steps = int(model.optimizer.iterations.numpy())
         epochs, inside = divmod(steps, self.plan.steps_per_epoch)
         rows = {int(row["epoch"]): row for row in self.run.read_history()}
@@ -57,7 +57,10 @@ class TrainingSession(NamedTuple):
         ):
             # Stopped after an epoch's last step, before its evaluation.
             logs: dict[str, float] = {}
-            for callback in (best, HistoryFile(self.run, epochs - 1)):
+            callbacks: list[keras.callbacks.Callback] = [best]
+            if self.saved:
+                callbacks.append(HistoryFile(self.run, epochs - 1))
+            for callback in callbacks:
                 callback.set_model(model)
                 callback.set_params({"epochs": self.plan.recipe.epochs})
                 callback.on_epoch_end(epochs - 1, logs)

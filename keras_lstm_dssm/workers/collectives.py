@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.workers.cluster import Cluster
@@ -41,6 +42,18 @@ class Collectives:
             # The key of a collective, by which the workers know it.
             self.count = tf.Variable(0, trainable=False, dtype=tf.int32)
             self.sent = tf.Variable(0, trainable=False, dtype=tf.int64)
+        # Traced once, for numbers outside of graphs.
+        self._gather_numbers, self._sum_numbers = (
+            tf.function(
+                method,
+                input_signature=[tf.TensorSpec([None], dtype)],
+                autograph=False,
+            )
+            for method, dtype in (
+                (self.gather, tf.int32),
+                (self.sum, tf.int64),
+            )
+        )
 
     def gather(self, values: tf.Tensor) -> tf.Tensor:
         """Stacks the tensors of all workers.
@@ -119,24 +132,22 @@ class Collectives:
         To be called outside of graphs: at the start, and after epochs.
         """
         data = json.dumps(value).encode()
-        lengths = self._eager_gather(tf.constant([len(data)]))
+        lengths = self._gather_numbers(tf.constant([len(data)]))
         most = int(tf.reduce_max(lengths))
         values = tf.constant(list(data.ljust(most)), tf.int32)
         return [
             json.loads(bytes(row.tolist()))
-            for row in self._eager_gather(values).numpy()
+            for row in self._gather_numbers(values).numpy()
         ]
 
     def barrier(self) -> None:
         """Waits for all workers."""
         self.gather_objects(None)
 
-    def eager_sum(self, values: tf.Tensor) -> tf.Tensor:
-        """Adds the tensors of all workers, outside of graphs."""
-        return tf.function(self.sum, autograph=False)(values)
-
-    def _eager_gather(self, values: tf.Tensor) -> tf.Tensor:
-        return tf.function(self.gather, autograph=False)(values)
+    def sum_counts(self, counts: np.ndarray) -> np.ndarray:
+        """Adds numbers, int64 `(n,)`, outside of graphs."""
+        total: np.ndarray = self._sum_numbers(tf.constant(counts)).numpy()
+        return total
 
     def _arguments(self) -> dict[str, Any]:
         return {

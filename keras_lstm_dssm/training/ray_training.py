@@ -1,0 +1,272 @@
+"""train_on_ray: Ray Train starts the workers, and restarts them."""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.training.run_folder import RunFolder
+from keras_lstm_dssm.training.worker_training import (
+    STOP_FILE,
+    WorkerSettings,
+    train_worker,
+)
+
+_LOOK_SECONDS = 0.5
+
+
+def train_on_ray(
+    output: str | os.PathLike[str],
+    settings: WorkerSettings | None = None,
+    *,
+    workers: int | None = None,
+    address: str | None = None,
+    cpus: int | None = None,
+    save_minutes: float = 10.0,
+    start_minutes: float = 5.0,
+    max_failures: int = 3,
+    verbose: bool = True,
+) -> None:
+    """Trains two towers by several workers that Ray Train starts.
+
+    Each worker runs `train_worker`. When one is killed, or its machine is
+    lost, Ray stops the others and starts all of them again, up to
+    `max_failures` times; they go on from the last checkpoint and end with the
+    weights of an undisturbed run, bit for bit. SIGTERM and ctrl-c stop all
+    workers after a step, with a checkpoint.
+
+    Args:
+        output: The run folder, which all machines must see under this path.
+        settings: What to train on, see `WorkerSettings.make`. Default
+            `None`: goes on with the run in the folder.
+        workers: Number of workers. Default `None`: that of the run.
+        address: The Ray cluster, such as `"auto"`. Default `None`: Ray is
+            started on this machine and ends with the training.
+        cpus: Cores and threads of each worker. Default `None`: the cluster's
+            cores divided by `workers`.
+        save_minutes: See `train_worker`.
+        start_minutes: Minutes to wait for the cores of all workers.
+        max_failures: How often Ray starts the workers again.
+        verbose: Whether to print the figures of each epoch.
+
+    Raises:
+        InputError: See `train_worker`; or Ray is not installed, or has no
+            room for the workers.
+        KeyboardInterrupt: The training was stopped; a checkpoint is saved.
+
+    Example:
+    >>> settings = WorkerSettings.make("clicks-*.tsv.gz", "best")
+    >>> train_on_ray("RUN", settings, workers=2)
+    """
+    ray = import_optional("ray", "ray")
+    import_optional("ray.train", "ray")
+    run = RunFolder(os.path.abspath(output))
+    if settings is None:
+        found = run.read_config().get("workers", 1)
+        workers = workers or found
+        if workers != found:
+            raise InputError(
+                f"{run.path}: found a run of {found} workers, not {workers}: "
+                "give as many, or train anew in another --output"
+            )
+    else:
+        run.check_new()
+    if not workers:
+        raise InputError("workers is missing: expected their number")
+    (run.path / STOP_FILE).unlink(missing_ok=True)
+    with _connected(ray, address):
+        cpus = cpus or max(1, int(ray.cluster_resources()["CPU"]) // workers)
+        _wait_for_room(ray, workers, cpus, start_minutes)
+        trainer = _trainer(
+            {
+                "output": str(run.path),
+                "settings": settings and settings._asdict(),
+                "save_minutes": save_minutes,
+                "start_minutes": start_minutes,
+                "threads": cpus,
+            },
+            run.path, workers, cpus, max_failures,
+        )  # fmt: skip
+        metrics = _fit(trainer, run, verbose)
+    if "error" in metrics:
+        raise InputError(metrics["error"])
+    if metrics.get("stopped"):
+        raise KeyboardInterrupt
+
+
+def _loop(config: dict[str, Any]) -> None:
+    """What each of Ray's workers does.
+
+    A wrong input is a result, since Ray would start the workers again.
+    """
+    import ray.train
+
+    from keras_lstm_dssm.training.worker_callbacks import Stopped
+    from keras_lstm_dssm.workers.agreement import JointError
+
+    settings = config.pop("settings")
+    metrics: dict[str, Any] = {}
+    try:
+        train_worker(
+            **config,
+            settings=settings and WorkerSettings(**settings),
+            verbose=0,
+        )
+    except JointError as error:
+        metrics["error"] = str(error)
+    except Stopped:
+        metrics["stopped"] = True
+    ray.train.report(metrics)
+
+
+def _trainer(
+    config: dict[str, Any], run: Path, workers: int, cpus: int, failures: int
+) -> Any:
+    from ray.train import FailureConfig, RunConfig, ScalingConfig
+    from ray.train.tensorflow import TensorflowTrainer
+
+    return TensorflowTrainer(
+        _loop,
+        train_loop_config=config,
+        scaling_config=ScalingConfig(
+            num_workers=workers, resources_per_worker={"CPU": cpus}
+        ),
+        run_config=RunConfig(
+            # Ray's own files; the run's are written by worker 0.
+            storage_path=str(run),
+            name="ray",
+            failure_config=FailureConfig(max_failures=failures),
+        ),
+    )
+
+
+@contextmanager
+def _connected(ray: ModuleType, address: str | None) -> Iterator[None]:
+    """Connects to a cluster, or starts one on this machine."""
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    # Ray would give its workers the least of a busy machine.
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    started = not ray.is_initialized()
+    try:
+        if started:
+            ray.init(
+                address=address,
+                log_to_driver=False,
+                logging_level="ERROR",
+                **({} if address else {"include_dashboard": False}),
+            )
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"--ray_address={address}: found no Ray cluster "
+            f"({str(error).splitlines()[0]}), expected one that runs: start "
+            "it with `ray start`, or leave the flag out"
+        ) from error
+    try:
+        yield
+    finally:
+        if started:
+            ray.shutdown()
+
+
+def _wait_for_room(
+    ray: ModuleType, workers: int, cpus: int, minutes: float
+) -> None:
+    """Waits until the cluster has the cores, which it may have to start.
+
+    Raises:
+        InputError: It has not, after `minutes`.
+    """
+    group = ray.util.placement_group([{"CPU": cpus}] * workers)
+    try:
+        if not group.wait(60 * minutes):
+            free = ray.available_resources().get("CPU", 0)
+            raise InputError(
+                f"found no room for {workers} workers of {cpus} cores in the "
+                f"Ray cluster within {minutes:g} minutes ({free:g} of "
+                f"{ray.cluster_resources().get('CPU', 0):g} cores are free): "
+                "give fewer --workers or --worker_cpus, or wait longer "
+                "(--start_minutes)"
+            )
+    finally:
+        ray.util.remove_placement_group(group)
+
+
+def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
+    """Trains, prints the figures, and returns what the workers report."""
+    results: list[Any] = []
+
+    def fit() -> None:
+        try:
+            results.append(trainer.fit())
+        except BaseException as error:  # raised below
+            results.append(error)
+
+    # Not in the main thread, in which Ray would take over ctrl-c.
+    thread = threading.Thread(target=fit, daemon=True)
+    with _stop_by_signal(run.path / STOP_FILE):
+        thread.start()
+        shown = len(run.read_history())
+        while thread.is_alive():
+            thread.join(_LOOK_SECONDS)
+            rows = run.read_history()
+            for row in rows[shown:] if verbose else []:
+                print(_line(row), flush=True)
+            shown = len(rows)
+    (run.path / STOP_FILE).unlink(missing_ok=True)
+    (result,) = results
+    if not isinstance(result, BaseException):
+        return dict(result.metrics or {})
+    failures = getattr(result, "worker_failures", {})
+    errors = [*failures.values(), result]
+    lines = [line for error in errors for line in _lines(error)]
+    raise InputError(
+        f"the workers failed too often: {lines[0]}; when it is mended, go on "
+        "with --resume"
+    ) from result
+
+
+def _lines(error: BaseException) -> list[str]:
+    """The causes of an error of Ray, the first one being the most telling."""
+    text = str(error).strip().splitlines()
+    return text[-1:] or [type(error).__name__]
+
+
+def _line(row: dict[str, float]) -> str:
+    figures = [
+        f"{name}: {value:.4f}"
+        for name, value in row.items()
+        if name not in ("epoch", "updates")
+    ]
+    return f"Epoch {row['epoch']:g} - {' - '.join(figures)}"
+
+
+@contextmanager
+def _stop_by_signal(stop_file: Path) -> Iterator[None]:
+    """Lets SIGTERM and SIGINT write a file; a second one interrupts."""
+
+    def handle(number: int, frame: Any) -> None:
+        if stop_file.exists():
+            raise KeyboardInterrupt
+        with contextlib.suppress(OSError):
+            stop_file.touch()
+        print("stopping after this training step", file=sys.stderr, flush=True)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before: list[Callable[..., Any] | int | None] = [
+        signal.signal(number, handle) for number in numbers
+    ]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler or signal.SIG_DFL)
