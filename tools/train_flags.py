@@ -124,8 +124,8 @@ def define_train_flags(values: flags.FlagValues) -> None:
             *dssm.KEYVEC_PRESETS,
             RANKER,
         ],
-        "Recipe: two towers (a system of the paper, or `best`), a pair scorer "
-        "(such as `mv_lstm_tensor`), `keyvec` for documents, or `ranker`, "
+        "Recipe: two towers (a system of the paper, `best`, or `taught` for "
+        "--teacher), a pair scorer (such as `mv_lstm_tensor`), `keyvec` for documents, or `ranker`, "
         "boosted trees over --features (docs/ranker.md). The flags below "
         "change single values of it; their default is the preset's.",
     )  # fmt: skip

@@ -27,15 +27,15 @@ FEW_CLICKS_ROWS: dict[str, Row] = {
         "BM25 + teacher", seeded=False, parts=("bm25", "teacher")
     ),
     "best": _BEST,
-    "best_taught": _BEST._replace(label="best, taught", taught=True),
-    "best_teacher": Row("best + teacher", parts=("best", "teacher")),
-    "taught_bm25": Row("best, taught + BM25", parts=("best_taught", "bm25")),
-    "taught_teacher": Row(
-        "best, taught + teacher", parts=("best_taught", "teacher")
+    "taught": _BEST._replace(
+        label="taught", recipe=PRESETS["taught"], taught=True
     ),
+    "best_teacher": Row("best + teacher", parts=("best", "teacher")),
+    "taught_bm25": Row("taught + BM25", parts=("taught", "bm25")),
+    "taught_teacher": Row("taught + teacher", parts=("taught", "teacher")),
     "taught_bm25_teacher": Row(
-        "best, taught + BM25 + teacher",
-        parts=("best_taught", "bm25", "teacher"),
+        "taught + BM25 + teacher",
+        parts=("taught", "bm25", "teacher"),
     ),
 }
 """Name -> row. A mixture comes after its parts."""

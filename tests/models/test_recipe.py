@@ -30,6 +30,7 @@ COUNTS = {  # columns of the tables, all other parameters
     "clsm_win3": (3 * 288, 288 + 288 * 96 + 96),  # 43.2 M
     "clsm_win5": (5 * 288, 288 + 288 * 96 + 96),  # 72 M
     "best": (96 * 3 + 96, LSTM_96),
+    "taught": (96 * 3 + 96, LSTM_96),
 }
 PAPER = {
     "lstm_32": 4.8, "lstm_64": 9.6, "lstm_96": 14.4, "rnn_288": 14.4,

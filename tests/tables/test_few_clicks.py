@@ -25,7 +25,7 @@ from keras_lstm_dssm.teacher import open_outside_encoder, teach
 from tests.tables.conftest import SMALL
 
 ENCODER = "encoder_of_few_clicks:encode"
-NAMES = ("bm25", "teacher", "best_taught", "best", "taught_bm25_teacher")
+NAMES = ("bm25", "teacher", "taught", "best", "taught_bm25_teacher")
 
 
 class Encoder:
@@ -96,7 +96,7 @@ def test_table_of_taught_towers_and_their_mixture(
     folder = tmp_path / "systems"
     taught, plain = (
         keras.saving.load_model(folder / name / "seed_0/model.keras")
-        for name in ("best_taught", "best")
+        for name in ("taught", "best")
     )
     assert any(
         not np.array_equal(*weights)
@@ -110,7 +110,7 @@ def test_table_of_taught_towers_and_their_mixture(
     bm25 = read_json(folder / "bm25/seed_0/result.json")
     result = read_json(folder / "taught_bm25_teacher/seed_0/result.json")
     parts = {
-        "best_taught": system_of(taught),
+        "taught": system_of(taught),
         "bm25": train_baseline(
             "bm25", bm25["options"], 0, data, settings
         ).system,
@@ -125,7 +125,7 @@ def test_table_of_taught_towers_and_their_mixture(
         (row["system"], row["pairs"])
         for row in read_csv(tmp_path / "curve.csv")
     }
-    assert {("taught_bm25_teacher", "40"), ("best_taught", "120")} <= curve
+    assert {("taught_bm25_teacher", "40"), ("taught", "120")} <= curve
     notes = (tmp_path / "table.md").read_text()
     assert "(teach)" in notes and "paper's" not in notes
     json.dumps(summary)
@@ -136,7 +136,7 @@ def test_mixture_without_its_parts_is_told(
 ) -> None:
     row = FEW_CLICKS_ROWS["taught_bm25"]
     with pytest.raises(
-        InputError, match="no results of best_taught, a part of this mixture"
+        InputError, match="no results of taught, a part of this mixture"
     ):
         run_system(tmp_path, "taught_bm25", row, settings, 1)
 
