@@ -125,9 +125,10 @@ def define_train_flags(values: flags.FlagValues) -> None:
             RANKER,
         ],
         "Recipe: two towers (a system of the paper, `best`, or `taught` for "
-        "--teacher), a pair scorer (such as `mv_lstm_tensor`), `keyvec` for documents, or `ranker`, "
-        "boosted trees over --features (docs/ranker.md). The flags below "
-        "change single values of it; their default is the preset's.",
+        "--teacher), a pair scorer (such as `mv_lstm_tensor`), `keyvec` for "
+        "documents, or `ranker`, boosted trees over --features "
+        "(docs/ranker.md). The flags below change single values of it; their "
+        "default is the preset's.",
     )  # fmt: skip
     whole("epochs", None, "Passes over the pairs or documents.", 1)
     whole("batch_size", None, "Pairs or documents in a batch.", 1)
