@@ -1,13 +1,15 @@
 """The suite `load`: concurrent clients while model versions are swapped.
 
 One client is also measured with an echo server, which reads the same messages
-and answers each with the same reply: its latency is that of gRPC alone.
+and answers each with the same reply: its latency is that of gRPC alone. Half of
+the clients use HTTP, see `http_load`.
 
     python -m keras_lstm_dssm.benchmarks.load_suite REPLY   # the echo server
 """
 
 import asyncio
 import shutil
+import socket
 import sys
 import tempfile
 import threading
@@ -28,6 +30,12 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     add_PredictionServiceServicer_to_server,
 )
 
+from keras_lstm_dssm.benchmarks.http_load import (
+    compare_http_echo,
+    http_bodies,
+    resident_megabytes,
+    run_http_client,
+)
 from keras_lstm_dssm.benchmarks.measurement import (
     interleaved_medians,
     percentiles,
@@ -41,6 +49,7 @@ from keras_lstm_dssm.serving.tensor_protos import to_proto
 from keras_lstm_dssm.text import as_bytes
 
 MODEL = "query_encoder"
+HTTP_PATH = f"/v1/models/{MODEL}:predict"
 _TIMEOUT_SECONDS = 30.0
 
 
@@ -61,43 +70,65 @@ def measure_load(
         rounds: Passes of one client over the queries, for medians.
 
     Returns:
-        `ClientLog.summary` for each number of clients. `one_client` has
-        `p50_ms` and `p99_ms` without swaps, `echo_p50_ms` and `echo_p99_ms`
-        of the echo server, and `ratio_echo`, the p50 divided by the echo
-        server's.
+        `ClientLog.summary` for each number of clients, half of which use
+        gRPC and half HTTP, and `megabytes_before` and `megabytes_after`, the
+        server's memory. `one_client` has `p50_ms` and `p99_ms` of gRPC
+        without swaps, `echo_p50_ms` and `echo_p99_ms` of the echo server, and
+        `ratio_echo`, the p50 divided by the echo server's;
+        `one_http_client` has the same of HTTP.
     """
     requests = [_request(query) for query in as_bytes(queries)]
+    bodies = http_bodies(as_bytes(queries))
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder, "models", MODEL)
         export_encoder(OwnTowers().model.query_encoder, base)
+        http_target = f"127.0.0.1:{_free_port()}"
         command = program_command(
-            "serve", f"--models={base.parent}", "--port=0", "--poll_seconds=0.2"
-        )
+            "serve", f"--models={base.parent}", "--port=0",
+            "--poll_seconds=0.2", f"--http_port={http_target.split(':')[1]}",
+        )  # fmt: skip
         with running_server(command) as target:
-            results = {
-                "one_client": _compare_echo(target, requests, rounds, folder)
+            results: dict[str, Any] = {
+                "one_client": _compare_echo(target, requests, rounds, folder),
+                "one_http_client": compare_http_echo(
+                    http_target, HTTP_PATH, bodies, rounds, folder
+                ),
             }
             for count in clients:
+                before = resident_megabytes(http_target)
                 with _version_swaps(base, swap_seconds):
-                    log = send_requests(target, requests, count, seconds)
-                results[f"{count}_clients"] = log.summary()
+                    log = send_requests(
+                        target, requests, count, seconds, http_target, bodies
+                    )
+                results[f"{count}_clients"] = {
+                    **log.summary(),
+                    "megabytes_before": before,
+                    "megabytes_after": resident_megabytes(http_target),
+                }
     return results
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return listening.getsockname()[1]
 
 
 class ClientLog(NamedTuple):
     """The results of requests that concurrent clients sent.
 
     Attributes:
-        milliseconds: Latency of each request that was answered.
+        milliseconds: Latency of each request that gRPC answered.
         errors: Code and details of each request that failed.
-        versions: Model versions that answered.
+        versions: Model versions that answered gRPC.
         seconds: How long the clients sent requests.
+        http_milliseconds: Latency of each request that HTTP answered.
     """
 
     milliseconds: list[float]
     errors: list[str]
     versions: set[int]
     seconds: float
+    http_milliseconds: Sequence[float] = ()
 
     def summary(self) -> dict[str, Any]:
         """Summarize the requests.
@@ -105,18 +136,28 @@ class ClientLog(NamedTuple):
         Returns:
             `requests`, `errors` (failed requests, which are not repeated),
             `p50_ms`, `p99_ms`, `max_ms`, `requests_per_second`, the number
-            of `versions` that answered, and `first_error` if there is one.
+            of `versions` that answered, and `first_error` if there is one;
+            with HTTP clients also `http_requests`, `http_p50_ms` and
+            `http_p99_ms`. Times without `http_` are those of gRPC.
         """
         p50, p99 = np.percentile(self.milliseconds or [np.nan], [50, 99])
+        answered = len(self.milliseconds) + len(self.http_milliseconds)
         result: dict[str, Any] = {
-            "requests": len(self.milliseconds) + len(self.errors),
+            "requests": answered + len(self.errors),
             "errors": len(self.errors),
             "p50_ms": float(p50),
             "p99_ms": float(p99),
             "max_ms": max(self.milliseconds, default=np.nan),
-            "requests_per_second": len(self.milliseconds) / self.seconds,
+            "requests_per_second": answered / self.seconds,
             "versions": len(self.versions),
         }
+        if self.http_milliseconds:
+            p50, p99 = np.percentile(self.http_milliseconds, [50, 99])
+            result |= {
+                "http_requests": len(self.http_milliseconds),
+                "http_p50_ms": float(p50),
+                "http_p99_ms": float(p99),
+            }
         if self.errors:
             result["first_error"] = self.errors[0]
         return result
@@ -127,6 +168,8 @@ def send_requests(
     requests: Sequence[PredictRequest],
     clients: int,
     seconds: float,
+    http_target: str = "",
+    bodies: Sequence[bytes] = (),
 ) -> ClientLog:
     """Send requests from concurrent clients for a number of seconds.
 
@@ -138,18 +181,27 @@ def send_requests(
         requests: The requests, sent in turn; each client starts at another.
         clients: Number of concurrent clients.
         seconds: How long they send requests.
+        http_target: The address of its HTTP server, which every other client
+            uses; by default all use gRPC.
+        bodies: The bodies of requests over HTTP.
     """
-    log = ClientLog([], [], set(), seconds)
-    requests = list(requests)
+    http_milliseconds: list[float] = []
+    log = ClientLog([], [], set(), seconds, http_milliseconds)
+    requests, bodies = list(requests), list(bodies)
 
     async def run() -> None:
         end = time.perf_counter() + seconds
         await asyncio.gather(
             *(
-                _run_client(target, requests[i:] + requests[:i], end, log)
+                run_http_client(
+                    http_target, HTTP_PATH, bodies[i:] + bodies[:i],
+                    end, http_milliseconds, log.errors,
+                )
+                if http_target and i % 2
+                else _run_client(target, requests[i:] + requests[:i], end, log)
                 for i in range(clients)
             )
-        )
+        )  # fmt: skip
 
     asyncio.run(run())
     return log

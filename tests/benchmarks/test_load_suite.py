@@ -16,15 +16,20 @@ from tests.serving.wire import predict_request
 @pytest.mark.usefixtures("small_towers")
 def test_measure_load() -> None:
     results = measure_load(["hex bolt", "lamp"], [3], 4.0, 0.3, rounds=1)
-    one_client, three_clients = results["one_client"], results["3_clients"]
-    assert one_client["ratio_echo"] == pytest.approx(
-        one_client["p50_ms"] / one_client["echo_p50_ms"]
-    )
-    # Which is faster depends on what else the machine does.
-    assert 0 < one_client["echo_p50_ms"] <= one_client["echo_p99_ms"]
-    assert 0 < one_client["p50_ms"] <= one_client["p99_ms"]
+    three_clients = results["3_clients"]
+    for one_client in (results["one_client"], results["one_http_client"]):
+        assert one_client["ratio_echo"] == pytest.approx(
+            one_client["p50_ms"] / one_client["echo_p50_ms"]
+        )
+        # Which is faster depends on what else the machine does.
+        assert 0 < one_client["echo_p50_ms"] <= one_client["echo_p99_ms"]
+        assert 0 < one_client["p50_ms"] <= one_client["p99_ms"]
     assert three_clients["errors"] == 0
     assert three_clients["requests"] == three_clients["requests_per_second"] * 4
+    assert 0 < three_clients["http_requests"] < three_clients["requests"]
+    assert 0 < three_clients["http_p50_ms"] <= three_clients["http_p99_ms"]
+    assert 0 < three_clients["megabytes_before"]
+    assert 0 < three_clients["megabytes_after"]
     assert 0 < three_clients["p50_ms"] <= three_clients["p99_ms"]
     assert three_clients["p99_ms"] <= three_clients["max_ms"]
     assert three_clients["versions"] > 1  # swapped meanwhile
@@ -54,4 +59,18 @@ def test_results() -> None:
         "max_ms": 10.0,
         "requests_per_second": 2.0,
         "versions": 2,
+    }
+    both = log._replace(http_milliseconds=[4.0, 6.0], errors=["status 500"])
+    assert both.summary() == {
+        "requests": 7,
+        "errors": 1,
+        "p50_ms": 2.5,
+        "p99_ms": pytest.approx(9.79),
+        "max_ms": 10.0,
+        "requests_per_second": 3.0,
+        "versions": 2,
+        "http_requests": 2,
+        "http_p50_ms": 5.0,
+        "http_p99_ms": pytest.approx(5.98),
+        "first_error": "status 500",
     }

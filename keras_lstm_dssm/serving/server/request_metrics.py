@@ -64,6 +64,8 @@ class RequestMetrics:
             registry=self._registry,
             buckets=_BUCKETS,
         )
+        # Memory, processor time and open files of this process.
+        self._prometheus.ProcessCollector(registry=self._registry)
         self._versions = self._prometheus.Gauge(
             "lstm_dssm_model_versions",
             "Versions that are served.",
