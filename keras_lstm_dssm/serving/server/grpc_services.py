@@ -81,9 +81,10 @@ def _expired(context: grpc.ServicerContext) -> bool:
 
 def truncated(details: str) -> str:
     """Returns a message, without what TF Serving leaves out of a long one."""
-    encoded = details.encode()
+    # Half a surrogate pair can come from the JSON of a request.
+    encoded = details.encode(errors="replace")
     if len(encoded) <= _MESSAGE_BYTES:
-        return details
+        return encoded.decode()
     return encoded[:_MESSAGE_BYTES].decode(errors="ignore") + "...TRUNCATED"
 
 

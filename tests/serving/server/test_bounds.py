@@ -1,0 +1,218 @@
+"""Bounds on requests: each with its code, over gRPC and over HTTP."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.framework.tensor_pb2 import TensorProto
+from tensorflow.core.framework.types_pb2 import DataType
+from tensorflow_serving.apis.predict_pb2 import PredictRequest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.serving import (
+    Client,
+    HttpClient,
+    PredictionServer,
+    ServingError,
+)
+from keras_lstm_dssm.serving.http.serve_http import served_over_http
+from keras_lstm_dssm.serving.server.bounds import Bounds
+from keras_lstm_dssm.serving.server.servable import Servable
+from keras_lstm_dssm.serving.server.signature_call import StatusError
+from tests.serving.waiting import wait_until
+
+BOUNDS = Bounds(max_rows=3, max_text_kb=1, max_k=5, max_message_mb=1)
+
+
+def proto(values: object, packed: bool = False, **shape: int) -> TensorProto:
+    """Returns a message, with its values in the one or the other field."""
+    made = tf.make_tensor_proto(values)
+    if packed:
+        array = tf.make_ndarray(made)
+        content = tf.io.serialize_tensor(tf.constant(array)).numpy()
+        made = TensorProto.FromString(content)
+        assert made.tensor_content or not array.size
+    for index, size in enumerate(shape.values()):
+        made.tensor_shape.dim[index].size = size
+    return made
+
+
+def packed_texts(*texts: bytes) -> TensorProto:
+    """Texts in `tensor_content`: their lengths as varints, then the texts."""
+    lengths = b""
+    for text in texts:
+        size = len(text)
+        while size > 127:
+            lengths += bytes([size & 127 | 128])
+            size >>= 7
+        lengths += bytes([size])
+    made = TensorProto(dtype=DataType.DT_STRING)
+    made.tensor_shape.dim.add(size=len(texts))
+    made.tensor_content = lengths + b"".join(texts)
+    return made
+
+
+def request(**inputs: TensorProto) -> PredictRequest:
+    made = PredictRequest()
+    for name, value in inputs.items():
+        made.inputs[name].CopyFrom(value)
+    return made
+
+
+LARGE = np.arange(1, 4, dtype=np.int32)
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"text": proto([b"x" * 1024] * 3), "k": proto(np.int32([1, 5, 0]))},
+        {"text": packed_texts(b"x" * 1024, b"", b"y" * 200)},
+        {"k": proto(LARGE, packed=True)},
+        {"k": proto(np.int32([-9]))},
+        {"other": proto(np.int32([9]))},
+        {"text": proto([], a=0)},
+        {"x": proto(np.float32(7))},
+        {"x": proto(np.zeros([3, 1 << 16], np.float32), packed=True)},
+        {"text": proto([b"x"], a=-1)},  # parsing reports it
+        {},
+    ],
+)
+def test_within_the_bounds(inputs: dict[str, TensorProto]) -> None:
+    BOUNDS.check(request(**inputs))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"text": proto([b"x"] * 4)}, "Task size 4 is larger than maximum inp"),
+        ({"text": proto([b"x"], a=4)}, "Task size 4 is larger than maximum"),
+        (
+            {"text": proto([b"", b"x" * 1025])},
+            "input text has a text of 1,025 bytes, more than the 1,024 that",
+        ),
+        ({"y": packed_texts(b"", b"x" * 1025)}, "input y has a text of 1,025"),
+        ({"k": proto(np.int32([1, 6]))}, "k is 6, more than the 5 that this"),
+        ({"n": proto(np.int64([6]))}, "n is 6, more than the 5"),
+        ({"k": proto(2 * LARGE, packed=True)}, "k is 6, more than the 5"),
+        (
+            {"x": proto(np.float32([[1]]), a=3, b=1 << 20)},
+            "input x is a tensor of 3,145,728 elements, more than fit into th",
+        ),
+        (
+            {"x": proto([[b"x" * 1000]], a=3, b=1000)},
+            "input x is a tensor of 3,000 elements, more than fit",
+        ),
+        ({"y": proto([[b""]], a=3, b=1 << 40)}, "input y is a tensor of 3,298"),
+        (
+            {"y": TensorProto(
+                dtype=DataType.DT_STRING, tensor_content=b"\xff" * 20,
+                tensor_shape=proto([b""]).tensor_shape)},
+            "tensor parsing error: y",
+        ),
+    ],
+)  # fmt: skip
+def test_above_the_bounds(inputs: dict[str, TensorProto], message: str) -> None:
+    with pytest.raises(StatusError, match=message) as caught:
+        BOUNDS.check(request(**inputs))
+    assert caught.value.code is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_a_megabyte_of_lengths_takes_no_time() -> None:
+    """Only as many lengths are read as there are texts."""
+    zeros = packed_texts(b"")
+    zeros.tensor_content = b"\0" * (1 << 20)
+    BOUNDS.check(request(text=zeros))
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"max_text_kb": 0}, {"max_k": 0}, {"max_k": 1 << 31},
+     {"max_requests": 0}],
+)  # fmt: skip
+def test_numbers_out_of_range(
+    tiny_models: Path, option: dict[str, int]
+) -> None:
+    (name,) = option
+    with pytest.raises(InputError, match=f"{name} is .*; expected 1 to"):
+        PredictionServer(tiny_models, port=0, **option)
+
+
+@pytest.fixture
+def clients(
+    tiny_models: Path, tmp_path: Path
+) -> Iterator[tuple[Client, HttpClient]]:
+    """Clients of a server of narrow bounds, two requests at a time."""
+    (tmp_path / "retriever").symlink_to(tiny_models / "retriever")
+    with (
+        PredictionServer(
+            tmp_path, port=0, max_rows=3, max_text_kb=1, max_k=5,
+            max_message_mb=1, max_requests=2,
+        ) as server,
+        served_over_http(server, port=0, max_requests=2) as url,
+        Client(server.address, timeout=20) as client,
+        HttpClient(url, timeout=20) as http_client,
+    ):  # fmt: skip
+        yield client, http_client
+
+
+def test_both_protocols(clients: tuple[Client, HttpClient]) -> None:
+    code = grpc.StatusCode
+    by_grpc = (code.INVALID_ARGUMENT, code.RESOURCE_EXHAUSTED)
+    for client, codes in zip(clients, (by_grpc, (400, 413)), strict=True):
+        for work, message, expected in (
+            (lambda c: c.search(["x"] * 4), "Task size 4", codes[0]),
+            (lambda c: c.search(["x" * 1025]), "1,025 bytes", codes[0]),
+            (lambda c: c.search(["x"], k=6), "k is 6, more", codes[0]),
+            (lambda c: c.search(["x" * (1 << 20)]), "larger than", codes[1]),
+        ):
+            with pytest.raises(ServingError, match=message) as caught:
+                work(client)
+            assert caught.value.code == expected
+        assert client.search(["bolt"], k=1)[0][0].id == "bolt"
+
+
+def test_no_queue_without_an_end(
+    clients: tuple[Client, HttpClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, http_client = clients
+    for each in clients:
+        each.signatures("retriever")  # is not asked for again
+    release, running = threading.Event(), []
+
+    def hold(*arguments: object) -> object:
+        running.append(1)
+        assert release.wait(20)
+        return original(*arguments)
+
+    for name in ("predict", "signature"):
+        original = getattr(Servable, name)
+        release.clear()
+        running.clear()
+        monkeypatch.setattr(Servable, name, hold)
+        each = client if name == "predict" else http_client
+        with ThreadPoolExecutor(2) as pool:
+            answers = [pool.submit(each.search, ["bolt"]) for _ in range(2)]
+            wait_until(lambda: len(running) == 2)
+            try:
+                with pytest.raises(ServingError) as caught:
+                    short = type(each)(each.target, timeout=0.2)
+                    with short:
+                        short.status("retriever")
+                assert caught.value.code in (
+                    grpc.StatusCode.RESOURCE_EXHAUSTED,
+                    429,
+                )
+                assert "busy" in str(caught.value)
+            finally:
+                release.set()
+            assert [answer.result()[0][0].id for answer in answers] == [
+                "bolt",
+                "bolt",
+            ]
+        monkeypatch.setattr(Servable, name, original)
+        assert list(each.status("retriever")) == [1]
