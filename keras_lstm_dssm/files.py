@@ -216,6 +216,33 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     return value
 
 
+def check_plain_file(
+    path: str | os.PathLike[str], folder: str | os.PathLike[str]
+) -> None:
+    """Checks that a file is a plain one, which lies in a folder.
+
+    A folder from other people may have links to files elsewhere, whose
+    content would then get into a model or a message; and a pipe would be
+    waited for without an end. The folder itself may be a link.
+
+    Args:
+        path: The file. If it is missing, nothing is wrong with it.
+        folder: The folder.
+
+    Raises:
+        InputError: The file is a device, a pipe or a folder, or a link out of
+            the folder.
+    """
+    real = Path(os.path.realpath(path))
+    if not real.is_relative_to(os.path.realpath(folder)):
+        raise InputError(
+            f"{path}: found a link to {real}, which is outside {folder};"
+            " expected a plain file: copy it there"
+        )
+    if real.exists() and not real.is_file():
+        raise InputError(f"{path}: expected a plain file, found something else")
+
+
 def cache_folder() -> str:
     """Return the cache folder, for data that is computed once.
 

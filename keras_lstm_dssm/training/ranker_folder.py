@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import read_json, replacing, write_json, write_text
+from keras_lstm_dssm.files import (
+    check_plain_file,
+    read_json,
+    replacing,
+    write_json,
+    write_text,
+)
 from keras_lstm_dssm.ranker import (
     BoostedTrees,
     OverlapFeatures,
@@ -137,6 +143,8 @@ def load_ranker(folder: str | os.PathLike[str]) -> Ranker:
         InputError: A file is damaged, or see `open_sources`.
     """
     folder = Path(folder)
+    for name in ("config.json", _OVERLAP, TREES):
+        check_plain_file(folder / name, folder)
     config = read_json(folder / "config.json")
     try:
         settings = config["ranker"]

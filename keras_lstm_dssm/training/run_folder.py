@@ -13,7 +13,12 @@ from typing import Any
 import keras
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import read_json, replacing, write_json
+from keras_lstm_dssm.files import (
+    check_plain_file,
+    read_json,
+    replacing,
+    write_json,
+)
 from keras_lstm_dssm.folder_lock import lock_folder
 from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
 from keras_lstm_dssm.ranker import Ranker
@@ -44,7 +49,7 @@ class RunFolder:
     The files are `config.json`, `checkpoints/last.keras` (with the optimizer,
     to resume from), `model.keras` (without), `history.csv`, `metrics.json`
     and `logs/` for TensorBoard. Each is written under a temporary name and
-    then renamed.
+    then renamed. Only plain files in the folder are read, not links out of it.
 
     Args:
         path: The folder.
@@ -135,6 +140,7 @@ class RunFolder:
                 f"{self.path}: no run here (no config.json); train one with "
                 f"lstm-dssm-train --output={self.path}"
             )
+        check_plain_file(self.config, self.path)
         return read_json(self.config)
 
     def save(self, model: keras.Model, path: Path) -> None:
@@ -201,6 +207,7 @@ class RunFolder:
         Raises:
             InputError: The file is damaged.
         """
+        check_plain_file(self.metrics, self.path)
         return read_json(self.metrics) if self.metrics.exists() else {}
 
     def read_history(self) -> list[dict[str, float]]:
@@ -209,6 +216,7 @@ class RunFolder:
         Raises:
             InputError: `history.csv` is damaged.
         """
+        check_plain_file(self.history, self.path)
         if not self.history.exists():
             return []
         try:
@@ -233,6 +241,7 @@ class RunFolder:
             ) from error
 
     def _load(self, path: Path) -> Any:
+        check_plain_file(path, self.path)
         try:
             # Safe mode: nothing in the file is run as code.
             model = keras.saving.load_model(path, safe_mode=True)

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import pathlib
 import zipfile
 
@@ -9,6 +10,7 @@ import keras
 import pytest
 
 import keras_lstm_dssm as dssm
+import lstm_dssm_client
 import lstm_dssm_programs
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.training import RunFolder
@@ -29,7 +31,8 @@ RUNS = {"eval", "exec", "enable_unsafe_deserialization", "read_pickle"}
 
 def sources() -> list[pathlib.Path]:
     """All modules; three folders of the package are symbolic links."""
-    folders = [ROOT, *(ROOT / name for name in LINKS)]
+    client = pathlib.Path(lstm_dssm_client.__file__).parent
+    folders = [ROOT, client, *(ROOT / name for name in LINKS)]
     modules = {file for f in folders for file in f.rglob("*.py")}
     return [*sorted(modules), pathlib.Path(lstm_dssm_programs.__file__)]
 
@@ -95,6 +98,51 @@ def test_a_lambda_in_a_model_is_refused(tmp_path: pathlib.Path) -> None:
     with pytest.raises(InputError, match="model.keras: not a model this"):
         run.load_model()
     assert not ran.exists()
+
+
+def test_only_plain_files_of_the_folder_are_read(
+    tmp_path: pathlib.Path,
+) -> None:
+    folder, secret = tmp_path / "run", tmp_path / "secret"
+    folder.mkdir()
+    secret.write_text('{"gamma": 10}')
+    run = RunFolder(folder)
+    reads = {
+        run.config: run.read_config,
+        run.metrics: run.read_metrics,
+        run.history: run.read_history,
+        run.model: run.load_model,
+        run.checkpoint: run.load_checkpoint,
+    }
+    run.checkpoint.parent.mkdir()
+    for path, read in reads.items():
+        path.symlink_to(secret)
+        with pytest.raises(InputError, match="found a link to .*/secret, whi"):
+            read()
+        path.unlink()
+        os.mkfifo(path)  # reading it would never end
+        with pytest.raises(InputError, match="expected a plain file, found so"):
+            read()
+        path.unlink()
+    run.checkpoint.parent.rmdir()
+    run.checkpoint.parent.symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "last.keras").write_text("")
+    with pytest.raises(InputError, match="last.keras: found a link to"):
+        run.load_checkpoint()
+    # Links within the folder, and to the folder, are followed.
+    (folder / "settings").write_text('{"gamma": 10}')
+    run.config.symlink_to("settings")
+    (tmp_path / "link").symlink_to(folder)
+    for name in ("run", "link"):
+        assert RunFolder(tmp_path / name).read_config() == {"gamma": 10}
+
+
+def test_a_ranker_has_plain_files(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "trees.txt").symlink_to("/etc/hostname")
+    with pytest.raises(InputError, match="trees.txt: found a link to /etc/ho"):
+        RunFolder(tmp_path).load_model()
 
 
 def test_another_program_named_in_a_model_is_refused(

@@ -1,11 +1,16 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.export import export_retriever, read_documents
 from keras_lstm_dssm.serving import PredictionServer
-from keras_lstm_dssm.tools import query
+from keras_lstm_dssm.serving.doors import ServerTLS, TokenFile
+from keras_lstm_dssm.tools import query, search
 from tests.tools.conftest import Refused
 
 
@@ -90,6 +95,53 @@ def test_status(
         "model": "retriever",
         "versions": {"1": {"state": "AVAILABLE", "code": "OK", "message": ""}},
     }
+
+
+def test_tags_tls_and_a_token(
+    certificates: Path, tmp_path: Path, refused: Refused, capsys: Any
+) -> None:
+    """Of lstm-dssm-search, too, on a retriever of a file with tags."""
+    (tmp_path / "titles.tsv").write_text(
+        "a\thex bolt\tsteel, zinc\nb\twood glue\tin stock\nc\tsteel lamp\n"
+    )
+    encoder = dssm.LSTMEncoder(4)
+    documents = read_documents(tmp_path / "titles.tsv")
+    export_retriever(
+        *(encoder, encoder, documents.ids, documents.titles),
+        tmp_path / "models" / "retriever",
+        tags=documents.tags,
+    )
+    tokens, wrong = tmp_path / "tokens", tmp_path / "wrong"
+    tokens.write_text("t" * 16)
+    wrong.write_text("u" * 16)
+    tls = ServerTLS(certificates / "server.crt", certificates / "server.key")
+
+    def ids(program: ModuleType, *flags: str) -> list[str]:
+        assert program.run(["program", *flags, "bolt"]) == 0
+        _, *lines = capsys.readouterr().out.splitlines()
+        return sorted(line.split()[2] for line in lines)
+
+    with PredictionServer(
+        tmp_path / "models", port=0, tls=tls, tokens=TokenFile(tokens),
+        verify=True,
+    ) as server:  # fmt: skip
+        flags = [
+            f"--server={server.address}",
+            f"--tls_ca={certificates}/ca.crt",
+        ]
+        known = [*flags, f"--token_file={tokens}"]
+        assert ids(query, *known) == ["a", "b", "c"]
+        assert ids(query, *known, "--tags=zinc,in stock") == ["a", "b"]
+        assert ids(query, *known, "--tags=absent") == []
+        code = query.run(["query", *flags, f"--token_file={wrong}", "bolt"])
+        refused(code, "UNAUTHENTICATED: the request has no valid token")
+        code = query.run(["query", *known, "--tags=a, ,b", "bolt"])
+        refused(code, "expected a tag that is not blank")
+    code = query.run(["query", "--tls_cert=x", "bolt"])
+    refused(code, "give both")
+    models = f"--models={tmp_path / 'models'}"
+    assert ids(search, models, "--tags=zinc") == ["a"]
+    assert ids(search, models) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,13 @@ def test_a_signal_while_loading(
         (["--models=.", "--poll_seconds=nan"], "poll_seconds is nan; expected"),
         (["--models=.", "--http_port=65536"], "65535"),
         (["--models=.", "--grace_seconds=inf"], "grace_seconds is inf; expec"),
+        (["--models=.", "--max_k=0"], "--max_k=0"),
+        (["--models=.", "--host=0.0.0.0"], "host 0.0.0.0: other machines can "),
+        (["--models=.", "--tls_cert=x"], "both --tls_cert and --tls_key"),
+        (["--models=.", "--client_ca=x"], "both --tls_cert and --tls_key"),
+        (["--models=.", "--tls_cert=x", "--tls_key=y"], "x: No such file"),
+        (["--models=.", "--token_file=x"], "x: No such file"),
+        (["--models=.", "--host=::", "--insecure"], ".: no model in this fol"),
     ],
 )
 def test_wrong_input(
