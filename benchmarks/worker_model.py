@@ -1,0 +1,167 @@
+r"""Predicts the training steps of many workers from measured quantities.
+
+    python -m keras_lstm_dssm.benchmarks.worker_model \
+        --data=HOMEDEPOT --preset=lstm_96 --rows=2048 --step_seconds=1.5
+
+Each worker computes its own rows, and so many machines train as many times
+the pairs in a step. What grows with their number is modelled: the bytes of the
+four collectives, in rings; the rows of the tables that any batch reads, which
+each worker updates; and the matrix of its queries and all titles.
+`worker_speed` measures the seconds, the latency and the bandwidth.
+"""
+
+import sys
+from typing import Any, NamedTuple
+
+from keras_lstm_dssm import PRESETS
+from keras_lstm_dssm.data import open_log, training_batches
+from keras_lstm_dssm.tools.program import definers, new_flags, program
+
+FLAGS = new_flags()
+define = definers(FLAGS)
+define.string("data", "api", "The clicks, as for lstm-dssm-train.")
+define.string("preset", "lstm_96", "The recipe of two towers.")
+define.integer("rows", 2048, "Pairs of each worker in a batch.", 1)
+define.list("workers", ["1", "2", "8", "16", "32", "64"], "Numbers of workers.")
+define.float("step_seconds", 1.0, "Seconds of a step of one worker alone.")
+define.float("latency", 1e-3, "Seconds of a message between two workers.")
+define.float("bandwidth", 1e9, "Bytes per second from a worker to the next.")
+define.float("gigaflops", 100.0, "Matrix products of a worker, 1e9 per second.")
+define.float("row_seconds", 3e-6, "Seconds to update a row of all tables.")
+
+
+class Step(NamedTuple):
+    """Describes what the workers have in a training step.
+
+    Attributes:
+        workers: Number of workers.
+        rows: Pairs of each worker.
+        titles: Distinct titles of all workers.
+        width: Numbers in a vector.
+        trained: Numbers of a vector that have a gradient.
+        table_rows: Rows of the tables that any worker's batch reads.
+        units: Numbers in a row of all tables of a tower.
+        dense: Numbers in all other weights.
+        sets: Bytes of the packed sets of rows.
+    """
+
+    workers: int
+    rows: int
+    titles: int
+    width: int
+    trained: int
+    table_rows: int
+    units: int
+    dense: int
+    sets: int
+
+    def network_seconds(self, latency: float, bandwidth: float) -> float:
+        """Returns the seconds of the four collectives.
+
+        A gather passes the tensor of each worker around the ring. A sum
+        passes an n-th of the tensor around twice. The gradient of the
+        vectors goes to the worker of each title at once.
+        """
+        n = self.workers
+        if n == 1:
+            return 0.0
+        around = (n - 1) * latency
+        keys = self.sets + 12 * self.rows
+        vectors = 4 * self.width * self.titles / n
+        gradients = 4 * (self.units * self.table_rows + self.dense)
+        errors = 4 * self.trained * self.titles
+        return (
+            (around + (n - 1) * keys / bandwidth)
+            + (around + (n - 1) * vectors / bandwidth)
+            + (latency + (n - 1) / n * errors / bandwidth)
+            + 2 * (around + (n - 1) / n * gradients / bandwidth)
+        )
+
+    def extra_seconds(
+        self, alone: "Step", flops: float, row_seconds: float
+    ) -> float:
+        """Returns the seconds of computing more than a worker alone.
+
+        Args:
+            alone: The step of one worker.
+            flops: Operations per second in matrix products.
+            row_seconds: Seconds to update a row of all tables of a tower.
+        """
+        # Cosines, and the gradients of both sides.
+        product = 3 * 2 * self.rows * self.width
+        return (
+            product * (self.titles - alone.titles) / flops
+            + (self.table_rows - alone.table_rows) * row_seconds
+        )
+
+
+def steps_of(counts: list[int]) -> list[Step]:
+    """Counts, in real batches, what many workers have in a step."""
+    recipe = PRESETS[FLAGS.preset]
+    model = recipe.build(0)
+    tables = [table for tower in model.towers for table in tower.tables]
+    in_tables = sum(table.shape[0] * table.shape[1] for table in tables)
+    all_weights = sum(
+        weight.numpy().size for weight in model.trainable_variables
+    )
+    towers = len(model.towers)
+    log = open_log(FLAGS.data)
+    steps = []
+    for workers in counts:
+        batch = workers * FLAGS.rows
+        epochs = -(-batch // log.count())
+        rows: list[set[int]] = [set() for _ in model.towers]
+        titles: set[bytes] = set()
+        batches = training_batches(log, 2048, epochs=epochs, seed=0)
+        for queries, documents in batches.take(-(-batch // 2048)):
+            titles.update(documents.numpy().tolist())
+            for of_tower, tower, texts in zip(
+                rows, model.towers, (queries, documents), strict=False
+            ):
+                words = tower.trigrams.distinct(texts)
+                of_tower.update(words.trigrams.numpy().tolist())
+        steps.append(
+            Step(
+                workers,
+                FLAGS.rows,
+                len(titles),
+                model.document_encoder.dimension,
+                model.document_encoder.trained_dimension,
+                sum(map(len, rows)),
+                sum(table.shape[1] for table in tables) // towers,
+                all_weights - in_tables,
+                towers * model.document_encoder.trigrams.size // 8,
+            )
+        )
+    return steps
+
+
+def main(_: list[str]) -> dict[str, Any]:
+    """Prints the predicted seconds and throughputs."""
+    counts = [int(count) for count in FLAGS.workers]
+    alone, *steps = steps_of([1, *counts])
+    results: dict[str, Any] = {}
+    print("workers  step s  network s  pairs/s  of ideal")
+    for step in steps:
+        network = step.network_seconds(FLAGS.latency, FLAGS.bandwidth)
+        extra = step.extra_seconds(
+            alone, 1e9 * FLAGS.gigaflops, FLAGS.row_seconds
+        )
+        seconds = FLAGS.step_seconds + extra + network
+        pairs = step.workers * step.rows / seconds
+        ideal = FLAGS.step_seconds / seconds
+        print(
+            f"{step.workers:7}  {seconds:6.3f}  {network:9.3f}  {pairs:7,.0f}"
+            f"  {ideal:8.2f}"
+        )
+        results[str(step.workers)] = {
+            "seconds": seconds, "network": network, "pairs_per_second": pairs,
+            "of_ideal": ideal, **step._asdict(),
+        }  # fmt: skip
+    return results
+
+
+run = program(main, FLAGS, __doc__)
+
+if __name__ == "__main__":
+    sys.exit(run())

@@ -1,0 +1,257 @@
+"""Several workers, of which some are killed, frozen, late or unlike.
+
+Each worker is a process of `lstm-dssm-train`, started by TF_CONFIG or by Ray.
+"""
+
+import os
+import pathlib
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+import pytest
+
+import keras_lstm_dssm
+from keras_lstm_dssm.training import RunFolder
+from tests.reliability.program import SETTINGS, write_log
+from tests.reliability.test_kill import check_equal
+from tests.workers.processes import free_addresses, start_worker
+
+pytestmark = pytest.mark.slow
+
+OFTEN = "--save_minutes=0.001"
+PROGRAM = ("-m", "lstm_dssm_programs", "train")
+Process = subprocess.Popen[str]
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    return write_log(tmp_path_factory.mktemp("workers") / "clicks.tsv")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(log: pathlib.Path) -> RunFolder:
+    output = log.with_name("undisturbed")
+    ends = [finish(each) for each in start(log, output)]
+    assert [code for code, _ in ends] == [0, 0], ends
+    return RunFolder(output)
+
+
+def flags(log: pathlib.Path, output: pathlib.Path) -> list[str]:
+    return [
+        f"--data={log}", *SETTINGS, OFTEN, f"--output={output}",
+        "--worker_cpus=1",
+    ]  # fmt: skip
+
+
+def start(log: pathlib.Path, output: pathlib.Path, *more: str) -> list[Process]:
+    addresses = free_addresses(2)
+    command = (*PROGRAM, *flags(log, output), *more)
+    return [start_worker(addresses, rank, *command) for rank in (0, 1)]
+
+
+def finish(process: Process, seconds: float = 300) -> tuple[int, str]:
+    """The exit code, and the lines of errors."""
+    errors = process.communicate(timeout=seconds)[1]
+    lines = [
+        line
+        for line in errors.splitlines()
+        if line.startswith(("error:", "interrupted", "Traceback"))
+    ]
+    return process.returncode, "\n".join(lines)
+
+
+def wait_for_training(run: RunFolder, process: Process) -> None:
+    """Waits until a checkpoint of this start has been saved."""
+    before = time.time()
+    while not (
+        run.checkpoint.exists() and run.checkpoint.stat().st_mtime > before
+    ):
+        assert process.poll() is None, finish(process)
+        time.sleep(0.1)
+
+
+def check_lost(end: tuple[int, str]) -> None:
+    code, errors = end
+    assert code == 1
+    assert re.fullmatch("error: worker . .* does not answer .*", errors), errors
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_killed_twice(
+    killed: int,
+    log: pathlib.Path,
+    undisturbed: RunFolder,
+    tmp_path: pathlib.Path,
+) -> None:
+    """The same command goes on, to the same weights, bit for bit."""
+    moments = random.Random(killed)
+    run = RunFolder(tmp_path / "run")
+    for _ in range(2):
+        workers = start(log, run.path)
+        wait_for_training(run, workers[0])
+        time.sleep(moments.uniform(0, 2))
+        workers[killed].kill()
+        check_lost(finish(workers[1 - killed], 60))
+        assert finish(workers[killed])[0] == -signal.SIGKILL
+    assert [finish(each)[0] for each in start(log, run.path)] == [0, 0]
+    check_equal(run, undisturbed)
+
+
+def test_frozen(log: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    run = RunFolder(tmp_path / "run")
+    workers = start(log, run.path, "--epochs=40")
+    wait_for_training(run, workers[0])
+    workers[1].send_signal(signal.SIGSTOP)
+    try:
+        check_lost(finish(workers[0], 120))
+    finally:
+        workers[1].kill()
+        workers[1].communicate()
+
+
+def test_one_is_never_started(
+    log: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    addresses = free_addresses(2)
+    for rank in (0, 1):
+        command = (*PROGRAM, *flags(log, tmp_path / "run"))
+        alone = start_worker(addresses, rank, *command, "--start_minutes=0.1")
+        code, errors = finish(alone, 120)
+        assert code == 1
+        missing = re.escape(f"worker {1 - rank} ({addresses[1 - rank]})")
+        assert re.fullmatch(
+            f"error: worker {rank} .* waited 0.1 minutes for {missing}: .*",
+            errors,
+        ), errors
+
+
+@pytest.mark.parametrize("stopped", [(0, 1), (1,)])
+def test_sigterm(
+    stopped: Sequence[int],
+    log: pathlib.Path,
+    undisturbed: RunFolder,
+    tmp_path: pathlib.Path,
+) -> None:
+    """Sent to all workers or to one: all stop after the same step."""
+    run = RunFolder(tmp_path / "run")
+    workers = start(log, run.path)
+    wait_for_training(run, workers[0])
+    for rank in stopped:
+        workers[rank].send_signal(signal.SIGTERM)
+    assert [finish(each) for each in workers] == [(130, "interrupted")] * 2
+    assert run.model.exists()
+    assert len(run.read_history()) < 4
+    assert [finish(each)[0] for each in start(log, run.path)] == [0, 0]
+    check_equal(run, undisturbed)
+
+
+def test_no_room_for_worker_0(
+    log: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    run = RunFolder(tmp_path / "run")
+    workers = start(log, run.path, "--epochs=40")
+    wait_for_training(run, workers[0])
+    limits = (1 << 20, resource.RLIM_INFINITY)
+    resource.prlimit(workers[0].pid, resource.RLIMIT_FSIZE, limits)
+    code, errors = finish(workers[0])
+    assert code == 1 and errors.count("\n") == 0
+    assert str(run.checkpoint) in errors
+    check_lost(finish(workers[1], 60))
+    assert run.load_checkpoint() is not None
+    assert not list(run.path.rglob(".partial-*"))
+
+
+def test_another_version(log: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    package = pathlib.Path(keras_lstm_dssm.__file__).parent
+    copy = tmp_path / "other" / package.name
+    shutil.copytree(package, copy)
+    version = copy / "version.py"
+    version.write_text(version.read_text().replace('"0.', '"99.'))
+    addresses = free_addresses(2)
+    command = (*PROGRAM, *flags(log, tmp_path / "run"))
+    workers = [
+        start_worker(addresses, 0, *command),
+        start_worker(addresses, 1, *command, PYTHONPATH=str(copy.parent)),
+    ]
+    for code, errors in map(finish, workers):
+        assert code == 1
+        assert re.fullmatch(
+            r"error: worker 1 .* has keras_lstm_dssm 99.*, worker 0 .* has "
+            ".*: start all workers with the same",
+            errors,
+        ), errors
+
+
+def ray_workers(driver: int) -> list[int]:
+    """Process ids of the workers that a driver's Ray has started."""
+    listed = subprocess.run(
+        ["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True
+    ).stdout
+    rows = [line.split(None, 2) for line in listed.splitlines()[1:]]
+    parents = {int(pid): int(parent) for pid, parent, _ in rows}
+
+    def descends(pid: int) -> bool:
+        while pid > 1:
+            pid = parents.get(pid, 0)
+            if pid == driver:
+                return True
+        return False
+
+    return [
+        int(pid)
+        for pid, _, name in rows
+        if name.startswith("ray::RayTrainWorker") and descends(int(pid))
+    ]
+
+
+def start_on_ray(
+    log: pathlib.Path, output: pathlib.Path, *more: str
+) -> Process:
+    return subprocess.Popen(
+        [sys.executable, *PROGRAM, *flags(log, output), "--workers=2", *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_ray_starts_killed_workers_again(
+    killed: int,
+    log: pathlib.Path,
+    undisturbed: RunFolder,
+    tmp_path: pathlib.Path,
+) -> None:
+    run = RunFolder(tmp_path / "run")
+    driver = start_on_ray(log, run.path)
+    wait_for_training(run, driver)
+    workers = ray_workers(driver.pid)
+    assert len(workers) == 2
+    os.kill(workers[killed], signal.SIGKILL)
+    code, errors = finish(driver, 600)
+    assert code == 0, errors
+    check_equal(run, undisturbed)
+
+
+def test_the_driver_is_stopped_and_killed(
+    log: pathlib.Path, undisturbed: RunFolder, tmp_path: pathlib.Path
+) -> None:
+    run = RunFolder(tmp_path / "run")
+    driver = start_on_ray(log, run.path)
+    wait_for_training(run, driver)
+    driver.send_signal(signal.SIGTERM)
+    assert finish(driver) == (130, "interrupted")
+    driver = start_on_ray(log, run.path, "--resume")
+    wait_for_training(run, driver)
+    driver.kill()
+    driver.communicate()
+    time.sleep(10)  # until Ray has noticed
+    assert finish(start_on_ray(log, run.path, "--resume"), 600)[0] == 0
+    check_equal(run, undisturbed)
