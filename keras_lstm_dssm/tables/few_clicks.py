@@ -31,6 +31,9 @@ FEW_CLICKS_ROWS: dict[str, Row] = {
         label="taught", recipe=PRESETS["taught"], taught=True
     ),
     "best_teacher": Row("best + teacher", parts=("best", "teacher")),
+    "best_bm25_teacher": Row(
+        "best + BM25 + teacher", parts=("best", "bm25", "teacher")
+    ),
     "taught_bm25": Row("taught + BM25", parts=("taught", "bm25")),
     "taught_teacher": Row("taught + teacher", parts=("taught", "teacher")),
     "taught_bm25_teacher": Row(
