@@ -191,15 +191,15 @@ def main(_: list[str]) -> dict[str, Any]:
     seconds: dict[str, list[float]] = {name: [] for name in teams}
     sent = 0.0
     try:
-        for _ in range(FLAGS.rounds + 1):  # the first one traces
+        for _turn in range(FLAGS.rounds + 1):  # the first one traces
             for name, team in teams.items():
                 for child in team:
                     assert "waiting" in child.line()
                 for child in team:
                     child.go()
-                results = [json.loads(child.line()) for child in team]
-                seconds[name].append(max(each[0] for each in results))
-                sent = max(sent, results[0][1])
+                turns = [json.loads(child.line()) for child in team]
+                seconds[name].append(max(each[0] for each in turns))
+                sent = max(sent, turns[0][1])
     finally:
         for team in teams.values():
             for child in team:
@@ -209,7 +209,7 @@ def main(_: list[str]) -> dict[str, Any]:
         one / two
         for one, two in zip(*(t[1:] for t in seconds.values()), strict=True)
     ]  # fmt: skip
-    results = {
+    results: dict[str, Any] = {
         "preset": FLAGS.preset,
         "batch_size": FLAGS.batch_size,
         **{

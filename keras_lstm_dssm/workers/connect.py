@@ -1,14 +1,10 @@
-"""connect: meets the other workers, or ends the process."""
-
-import os
-import socket
-import sys
-import threading
+"""connect: meets the other workers, and makes the collectives."""
 
 import tensorflow as tf
 
 from keras_lstm_dssm.workers.cluster import Cluster
 from keras_lstm_dssm.workers.collectives import Collectives
+from keras_lstm_dssm.workers.meeting import meet
 
 
 def connect(cluster: Cluster, minutes: float = 5.0) -> Collectives:
@@ -16,47 +12,18 @@ def connect(cluster: Cluster, minutes: float = 5.0) -> Collectives:
 
     `TF_CONFIG` must be set, from which TensorFlow takes the addresses too.
     To be called before anything else of TensorFlow runs in the process.
-    TensorFlow waits without end for a worker that never starts, and cannot
-    be interrupted: after `minutes`, the process prints a line that names the
-    missing workers, and ends with the exit code 1.
 
     Args:
         cluster: The workers.
-        minutes: How long to wait.
+        minutes: How long to wait for the others.
+
+    Raises:
+        InputError: A worker is missing.
     """
-    timer = threading.Timer(60 * minutes, _give_up, [cluster, minutes])
-    timer.daemon = True
-    timer.start()
+    meet(cluster, 60 * minutes)
     # Nothing is created in its scope: it starts this worker's server, and
     # watches that the others are alive.
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     collectives = Collectives(cluster, strategy)
     collectives.barrier()
-    timer.cancel()
     return collectives
-
-
-def _give_up(cluster: Cluster, minutes: float) -> None:
-    missing = [
-        cluster.describe(rank)
-        for rank, address in enumerate(cluster.workers)
-        if rank != cluster.rank and not _answers(address)
-    ]
-    names = ", ".join(missing) or "a worker"
-    print(
-        f"error: {cluster.describe(cluster.rank)} waited {minutes:g} minutes "
-        f"for {names}: start all workers within that time, or wait longer "
-        "(--start_minutes)",
-        file=sys.stderr,
-        flush=True,
-    )
-    os._exit(1)
-
-
-def _answers(address: str) -> bool:
-    host, port = address.rsplit(":", 1)
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), 2):
-            return True
-    except OSError:
-        return False

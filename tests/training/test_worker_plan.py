@@ -1,0 +1,142 @@
+"""What each of several workers reads, and what they do together."""
+
+import pathlib
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.data import ClickFrequencies, ClickLog
+from keras_lstm_dssm.models import PRESETS
+from keras_lstm_dssm.training.best_epoch import BestEpoch
+from keras_lstm_dssm.training.training_plan import TrainingPlan
+from keras_lstm_dssm.training.worker_callbacks import (
+    JointEvaluation,
+    JointFigures,
+)
+from keras_lstm_dssm.training.worker_plan import WorkerPlan, share_of
+from keras_lstm_dssm.workers.agreement import JointError
+from tests.workers.threads import run_workers
+
+RECIPE = PRESETS["dssm"].replace(
+    batch_size=10, epochs=2, negatives="in_batch", logq=True
+)
+
+
+def write(path: pathlib.Path, count: int) -> str:
+    path.write_text(
+        "".join(f"query {n} {path.stem}\ttitle {n % 7}\n" for n in range(count))
+    )
+    return str(path)
+
+
+def plans(paths: list[str], **options: Any) -> list[WorkerPlan]:
+    recipe = RECIPE.replace(**options)
+    plan = TrainingPlan(ClickLog(paths), recipe, seed=3)
+    return run_workers(2, lambda workers: share_of(plan, workers, "space"))
+
+
+def test_equal_steps_of_unequal_parts(tmp_path: pathlib.Path) -> None:
+    """47 and 30 pairs in batches of 5: the first leaves 17 out, others each
+    time."""
+    paths = [write(tmp_path / "a.tsv", 47), write(tmp_path / "b.tsv", 30)]
+    both = plans(paths)
+    assert [plan.steps_per_epoch for plan in both] == [6, 6]
+    assert [plan.examples for plan in both] == [60, 60]
+    assert both[0].describe() == "60 pairs, 2 workers"
+    read = [
+        [query for batch in plan.batches(0) for query in batch[0].numpy()]
+        for plan in both
+    ]
+    assert [len(queries) for queries in read] == [60, 60]
+    first, second = ({*read[0][:30]}, {*read[0][30:]})
+    assert len(first) == len(second) == 30 and first != second
+    assert {*read[1][:30]} == {*read[1][30:]}
+    # A resumed run continues in the middle of an epoch.
+    rest = [q for batch in both[0].batches(8) for q in batch[0].numpy()]
+    assert rest == read[0][40:]
+
+
+def test_click_frequencies_are_those_of_the_whole_log(
+    tmp_path: pathlib.Path,
+) -> None:
+    paths = [write(tmp_path / "a.tsv", 47), write(tmp_path / "b.tsv", 30)]
+    whole = ClickFrequencies.from_log(ClickLog(paths))
+    for plan in plans(paths):
+        np.testing.assert_array_equal(plan.frequencies.log_q, whole.log_q)
+
+
+def test_wrong_logs_and_sizes(tmp_path: pathlib.Path) -> None:
+    paths = [write(tmp_path / "a.tsv", 12), str(tmp_path / "b.tsv")]
+    (tmp_path / "b.tsv").write_text("query\ttitle\nno tab\n")
+    for error in plans(paths):
+        assert isinstance(error, JointError)
+        assert "worker 1 (host1:1): " in str(error)
+        assert "b.tsv:2: found no tab" in str(error)
+    for error in plans(paths[:1], batch_size=1):
+        assert "batch_size is 1: expected 2 or more" in str(error)
+
+
+class Small(keras.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = self.add_weight(shape=(2,), name="rows")
+        self.built = True
+
+
+def test_figures_are_those_of_all_pairs() -> None:
+    """Means over 30 and 10 rows; unequal weights end the training."""
+
+    def work(workers: Any) -> dict[str, float]:
+        rank = workers.cluster.rank
+        model = models[rank]
+        callback = JointFigures(workers)
+        callback.set_model(model)
+        callback.set_params({"steps": 1})
+        for _ in range(30 - 20 * rank):
+            model.loss_metric.update_state(1.0 + rank)
+        callback.on_train_batch_end(0)
+        logs = {"loss": 9.0, "val_loss": 5.0}
+        callback.on_epoch_end(0, logs)
+        return logs
+
+    models = [Small(), Small()]
+    for model in models:
+        model.loss_metric = keras.metrics.Mean(name="loss")
+        model.set_weights([np.ones(2)])
+    assert (
+        run_workers(2, work)
+        == [{"loss": pytest.approx(1.25), "val_loss": 5.0}] * 2
+    )
+    models[1].set_weights([np.zeros(2)])
+    for error in run_workers(2, work):
+        assert isinstance(error, JointError)
+        assert "worker 1 (host1:1) has other weights" in str(error)
+
+
+class Rising(BestEpoch):
+    name = "rising"
+
+    def figures(self) -> dict[str, float]:
+        return {"rising": float(self.model.rows[0])}
+
+
+def test_worker_0_evaluates_for_all() -> None:
+    def work(workers: Any) -> JointEvaluation:
+        first = workers.cluster.first
+        best = JointEvaluation(
+            workers, Rising(2, patience=3) if first else None
+        )
+        model = Small()
+        model.set_weights([np.full(2, 4.0 if first else 0.0)])
+        best.set_model(model)
+        best.set_params({"epochs": 9})
+        logs: dict[str, float] = {}
+        best.on_epoch_end(1, logs)
+        assert logs == {"rising": 4.0}
+        return best
+
+    for best in run_workers(2, work):
+        assert (best.best, best.best_epoch, best.name) == (4.0, 2, "rising")
+        assert (best.every, best.patience) == (2, 3)
