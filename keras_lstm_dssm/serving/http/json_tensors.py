@@ -502,14 +502,34 @@ def _decimals(flat: np.ndarray) -> list[str]:
     if flat.dtype != np.float64:
         flat = flat.astype(np.float32)
     digits = 17 if flat.dtype == np.float64 else 9
-    values = tuple(flat.tolist())
-    short = ("%.6g " * len(values) % values).split()
-    full = (f"%.{digits}g " * len(values) % values).split()
-    exact = np.array(short, flat.dtype) == flat
-    tokens = [s if e else f for s, f, e in zip(short, full, exact, strict=True)]
-    return [_SPECIAL.get(t) or _with_point(t) for t in tokens]
+    # One format of all numbers is five times as fast as one of each.
+    tokens = (f"%.{digits}g " * len(flat) % tuple(flat.tolist())).split()
+    for index in np.flatnonzero(_may_be_short(flat)):
+        short = f"{flat[index]:.6g}"
+        if not np.isfinite(flat[index]):
+            tokens[index] = _SPECIAL[short]
+        elif flat.dtype.type(short) == flat[index]:
+            tokens[index] = _with_point(short)
+        else:
+            tokens[index] = _with_point(tokens[index])
+    return tokens
 
 
+def _may_be_short(flat: np.ndarray) -> np.ndarray:
+    """Returns which numbers may be exact in 6 digits, whole, or not finite."""
+    wide = flat.astype(np.float64)
+    with np.errstate(all="ignore"):
+        scale = 10.0 ** (5 - np.floor(np.log10(np.abs(wide))))
+        error = np.abs(np.rint(wide * scale) / scale - wide)
+        near = error <= _ROUNDING[flat.dtype.name] * np.abs(wide)
+    return near | (np.rint(wide) == wide) | ~np.isfinite(wide)
+
+
+_ROUNDING = {
+    # Half a unit in the last place, and the error of `scale`.
+    name: 0.51 * float(np.finfo(name).eps) + 4 * float(np.finfo(float).eps)
+    for name in ("float32", "float64")
+}
 _SPECIAL = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 

@@ -30,6 +30,9 @@ from keras_lstm_dssm.serving.server.signature_call import (
 MAX_RESULTS = 50
 """Maximum number of results that the page shows."""
 
+MAX_LETTERS = 1000
+"""Maximum length of a query on the page; its words are compared in Python."""
+
 _OF_WORD = 5
 """Number of titles that are found for each word of a query alone."""
 
@@ -107,6 +110,8 @@ class SearchPage:
             StatusError: There is no such model.
         """
         text, model = _string(request, "text"), _string(request, "model")
+        if len(text) > MAX_LETTERS:
+            raise JsonError(f"'text' has more than {MAX_LETTERS:,} letters")
         k = _whole_number(request, "k", 1, MAX_RESULTS)
         spec = ModelSpec(name=model)
         if request.get("version") is not None:
@@ -158,7 +163,8 @@ class SearchPage:
     def _hits(self, outputs: Mapping[str, np.ndarray], row: int) -> "_Hits":
         """Returns the results of one query from a retriever's outputs."""
         ids = [id_ for id_ in _texts(outputs["ids"][row]) if id_]
-        scores = outputs["scores"][row][: len(ids)].tolist()
+        # JSON of browsers has no NaN, which a broken model may return.
+        scores = np.nan_to_num(outputs["scores"][row][: len(ids)]).tolist()
         if "titles" in outputs:
             titles = _texts(outputs["titles"][row][: len(ids)])
         else:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-_WORDS = re.compile(r"\w+")
+_WORDS = re.compile(r"\w{1,64}")
 _MOST_QUERY_WORDS = 12
 _MOST_TITLE_WORDS = 200
 _NEAREST = 3

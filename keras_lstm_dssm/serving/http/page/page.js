@@ -271,6 +271,7 @@ query.addEventListener("input", searchSoon);
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.isComposing) return;
   if (event.key === "/" && document.activeElement !== query) {
     query.focus();
     query.select();
