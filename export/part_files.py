@@ -6,7 +6,7 @@ so that a part with this file is complete.
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -139,6 +139,7 @@ class PartWriter:
             if error[0] is None:
                 self._writer.finish()
             else:
+                self._writer.abort()
                 files.__exit__(*error)
 
     def write(self, rows: PartRows) -> None:
@@ -171,6 +172,9 @@ class _NpyWriter:
     def finish(self) -> None:
         self._vectors.seek(0)
         self._write_header()
+
+    def abort(self) -> None:
+        """Does nothing: the files are removed."""
 
     def _write_header(self) -> None:
         # NumPy leaves room for the digits of any number of rows.
@@ -221,7 +225,15 @@ class _ParquetWriter:
         )
 
     def finish(self) -> None:
-        self._parquet.close()
+        try:
+            self._parquet.close()
+        finally:
+            self._parquet.is_open = False
+
+    def abort(self) -> None:
+        """Closes the writer, which would otherwise write at some later time."""
+        with suppress(Exception):  # the disk may be full
+            self.finish()
 
 
 def check_ids(ids: list[str]) -> None:

@@ -18,6 +18,7 @@ from keras_lstm_dssm.export.title_files import (
     title_files,
 )
 from keras_lstm_dssm.fingerprints import title_hashes
+from tests.limits import largest_file
 
 ROWS = 23
 
@@ -161,6 +162,20 @@ def test_memory_is_that_of_one_chunk(tmp_path: Path) -> None:
 
     [*encode_shard(watched, job(tmp_path, [str(path)], lines=40))]
     assert max(sizes) == 3 and sum(sizes) == 50 + 2  # one to know the width
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_a_full_disk(tmp_path: Path, kind: str) -> None:
+    """The file is named, and no part of it is left."""
+    path = tmp_path / "titles.txt"
+    path.write_text("".join(f"title {n}\n" for n in range(2000)))
+    full = job(tmp_path / "parts", [str(path)], lines=2000, kind=kind)
+    with largest_file(4096), pytest.raises(OSError) as error:
+        [*encode_shard(encode, full)]
+    assert error.value.filename.startswith(f"{full.folder}/part-00000-00000.")
+    assert not [*full.folder.iterdir()]
+    [*encode_shard(encode, full)]
+    assert EncodedParts(full.folder).rows == 2000
 
 
 def test_repeated_titles(tmp_path: Path) -> None:

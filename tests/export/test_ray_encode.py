@@ -1,0 +1,168 @@
+"""Parts that actors of Ray Data write: equal to those of one process.
+
+The test on a cluster starts Ray three times over (a head and two nodes), and
+each actor imports TensorFlow: `pytest -m slow`.
+"""
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export import encode_parts
+from keras_lstm_dssm.export.encode_parts import PartJob, encode_shard
+from keras_lstm_dssm.export.encoded_parts import EncodedParts
+from keras_lstm_dssm.export.ray_encode import PartEncoder, encode_with_ray
+from keras_lstm_dssm.serving.saved_models import SavedEncoder
+
+ROWS, LINES = 41, 6
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PartJob:
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(encode_parts, "LINES_AT_ONCE", 4)
+    return new_job(tmp_path, ROWS, LINES)
+
+
+def new_job(folder: Path, rows: int, lines: int) -> PartJob:
+    """Titles in two files; the folder of the parts is made."""
+    for name, some in (("a", range(rows // 3)), ("b", range(rows // 3, rows))):
+        (folder / f"{name}.tsv").write_text(
+            "".join(f"t{row}\ttitle {row} of {row % 7}\n" for row in some)
+        )
+    files = [str(folder / "a.tsv"), str(folder / "b.tsv")]
+    (folder / "PARTS").mkdir()
+    return PartJob(folder / "PARTS", files, lines, "parquet", "an encoder")
+
+
+def whole(job: PartJob, model: Path, folder: Path) -> PartJob:
+    """Encodes everything in this process."""
+    folder.mkdir()
+    one = job._replace(folder=folder)
+    [*encode_shard(SavedEncoder(model).encode, one)]
+    return one
+
+
+def assert_equal(folder: Path, other: Path) -> None:
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == sorted(path.name for path in other.iterdir())
+    for name in names:
+        assert (folder / name).read_bytes() == (other / name).read_bytes()
+
+
+def test_an_actor_writes_the_parts_of_one_process(
+    job: PartJob, tiny_models: Path, tmp_path: Path
+) -> None:
+    """In this process, without Ray; in the order in which they are dealt."""
+    model = tiny_models / "query_encoder"
+    one = whole(job, model, tmp_path / "one")
+    actor = PartEncoder(str(model), job)
+    dealt = [(1, 1), (1, 3), (0, 0), (1, 2), (1, 0), (0, 2), (0, 1), (1, 4)]
+    for file_number, part in dealt:
+        batch = {"file_number": np.array([file_number]), "part": [part]}
+        result = actor(batch)
+        assert result["error"].tolist() == [""]
+        assert result["name"].tolist() == [f"part-{file_number:05}-{part:05}"]
+    assert_equal(job.folder, one.folder)
+    again = actor({"file_number": [0], "part": [1]})
+    assert again["was_complete"].tolist() == [True]
+    rows = EncodedParts(job.folder).read()
+    assert rows.ids == [f"t{row}" for row in range(ROWS)]
+
+
+def test_what_an_actor_cannot_do_is_one_line(
+    job: PartJob, tiny_models: Path
+) -> None:
+    model = str(tiny_models / "query_encoder")
+    batch = {"file_number": [0], "part": [0]}
+    for actor, message in (
+        (PartEncoder(model, job, "0.0.1"), "expected 0.0.1 as where it was"),
+        (PartEncoder("nothing", job), "no SavedModel here"),
+        (
+            PartEncoder(model, job._replace(files=["gone.tsv"])),
+            "part-00000-00000: gone.tsv: cannot be read",
+        ),
+    ):
+        (error,) = actor(batch)["error"].tolist()
+        assert message in error and "\n" not in error
+    assert not [*job.folder.iterdir()]
+    PartEncoder(model, job)(batch)
+    other = PartEncoder(model, job._replace(encoder_sha256="other"))
+    assert "another encoder" in other(batch)["error"].tolist()[0]
+
+
+@pytest.mark.slow
+def test_a_killed_actor_and_a_removed_node(
+    tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    for name in ("RAY_worker_niceness", "RAY_USAGE_STATS_ENABLED"):
+        monkeypatch.setenv(name, "0")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    # Ray has threads and sockets that it leaves to the garbage collector.
+    model = tiny_models / "query_encoder"
+    job = new_job(tmp_path, 60_000, 1000)
+    one = whole(job, model, tmp_path / "one")
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 1, "include_dashboard": False},
+    )
+    try:
+        first, _ = (cluster.add_node(num_cpus=1) for _ in range(2))
+        ray.init(address=cluster.address, log_to_driver=False)
+        results = []
+        for result in encode_with_ray(str(model), job, 2):
+            results.append(result)
+            if len(results) == 5:
+                os.kill(_actor_processes()[0], signal.SIGKILL)
+            if len(results) == 20:
+                cluster.remove_node(first)
+        assert len({result.name for result in results}) == 60
+        assert_equal(job.folder, one.folder)
+        # A second start keeps what is complete.
+        for path in job.folder.glob("part-00001-0000*"):
+            path.unlink()
+        again = [*encode_with_ray(str(model), job, 1)]
+        complete = [result.was_complete for result in again]
+        assert (len(again), sum(complete)) == (60, 50)
+        assert_equal(job.folder, one.folder)
+        with pytest.raises(InputError, match="expected one for each worker"):
+            [*encode_with_ray(str(model), job, 64)]
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+        shutil.rmtree(job.folder)
+
+
+def _actor_processes() -> list[int]:
+    """Finds the processes of the actors that encode."""
+    return [
+        int(path.name)
+        for path in Path("/proc").iterdir()
+        if path.name.isdecimal()
+        and b"ray::MapWorker" in _command(path)
+        and os.getpid() in _ancestors(path)
+    ]
+
+
+def _ancestors(process: Path) -> list[int]:
+    numbers = []
+    while process.exists() and process.name not in ("0", "1"):
+        numbers.append(int(process.name))
+        fields = (process / "stat").read_text().rpartition(")")[2].split()
+        process = process.with_name(fields[1])
+    return numbers
+
+
+def _command(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:  # it has ended
+        return b""
