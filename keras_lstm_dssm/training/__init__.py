@@ -16,6 +16,7 @@ from keras_lstm_dssm.training.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
 from keras_lstm_dssm.training.ranker_training import train_ranker
 from keras_lstm_dssm.training.ranking_evaluation import RankingEvaluation
+from keras_lstm_dssm.training.ray_training import train_on_ray
 from keras_lstm_dssm.training.run_folder import RunFolder, load_run
 from keras_lstm_dssm.training.salience_teachers import salience_teacher
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
@@ -23,6 +24,11 @@ from keras_lstm_dssm.training.train import resume, train
 from keras_lstm_dssm.training.training_plan import TrainingPlan, fit_plan
 from keras_lstm_dssm.training.tree_training import TreeOptions
 from keras_lstm_dssm.training.triple_plan import TriplePlan
+from keras_lstm_dssm.training.worker_training import (
+    LostWorker,
+    WorkerSettings,
+    train_worker,
+)
 
 __all__ = [
     "Adagrad",
@@ -33,6 +39,7 @@ __all__ = [
     "HardNegatives",
     "KeyWords",
     "KeyVecLoss",
+    "LostWorker",
     "NesterovMomentum",
     "NesterovSchedule",
     "RankingEvaluation",
@@ -41,6 +48,7 @@ __all__ = [
     "TrainingPlan",
     "TreeOptions",
     "TriplePlan",
+    "WorkerSettings",
     "fit_plan",
     "load_run",
     "mine_negatives",
@@ -48,5 +56,7 @@ __all__ = [
     "salience_teacher",
     "skip_gram_vectors",
     "train",
+    "train_on_ray",
     "train_ranker",
+    "train_worker",
 ]

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -14,6 +15,7 @@ from typing import Any
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.worker_training import (
+    LOST,
     STOP_FILE,
     WorkerSettings,
     train_worker,
@@ -94,25 +96,24 @@ def train_on_ray(
             },
             run.path, workers, cpus, max_failures,
         )  # fmt: skip
-        metrics = _fit(trainer, run, verbose)
-    if "error" in metrics:
-        raise InputError(metrics["error"])
-    if metrics.get("stopped"):
+        end = _fit(trainer, run, verbose)
+    if "error" in end:
+        raise InputError(end["error"])
+    if end.get("stopped"):
         raise KeyboardInterrupt
 
 
-def _loop(config: dict[str, Any]) -> None:
-    """What each of Ray's workers does.
+def _loop(config: dict[str, Any]) -> dict[str, Any]:
+    """Trains as one of Ray's workers.
 
-    A wrong input is a result, since Ray would start the workers again.
+    Returns:
+        How it ended. What is wrong for all workers is a result, not an error,
+        since Ray would start the workers again.
     """
-    import ray.train
-
     from keras_lstm_dssm.training.worker_callbacks import Stopped
     from keras_lstm_dssm.workers.agreement import JointError
 
     settings = config.pop("settings")
-    metrics: dict[str, Any] = {}
     try:
         train_worker(
             **config,
@@ -120,10 +121,10 @@ def _loop(config: dict[str, Any]) -> None:
             verbose=0,
         )
     except JointError as error:
-        metrics["error"] = str(error)
+        return {"error": str(error)}
     except Stopped:
-        metrics["stopped"] = True
-    ray.train.report(metrics)
+        return {"stopped": True}
+    return {}
 
 
 def _trainer(
@@ -199,7 +200,7 @@ def _wait_for_room(
 
 
 def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
-    """Trains, prints the figures, and returns what the workers report."""
+    """Trains, prints the figures, and returns how worker 0 has ended."""
     results: list[Any] = []
 
     def fit() -> None:
@@ -222,20 +223,23 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
     (run.path / STOP_FILE).unlink(missing_ok=True)
     (result,) = results
     if not isinstance(result, BaseException):
-        return dict(result.metrics or {})
+        return dict(result.return_value or {})
     failures = getattr(result, "worker_failures", {})
-    errors = [*failures.values(), result]
-    lines = [line for error in errors for line in _lines(error)]
+    # Those that lost another worker do not know why it failed.
+    causes = sorted(
+        map(_last_line, failures.values() or [result]),
+        key=lambda cause: LOST in cause,
+    )
     raise InputError(
-        f"the workers failed too often: {lines[0]}; when it is mended, go on "
+        f"the workers failed too often: {causes[0]}; when it is mended, go on "
         "with --resume"
     ) from result
 
 
-def _lines(error: BaseException) -> list[str]:
-    """The causes of an error of Ray, the first one being the most telling."""
-    text = str(error).strip().splitlines()
-    return text[-1:] or [type(error).__name__]
+def _last_line(error: BaseException) -> str:
+    """Returns the message of an error of Ray, which ends its traceback."""
+    text = str(error).strip().splitlines() or [type(error).__name__]
+    return re.sub(r"^[\w.]+: ", "", text[-1])
 
 
 def _line(row: dict[str, float]) -> str:

@@ -59,6 +59,9 @@ STOP_FILE = ".stop"
 """A file in the run folder that stops the training, with a checkpoint."""
 
 
+LOST = "another worker does not answer"
+
+
 class LostWorker(InputError):
     """Raised when another worker was killed, or does not answer."""
 
@@ -194,9 +197,9 @@ def train_worker(
     except tf.errors.OpError as error:
         first_line = str(error).splitlines()[0]
         raise LostWorker(
-            f"{cluster.describe(cluster.rank)}: another worker does not "
-            f"answer ({first_line}): start all workers again by the same "
-            f"command, to go on from {run.checkpoint}"
+            f"{cluster.describe(cluster.rank)}: {LOST} ({first_line}): start "
+            "all workers again by the same command, to go on from "
+            f"{run.checkpoint}"
         ) from error
     return model
 

@@ -222,9 +222,13 @@ def start_on_ray(
     )
 
 
-@pytest.mark.parametrize("killed", [0, 1])
-def test_ray_starts_killed_workers_again(
-    killed: int,
+@pytest.mark.parametrize(
+    ("rank", "fault"),
+    [(0, signal.SIGKILL), (1, signal.SIGKILL), (1, signal.SIGSTOP)],
+)
+def test_ray_starts_lost_workers_again(
+    rank: int,
+    fault: signal.Signals,
     log: pathlib.Path,
     undisturbed: RunFolder,
     tmp_path: pathlib.Path,
@@ -234,7 +238,7 @@ def test_ray_starts_killed_workers_again(
     wait_for_training(run, driver)
     workers = ray_workers(driver.pid)
     assert len(workers) == 2
-    os.kill(workers[killed], signal.SIGKILL)
+    os.kill(workers[rank], fault)
     code, errors = finish(driver, 600)
     assert code == 0, errors
     check_equal(run, undisturbed)
