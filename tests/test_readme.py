@@ -88,3 +88,16 @@ def test_the_page_of_few_clicks_runs(
     train = __import__("keras_lstm_dssm.tools.train", fromlist=["FLAGS"])
     for flag in re.findall(r"`--(teacher\w*)", page):
         assert flag in train.FLAGS, flag
+
+
+def test_every_flag_of_the_page_of_http_exists() -> None:
+    page = (ROOT / "docs/http.md").read_text()
+    names = set()
+    for name, arguments in COMMANDS.findall(page):
+        names.add(name)
+        module = __import__(f"keras_lstm_dssm.tools.{name}", fromlist=["FLAGS"])
+        for flag in re.findall(r"--(\w+)", arguments):
+            assert flag in module.FLAGS, (name, flag)
+    assert names == {"serve", "train", "export"}
+    for image in re.findall(r"images/[\w.-]+", page):
+        assert (ROOT / "docs" / image).exists(), image

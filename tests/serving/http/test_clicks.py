@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keras_lstm_dssm.data import ClickLog, Pair
@@ -39,6 +39,7 @@ def test_forged_foreign_and_old_tokens() -> None:
         old.redeem(old.issue("a", "bolt", "hex bolt"))
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(), st.text()), min_size=1))
 def test_any_texts_are_lines_that_a_training_reads(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]

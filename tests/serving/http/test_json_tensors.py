@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
@@ -200,6 +200,7 @@ NUMBERS = {
 SHAPES = st_numpy.array_shapes(min_dims=1, max_dims=3, max_side=4)
 
 
+@settings(deadline=None)
 @given(st.data(), st.sampled_from(sorted(NUMBERS)), st.booleans())
 def test_numbers_survive_the_way_there_and_back(
     data: st.DataObject, dtype: str, row: bool
@@ -217,6 +218,7 @@ def test_numbers_survive_the_way_there_and_back(
     np.testing.assert_array_equal(back, array)
 
 
+@settings(deadline=None)
 @given(st_numpy.arrays(object, SHAPES, elements=st.binary()), st.booleans())
 def test_bytes_survive_the_way_there_and_back(
     array: np.ndarray, row: bool
@@ -229,6 +231,7 @@ def test_bytes_survive_the_way_there_and_back(
     assert back.tolist() == array.tolist()
 
 
+@settings(deadline=None)
 @given(st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(

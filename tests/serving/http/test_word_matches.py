@@ -1,7 +1,7 @@
 """Words that are near to those of a query."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keras_lstm_dssm.serving.http.word_matches import (
@@ -54,6 +54,7 @@ def test_a_misspelled_word_shares_trigrams() -> None:
     ]
 
 
+@settings(deadline=None)
 @given(st.text(), st.text(max_size=9))
 def test_parts_give_the_title_and_similarities_are_shares(
     title: str, query: str
