@@ -25,7 +25,7 @@ from tests.workers.processes import free_addresses, start_worker
 
 pytestmark = pytest.mark.slow
 
-OFTEN = "--save_minutes=0.001"
+OFTEN = "--save_minutes=0.02"
 PROGRAM = ("-m", "lstm_dssm_programs", "train")
 Process = subprocess.Popen[str]
 
@@ -38,7 +38,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 @pytest.fixture(scope="module")
 def undisturbed(log: pathlib.Path) -> RunFolder:
     output = log.with_name("undisturbed")
-    ends = [finish(each) for each in start(log, output)]
+    ends = [finish(each) for each in start(log, output, "--save_minutes=9")]
     assert [code for code, _ in ends] == [0, 0], ends
     return RunFolder(output)
 
@@ -56,7 +56,7 @@ def start(log: pathlib.Path, output: pathlib.Path, *more: str) -> list[Process]:
     return [start_worker(addresses, rank, *command) for rank in (0, 1)]
 
 
-def finish(process: Process, seconds: float = 300) -> tuple[int, str]:
+def finish(process: Process, seconds: float = 900) -> tuple[int, str]:
     """The exit code, and the lines of errors."""
     errors = process.communicate(timeout=seconds)[1]
     lines = [
@@ -98,7 +98,7 @@ def test_killed_twice(
         wait_for_training(run, workers[0])
         time.sleep(moments.uniform(0, 2))
         workers[killed].kill()
-        check_lost(finish(workers[1 - killed], 60))
+        check_lost(finish(workers[1 - killed], 120))
         assert finish(workers[killed])[0] == -signal.SIGKILL
     assert [finish(each)[0] for each in start(log, run.path)] == [0, 0]
     check_equal(run, undisturbed)
@@ -163,7 +163,7 @@ def test_no_room_for_worker_0(
     code, errors = finish(workers[0])
     assert code == 1 and errors.count("\n") == 0
     assert str(run.checkpoint) in errors
-    check_lost(finish(workers[1], 60))
+    check_lost(finish(workers[1], 120))
     assert run.load_checkpoint() is not None
     assert not list(run.path.rglob(".partial-*"))
 
@@ -239,7 +239,7 @@ def test_ray_starts_lost_workers_again(
     workers = ray_workers(driver.pid)
     assert len(workers) == 2
     os.kill(workers[rank], fault)
-    code, errors = finish(driver, 600)
+    code, errors = finish(driver)
     assert code == 0, errors
     check_equal(run, undisturbed)
 
@@ -257,5 +257,5 @@ def test_the_driver_is_stopped_and_killed(
     driver.kill()
     driver.communicate()
     time.sleep(10)  # until Ray has noticed
-    assert finish(start_on_ray(log, run.path, "--resume"), 600)[0] == 0
+    assert finish(start_on_ray(log, run.path, "--resume"))[0] == 0
     check_equal(run, undisturbed)
