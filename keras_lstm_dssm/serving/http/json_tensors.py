@@ -164,7 +164,7 @@ def _arrays_from_columns(
 def _arrays_from_rows(
     rows: list[Any], dtypes: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    if not isinstance(rows[0], dict) and len(dtypes) > 1:
+    if not _is_named(rows[0]) and len(dtypes) > 1:
         raise JsonError(
             "instances is a plain list, but expecting list of objects as "
             "multiple input tensors required as per tensorinfo_map"
