@@ -95,7 +95,8 @@ tensorflow_model_server --port=8500 --rest_api_port=8501 \\
   --enable_batching --batching_parameters_file="$PWD/batching.config"
 ```
 
-For a trial, without TensorFlow Serving: `lstm-dssm-serve --models=.`
+For a trial, without TensorFlow Serving:
+`lstm-dssm-serve --models=. --port=8500 --http_port=8501`
 
 ## With batching
 

@@ -1,6 +1,8 @@
 """The page in a real browser, where there is one, and what it asks for."""
 
 import json
+import re
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +22,21 @@ TITLES = (HOSTILE, "steel angle", "hex bolt", "w" * 80)
 RESULTS = "[...document.querySelectorAll('.results li')]"
 SHOWN = f"{RESULTS}.map(line => line.querySelector('.title').textContent)"
 STATUS = "document.getElementById('status').textContent"
+
+
+def test_nothing_is_loaded_from_elsewhere(served: Served) -> None:
+    for path in ("", "page/page.js", "page/page.css", "page/icon.svg"):
+        with urllib.request.urlopen(f"{served.url}/{path}") as reply:
+            policy = reply.headers["content-security-policy"]
+            text = reply.read().decode()
+        assert policy.startswith("default-src 'none'; script-src 'self';")
+        assert "unsafe" not in policy
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert "innerHTML" not in text and " style=" not in text
+        # The name of SVG's elements is no address that a browser loads.
+        assert re.findall(r"https?://[^\"]*", text) == (
+            ["http://www.w3.org/2000/svg"] if path.endswith("svg") else []
+        )
 
 
 def asked(text: str, k: int = 3, **more: object) -> str:
