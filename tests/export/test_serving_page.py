@@ -57,7 +57,8 @@ def test_every_block_runs(
     Path("PAPERS/documents.jsonl").write_text('{"_id": 1, "text": "Glue."}\n')
     Path("page.txt").write_text("The hex bolt. Wood glue.\n")
     titles = [title for _, title in TOPICS.values()]
-    Path("titles.txt").write_text("\n".join([*titles, *map(str, range(9))]))
+    tagged = [f"{title}\t{title}\tsteel" for title in titles]
+    Path("titles.txt").write_text("\n".join([*tagged, *map(str, range(9))]))
     Path("queries.txt").write_text("wood glue\nhex bolt\n")
     run_command(next(b for _, b in BLOCKS if "lstm-dssm-export" in b), "")
     written = Path("MODELS", "models.config").read_text()

@@ -108,6 +108,7 @@ def test_numbers_that_are_not_finite() -> None:
         ('{"inputs": ["a"]}', PAIR, "inputs is a plain value/list"),
         ('{"inputs": {"k": [1]}}', PAIR, "Missing named input: text"),
         ('{"instances": ["a"]}', PAIR, "instances is a plain list"),
+        ('{"instances": [{"b64": ""}]}', PAIR, "instances is a plain list"),
         ('{"instances": [{"b64": "YQ"}]}', PAIR, "instances is a plain list"),
         ('{"instances": [{"text": "a"}]}', PAIR, "keys must be equal to: k,te"),
         ('{"instances": [{"z": "a"}]}', TEXT, "does not have named input: z"),

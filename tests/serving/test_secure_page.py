@@ -1,0 +1,73 @@
+"""docs/secure.md: its commands, its Python and its figures are true."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from keras_lstm_dssm.serving import PredictionServer
+from keras_lstm_dssm.serving.doors import ServerTLS, TokenFile
+from keras_lstm_dssm.serving.http.serve_http import served_over_http
+from keras_lstm_dssm.tools import query, serve
+
+PAGE = (Path(__file__).parents[2] / "docs" / "secure.md").read_text()
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+def blocks(language: str) -> list[str]:
+    return [block for found, block in BLOCKS if found == language]
+
+
+def test_flags_and_their_defaults() -> None:
+    for name, value in re.findall(r"^\|.*?`--(\w+)=(\d+)` \|", PAGE, re.M):
+        assert serve.FLAGS[name].default == int(value), name
+    for flag in re.findall(r"`--(\w+)", PAGE.split("## Clients")[0]):
+        assert flag in serve.FLAGS, flag
+    for block in blocks(""):
+        program = serve if "lstm-dssm-serve" in block else query
+        if "lstm-dssm-" in block:
+            for flag in re.findall(r"--(\w+)", block):
+                assert flag in program.FLAGS, flag
+
+
+def test_from_certificates_to_answers(
+    tiny_models: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for program in ("openssl", "curl"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not on this machine")
+    monkeypatch.chdir(tmp_path)
+    make, curl = blocks("sh")
+    subprocess.run(["sh", "-ec", make], check=True, capture_output=True)
+    tls, tokens = ServerTLS("server.crt", "server.key"), TokenFile("tokens")
+    with (
+        PredictionServer(tiny_models, port=0, tls=tls, tokens=tokens) as server,
+        served_over_http(server, port=0, tls=tls, tokens=tokens) as url,
+    ):
+
+        def at_ports(code: str) -> str:
+            code = code.replace("localhost:8500", f"localhost:{server.port}")
+            return code.replace("localhost:8501", f"localhost:{url[-5:]}")
+
+        with_tls, without = blocks("python")
+        exec(at_ports(with_tls), {})
+        assert capsys.readouterr().out.count("Hit(id='bolt', ") == 2
+        (command,) = (b for b in blocks("") if "lstm-dssm-query" in b)
+        flags = [*at_ports(command).split()[:-1], "bolt"]
+        assert query.run([*flags, "--k=1"]) == 0
+        assert capsys.readouterr().out == "bolt\n   1   1.0000  bolt\n"
+        done = subprocess.run(
+            ["sh", "-ec", at_ports(curl)], capture_output=True, text=True
+        )
+        assert '"state": "AVAILABLE"' in done.stdout, done.stderr
+    with (
+        PredictionServer(tiny_models, port=0) as server,
+        served_over_http(server, port=0) as url,
+    ):
+        exec(without.replace("http://127.0.0.1:8501", url), {})
+    assert "(1, 2)" in capsys.readouterr().out
