@@ -58,6 +58,32 @@ setup(
     long_description=(HERE / "README.md").read_text(),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
+    keywords=[
+        "search",
+        "information retrieval",
+        "click logs",
+        "text embeddings",
+        "LSTM-DSSM",
+        "Keras",
+        "TensorFlow Serving",
+    ],
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Environment :: Console",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3 :: Only",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Internet :: WWW/HTTP :: Indexing/Search",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Indexing",
+        "Typing :: Typed",
+    ],
     python_requires=">=3.10,<3.14",
     # The top-level folders `export/`, `tools/` and `benchmarks/` are
     # installed as keras_lstm_dssm.export and so on, through the symbolic
@@ -108,6 +134,12 @@ setup(
         "parquet": PARQUET,
         # `--workers` of `lstm-dssm-train` and `lstm-dssm-encode`.
         "ray": RAY,
+        # `make docs`, with Python 3.11 or newer: Sphinx needs it.
+        "docs": [
+            'furo>=2025.9; python_version >= "3.11"',
+            'myst-nb>=1.3; python_version >= "3.11"',
+            'sphinx>=9; python_version >= "3.11"',
+        ],
         "dev": [
             *ANALYSIS,
             *BASELINES,
@@ -119,6 +151,7 @@ setup(
             "mypy",
             "pydot>=3",
             "pytest>=9",
+            "pytest-cov>=7",
             "pytest-xdist>=3",
             "ruff",
             "types-protobuf",

@@ -30,6 +30,7 @@ from typing import Any
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.baselines import TOKENIZERS, BM25System
+from keras_lstm_dssm.cards import record_evaluation
 from keras_lstm_dssm.data import (
     Collection,
     open_collection,
@@ -39,11 +40,15 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
     MEASURES,
     Task,
-    evaluate_systems,
     format_table,
     system_of,
 )
-from keras_lstm_dssm.evaluation.task import MODES, holds_click_counts
+from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
+from keras_lstm_dssm.evaluation.task import (
+    MODES,
+    holds_click_counts,
+    measure_systems,
+)
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.models import KeyVec, PairScorer
 from keras_lstm_dssm.tools.document_measures import measure_documents
@@ -129,8 +134,15 @@ def main(argv: list[str]) -> dict[str, Any]:
     model = folder.load_model()
     if isinstance(model, KeyVec):
         return _evaluate_keyvec(model, folder)
-    results = evaluate_model(model, open_collection(FLAGS.data))
+    results, per_query, documents = _measure(model, open_collection(FLAGS.data))
     measured = {"mode": FLAGS.mode, **results[FLAGS.split]}
+    record_evaluation(
+        folder.path,
+        f"{FLAGS.split}/{FLAGS.mode}",
+        FLAGS.data,
+        per_query,
+        documents,
+    )
     if FLAGS.split != "train":  # "train" holds the results of the training
         folder.add_metrics(FLAGS.split, measured)
     folder.add_metrics(f"{FLAGS.split}/{FLAGS.mode}", measured)
@@ -173,6 +185,18 @@ def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
         `mixture_weights` are the weights and `mixture_dev` the values of
         the measure on dev that chose them.
     """
+    return _measure(model, collection)[0]
+
+
+def _measure(
+    model: Any, collection: Collection
+) -> tuple[dict[str, Any], dict[str, QueryMeasures], int]:
+    """Does the work of `evaluate_model`.
+
+    Returns:
+        The results, the measures of each query by system, and the number of
+        documents.
+    """
     task = Task.from_collection(
         collection, FLAGS.split, FLAGS.mode, FLAGS.min_relevant, FLAGS.depth
     )
@@ -210,11 +234,14 @@ def evaluate_model(model: Any, collection: Collection) -> dict[str, Any]:
         systems |= parts | {MIXTURE: mixture}
         about |= chosen
     ranked = MIXTURE if FLAGS.mix else MODEL
-    results = evaluate_systems(
+    per_query = measure_systems(
         task, systems, {ranked: FLAGS.run_file} if FLAGS.run_file else None
     )
+    results = {
+        name: mean(values, task.measures) for name, values in per_query.items()
+    }
     print(format_table(results))
-    return {FLAGS.split: {**about, **results}}
+    return {FLAGS.split: {**about, **results}}, per_query, len(task.documents)
 
 
 run = program(main, FLAGS, __doc__, required=["run", "data"])

@@ -26,6 +26,7 @@ sum of the runs' cosines. docs/mixtures.md says how to choose the weights.
 import sys
 from typing import Any
 
+from keras_lstm_dssm.cards import write_models_card
 from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
@@ -116,6 +117,12 @@ def main(_: list[str]) -> dict[str, Any]:
         _MAX_K.value,
         progress=sys.stderr.isatty(),
     )
+    write_models_card(
+        _OUTPUT.value,
+        {folder.parent.name: int(folder.name) for folder in folders},
+        [_RUN.value, *FLAGS.mix],
+        _rows(documents) if documents else None,
+    )
     for folder in folders:
         print(f"wrote {folder}")
     return {"folders": [str(folder) for folder in folders]}
@@ -129,6 +136,12 @@ def _documents(path: str) -> Documents | EncodedParts:
     documents = read_documents(path)
     print(f"{len(documents.ids):,} documents")
     return documents
+
+
+def _rows(documents: Documents | EncodedParts) -> int:
+    if isinstance(documents, EncodedParts):
+        return documents.rows
+    return len(documents.ids)
 
 
 def _refreshed() -> dict[str, Any]:

@@ -184,14 +184,35 @@ def evaluate_systems(
     >>> results = evaluate_systems(task, {"bm25": BM25System()})
     >>> print(format_table(results))
     """
-    results = {}
+    measured = measure_systems(task, systems, run_files)
+    return {
+        name: mean(of_queries, task.measures)
+        for name, of_queries in measured.items()
+    }
+
+
+def measure_systems(
+    task: Task,
+    systems: Mapping[str, System],
+    run_files: Mapping[str, str | os.PathLike[str]] | None = None,
+) -> dict[str, QueryMeasures]:
+    """Measures systems and random order on each query of a task.
+
+    Args:
+        task: See `evaluate_systems`.
+        systems: See `evaluate_systems`.
+        run_files: See `evaluate_systems`.
+
+    Returns:
+        Name -> query id -> measure -> value, with `random` as the last.
+    """
+    measured = {}
     for name, system in systems.items():
-        run = task.run(system)
+        run, measured[name] = task.measure(system)
         if run_files and name in run_files:
             write_run(run_files[name], run, name)
-        results[name] = task.evaluate(run)
-    results[RANDOM_ORDER] = task.random()
-    return results
+    measured[RANDOM_ORDER] = task.random_queries()
+    return measured
 
 
 def format_table(results: Mapping[str, Mapping[str, float]]) -> str:

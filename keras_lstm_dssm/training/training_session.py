@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from keras_lstm_dssm.cards import record_training
 from keras_lstm_dssm.data import ClickLog, training_batches
 from keras_lstm_dssm.training.base_plan import BasePlan
 from keras_lstm_dssm.training.best_epoch import BestEpoch
@@ -140,6 +141,7 @@ class TrainingSession(NamedTuple):
         for name, bad in bad_lines.items():
             if bad:
                 run.add_metrics(f"bad_lines/{name}", dict(bad))
+        record_training(run.path, self.plan.log)
 
 
 def without_optimizer(model: Any) -> Any:

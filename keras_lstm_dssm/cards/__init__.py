@@ -1,0 +1,19 @@
+"""Cards: CARD.md of a run and of exported models, in the Hub's form."""
+
+from keras_lstm_dssm.cards.models_card import models_card, write_models_card
+from keras_lstm_dssm.cards.run_card import (
+    record_evaluation,
+    record_training,
+    run_card,
+)
+from keras_lstm_dssm.cards.spread import Spread, spread_of
+
+__all__ = [
+    "Spread",
+    "models_card",
+    "record_evaluation",
+    "record_training",
+    "run_card",
+    "spread_of",
+    "write_models_card",
+]

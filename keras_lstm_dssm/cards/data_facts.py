@@ -1,0 +1,115 @@
+"""What a card says about data: digest, size, scripts and lengths."""
+
+import itertools
+import os
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm.data import (
+    ClickLog,
+    is_collection,
+    open_collection,
+    open_documents,
+    open_files,
+)
+from keras_lstm_dssm.data.open_data import API_DOCUMENTS
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.fingerprints import files_hash
+
+_SAMPLE = 10_000
+
+_PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.tsv", "*.tsv.gz", "qrels/*.tsv*")
+"""The files of a folder of data, in BEIR's form or of documents."""
+
+
+def data_facts(spec: str) -> dict[str, Any]:
+    """Returns the files, the bytes and the SHA-256 of data.
+
+    Args:
+        spec: Data specification, see `data.open_log`.
+
+    Returns:
+        `spec`, and `files`, `bytes` and `sha256` (see
+        `fingerprints.files_hash`) where the files can be read.
+    """
+    facts: dict[str, Any] = {"spec": spec}
+    try:
+        paths = _files(spec)
+        facts["files"] = len(paths)
+        facts["bytes"] = sum(path.stat().st_size for path in paths)
+        facts["sha256"] = files_hash(paths)
+    except (InputError, OSError):  # the data were moved after the training
+        return {"spec": spec}
+    return facts
+
+
+def _files(spec: str) -> list[Path]:
+    """Returns the files of data, in a fixed order."""
+    parts = [spec] if os.path.isdir(spec) else spec.split(",")
+    paths: list[Path] = []
+    for part in parts:
+        if part == API_DOCUMENTS:
+            folder = Path(open_documents(part).folder)
+        elif is_collection(part):
+            folder = Path(open_collection(part).folder)
+        else:
+            paths += map(Path, open_files(part).paths)
+            continue
+        found = {path for form in _PATTERNS for path in folder.glob(form)}
+        paths += sorted(path for path in found if path.is_file())
+    return paths
+
+
+def text_facts(log: ClickLog | None) -> dict[str, Any]:
+    """Returns the scripts and the lengths of a click log's texts.
+
+    Args:
+        log: The click log, of which the first 10,000 clicks are read.
+
+    Returns:
+        `sample`, the number of clicks; `scripts`: name -> share of the
+        letters, largest first; `query_words` and `title_words`: median and
+        99th percentile of the numbers of words. Empty without a log.
+    """
+    if log is None:
+        return {}
+    pairs = list(itertools.islice(log, _SAMPLE))
+    if not pairs:
+        return {}
+    queries, titles = zip(*pairs, strict=True)
+    return {
+        "sample": len(pairs),
+        "scripts": scripts([*queries, *titles]),
+        "query_words": _lengths(queries),
+        "title_words": _lengths(titles),
+    }
+
+
+def scripts(texts: Iterable[str]) -> dict[str, float]:
+    """Returns the share of each script among the letters of texts.
+
+    Scripts are named by the first word of their letters' Unicode names.
+
+    Example:
+    >>> scripts(["bolt", "гайка 7"])
+    {'CYRILLIC': 0.556, 'LATIN': 0.444}
+    """
+    letters = Counter(char for text in texts for char in text)
+    counts: Counter[str] = Counter()
+    for char, number in letters.items():
+        if char.isalpha():
+            counts[unicodedata.name(char, "UNNAMED").split()[0]] += number
+    return {
+        name: round(number / counts.total(), 3)
+        for name, number in counts.most_common()
+    }
+
+
+def _lengths(texts: Iterable[str]) -> list[int]:
+    words = [len(text.split()) for text in texts]
+    return [int(number) for number in np.percentile(words, [50, 99])]

@@ -1,0 +1,111 @@
+"""CARD.md of exported models: which run each of them comes from."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_lstm_dssm.cards.card_text import front_matter, now, table
+from keras_lstm_dssm.cards.run_card import (
+    CARD,
+    FACTS,
+    kind_of,
+    read_config,
+    read_facts,
+    sections_of,
+)
+from keras_lstm_dssm.files import read_json, write_json, write_text
+
+
+def write_models_card(
+    folder: str | os.PathLike[str],
+    exported: Mapping[str, int],
+    runs: Sequence[str | os.PathLike[str]],
+    documents: int | None = None,
+) -> None:
+    """Writes the card of exported models, after an export.
+
+    What earlier exports have written of models that this one does not replace
+    stays on the card.
+
+    Args:
+        folder: The folder of the models; `card.json` and `CARD.md` are
+            written there.
+        exported: Model name to its new version.
+        runs: Folders of the runs that the models come from; of several, the
+            models are their mixture.
+        documents: Number of documents of a retriever, or `None`.
+    """
+    folder = Path(folder)
+    path = folder / FACTS
+    facts = read_json(path) if path.exists() else {}
+    exports: list[dict[str, Any]] = []
+    for entry in facts.get("exports", []):
+        models = {
+            name: version
+            for name, version in entry["models"].items()
+            if name not in exported
+        }
+        if models:
+            exports.append({**entry, "models": models})
+    exports.append(
+        {
+            "date": now(),
+            "models": dict(exported),
+            "documents": documents,
+            "runs": [
+                {
+                    "name": Path(run).absolute().name,
+                    "config": read_config(run),
+                    "facts": read_facts(run),
+                }
+                for run in runs
+            ],
+        }
+    )
+    facts = {"exports": exports}
+    write_json(path, facts)
+    write_text(folder / CARD, models_card(facts))
+
+
+def models_card(facts: Mapping[str, Any]) -> str:
+    """Returns the card of a folder of models.
+
+    Args:
+        facts: Content of `card.json`.
+    """
+    head = {
+        "library_name": "tensorflow",
+        "tags": ["tf-serving", "keras-lstm-dssm", "search"],
+    }
+    lines = ["# Models for search", ""]
+    lines += [
+        "`README.md` says how to serve these models; this card says what "
+        "they were trained on, and how good they are.",
+        "",
+        table(
+            ["model", "version", "exported", "documents", "from the runs"],
+            [
+                [
+                    f"`{name}`",
+                    version,
+                    entry["date"][:10],
+                    _documents(name, entry["documents"]),
+                    ", ".join(run["name"] for run in entry["runs"]),
+                ]
+                for entry in facts["exports"]
+                for name, version in entry["models"].items()
+            ],
+        ),
+    ]
+    for entry in facts["exports"]:
+        for run in entry["runs"]:
+            lines += ["", f"## {run['name']}: {kind_of(run['config'])}", ""]
+            lines += sections_of(run["config"], run["facts"], level=3)
+    return front_matter(head) + "\n".join(lines) + "\n"
+
+
+def _documents(name: str, number: int | None) -> str:
+    if name in ("retriever", "two_stage") and number is not None:
+        return f"{number:,}"
+    return ""
