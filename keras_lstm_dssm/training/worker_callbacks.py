@@ -126,17 +126,21 @@ class StopTogether(keras.callbacks.Callback):
 
     Args:
         joint_step: The exchange.
+        wanted: Event that is set when this worker is to stop.
         stop_file: A file whose existence is a wish to stop, too; worker 0
             looks for it every second. Default `None`.
     """
 
     def __init__(
-        self, joint_step: JointStep, stop_file: Path | None = None
+        self,
+        joint_step: JointStep,
+        wanted: threading.Event,
+        stop_file: Path | None = None,
     ) -> None:
         super().__init__()
         self.joint_step = joint_step
         self.stop_file = stop_file
-        self.wanted = threading.Event()
+        self.wanted = wanted
         self._looked = 0.0
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:

@@ -183,9 +183,10 @@ def train_worker(
     run = RunFolder(output)
     try:
         with ExitStack() as stack:
+            stop = stack.enter_context(_stop_by_signal())
             check_equal(collectives, _versions(run, settings))
             on_first(collectives, lambda: stack.enter_context(run.locked()))
-            worker = _Worker(collectives, run, settings)
+            worker = _Worker(collectives, run, settings, stop)
             model = worker.train(save_minutes, verbose)
         collectives.barrier()
     except (Stopped, JointError):
@@ -212,7 +213,9 @@ class _Worker:
         collectives: Collectives,
         run: RunFolder,
         settings: WorkerSettings | None,
+        stop: threading.Event,
     ) -> None:
+        self.stop = stop
         self.collectives = collectives
         self.cluster = collectives.cluster
         self.run = run
@@ -267,7 +270,7 @@ class _Worker:
         model = self._model
         joint_step = JointStep(self.collectives, self.recipe.batch_size)
         model.train_jointly(joint_step)
-        stop = StopTogether(joint_step, run.path / STOP_FILE)
+        stop = StopTogether(joint_step, self.stop, run.path / STOP_FILE)
         plan = dataclasses.replace(
             plan, callbacks=(JointFigures(self.collectives), stop)
         )
@@ -284,10 +287,9 @@ class _Worker:
         session = TrainingSession(run, first, plan, parts["validation"], best)
         if self.config is not None:
             session.restore(model)
-        with _signals(stop):
-            trained: TwoTower = session.fit(
-                model, (), verbose if first else 0, save_minutes, False
-            )
+        trained: TwoTower = session.fit(
+            model, (), verbose if first else 0, save_minutes, False
+        )
         return trained
 
     def _plan(self) -> WorkerPlan:
@@ -404,25 +406,30 @@ def _versions(
 
 
 @contextmanager
-def _signals(stop: StopTogether) -> Iterator[None]:
+def _stop_by_signal() -> Iterator[threading.Event]:
     """Lets SIGTERM and SIGINT stop all workers after a step.
 
     A second signal interrupts this worker at once. To be called when the
-    workers are connected: TensorFlow sets a handler of SIGTERM then.
+    workers are connected: TensorFlow sets a handler of SIGTERM then, which
+    ignores it.
+
+    Yields:
+        An event that a signal sets.
     """
+    wanted = threading.Event()
 
     def handle(number: int, frame: Any) -> None:
-        if stop.wanted.is_set():
+        if wanted.is_set():
             raise KeyboardInterrupt
-        stop.wanted.set()
+        wanted.set()
 
     if threading.current_thread() is not threading.main_thread():
-        yield  # Ray's workers are stopped by the file
+        yield wanted  # Ray's workers are stopped by the file
         return
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = [signal.signal(number, handle) for number in numbers]
     try:
-        yield
+        yield wanted
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler or signal.SIG_DFL)

@@ -172,13 +172,16 @@ def test_another_version(log: pathlib.Path, tmp_path: pathlib.Path) -> None:
     package = pathlib.Path(keras_lstm_dssm.__file__).parent
     copy = tmp_path / "other" / package.name
     shutil.copytree(package, copy)
+    program = package.parent / "lstm_dssm_programs.py"
+    shutil.copy(program, copy.parent)
     version = copy / "version.py"
     version.write_text(version.read_text().replace('"0.', '"99.'))
     addresses = free_addresses(2)
     command = (*PROGRAM, *flags(log, tmp_path / "run"))
     workers = [
         start_worker(addresses, 0, *command),
-        start_worker(addresses, 1, *command, PYTHONPATH=str(copy.parent)),
+        # The working directory is the first one in which Python looks.
+        start_worker(addresses, 1, *command, folder=copy.parent),
     ]
     for code, errors in map(finish, workers):
         assert code == 1

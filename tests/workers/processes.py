@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import socket
 import subprocess
 import sys
@@ -19,9 +20,12 @@ def free_addresses(count: int) -> list[str]:
 
 
 def start_worker(
-    addresses: Sequence[str], rank: int, *command: str, **environment: str
+    addresses: Sequence[str],
+    rank: int,
+    *command: str,
+    folder: pathlib.Path | None = None,
 ) -> subprocess.Popen[str]:
-    """Starts one worker: `python COMMAND` with TF_CONFIG."""
+    """Starts one worker: `python COMMAND` with TF_CONFIG, in a folder."""
     config = {
         "cluster": {"worker": list(addresses)},
         "task": {"type": "worker", "index": rank},
@@ -32,15 +36,9 @@ def start_worker(
             **os.environ,
             "TF_CONFIG": json.dumps(config),
             "TF_CPP_MIN_LOG_LEVEL": "3",
-            **environment,
         },
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def start_workers(count: int, *command: str) -> list[subprocess.Popen[str]]:
-    """Starts all workers of a cluster."""
-    addresses = free_addresses(count)
-    return [start_worker(addresses, rank, *command) for rank in range(count)]
