@@ -6,7 +6,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 PYTEST ?=
 
-.PHONY: setup demo page test lint clean
+DOCS_STAMP := $(VENV)/docs-installed
+TOOLS := build/tools/bin
+SPHINXOPTS ?=
+
+.PHONY: setup demo page test lint coverage docs dist hashes audit sbom nox clean
 
 setup: $(STAMP)
 
@@ -33,5 +37,52 @@ lint: setup
 test: $(if $(PYTEST),setup,lint)
 	$(BIN)/python -m pytest $(or $(PYTEST),-n 2 --dist worksteal)
 
+# Branch coverage of the tests, and the lines that none of them runs.
+coverage: setup
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term \
+	    --cov-report=html:build/coverage $(PYTEST)
+
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,docs]"
+	touch $(DOCS_STAMP)
+
+# The site, to be read from build/docs/index.html. Runs the notebook:
+# `make docs SPHINXOPTS='-D nb_execution_mode=off'` leaves that out.
+docs: $(DOCS_STAMP)
+	$(BIN)/python -m sphinx -W --keep-going -E -q $(SPHINXOPTS) docs build/docs
+	$(BIN)/python docs/check_links.py build/docs
+
+# Source distribution and wheels of the last commit, built twice and compared.
+dist: setup
+	$(BIN)/python release/make_dist.py dist
+
+# The pinned packages with the SHA-256 of each file that this Python and this
+# machine need: `pip install --require-hashes -r build/requirements-hashed.txt`.
+hashes: setup
+	$(BIN)/python release/hashed_requirements.py build/requirements-hashed.txt
+
+# Tools in an environment of their own: their packages are not pinned here.
+$(TOOLS)/nox:
+	$(PYTHON) -m venv build/tools
+	$(TOOLS)/python -m pip install --quiet nox pip-audit cyclonedx-bom
+
+# Known vulnerabilities of what is installed. It asks a database in the network.
+audit: setup $(TOOLS)/nox
+	$(TOOLS)/pip-audit --skip-editable --path $$($(BIN)/python -c \
+	    'import sysconfig; print(sysconfig.get_path("purelib"))') || \
+	    { echo "audit: vulnerabilities were found, or the database could not" \
+	    "be reached (see above): nothing is proven"; exit 1; }
+
+# The bill of materials of the environment, in CycloneDX's form.
+sbom: setup $(TOOLS)/nox
+	$(TOOLS)/cyclonedx-py environment --output-reproducible \
+	    --output-file build/sbom.cdx.json $(BIN)/python
+	@echo "wrote build/sbom.cdx.json"
+
+# The tests on each Python that this machine has, with the oldest packages that
+# setup.py allows and with the newest: `make nox NOX='-s tests-3.12(newest)'`.
+nox: $(TOOLS)/nox
+	$(TOOLS)/nox $(NOX)
+
 clean:
-	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist docs/generated *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -37,7 +37,7 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 
 smartquotes = False  # `--flag` stays two hyphens
-myst_enable_extensions = ["deflist", "dollarmath"]
+myst_enable_extensions = ["deflist", "dollarmath", "html_image"]
 myst_heading_anchors = 4
 nb_execution_mode = "force"
 nb_execution_timeout = 900

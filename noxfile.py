@@ -1,0 +1,62 @@
+"""Sessions of the tests: each Python, with the oldest and newest packages.
+
+`nox -l` lists them; a Python that is not installed is skipped. `oldest` takes
+the lowest version that setup.py allows of each direct requirement, `newest`
+the latest release that it allows, and `pinned` those of constraints.txt.
+
+Example:
+  nox -s "tests-3.12(newest)" -- -k recipe
+"""
+
+import ast
+from pathlib import Path
+
+import nox
+from packaging.requirements import Requirement
+
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+PACKAGES = ("oldest", "newest", "pinned")
+
+nox.options.sessions = [f"tests-{version}(newest)" for version in PYTHONS]
+nox.options.default_venv_backend = "venv"
+nox.options.error_on_missing_interpreters = False
+
+
+def lowest(path: str = "setup.py") -> list[str]:
+    """Returns a pin of the lowest allowed version of each requirement.
+
+    All strings in the file that are requirements with `>=` count: those of
+    the package and those of its extras.
+    """
+    pins = {}
+    for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Constant) or not isinstance(
+            node.value, str
+        ):
+            continue
+        if ">=" not in node.value or node.value.startswith(">"):
+            continue
+        requirement = Requirement(node.value)
+        (version,) = (
+            part.version
+            for part in requirement.specifier
+            if part.operator == ">="
+        )
+        pins[requirement.name] = f"{requirement.name}=={version}"
+    return sorted(pins.values())
+
+
+@nox.session(python=PYTHONS)
+@nox.parametrize("packages", [nox.param(name, id=name) for name in PACKAGES])
+def tests(session: nox.Session, packages: str) -> None:
+    """Installs the package with its development extras, and runs the tests."""
+    options = ["--upgrade"]
+    if packages == "pinned":
+        options = ["-c", "constraints.txt"]
+    if packages == "oldest":
+        pins = Path(session.create_tmp(), "oldest.txt")
+        pins.write_text("\n".join(lowest()) + "\n", encoding="utf-8")
+        options = ["-c", str(pins)]
+    session.install(*options, "-e", ".[dev]")
+    arguments = session.posargs or ["-n", "2", "--dist", "worksteal"]
+    session.run("python", "-m", "pytest", *arguments)

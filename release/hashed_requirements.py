@@ -1,0 +1,72 @@
+"""Writes the pinned packages with the SHA-256 of each file.
+
+pip resolves the requirements of setup.py with `dev` and the pins of
+constraints.txt, in this environment's Python, and reports the file that it
+would install of each package. Files of other Pythons or machines have other
+hashes: run it there, too.
+
+Example:
+  python release/hashed_requirements.py build/requirements-hashed.txt
+  pip install --require-hashes -r build/requirements-hashed.txt
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+_PROJECT = "keras-lstm-dssm"
+
+
+def lines_of(report: Mapping[str, Any]) -> list[str]:
+    """Returns the lines of a requirements file, sorted by name.
+
+    Args:
+        report: What `pip install --report` has written.
+
+    Raises:
+        SystemExit: A package has no hash, such as one from a folder.
+    """
+    lines = []
+    for item in report["install"]:
+        name, version = item["metadata"]["name"], item["metadata"]["version"]
+        name = name.lower().replace("_", "-").replace(".", "-")
+        if name == _PROJECT:
+            continue
+        hashes = item["download_info"].get("archive_info", {}).get("hashes", {})
+        if "sha256" not in hashes:
+            sys.exit(f"error: {name} {version}: pip reports no SHA-256 of it")
+        lines.append(f"{name}=={version} --hash=sha256:{hashes['sha256']}")
+    return sorted(lines)
+
+
+def main(output: Path) -> int:
+    """Asks pip, and writes the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.json")
+        done = subprocess.run(
+            [
+                sys.executable, "-m", "pip", "install", "--quiet", "--dry-run",
+                "--ignore-installed", "--report", str(report),
+                "-c", "constraints.txt", ".[dev]",
+            ],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )  # fmt: skip
+        if done.returncode:
+            print(f"error: pip: {done.stderr.strip()}", file=sys.stderr)
+            return 1
+        lines = lines_of(json.loads(report.read_text(encoding="utf-8")))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(f"wrote {output}: {len(lines)} packages")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
