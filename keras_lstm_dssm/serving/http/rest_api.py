@@ -9,7 +9,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -124,13 +124,18 @@ class RestApi:
             The reply; of an error, `{"error": message}`.
         """
         asked = Request("", "", "", time.perf_counter())
-
-        def describe(name: str, model: str, signature: str) -> None:
-            nonlocal asked
-            asked = Request(name, model, signature, asked.start)
-
+        code = "OK"
         try:
-            reply, code = self._answer(method, path, body, describe), "OK"
+            method_name, spec = _method_and_model(method, path)
+            asked = asked._replace(method=method_name, model=spec.name)
+            if method_name == "Predict":
+                request = parse_object(body)
+                asked = asked._replace(signature=signature_name(request))
+                reply = self._predict(spec, asked.signature, request)
+            elif method_name == "GetModelMetadata":
+                reply = _metadata_json(self._models, spec)
+            else:
+                reply = json.dumps(_as_dict(model_status(self._models, spec)))
         except StatusError as error:
             reply, code = truncated(error.details), error.code.name
         except JsonError as error:
@@ -143,36 +148,6 @@ class RestApi:
         if self._metrics is not None:
             self._metrics.record("http", asked, code)
         return Reply(HTTP_CODES[code], reply.encode(errors="replace"))
-
-    def _answer(
-        self,
-        method: str,
-        path: str,
-        body: bytes,
-        describe: Callable[[str, str, str], None],
-    ) -> str:
-        if method == "POST" and (match := _POST.fullmatch(path)):
-            spec = _model_spec(match)
-            if match["verb"].lower() != "predict":
-                raise StatusError(
-                    grpc.StatusCode.UNIMPLEMENTED,
-                    f"{match['verb']}: not offered by this local server",
-                )
-            describe("Predict", spec.name, "")
-            request = parse_object(body)
-            signature = signature_name(request)
-            describe("Predict", spec.name, signature)
-            return self._predict(spec, signature, request)
-        if method == "GET" and (match := _GET.fullmatch(path)):
-            spec = _model_spec(match)
-            if match["metadata"]:
-                describe("GetModelMetadata", spec.name, "")
-                return _metadata_json(self._models, spec)
-            describe("GetModelStatus", spec.name, "")
-            return json.dumps(_as_dict(model_status(self._models, spec)))
-        if method == "GET" and path.lower() == "/v1/models":
-            raise invalid_argument("Missing model name in request.")
-        raise invalid_argument(f"Malformed request: {method} {path}")
 
     def _predict(
         self, spec: ModelSpec, signature: str, request: Mapping[str, object]
@@ -196,14 +171,33 @@ class RestApi:
         )
 
 
+def _method_and_model(method: str, path: str) -> tuple[str, ModelSpec]:
+    """Returns the name of the method in TF Serving's API, and the model."""
+    if method == "POST" and (match := _POST.fullmatch(path)):
+        spec = _model_spec(match)
+        if match["verb"].lower() != "predict":
+            raise StatusError(
+                grpc.StatusCode.UNIMPLEMENTED,
+                f"{match['verb']}: not offered by this local server",
+            )
+        return "Predict", spec
+    if method == "GET" and (match := _GET.fullmatch(path)):
+        name = "GetModelMetadata" if match["metadata"] else "GetModelStatus"
+        return name, _model_spec(match)
+    if method == "GET" and path.lower() == "/v1/models":
+        raise invalid_argument("Missing model name in request.")
+    raise invalid_argument(f"Malformed request: {method} {path}")
+
+
 def _model_spec(match: re.Match[str]) -> ModelSpec:
     spec = ModelSpec(name=unquote(match["name"]))
     if match["version"]:
-        if int(match["version"]) >= 2**63:
+        digits = match["version"].lstrip("0") or "0"
+        if len(digits) > 19 or int(digits) >= 2**63:
             raise invalid_argument(
                 f"Failed to convert version: {match['version']} to numeric."
             )
-        spec.version.value = int(match["version"])
+        spec.version.value = int(digits)
     if match["label"]:
         spec.version_label = unquote(match["label"])
     return spec
