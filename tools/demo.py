@@ -4,7 +4,8 @@ Builds the API-search corpus, trains `best`, evaluates it with BM25 and random
 order for comparison, exports it, serves it on a free port, searches for four
 questions over gRPC and writes a report on a query and a title (report.html).
 Each step is one of the programs, whose command line is printed. `make demo`
-runs this program.
+runs this program. It ends with what was trained, how good it is, where the
+files are, and what to do next; nothing is left running.
 
 Example:
   python -m lstm_dssm_programs demo --output=build/demo
@@ -24,6 +25,7 @@ from keras_lstm_dssm.serving import Client, PredictionServer
 from keras_lstm_dssm.tools import analyze, evaluate, export, train
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 from keras_lstm_dssm.tools.query import print_hits
+from keras_lstm_dssm.training import RunFolder
 
 QUESTIONS = (
     "how do I split a string on whitespace",
@@ -31,6 +33,7 @@ QUESTIONS = (
     "remove a directory",
     "calculate the mean of an aray",  # misspelled on purpose
 )
+_FIGURES = ("mrr@10", "recall@10")
 # The title shares no word with the query.
 PAIR = "compute the inverse of a matrix", "numpy linalg inv"
 
@@ -78,7 +81,42 @@ def main(_: list[str]) -> None:
             print_hits(QUESTIONS, client.search(QUESTIONS, k=5))
     pair = f"--query={PAIR[0]}", f"--document={PAIR[1]}"
     _step(analyze, run_flag, data, *pair, f"--output={output / 'report.html'}")
-    print(f"\ndemo: {time.perf_counter() - start:.0f} s")
+    seconds = time.perf_counter() - start
+    print("\n" + "\n".join(summary(output, _PRESET.value, seconds)))
+
+
+def summary(output: Path, preset: str, seconds: float) -> list[str]:
+    """Returns the five lines at the end: results, files, next commands.
+
+    Args:
+        output: The folder of the demo, with `run`.
+        preset: Name of the trained recipe.
+        seconds: Duration of the demo.
+    """
+    run = RunFolder(output / "run")
+    clicks = run.read_config()["pairs"]
+    epochs = len(run.read_history())
+    measured = run.read_metrics()["test/retrieve"]
+    figures = "; ".join(
+        f"{name} "
+        + ", ".join(f"{m} {100 * measured[key][m]:.1f}" for m in _FIGURES)
+        for name, key in ((preset, "model"), ("BM25", "bm25"))
+    )
+    models = output / "models"
+    commands = (
+        f'lstm-dssm-search --models={models} "split a string"',
+        "make page",
+        "lstm-dssm-train --data=YOUR_CLICKS.tsv --output=RUN",
+    )
+    return [
+        f"trained   {preset}: {clicks:,} clicks, {epochs} epochs; the whole "
+        f"demo took {seconds:.0f} s",
+        f"measured  unseen queries, all titles: {figures}",
+        f"report    {output / 'report.html'}, card {run.path / 'CARD.md'}",
+        f"models    {models}; `make page` shows a page for searching them at "
+        "http://127.0.0.1:8501/",
+        f"next      {'  |  '.join(commands)}",
+    ]
 
 
 def _step(module: ModuleType, *flags: str) -> None:
