@@ -152,7 +152,7 @@ setup(
             "pydot>=3",
             "pytest>=9",
             "pytest-cov>=7",
-            "pytest-xdist>=3",
+            "pytest-xdist>=3.6",
             "ruff",
             "types-protobuf",
         ],
