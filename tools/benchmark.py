@@ -7,8 +7,9 @@ Suites, several separated by commas, or `all`:
   train   pairs/s, from strings to updated weights
   encode  titles/s, from strings to vectors
   serve   milliseconds for one query, in process and over gRPC
-  load    many clients of lstm-dssm-serve while versions are swapped, and one
-          client of a gRPC server that always sends the same reply
+  load    many clients of lstm-dssm-serve, over gRPC and HTTP, while versions
+          are swapped, and one client of each kind beside servers that always
+          send the same reply
   batch   milliseconds for a request of 1 to 512 queries
   retriever  latency, memory and recall of a retriever of many titles
   profile milliseconds of each kind of operation in a training step, and of
