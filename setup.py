@@ -107,7 +107,7 @@ setup(
         # The versions that are left out have known holes in loading models.
         "keras>=3.12.3,!=3.13.*,!=3.14.*,!=3.15.0,<3.16",
         "numpy>=1.26",
-        "packaging>=23",
+        "packaging>=24.2",
         "scipy>=1.15",
         "tensorboard>=2.20",
         "tensorflow>=2.21,<2.22",
