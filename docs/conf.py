@@ -43,6 +43,7 @@ nb_execution_mode = "force"
 nb_execution_timeout = 900
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+nb_output_stderr = "remove"  # notes of libraries on this machine
 
 autodoc_inherit_docstrings = False
 autodoc_member_order = "bysource"
