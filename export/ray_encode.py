@@ -30,6 +30,7 @@ from keras_lstm_dssm.export.title_files import (
 )
 from keras_lstm_dssm.version import __version__
 
+_CONNECT_SECONDS = 10.0
 _STORE_BYTES = 200 << 20  # vectors never pass through Ray's object store
 _ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "RAY_USAGE_STATS_ENABLED": "0"}
 # Ray's workers have the niceness 15, and wait for any other process.
@@ -198,6 +199,8 @@ def _start(ray: Any, workers: int, address: str | None) -> None:
             "object_store_memory": _STORE_BYTES,
             "include_dashboard": False,
         }
+    else:
+        _check_reachable(address)
     try:
         ray.init(
             **options,
@@ -210,6 +213,24 @@ def _start(ray: Any, workers: int, address: str | None) -> None:
         raise InputError(
             f"--ray_address={address}: Ray cannot be reached ({reason}); start "
             "it with `ray start --head`, or leave the flag out"
+        ) from error
+
+
+def _check_reachable(address: str) -> None:
+    """Tries to connect; Ray itself would try for minutes.
+
+    Raises:
+        InputError: Nothing answers at a host and port.
+    """
+    host, colon, port = address.rpartition(":")
+    if "/" in address or not (colon and port.isdecimal()):
+        return  # such as auto, or an address of Ray's client
+    try:
+        socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"--ray_address={address}: nothing answers there ({error}); start "
+            "Ray with `ray start --head`, or leave the flag out"
         ) from error
 
 
