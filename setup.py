@@ -33,7 +33,7 @@ SCIKIT_LEARN = "scikit-learn>=1.7"
 ANALYSIS = [
     "jinja2>=3.1",
     "matplotlib>=3.10",
-    "pandas>=2.2",
+    "pandas>=2.2.3",
     SCIKIT_LEARN,
 ]
 FAISS = ["faiss-cpu>=1.10"]
@@ -101,8 +101,8 @@ setup(
     install_requires=[
         "absl-py>=2.1",
         "bm25s>=0.3",
-        "grpcio>=1.66",
-        "grpcio-health-checking>=1.66",
+        "grpcio>=1.76",
+        "grpcio-health-checking>=1.76",
         "ir-measures>=0.4.3",
         # The versions that are left out have known holes in loading models.
         "keras>=3.12.3,!=3.13.*,!=3.14.*,!=3.15.0,<3.16",

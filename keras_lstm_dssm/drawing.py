@@ -55,7 +55,7 @@ def drawing(
 
     Example:
     >>> with drawing(Path("line.png")) as (axis,):
-    ...     axis.plot([1, 2, 3])
+    ...     lines = axis.plot([1, 2, 3])
     """
     matplotlib = import_optional("matplotlib", "analysis")
     figures = import_optional("matplotlib.figure", "analysis")

@@ -42,7 +42,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Example:
     >>> with replacing("titles.txt") as partial:
-    ...     partial.write_text("Angle bracket", encoding="utf-8")
+    ...     size = partial.write_text("Angle bracket", encoding="utf-8")
     """
     path = Path(path)
     to_stream = _is_stream(path)

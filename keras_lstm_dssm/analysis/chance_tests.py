@@ -91,8 +91,8 @@ def stop_word_share(
 
     Example:
     >>> mask = np.array([True, False])
-    >>> stop_word_share([mask], [mask], [mask | True])[:2]
-    (1.0, 0.5)
+    >>> float(stop_word_share([mask], [mask], [mask | True])[0])
+    1.0
     """
     sizes = np.array(
         [

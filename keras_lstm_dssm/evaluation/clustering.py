@@ -94,7 +94,7 @@ def k_means(vectors: Any, clusters: int, seed: int = 0) -> np.ndarray:
 
     Example:
     >>> labels = k_means(np.array([[1.0, 0], [0, 1], [0, 2]]), clusters=2)
-    >>> labels[0] != labels[1] == labels[2]
+    >>> bool(labels[0] != labels[1] == labels[2])
     True
     """
     if not 1 <= clusters <= vectors.shape[0]:

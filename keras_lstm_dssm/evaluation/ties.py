@@ -84,7 +84,7 @@ def expected_measures(
 
     Example:
     >>> expected_measures([TieGroup(5, [1, 0, 0, 0, 0])], [1])["mrr"]
-    0.4566666666666667
+    0.4566666666666666...
     """
     all_gains = sorted(map(gain, judged), reverse=True)
     all_relevant = sum(value >= gain(min_relevant) for value in all_gains)

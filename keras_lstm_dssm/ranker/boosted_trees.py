@@ -168,7 +168,7 @@ def floor_float32(numbers: np.ndarray) -> np.ndarray:
 
     Any float32 x is at most a number exactly if it is at most the result.
 
-    >>> bool(floor_float32(np.array([0.1]))[0] <= 0.1 < np.float32(0.1))
+    >>> bool(floor_float32(np.array([0.1]))[0] <= 0.1 < float(np.float32(0.1)))
     True
     """
     with np.errstate(over="ignore"):

@@ -29,7 +29,7 @@ def next_tower_options(
         tried: The trials so far, each with its dev measure, `dev`.
 
     >>> next_tower_options(TableSettings("api", gammas=(5.0, 10.0)), [])
-    {'learning_rate': 0.01, 'gamma': 5.0}
+    {'learning_rate': 0.003, 'gamma': 5.0}
     """
     rates, gammas = settings.learning_rates, settings.gammas
     if len(tried) < len(rates):

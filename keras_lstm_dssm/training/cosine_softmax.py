@@ -35,7 +35,7 @@ class CosineSoftmax(keras.losses.Loss):
     >>> loss = CosineSoftmax(gamma=10.0)
     >>> labels, cosines = np.array([[1, 0, -1]]), np.array([[0.5, 0.2, 0.5]])
     >>> float(loss(labels, cosines))
-    0.04858735...
+    0.048587...
     """
 
     def __init__(

@@ -187,7 +187,7 @@ def agreement(
 
     Example:
     >>> agreement([np.array([True, False, True])], [np.array([0.9, 0.5, 0.1])])
-    Agreement(precision=0.5, average_precision=0.8333, base_rate=0.6667)
+    Agreement(precision=0.5, average_precision=0.833..., base_rate=0.666...)
     """
     run, qrels, precisions = {}, {}, []
     for number, (marks, values) in enumerate(zip(salient, scores, strict=True)):

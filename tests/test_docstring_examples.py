@@ -1,0 +1,120 @@
+"""The examples of docstrings run, and give what they print.
+
+An example that needs what it does not make itself (`model`, `clicks.tsv`, a
+server) illustrates a call, and ends where that is missing. All others must
+print what they say. Examples that read built-in data or start processes take
+long: they run with `pytest -m slow`.
+"""
+
+import doctest
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import keras_lstm_dssm as dssm
+import lstm_dssm_client
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.serving import ServingError
+
+ILLUSTRATED = (NameError, InputError, FileNotFoundError, ServingError)
+
+LONG = {
+    "keras_lstm_dssm.analysis.activations.activations",
+    "keras_lstm_dssm.benchmarks.click_data.synthetic_lines",
+    "keras_lstm_dssm.encoders.combined_encoder.CombinedEncoder",
+    "keras_lstm_dssm.tables.document_data.open_document_data",
+    "keras_lstm_dssm.tables.table_data.open_table_data",
+    "keras_lstm_dssm.teacher.outside_encoder.open_outside_encoder",
+}
+
+CLUSTER = "keras_lstm_dssm.training.ray_training.train_on_ray"
+"""It starts a cluster before it finds that its clicks are missing."""
+
+PARTS = sorted(
+    {module.name for module in pkgutil.iter_modules(dssm.__path__)}
+    - {"benchmarks"}  # which import PyTorch
+    | {"lstm_dssm_client"}
+)
+
+
+def modules(part: str) -> Iterator[ModuleType]:
+    """A part of the package, and all modules in it."""
+    client = part == lstm_dssm_client.__name__
+    name = part if client else f"{dssm.__name__}.{part}"
+    top = importlib.import_module(name)
+    yield top
+    for module in pkgutil.walk_packages(
+        getattr(top, "__path__", ()), f"{name}."
+    ):
+        yield importlib.import_module(module.name)
+
+
+class Runner(doctest.DocTestRunner):
+    """Ends an example without a failure where something is missing."""
+
+    illustrated = False
+
+    def run(self, test: doctest.DocTest, *args, **kwargs):
+        self.illustrated = False
+        return super().run(test, *args, **kwargs)
+
+    def report_unexpected_exception(self, out, test, example, exc_info) -> None:
+        if issubclass(exc_info[0], ILLUSTRATED):
+            self.illustrated = True
+        super().report_unexpected_exception(out, test, example, exc_info)
+
+
+def examples(part: str, long: bool) -> tuple[int, list[str]]:
+    """Runs the examples of a part: how many ran to the end, and failures."""
+    names = {"dssm": dssm, "np": np, "Path": Path}
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    options = (
+        doctest.ELLIPSIS
+        | doctest.FAIL_FAST
+        | doctest.IGNORE_EXCEPTION_DETAIL
+        | doctest.NORMALIZE_WHITESPACE
+    )
+    done, failures, seen = 0, [], set()
+    for module in modules(part):
+        for test in finder.find(module, extraglobs=names):
+            if (
+                not test.examples
+                or test.name == CLUSTER
+                or test.name in seen
+                or (test.name in LONG) != long
+            ):
+                continue
+            seen.add(test.name)
+            runner, lines = Runner(optionflags=options), []
+            result = runner.run(test, out=lines.append)
+            if not result.failed:
+                done += 1
+            elif not runner.illustrated:
+                failures.append("".join(lines))
+    return done, failures
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_examples_print_what_they_say(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done, failures = examples(part, long=False)
+    assert not failures, "\n".join(failures)
+    # Where most examples ran to the end when this was written.
+    assert done >= {"data": 25, "layers": 18, "evaluation": 12}.get(part, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", sorted({name.split(".")[1] for name in LONG}))
+def test_long_examples(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _, failures = examples(part, long=True)
+    assert not failures, "\n".join(failures)
