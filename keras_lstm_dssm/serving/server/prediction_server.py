@@ -7,14 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 from grpc_health.v1.health import OVERALL_HEALTH, HealthServicer
+from grpc_health.v1.health_pb2 import DESCRIPTOR as HEALTH_FILE
 from grpc_health.v1.health_pb2 import HealthCheckResponse
-from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
-from tensorflow_serving.apis.model_service_pb2_grpc import (
-    add_ModelServiceServicer_to_server,
-)
-from tensorflow_serving.apis.prediction_service_pb2_grpc import (
-    add_PredictionServiceServicer_to_server,
-)
+from tensorflow_serving.apis import model_service_pb2, prediction_service_pb2
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.warmup import BATCH_SIZES
@@ -36,9 +31,15 @@ from keras_lstm_dssm.serving.server.grpc_services import (
 )
 from keras_lstm_dssm.serving.server.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.server.request_metrics import RequestMetrics
+from keras_lstm_dssm.serving.server.service_handlers import service_handlers
 
 _LOG = logging.getLogger(__name__)
 _DAY = 86_400
+_HEALTH = HEALTH_FILE.services_by_name["Health"]
+_PREDICTION = prediction_service_pb2.DESCRIPTOR.services_by_name[
+    "PredictionService"
+]
+_MODEL = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"]
 _SERVICES = (
     OVERALL_HEALTH,
     "tensorflow.serving.PredictionService",
@@ -164,13 +165,17 @@ class PredictionServer:
             ],
         )
         self._health = HealthServicer()
-        add_HealthServicer_to_server(self._health, self._server)
-        add_PredictionServiceServicer_to_server(
-            PredictionService(self.models, self.bounds, self.metrics),
-            self._server,
-        )
-        add_ModelServiceServicer_to_server(
-            ModelService(self.models, self.metrics), self._server
+        self._server.add_generic_rpc_handlers(
+            [
+                service_handlers(_HEALTH, self._health),
+                service_handlers(
+                    _PREDICTION,
+                    PredictionService(self.models, self.bounds, self.metrics),
+                ),
+                service_handlers(
+                    _MODEL, ModelService(self.models, self.metrics)
+                ),
+            ]
         )
         self._set_health()
         if ":" in host and not host.startswith("["):

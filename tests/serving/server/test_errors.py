@@ -134,7 +134,14 @@ def metadata(name: str | None, *fields: str) -> GetModelMetadataRequest:
             # 16 bytes that would become a tensor of 4 GiB.
             numbers(tensor_shape=shape(1, 1 << 30)),
             INVALID,
-            "input x must have shape (None,), got (1, 1073741824)",
+            "input x is a tensor of 1,073,741,824 elements, more than fit into "
+            "the 16 MiB of a request",
+        ),
+        (
+            # Within the bound the shape is what is wrong.
+            numbers(tensor_shape=shape(1, 1 << 20)),
+            INVALID,
+            "input x must have shape (None,), got (1, 1048576)",
         ),
         (
             numbers(tensor_shape=shape(1 << 30)),
