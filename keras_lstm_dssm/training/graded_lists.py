@@ -42,12 +42,12 @@ class GradedLists:
             an order, and is left out.
         titles: All known titles, for the statistics of words.
         name: What messages call the lists.
-        kind: What the grades are, for a message.
+        judged: Whether people gave the grades; otherwise clicks are grades.
 
     Attributes:
         lists: The lists that are left.
         titles: The argument.
-        kind: The argument.
+        judged: The argument.
 
     Raises:
         InputError: No list is left.
@@ -63,14 +63,14 @@ class GradedLists:
         lists: Iterable[GradedList],
         titles: Iterable[str] = (),
         name: str = "the lists",
-        kind: str = "grades",
+        judged: bool = True,
     ) -> None:
         found = list(lists)
         self.lists = [one for one in found if len(set(one.grades)) > 1]
         self.titles = list(titles) or list(
             dict.fromkeys(title for one in found for title in one.titles)
         )
-        self.kind = kind
+        self.judged = judged
         if not self.lists:
             raise InputError(
                 f"{name}: found no query with titles of two different grades"
@@ -135,7 +135,7 @@ class GradedLists:
             grades.update(dict.fromkeys(one.negatives, 0))
             lists.append(GradedList(one.query, [*grades], [*grades.values()]))
         name = ", ".join(log.paths[:3])
-        return cls(lists, dict.fromkeys(log.documents()), name, "clicks")
+        return cls(lists, dict.fromkeys(log.documents()), name, judged=False)
 
     def pairs(self) -> tuple[list[str], list[str]]:
         """Returns the queries and titles of all pairs, list after list."""
@@ -147,7 +147,8 @@ class GradedLists:
     def describe(self) -> str:
         """Describes the size of the lists."""
         pairs = sum(len(one.titles) for one in self.lists)
-        return f"{pairs:,} {self.kind} of {len(self.lists):,} queries"
+        kind = "grades" if self.judged else "clicks"
+        return f"{pairs:,} {kind} of {len(self.lists):,} queries"
 
 
 def open_graded_lists(

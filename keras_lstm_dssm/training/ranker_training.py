@@ -1,5 +1,6 @@
 """train_ranker: from grades or clicks and trained models to a ranker."""
 
+import dataclasses
 import os
 import tempfile
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_lstm_dssm.cards import record_training
 from keras_lstm_dssm.data import Collection, absolute_spec, open_collection
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation import Index, Task
@@ -119,6 +121,8 @@ def train_ranker(
         )
         if verbose:
             print(graded.describe(), flush=True)
+        if options.objective is None and graded.judged:
+            options = dataclasses.replace(options, objective="regression")
         overlap = OverlapFeatures.from_titles(graded.titles)
         pairs = PairFeatures(overlap, sources)
         dev_rows = None
@@ -162,6 +166,7 @@ def train_ranker(
             }
             write_ranker(Path(folder), ranker, config)
             run.add_metrics("train", figures)
+            record_training(run.path)
     return ranker
 
 

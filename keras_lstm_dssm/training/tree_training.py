@@ -16,6 +16,9 @@ class TreeOptions:
     """What the trees of a ranker are trained with.
 
     Attributes:
+        objective: LightGBM's: `"regression"` learns the grade of each pair,
+            `"lambdarank"` the order of each list. `None` takes the first for
+            grades that people gave and the second for clicks.
         rounds: Largest number of trees; without dev, the number of trees is
             `rounds_without_dev`.
         rounds_without_dev: See `rounds`.
@@ -31,6 +34,7 @@ class TreeOptions:
         parameters: Further parameters of LightGBM.
     """
 
+    objective: str | None = None
     rounds: int = 1000
     rounds_without_dev: int = 200
     leaves: tuple[int, ...] = (15, 7, 31)
@@ -175,7 +179,7 @@ def train_trees(
     dev: Rows | None = None,
     lists: DevLists | None = None,
 ) -> BoostedTrees:
-    """Trains trees by LambdaMART.
+    """Trains trees by least squares or by LambdaMART.
 
     The same rows, options and seed give the same trees. With dev, the number
     of trees is the one with the best figure.
@@ -191,12 +195,14 @@ def train_trees(
     Raises:
         InputError: LightGBM is not installed, or refuses an option.
 
-    Source: Burges 2010, "From RankNet to LambdaRank to LambdaMART";
+    Source: Cossock and Zhang 2008, "Statistical Analysis of Bayes Optimal
+        Subset Ranking", for least squares; Burges 2010, "From RankNet to
+        LambdaRank to LambdaMART";
         https://lightgbm.readthedocs.io/en/stable/Parameters.html
     """
     lightgbm = import_optional("lightgbm", "ranker")
     parameters = {
-        "objective": "lambdarank",
+        "objective": options.objective or "lambdarank",
         "metric": "None",
         "num_leaves": leaves,
         "learning_rate": options.learning_rate,

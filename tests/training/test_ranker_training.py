@@ -1,8 +1,10 @@
 """Rankers are trained on grades or clicks, stored, and read again."""
 
+import dataclasses
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -288,3 +290,26 @@ def test_damaged_files_and_changed_runs(
         json.dump({"words": []}, file)
     with pytest.raises(InputError, match="not a ranker this version can read"):
         dssm.load_run(run)
+
+
+def test_grades_are_learnt_by_least_squares_and_clicks_by_their_order(
+    graded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    objectives = []
+    train = lightgbm.train
+
+    def recorded(parameters: dict, *rest: Any, **options: Any) -> Any:
+        objectives.append(parameters["objective"])
+        return train(parameters, *rest, **options)
+
+    monkeypatch.setattr(lightgbm, "train", recorded)
+    clicks = [("red bolt", "bolt red hex"), ("blue lamp", "lamp blue desk")]
+    few = small_trees()
+    for data, options in (
+        (str(graded), few),
+        (clicks, few),
+        (clicks, dataclasses.replace(few, objective="regression")),
+    ):
+        dssm.train_ranker(data, options=options, verbose=0, mined_negatives=1)
+    assert objectives == ["regression", "lambdarank", "regression"]
