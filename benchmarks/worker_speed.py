@@ -12,7 +12,6 @@ latency and bandwidth between them.
 
 import json
 import os
-import select
 import socket
 import statistics
 import subprocess
@@ -40,7 +39,6 @@ define.integer("steps", 4, "Training steps in a turn.", 1)
 define.integer("rounds", 5, "Turns of each.", 1)
 define.integer("worker_threads", 1, "Threads of each of the two workers.", 1)
 
-_WAIT_SECONDS = 600
 _MEGABYTE = 2**20
 
 
@@ -157,10 +155,7 @@ class _Child:
     def line(self) -> str:
         """Returns the next line that the process prints."""
         assert self.process.stdout
-        ready, _, _ = select.select(
-            [self.process.stdout], [], [], _WAIT_SECONDS
-        )
-        line = self.process.stdout.readline() if ready else ""
+        line = self.process.stdout.readline()
         if not line:
             raise InputError("a process of the benchmark has ended")
         return line
@@ -199,6 +194,7 @@ def main(_: list[str]) -> dict[str, Any]:
                     child.go()
                 turns = [json.loads(child.line()) for child in team]
                 seconds[name].append(max(each[0] for each in turns))
+                print(f"{name}: {seconds[name][-1]:.3f} s a step", flush=True)
                 sent = max(sent, turns[0][1])
     finally:
         for team in teams.values():

@@ -83,7 +83,7 @@ def train_on_ray(
     if not workers:
         raise InputError("workers is missing: expected their number")
     (run.path / STOP_FILE).unlink(missing_ok=True)
-    with _connected(ray, address):
+    with _connected(ray, address, start_minutes):
         cpus = cpus or max(1, int(ray.cluster_resources()["CPU"]) // workers)
         _wait_for_room(ray, workers, cpus, start_minutes)
         trainer = _trainer(
@@ -149,11 +149,16 @@ def _trainer(
 
 
 @contextmanager
-def _connected(ray: ModuleType, address: str | None) -> Iterator[None]:
+def _connected(
+    ray: ModuleType, address: str | None, start_minutes: float
+) -> Iterator[None]:
     """Connects to a cluster, or starts one on this machine."""
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     # Ray would give its workers the least of a busy machine.
     os.environ.setdefault("RAY_worker_niceness", "0")
+    # Python and TensorFlow may take minutes to start there.
+    seconds = str(int(60 * start_minutes))
+    os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", seconds)
     started = not ray.is_initialized()
     try:
         if started:
@@ -163,11 +168,15 @@ def _connected(ray: ModuleType, address: str | None) -> Iterator[None]:
                 logging_level="ERROR",
                 **({} if address else {"include_dashboard": False}),
             )
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except Exception as error:  # Ray raises `Exception` itself, too
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"--ray_address={address}: found no Ray cluster "
-            f"({str(error).splitlines()[0]}), expected one that runs: start "
-            "it with `ray start`, or leave the flag out"
+            f"--ray_address={address}: found no Ray cluster ({reason}), "
+            "expected one that runs: start it with `ray start`, or leave the "
+            "flag out"
+            if address
+            else f"Ray cannot be started here ({reason}): try again when the "
+            "machine is less busy, or name a cluster with --ray_address"
         ) from error
     try:
         yield
