@@ -45,6 +45,7 @@ from keras_lstm_dssm.analysis.scorer_report import (
 from keras_lstm_dssm.analysis.strong_cells import check_matrix
 from keras_lstm_dssm.analysis.title_map import write_projector
 from keras_lstm_dssm.analysis.word_effects import attenuation
+from keras_lstm_dssm.cards import card_tables
 from keras_lstm_dssm.data import describe_bad
 from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
@@ -100,6 +101,7 @@ def main(_: list[str]) -> dict[str, Any]:
         texts.titles,
         history,
         claims,
+        card_tables(run.path),
     )
     write_analysis_report(FLAGS.output, report_input, settings, FLAGS.pictures)
     print(f"wrote {FLAGS.output}")

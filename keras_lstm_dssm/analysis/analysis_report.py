@@ -7,6 +7,7 @@ from pathlib import Path
 
 from keras_lstm_dssm.analysis.activations import is_recurrent
 from keras_lstm_dssm.analysis.corpus_sections import (
+    card_section,
     claims_section,
     cost_section,
     map_section,
@@ -83,3 +84,5 @@ def _sections(
         yield cost_section(report_input.history, folder)
     if report_input.claims:
         yield claims_section(report_input.claims)
+    if report_input.card:
+        yield card_section(report_input.card)

@@ -11,6 +11,7 @@ from keras_lstm_dssm.analysis.keywords import distinctive_words, topics
 from keras_lstm_dssm.analysis.report_input import ReportSettings
 from keras_lstm_dssm.analysis.title_map import draw_title_map, title_map
 from keras_lstm_dssm.analysis.vector_parts import cell_note
+from keras_lstm_dssm.cards import CardTable
 from keras_lstm_dssm.drawing import Curve, curve_chart
 from keras_lstm_dssm.evaluation import Index
 from keras_lstm_dssm.html_report import (
@@ -129,4 +130,24 @@ def claims_section(claims: Sequence[ClaimResult]) -> HtmlSection:
         "word has few trigrams, and changes any vector little. Untrained "
         "encoders have random weights, and the same IDF of words where the "
         "encoder has one.",
+    )
+
+
+def card_section(tables: Sequence[CardTable]) -> HtmlSection:
+    """Return what the run's card says of its training and its figures."""
+    return HtmlSection(
+        "What was trained, and how good it is",
+        [
+            HtmlTable(
+                found.head,
+                [
+                    [str(cell).replace("`", "") for cell in row]
+                    for row in found.rows
+                ],
+                found.title.replace("`", ""),
+                text_columns=[1] if found.title == "Training" else [],
+            )
+            for found in tables
+        ],
+        "From CARD.md of the run, which has the recipe and the limits, too.",
     )

@@ -14,6 +14,7 @@ from keras_lstm_dssm.analysis.keywords import (
     LEAST_CHANGE,
     TOPIC_CELLS,
 )
+from keras_lstm_dssm.cards import CardTable
 from keras_lstm_dssm.data import (
     ClickLog,
     Document,
@@ -190,6 +191,8 @@ class ReportInput(NamedTuple):
             default none, and the report has no curve of the cost.
         claims: From `measure_claims`; by default none, and the report has no
             section about them.
+        card: The tables of the run's card, from `card_tables`; by default
+            none, and the report does not say what was trained.
     """
 
     model: Any
@@ -199,3 +202,4 @@ class ReportInput(NamedTuple):
     titles: Sequence[str]
     history: Sequence[dict[str, float]] = ()
     claims: Sequence[ClaimResult] = ()
+    card: Sequence[CardTable] = ()

@@ -2,6 +2,8 @@
 
 from keras_lstm_dssm.cards.models_card import models_card, write_models_card
 from keras_lstm_dssm.cards.run_card import (
+    CardTable,
+    card_tables,
     record_evaluation,
     record_training,
     run_card,
@@ -9,7 +11,9 @@ from keras_lstm_dssm.cards.run_card import (
 from keras_lstm_dssm.cards.spread import Spread, spread_of
 
 __all__ = [
+    "CardTable",
     "Spread",
+    "card_tables",
     "models_card",
     "record_evaluation",
     "record_training",

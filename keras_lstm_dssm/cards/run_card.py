@@ -1,9 +1,9 @@
 """CARD.md of a run: what was trained, on which data, how good it is."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_lstm_dssm.cards.card_text import at, front_matter, now, table
 from keras_lstm_dssm.cards.data_facts import data_facts, text_facts
@@ -22,6 +22,20 @@ _SCALAR = (str, int, float, bool)
 _LIMITS = """\
 * The model repeats what its examples show, with the position bias of clicks.
 * The intervals are over queries. Another seed changes the figures, too."""
+
+
+class CardTable(NamedTuple):
+    """A table of a card.
+
+    Attributes:
+        title: What it shows, in Markdown.
+        head: Names of the columns.
+        rows: The cells.
+    """
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[Any]]
 
 
 def record_training(
@@ -203,8 +217,19 @@ def _training_rows(
 
 
 def _figures(evaluations: Mapping[str, Any]) -> str:
+    """Returns the tables of all evaluations in Markdown."""
+    parts = [
+        f"{found.title}\n\n{table(found.head, found.rows)}"
+        for found in figure_tables(evaluations)
+    ]
+    if not parts:
+        return "Not evaluated yet: `lstm-dssm-evaluate --run=RUN --data=...`"
+    return "\n\n".join(parts)
+
+
+def figure_tables(evaluations: Mapping[str, Any]) -> list[CardTable]:
     """Returns a table for each evaluation: percent, with 95 % intervals."""
-    parts = []
+    found = []
     for name, entry in evaluations.items():
         first = next(iter(entry["systems"].values()))
         measures = [measure for measure in _SHOWN if measure in first]
@@ -217,15 +242,29 @@ def _figures(evaluations: Mapping[str, Any]) -> str:
             rows.append(
                 ["difference to bm25", *(_percent(above[m]) for m in measures)]
             )
-        parts.append(
+        title = (
             f"`{name}` of `{entry['data']['spec']}`: {entry['queries']:,} "
             f"queries, {entry['documents']:,} documents, {entry['date'][:10]}; "
-            "percent, with 95 % intervals over queries\n\n"
-            + table(["", *measures], rows)
+            "percent, with 95 % intervals over queries"
         )
-    if not parts:
-        return "Not evaluated yet: `lstm-dssm-evaluate --run=RUN --data=...`"
-    return "\n\n".join(parts)
+        found.append(CardTable(title, ["", *measures], rows))
+    return found
+
+
+def card_tables(folder: str | os.PathLike[str]) -> list[CardTable]:
+    """Returns the tables of a run's card, `[]` for a run without one.
+
+    Args:
+        folder: The run folder.
+    """
+    facts = read_facts(folder)
+    if "training" not in facts:
+        return []
+    rows = _training_rows(read_config(folder), facts["training"])
+    return [
+        CardTable("Training", ["what", "value"], rows),
+        *figure_tables(facts.get("evaluations", {})),
+    ]
 
 
 def _percent(spread: list[float]) -> str:

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from keras_lstm_dssm.cards import record_evaluation, record_training, run_card
+from keras_lstm_dssm.analysis.corpus_sections import card_section
+from keras_lstm_dssm.cards import (
+    card_tables,
+    record_evaluation,
+    record_training,
+    run_card,
+)
 from keras_lstm_dssm.cards.card_text import front_matter
 from keras_lstm_dssm.cards.data_facts import data_facts, scripts, text_facts
 from keras_lstm_dssm.data import ClickLog
@@ -80,6 +86,11 @@ def test_figures_beside_bm25(run: Path, clicks: Path) -> None:
     assert "| model | 75.0 ± 49.0 |" in text
     assert "| bm25 | 50.0 |" in text
     assert "| difference to bm25 | 25.0 ± 49.0 |" in text
+    training, figures = card_tables(run)
+    section = card_section([training, figures])
+    assert section.blocks[0].rows[0] == ["version", "0.2.0"]
+    assert section.blocks[1].header == ["", "mrr@10"]
+    assert section.blocks[1].rows[2] == ["difference to bm25", "25.0 ± 49.0"]
     # What the training has recorded stays, and a later evaluation replaces.
     assert f"| started | {started} |" in text
     record_evaluation(run, "test/retrieve", str(clicks), measured, 99)
@@ -92,6 +103,7 @@ def test_data_that_are_gone(tmp_path: Path) -> None:
     assert data_facts(str(tmp_path / "no.tsv")) == {
         "spec": str(tmp_path / "no.tsv")
     }
+    assert card_tables(tmp_path) == []
     card = run_card("r", {"data": "x", "ranker": {}}, {"training": {}})
     assert "the files could not be read" in card
     assert 'pipeline_tag: "text-ranking"' in card
