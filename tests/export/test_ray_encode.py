@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -101,6 +100,7 @@ def test_what_an_actor_cannot_do_is_one_line(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # Ray itself warns of its own settings
 def test_a_killed_actor_and_a_removed_node(
     tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,7 +115,10 @@ def test_a_killed_actor_and_a_removed_node(
     one = whole(job, model, tmp_path / "one")
     cluster = Cluster()
     try:
-        _, second = (_node(cluster) for _ in range(2))
+        _, second = (
+            cluster.add_node(num_cpus=1, include_dashboard=False)
+            for _ in range(2)
+        )
         ray.init(address=cluster.address, log_to_driver=False)
         results = []
         for result in encode_with_ray(str(model), job, 2):
@@ -139,16 +142,6 @@ def test_a_killed_actor_and_a_removed_node(
         ray.shutdown()
         cluster.shutdown()
         shutil.rmtree(job.folder)
-
-
-def _node(cluster: Any) -> Any:
-    """Starts a node; Ray gives up after 30 seconds, however busy we are."""
-    for _ in range(4):
-        try:
-            return cluster.add_node(num_cpus=1, include_dashboard=False)
-        except Exception as error:
-            problem = error
-    raise problem
 
 
 def _actor_processes() -> list[int]:
