@@ -13,7 +13,8 @@ import re
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -51,19 +52,21 @@ def compare_http_echo(
         `p50_ms` and `p99_ms`, `echo_p50_ms` and `echo_p99_ms`, and
         `ratio_echo`, the p50 divided by the echo server's.
     """
-    ours = _sender(address, path)
-    reply = Path(folder, "http_reply")
-    reply.write_bytes(ours(bodies[0]))
-    command = [sys.executable, "-m", __name__, str(reply)]
-    with running_server(command) as echo_address:
-        echo = _sender(echo_address, path)
-        milliseconds = interleaved_medians(
-            {
-                "ours": partial(percentiles, ours, bodies),
-                "echo": partial(percentiles, echo, bodies),
-            },
-            rounds,
-        )
+    with _sender(address, path) as ours:
+        reply = Path(folder, "http_reply")
+        reply.write_bytes(ours(bodies[0]))
+        command = [sys.executable, "-m", __name__, str(reply)]
+        with (
+            running_server(command) as echo_address,
+            _sender(echo_address, path) as echo,
+        ):
+            milliseconds = interleaved_medians(
+                {
+                    "ours": partial(percentiles, ours, bodies),
+                    "echo": partial(percentiles, echo, bodies),
+                },
+                rounds,
+            )
     (p50, p99), (echo_p50, echo_p99) = milliseconds.values()
     return {
         "p50_ms": p50,
@@ -74,8 +77,9 @@ def compare_http_echo(
     }
 
 
-def _sender(address: str, path: str) -> Callable[[bytes], bytes]:
-    """Return a function that sends a body on one connection."""
+@contextmanager
+def _sender(address: str, path: str) -> Iterator[Callable[[bytes], bytes]]:
+    """Open a connection, and yield a function that sends a body on it."""
     connection = http.client.HTTPConnection(address, timeout=TIMEOUT_SECONDS)
 
     def send(body: bytes) -> bytes:
@@ -86,7 +90,10 @@ def _sender(address: str, path: str) -> Callable[[bytes], bytes]:
             raise OSError(f"{reply.status}: {content.decode()}")
         return content
 
-    return send
+    try:
+        yield send
+    finally:
+        connection.close()
 
 
 async def run_http_client(
@@ -178,6 +185,7 @@ def run_echo_server(reply: bytes) -> None:
         socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
     )
     listening.bind(("127.0.0.1", 0))
+    listening.listen()  # clients may connect before uvicorn accepts
     print(f"serving on 127.0.0.1:{listening.getsockname()[1]}", flush=True)
     application = Starlette(
         routes=[Route("/{path:path}", echo, methods=["POST"])]
