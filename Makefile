@@ -66,12 +66,13 @@ $(TOOLS)/nox:
 	$(PYTHON) -m venv build/tools
 	$(TOOLS)/python -m pip install --quiet nox pip-audit cyclonedx-bom
 
-# Known vulnerabilities of what is installed. It asks a database in the network.
-audit: setup $(TOOLS)/nox
-	$(TOOLS)/pip-audit --skip-editable --path $$($(BIN)/python -c \
-	    'import sysconfig; print(sysconfig.get_path("purelib"))') || \
-	    { echo "audit: vulnerabilities were found, or the database could not" \
-	    "be reached (see above): nothing is proven"; exit 1; }
+# Known vulnerabilities of the pinned packages. It asks a database in the network,
+# and fails where that does not know a package.
+audit: hashes $(TOOLS)/nox
+	$(TOOLS)/pip-audit --strict --disable-pip --require-hashes \
+	    -r build/requirements-hashed.txt || \
+	    { echo "audit: a vulnerability was found, or the database could not be" \
+	    "asked (see above); then nothing is proven"; exit 1; }
 
 # The bill of materials of the environment, in CycloneDX's form.
 sbom: setup $(TOOLS)/nox

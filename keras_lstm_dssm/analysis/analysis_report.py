@@ -82,7 +82,7 @@ def _sections(
     yield map_section(model, titles, settings, folder)
     if report_input.history:
         yield cost_section(report_input.history, folder)
-    if report_input.claims:
-        yield claims_section(report_input.claims)
     if report_input.card:
         yield card_section(report_input.card)
+    if report_input.claims:
+        yield claims_section(report_input.claims)
