@@ -104,5 +104,5 @@ def test_from_clicks_to_hits_without_the_checkout(
         )
     finally:
         server.terminate()
-        server.wait(60)
+        server.communicate(timeout=60)
     assert "wood glue" in hits
