@@ -202,13 +202,14 @@ class TwoTower(PairModel):
             )
         scores = cosines
         if batch.log_q is not None:
+            gamma = self._gamma_for_log_q()
             distinct = tf.shape(vectors[1])[0]
             log_q = (
                 log_q_of_distinct(batch.log_q, candidates, distinct)
                 if joint is None
                 else joint.log_q
             )
-            scores -= self._correction(log_q, cosines)
+            scores -= tf.cast(log_q / gamma, cosines.dtype)
         loss = self.compute_loss(y=labels, y_pred=scores)
         if teacher is not None:
             all_cosines = (
@@ -236,20 +237,19 @@ class TwoTower(PairModel):
         # Keras divides the loss of the clicks in the same way.
         return self.loss.teacher_loss(teacher, cosines) / replica_count(self)
 
-    def _correction(self, log_q: tf.Tensor, cosines: tf.Tensor) -> tf.Tensor:
-        """Returns what logQ subtracts from the cosines, `(distinct,)`.
+    def _gamma_for_log_q(self) -> float:
+        """Returns the scale of the cosines, which logQ corrects before it.
 
-        Args:
-            log_q: `(distinct,)`, see `log_q_of_distinct`.
-            cosines: `(batch, distinct)`.
+        Raises:
+            InputError: Loss or negatives are not those that it corrects.
         """
-        gamma = getattr(self.loss, "gamma", None)
+        gamma: float | None = getattr(self.loss, "gamma", None)
         if self.negatives != "in_batch" or gamma is None:
             raise InputError(
                 "log_q corrects CosineSoftmax with in-batch negatives; got "
                 f"negatives={self.negatives!r} and {self.loss!r}"
             )
-        return tf.cast(log_q / gamma, cosines.dtype)
+        return gamma
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""
