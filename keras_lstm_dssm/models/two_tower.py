@@ -204,11 +204,9 @@ class TwoTower(PairModel):
         if batch.log_q is not None:
             gamma = self._gamma_for_log_q()
             distinct = tf.shape(vectors[1])[0]
-            log_q = (
-                log_q_of_distinct(batch.log_q, candidates, distinct)
-                if joint is None
-                else joint.log_q
-            )
+            log_q = joint.log_q if joint else None
+            if log_q is None:
+                log_q = log_q_of_distinct(batch.log_q, candidates, distinct)
             scores -= tf.cast(log_q / gamma, cosines.dtype)
         loss = self.compute_loss(y=labels, y_pred=scores)
         if teacher is not None:

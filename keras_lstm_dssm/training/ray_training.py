@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -160,14 +161,21 @@ def _connected(
     seconds = str(int(60 * start_minutes))
     os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", seconds)
     started = not ray.is_initialized()
+    deadline = time.monotonic() + 60 * start_minutes
+    options = {} if address else {"include_dashboard": False}
     try:
-        if started:
-            ray.init(
-                address=address,
-                log_to_driver=False,
-                logging_level="ERROR",
-                **({} if address else {"include_dashboard": False}),
-            )
+        while started and not ray.is_initialized():
+            try:
+                ray.init(
+                    address=address,
+                    log_to_driver=False,
+                    logging_level="ERROR",
+                    **options,
+                )
+            except Exception:  # Ray gives a new node 30 seconds to start
+                ray.shutdown()
+                if address or time.monotonic() > deadline:
+                    raise
     except Exception as error:  # Ray raises `Exception` itself, too
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
