@@ -93,7 +93,8 @@ def process(models: Path) -> Iterator[tuple[int, str, str]]:
                 if match := re.fullmatch(r"serving on (\S+)\n", line):
                     yield running.pid, match[1], url
                     break
-            assert running.poll() is None  # it has not ended by itself
+            # It has started, and has not ended by itself.
+            assert running.poll() is None
             running.terminate()
             assert running.wait(30) == 0
         finally:
@@ -120,4 +121,5 @@ def test_a_hundred_thousand_requests(tiny_models: Path) -> None:
         check(grpc_target, url)
     print(by_grpc, by_http, sizes)
     check_codes(by_grpc, by_http, 100_000)
-    assert sizes[-1] - sizes[0] < 20, sizes
+    # Allocators keep some pages; a kilobyte lost in each request would be 80.
+    assert sizes[-1] - sizes[0] < 50, sizes
