@@ -1,0 +1,120 @@
+r"""Compares the objectives of a ranker's trees by cross-validation.
+
+    python -m keras_lstm_dssm.benchmarks.ranker_objectives \
+        --data=FOLDER --encoder=TEACH
+
+Only the training split is read: the trees of each fold are measured on
+queries that they have not learnt from. Neither dev nor test chooses.
+"""
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm.data import open_collection
+from keras_lstm_dssm.evaluation.measures import evaluate
+from keras_lstm_dssm.ranker import OverlapFeatures, PairFeatures
+from keras_lstm_dssm.tools.program import definers, new_flags, program
+from keras_lstm_dssm.training.graded_lists import GradedLists
+from keras_lstm_dssm.training.ranker_folder import open_sources
+from keras_lstm_dssm.training.tree_training import (
+    Rows,
+    TreeOptions,
+    train_trees,
+)
+
+FLAGS = new_flags()
+define = definers(FLAGS)
+define.string("data", None, "BEIR folder with grades.")
+define.string("encoder", None, "As for lstm-dssm-train --preset=ranker.")
+define.integer("folds", 5, "Number of folds.", 2)
+define.integer("trees", 200, "Number of trees.", 1)
+define.integer("leaves", 15, "Number of leaves of a tree.", 2)
+define.integer("seed", 0, "Seed of the folds.", 0)
+
+_OBJECTIVES = ("lambdarank", "rank_xendcg", "regression")
+_MEASURES = ("ndcg@1", "ndcg@3", "ndcg@10")
+
+
+def cross_validate(
+    rows: Rows, options: TreeOptions, leaves: int, folds: int, seed: int = 0
+) -> np.ndarray:
+    """Scores rows by trees that have not learnt from their lists.
+
+    Args:
+        rows: The lists.
+        options: The options of the trees.
+        leaves: Number of leaves of a tree.
+        folds: Number of folds.
+        seed: Seed of the draw of each list's fold.
+
+    Returns:
+        float `[rows]`.
+    """
+    fold = np.random.default_rng(seed).integers(folds, size=len(rows.sizes))
+    fold_of_row = np.repeat(fold, rows.sizes)
+    scores = np.zeros(len(rows.grades))
+    for number in range(folds):
+        inside = fold_of_row != number
+        trees = train_trees(
+            Rows(
+                rows.features[inside],
+                rows.grades[inside],
+                np.array(rows.sizes)[fold != number].tolist(),
+            ),
+            leaves,
+            options,
+            seed,
+        )
+        scores[~inside] = trees(rows.features[~inside])
+    return scores
+
+
+def main(_: list[str]) -> dict[str, Any]:
+    """Prints and returns objective -> measures."""
+    lists = GradedLists.from_collection(open_collection(FLAGS.data))
+    sources = open_sources([], FLAGS.encoder)
+    features = PairFeatures(OverlapFeatures.from_titles(lists.titles), sources)
+    rows = Rows(
+        features(*lists.pairs(), progress=True),
+        np.array([g for one in lists.lists for g in one.grades]),
+        [len(one.titles) for one in lists.lists],
+    )
+    scores = {
+        f"{name} alone": rows.features[:, column]
+        for column, name in enumerate(features.names)
+        if name in ("bm25", *sources)
+    }
+    for objective in _OBJECTIVES:
+        options = TreeOptions(
+            objective=objective, rounds_without_dev=FLAGS.trees
+        )
+        scores[objective] = cross_validate(
+            rows, options, FLAGS.leaves, FLAGS.folds, FLAGS.seed
+        )
+    results = {name: _measure(rows, of) for name, of in scores.items()}
+    print(f"{lists.describe()}, NDCG@1 / @3 / @10")
+    for name, values in results.items():
+        shown = " / ".join(f"{100 * values[m]:.2f}" for m in _MEASURES)
+        print(f"{shown}  {name}")
+    return results
+
+
+def _measure(rows: Rows, scores: np.ndarray) -> dict[str, float]:
+    """Returns the NDCG of scores, averaged over the lists."""
+    run, qrels, start = {}, {}, 0
+    for number, size in enumerate(rows.sizes):
+        part = slice(start, start + size)
+        ids = [str(i) for i in range(size)]
+        key = str(number)
+        run[key] = dict(zip(ids, scores[part].tolist(), strict=True))
+        qrels[key] = dict(zip(ids, rows.grades[part].tolist(), strict=True))
+        start += size
+    return evaluate(run, qrels, 1, _MEASURES)
+
+
+run = program(main, FLAGS, __doc__, required=["data"])
+
+if __name__ == "__main__":
+    sys.exit(run())
