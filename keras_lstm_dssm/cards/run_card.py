@@ -51,8 +51,10 @@ def record_training(
     config = read_config(folder)
     facts = read_facts(folder)
     started = facts.get("training", {}).get("started")
+    if "ranker" not in config:  # whose config.json is written at the end
+        started = started or at((folder / "config.json").stat().st_mtime)
     facts["training"] = {
-        "started": started or at((folder / "config.json").stat().st_mtime),
+        "started": started,
         "finished": now(),
         "data": data_facts(str(config["data"])),
         "texts": text_facts(log),
@@ -174,7 +176,7 @@ def sections_of(
         *_text_limits(config, training.get("texts", {})),
         _LIMITS,
         f"\n{mark} Recipe\n",
-        table(["value", ""], _recipe_rows(config)),
+        table(["name", "value"], _recipe_rows(config)),
     ]
 
 
