@@ -15,12 +15,10 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from keras_lstm_dssm.benchmarks.measurement import (
-    interleaved_medians,
-    percentiles,
+    beside_echo,
     running_server,
 )
 
@@ -60,21 +58,7 @@ def compare_http_echo(
             running_server(command) as echo_address,
             _sender(echo_address, path) as echo,
         ):
-            milliseconds = interleaved_medians(
-                {
-                    "ours": partial(percentiles, ours, bodies),
-                    "echo": partial(percentiles, echo, bodies),
-                },
-                rounds,
-            )
-    (p50, p99), (echo_p50, echo_p99) = milliseconds.values()
-    return {
-        "p50_ms": p50,
-        "p99_ms": p99,
-        "echo_p50_ms": echo_p50,
-        "echo_p99_ms": echo_p99,
-        "ratio_echo": p50 / echo_p50,
-    }
+            return beside_echo(ours, echo, bodies, rounds)
 
 
 @contextmanager

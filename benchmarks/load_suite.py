@@ -37,8 +37,7 @@ from keras_lstm_dssm.benchmarks.http_load import (
     run_http_client,
 )
 from keras_lstm_dssm.benchmarks.measurement import (
-    interleaved_medians,
-    percentiles,
+    beside_echo,
     program_command,
     running_server,
 )
@@ -278,21 +277,7 @@ def _compare_echo(
                 PredictionServiceStub(echo_channel).Predict,
                 timeout=_TIMEOUT_SECONDS,
             )
-            milliseconds = interleaved_medians(
-                {
-                    "ours": partial(percentiles, ours, requests),
-                    "echo": partial(percentiles, echo, requests),
-                },
-                rounds,
-            )
-    (p50, p99), (echo_p50, echo_p99) = milliseconds.values()
-    return {
-        "p50_ms": p50,
-        "p99_ms": p99,
-        "echo_p50_ms": echo_p50,
-        "echo_p99_ms": echo_p99,
-        "ratio_echo": p50 / echo_p50,
-    }
+            return beside_echo(ours, echo, requests, rounds)
 
 
 class EchoServicer(PredictionServiceServicer):

@@ -118,6 +118,36 @@ def percentiles(run: Callable[[Any], Any], inputs: Iterable) -> np.ndarray:
     return np.percentile(milliseconds, [50, 99])
 
 
+def beside_echo(
+    ours: Callable[[Any], Any],
+    echo: Callable[[Any], Any],
+    requests: Sequence[Any],
+    rounds: int,
+) -> dict[str, float]:
+    """Return the times of a server and of one that only echoes, in turn.
+
+    Args:
+        ours: Sends one request to the server.
+        echo: Sends one request to the echo server.
+        requests: The requests of a round.
+        rounds: Number of rounds, whose medians are taken.
+    """
+    (p50, p99), (echo_p50, echo_p99) = interleaved_medians(
+        {
+            "ours": partial(percentiles, ours, requests),
+            "echo": partial(percentiles, echo, requests),
+        },
+        rounds,
+    ).values()
+    return {
+        "p50_ms": p50,
+        "p99_ms": p99,
+        "echo_p50_ms": echo_p50,
+        "echo_p99_ms": echo_p99,
+        "ratio_echo": p50 / echo_p50,
+    }
+
+
 def memory_megabytes(field: str) -> float:
     """Return the memory of this process.
 
