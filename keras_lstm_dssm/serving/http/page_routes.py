@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from keras_lstm_dssm.serving.http.click_tokens import TokenError
-from keras_lstm_dssm.serving.http.json_tensors import JsonError, parse_object
+from keras_lstm_dssm.serving.http.json_request import JsonError, parse_object
 from keras_lstm_dssm.serving.http.rest_api import HTTP_CODES
 from keras_lstm_dssm.serving.http.search_page import SearchPage
 from keras_lstm_dssm.serving.server.signature_call import StatusError

@@ -19,11 +19,11 @@ from google.protobuf.message import Message
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 
-from keras_lstm_dssm.serving.http.json_tensors import (
+from keras_lstm_dssm.serving.http.json_inputs import inputs_from_json
+from keras_lstm_dssm.serving.http.json_outputs import json_from_outputs
+from keras_lstm_dssm.serving.http.json_request import (
     JsonError,
-    inputs_from_json,
     is_row_format,
-    json_from_outputs,
     parse_object,
     signature_name,
 )

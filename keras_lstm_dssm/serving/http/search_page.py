@@ -8,7 +8,7 @@ from tensorflow_serving.apis.model_pb2 import ModelSpec
 
 from keras_lstm_dssm.serving.http.click_tokens import ClickTokens
 from keras_lstm_dssm.serving.http.click_writer import ClickWriter
-from keras_lstm_dssm.serving.http.json_tensors import JsonError
+from keras_lstm_dssm.serving.http.json_request import JsonError
 from keras_lstm_dssm.serving.http.word_matches import (
     LEAST_COSINE,
     LEAST_SHARED,
