@@ -3,10 +3,10 @@
 from keras_lstm_dssm.export.documents import Documents, read_documents
 from keras_lstm_dssm.export.encoder import export_encoder
 from keras_lstm_dssm.export.export_models import export_models
+from keras_lstm_dssm.export.export_retriever import export_retriever
 from keras_lstm_dssm.export.keyvec import export_keyvec
 from keras_lstm_dssm.export.mixture import mixture_towers
 from keras_lstm_dssm.export.refresh import refresh_retriever
-from keras_lstm_dssm.export.retriever import export_retriever
 from keras_lstm_dssm.export.scorer import export_scorer
 
 __all__ = [

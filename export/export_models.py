@@ -11,16 +11,15 @@ from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.documents import Documents
 from keras_lstm_dssm.export.encoded_parts import EncodedParts
 from keras_lstm_dssm.export.encoder import EncoderModule, GraphEncoder
+from keras_lstm_dssm.export.export_retriever import (
+    new_retriever,
+    retriever_of_parts,
+)
 from keras_lstm_dssm.export.keyvec import KeyVecModule
 from keras_lstm_dssm.export.mixture import MixtureTowers, mixture_towers
 from keras_lstm_dssm.export.model_versions import find_models, publish_together
 from keras_lstm_dssm.export.ranker import ranker_modules
-from keras_lstm_dssm.export.retriever import (
-    MAX_K,
-    check_retriever_options,
-    new_retriever,
-    retriever_of_parts,
-)
+from keras_lstm_dssm.export.retriever import MAX_K, check_retriever_options
 from keras_lstm_dssm.export.saved_module import saved_model_writer
 from keras_lstm_dssm.export.scorer import ScorerModule
 from keras_lstm_dssm.export.server_files import (

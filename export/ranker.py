@@ -11,6 +11,7 @@ from keras_lstm_dssm.export.document_tags import DocumentTags, check_tags
 from keras_lstm_dssm.export.document_vectors import VECTORS
 from keras_lstm_dssm.export.documents import Documents
 from keras_lstm_dssm.export.encoder import EncoderModule
+from keras_lstm_dssm.export.filtered_search import FilteredSearch
 from keras_lstm_dssm.export.retriever import (
     MAX_K,
     Allowed,
@@ -29,7 +30,6 @@ from keras_lstm_dssm.ranker.feature_sources import (
 from keras_lstm_dssm.ranker.overlap_features import on_grid
 from keras_lstm_dssm.ranker.ranker import CANDIDATES
 from keras_lstm_dssm.text import as_strings
-from lstm_dssm_client.signatures import FILTERED
 
 NO_SCORE = float(np.finfo(np.float32).min)
 """Score in the columns beyond a query's own k: the lowest float32 number, as
@@ -248,7 +248,7 @@ class TwoStageModule(RankerModule):
         }
 
 
-class FilteredTwoStageModule(TwoStageModule):
+class FilteredTwoStageModule(TwoStageModule, FilteredSearch):
     """A search in two stages over documents with tags.
 
     The candidates are the 100 nearest of the documents that a query may find.
@@ -257,8 +257,6 @@ class FilteredTwoStageModule(TwoStageModule):
         ranker: See `TwoStageModule`; the other arguments, too.
         documents: Ids, titles and tags.
     """
-
-    further_signatures = (FILTERED,)
 
     def __init__(
         self,
@@ -271,29 +269,6 @@ class FilteredTwoStageModule(TwoStageModule):
         check_tags(documents.tags, len(documents.titles))
         super().__init__(ranker, documents, vectors, max_k, progress)
         self.tags = DocumentTags(documents.tags)
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "text"),
-            tf.TensorSpec([None], tf.int32, "k"),
-            tf.TensorSpec([None], tf.string, "tags"),
-        ]
-    )
-    def filtered(
-        self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        """Finds documents with a tag; the signature `filtered`.
-
-        Args:
-            text: See `serve`.
-            k: See `serve`.
-            tags: See `FilteredRetrieverModule.filtered`.
-
-        Returns:
-            See `serve`. Columns beyond the documents with a tag hold "" and
-            `NO_SCORE`, too.
-        """
-        return self._search(text, k, self.tags.matches(tags))
 
 
 def _strings(texts: Sequence[str]) -> tf.Variable:

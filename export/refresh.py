@@ -14,15 +14,13 @@ from keras_lstm_dssm.export.document_tags import check_tags
 from keras_lstm_dssm.export.document_vectors import VECTORS
 from keras_lstm_dssm.export.documents import Documents
 from keras_lstm_dssm.export.encoder_details import saved_fingerprint
+from keras_lstm_dssm.export.filtered_search import FilteredRetrieverModule
 from keras_lstm_dssm.export.model_versions import (
     publish_together,
     version_folders,
 )
 from keras_lstm_dssm.export.models_config import served_version
-from keras_lstm_dssm.export.retriever import (
-    FilteredRetrieverModule,
-    RetrieverModule,
-)
+from keras_lstm_dssm.export.retriever import RetrieverModule
 from keras_lstm_dssm.export.retriever_details import RetrieverDetails
 from keras_lstm_dssm.export.saved_module import (
     SIGNATURE,

@@ -1,26 +1,17 @@
-"""Exports a retriever as a SavedModel from queries to nearest documents."""
+"""The graph of a retriever: from queries to the nearest documents."""
 
-import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.document_tags import DocumentTags, check_tags
 from keras_lstm_dssm.export.document_vectors import VECTORS, DocumentVectors
-from keras_lstm_dssm.export.documents import joined_sentences
-from keras_lstm_dssm.export.encoded_parts import EncodedParts
 from keras_lstm_dssm.export.encoder import EncoderModule, GraphEncoder
 from keras_lstm_dssm.export.keyvec import KeyVecModule
 from keras_lstm_dssm.export.retriever_details import RetrieverDetails
-from keras_lstm_dssm.export.saved_module import publish_module
-from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.models import KeyVec
-from keras_lstm_dssm.text import as_strings
-from lstm_dssm_client.signatures import FILTERED
 
 BLOCK = 16_384
 """Number of documents scored at once: 64 KiB of scores for each query."""
@@ -137,7 +128,7 @@ class RetrieverModule(tf.Module):
         max_k: int = MAX_K,
     ) -> None:
         super().__init__()
-        module = _module_of(encoder)
+        module = encoder_module(encoder)
         self.details: RetrieverDetails | None = None
         self.weights = module.weights
         self.resources = module.resources
@@ -192,137 +183,13 @@ class RetrieverModule(tf.Module):
         }
 
 
-class FilteredRetrieverModule(RetrieverModule):
-    """A retriever whose documents have tags: it has a signature `filtered`.
-
-    Args:
-        encoder: See `RetrieverModule`; the arguments after it, too.
-        tags: The tags of each document.
-    """
-
-    further_signatures = (FILTERED,)
-
-    def __init__(
-        self,
-        encoder: GraphEncoder | KeyVec | GraphModule,
-        ids: tf.Tensor,
-        vectors: np.ndarray | DocumentVectors,
-        kind: str = "float32",
-        max_k: int = MAX_K,
-        tags: Sequence[Sequence[str]] = (),
-    ) -> None:
-        super().__init__(encoder, ids, vectors, kind, max_k)
-        self.tags = DocumentTags(tags)
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "text"),
-            tf.TensorSpec([None], tf.int32, "k"),
-            tf.TensorSpec([None], tf.string, "tags"),
-        ]
-    )
-    def filtered(
-        self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        """Finds the nearest of the documents with a tag, by exact search.
-
-        The result is that of `serve` over these documents alone.
-
-        Args:
-            text: See `serve`.
-            k: See `serve`.
-            tags: For each query tags that are separated by commas: documents
-                that have any of them are found. All documents where it is "".
-
-        Returns:
-            See `serve`. Columns beyond the documents with a tag hold "" and
-            -2, too.
-        """
-        return self._search(text, k, self.tags.matches(tags))
-
-
-def _module_of(encoder: GraphEncoder | KeyVec | GraphModule) -> Any:
+def encoder_module(encoder: GraphEncoder | KeyVec | GraphModule) -> Any:
+    """Returns the module of an encoder; a module is returned as it is."""
     if isinstance(encoder, KeyVec):
         return KeyVecModule(encoder)
     trained: Any = encoder
     is_module = not hasattr(trained, "unit_vectors")
     return trained if is_module else EncoderModule(trained)
-
-
-def new_retriever(
-    query_encoder: GraphEncoder | KeyVec,
-    document_encoder: GraphEncoder | KeyVec,
-    ids: Sequence[str],
-    titles: Sequence[Any],
-    vectors: str = "float32",
-    max_k: int = MAX_K,
-    progress: bool = False,
-    tags: Sequence[Sequence[str]] = (),
-) -> RetrieverModule:
-    """Encodes documents and returns a retriever of them.
-
-    For the arguments and the errors see `export_retriever`; `titles` may also
-    be lists of sentences for a KeyVec; `progress` says whether to show a
-    progress bar.
-    """
-    check_retriever_options(vectors, max_k)
-    check_documents(ids, titles)
-    check_tags(tags, len(titles))
-    document_module = _module_of(document_encoder)
-    arguments = (
-        query_encoder,
-        as_strings(ids),
-        document_module.encode_all(titles, progress),
-        vectors,
-        max_k,
-    )
-    module = (
-        FilteredRetrieverModule(*arguments, tags)
-        if any(tags)
-        else RetrieverModule(*arguments)
-    )
-    module.details = RetrieverDetails(
-        document_module.fingerprint,
-        title_hashes(map(joined_sentences, titles)),
-        vectors,
-        max_k,
-    )
-    return module
-
-
-def retriever_of_parts(
-    query_encoder: GraphEncoder | KeyVec,
-    fingerprint: str,
-    parts: EncodedParts,
-    vectors: str = "float32",
-    max_k: int = MAX_K,
-) -> RetrieverModule:
-    """Returns a retriever of titles that were encoded before.
-
-    Args:
-        query_encoder: The encoder that encodes queries, in the server.
-        fingerprint: That of the encoder of titles of the same training.
-        parts: The encoded titles.
-        vectors: See `export_retriever`.
-        max_k: See `export_retriever`.
-
-    Raises:
-        InputError: The parts are of another encoder, or damaged; an id has
-            two titles; or see `export_retriever`.
-    """
-    check_retriever_options(vectors, max_k)
-    if parts.encoder_sha256 != fingerprint:
-        raise InputError(
-            f"{parts.folder}: found titles encoded by the encoder "
-            f"{parts.encoder_sha256:.12}, expected {fingerprint:.12} as in "
-            "the run: encode them with the document_encoder of this run"
-        )
-    rows = parts.read()
-    module = RetrieverModule(
-        query_encoder, as_strings(rows.ids), rows.vectors, vectors, max_k
-    )
-    module.details = RetrieverDetails(fingerprint, rows.hashes, vectors, max_k)
-    return module
 
 
 def check_documents(ids: Sequence[str], titles: Sequence[Any]) -> None:
@@ -352,51 +219,3 @@ def check_retriever_options(vectors: str, max_k: int) -> None:
         )
     if not 1 <= max_k < 2**31:
         raise InputError(f"max_k is {max_k}; expected 1 or more, below 2**31")
-
-
-def export_retriever(
-    query_encoder: GraphEncoder | KeyVec,
-    document_encoder: GraphEncoder | KeyVec,
-    ids: Sequence[str],
-    titles: Sequence[str],
-    base: str | os.PathLike[str],
-    version: int | None = None,
-    vectors: str = "float32",
-    max_k: int = MAX_K,
-    tags: Sequence[Sequence[str]] = (),
-) -> Path:
-    """Publishes a retriever over the given titles, for TF Serving.
-
-    Args:
-        query_encoder: The encoder that encodes queries, in the server.
-        document_encoder: The encoder that encodes the titles, during export;
-            a KeyVec is the encoder of both.
-        ids: The ids that the retriever returns, one for each title.
-        titles: The documents' titles, or whole documents for a KeyVec.
-        base: The model's folder, in which the version's folder is made.
-        version: The version number, by default one above the largest.
-        vectors: `float32`, or `int8` for a quarter of the memory.
-        max_k: Maximum number of results for a query; a larger k in a request
-            is reduced to it.
-        tags: The tags of each title, 32 at most, by which a search can be
-            restricted; by default no title has any.
-
-    Returns:
-        The version's folder, `base/<number>`.
-
-    Raises:
-        InputError: There are no titles, or another number of ids; an id is
-            empty; `vectors` is no key of `VECTORS`; `max_k` is below 1; a
-            weight is not finite; there are tags, but not for each title, or a
-            tag is blank or has a comma; or the version exists already.
-    """
-    module = new_retriever(
-        query_encoder,
-        document_encoder,
-        ids,
-        titles,
-        vectors,
-        max_k,
-        tags=tags,
-    )
-    return publish_module(module, base, version)
