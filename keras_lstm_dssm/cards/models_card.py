@@ -6,15 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.cards.card_text import front_matter, now, table
-from keras_lstm_dssm.cards.run_card import (
-    CARD,
-    FACTS,
-    kind_of,
+from keras_lstm_dssm.cards.run_card import kind_of, sections_of
+from keras_lstm_dssm.cards.run_record import (
     read_config,
     read_facts,
-    sections_of,
+    write_card,
 )
-from keras_lstm_dssm.files import read_json, write_json, write_text
 
 
 def write_models_card(
@@ -37,10 +34,8 @@ def write_models_card(
         documents: Number of documents of a retriever, or `None`.
     """
     folder = Path(folder)
-    path = folder / FACTS
-    facts = read_json(path) if path.exists() else {}
     exports: list[dict[str, Any]] = []
-    for entry in facts.get("exports", []):
+    for entry in read_facts(folder).get("exports", []):
         models = {
             name: version
             for name, version in entry["models"].items()
@@ -64,8 +59,7 @@ def write_models_card(
         }
     )
     facts = {"exports": exports}
-    write_json(path, facts)
-    write_text(folder / CARD, models_card(facts))
+    write_card(folder, facts, models_card(facts))
 
 
 def models_card(facts: Mapping[str, Any]) -> str:
