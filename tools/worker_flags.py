@@ -11,10 +11,8 @@ from keras_lstm_dssm.tools.train_flags import (
     flagged_recipe,
 )
 from keras_lstm_dssm.training import RunFolder
-from keras_lstm_dssm.training.worker_training import (
-    WorkerSettings,
-    train_worker,
-)
+from keras_lstm_dssm.training.worker_settings import WorkerSettings
+from keras_lstm_dssm.training.worker_training import train_worker
 from keras_lstm_dssm.workers.cluster import Cluster, in_cluster
 
 _OF_ONE_PROCESS = (

@@ -24,11 +24,8 @@ from keras_lstm_dssm.training.train import resume, train
 from keras_lstm_dssm.training.training_plan import TrainingPlan, fit_plan
 from keras_lstm_dssm.training.tree_training import TreeOptions
 from keras_lstm_dssm.training.triple_plan import TriplePlan
-from keras_lstm_dssm.training.worker_training import (
-    LostWorker,
-    WorkerSettings,
-    train_worker,
-)
+from keras_lstm_dssm.training.worker_settings import WorkerSettings
+from keras_lstm_dssm.training.worker_training import LostWorker, train_worker
 
 __all__ = [
     "Adagrad",

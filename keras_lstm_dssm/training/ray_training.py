@@ -3,24 +3,25 @@
 import contextlib
 import os
 import re
-import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from keras_lstm_dssm.errors import InputError, import_optional
-from keras_lstm_dssm.training.run_folder import RunFolder
-from keras_lstm_dssm.training.worker_training import (
-    LOST,
+from keras_lstm_dssm.training.joint_stop import (
     STOP_FILE,
-    WorkerSettings,
-    train_worker,
+    Stopped,
+    stop_by_signal,
 )
+from keras_lstm_dssm.training.run_folder import RunFolder
+from keras_lstm_dssm.training.worker_settings import WorkerSettings
+from keras_lstm_dssm.training.worker_training import LOST, train_worker
+from keras_lstm_dssm.workers.agreement import JointError
 
 _LOOK_SECONDS = 0.5
 
@@ -111,9 +112,6 @@ def _loop(config: dict[str, Any]) -> dict[str, Any]:
         How it ended. What is wrong for all workers is a result, not an error,
         since Ray would start the workers again.
     """
-    from keras_lstm_dssm.training.worker_callbacks import Stopped
-    from keras_lstm_dssm.workers.agreement import JointError
-
     settings = config.pop("settings")
     try:
         train_worker(
@@ -272,22 +270,10 @@ def _line(row: dict[str, float]) -> str:
 def _stop_by_signal(stop_file: Path) -> Iterator[None]:
     """Lets SIGTERM and SIGINT write a file; a second one interrupts."""
 
-    def handle(number: int, frame: Any) -> None:
-        if stop_file.exists():
-            raise KeyboardInterrupt
+    def want() -> None:
         with contextlib.suppress(OSError):
             stop_file.touch()
         print("stopping after this training step", file=sys.stderr, flush=True)
 
-    if threading.current_thread() is not threading.main_thread():
+    with stop_by_signal(stop_file.exists, want):
         yield
-        return
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before: list[Callable[..., Any] | int | None] = [
-        signal.signal(number, handle) for number in numbers
-    ]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler or signal.SIG_DFL)

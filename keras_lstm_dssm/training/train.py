@@ -20,7 +20,6 @@ from keras_lstm_dssm.models import (
     ScorerRecipe,
     TwoTower,
     find_recipe,
-    recipe_from_dict,
 )
 from keras_lstm_dssm.training.base_training import BaseTraining
 from keras_lstm_dssm.training.document_targets import DocumentTargets
@@ -32,6 +31,11 @@ from keras_lstm_dssm.training.gate_histograms import GateHistograms
 from keras_lstm_dssm.training.parent import Parent
 from keras_lstm_dssm.training.ranker_folder import check_resumable
 from keras_lstm_dssm.training.replay import ReplaySpec
+from keras_lstm_dssm.training.run_config import (
+    check_same_data,
+    new_config,
+    read_settings,
+)
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.run_teacher import Teacher, teacher_folder
 from keras_lstm_dssm.training.salience_teachers import TEACHERS
@@ -44,7 +48,6 @@ from keras_lstm_dssm.training.training_data import (
     teacher_spec,
 )
 from keras_lstm_dssm.training.training_session import TrainingSession
-from keras_lstm_dssm.version import __version__
 
 
 def train(
@@ -209,18 +212,7 @@ def train(
         if histograms:  # raises for a model without gates before the run
             GateHistograms.from_log(run.logs / "gates", model, plan.log)
         if output is not None:
-            run.create(
-                {
-                    "version": __version__,
-                    **data._asdict(),
-                    "init": parent and parent.describe(),
-                    "seed": seed,
-                    "recipe": recipe.to_dict(),
-                    "pairs": plan.examples,
-                    "bad_lines": sum(plan.bad_lines.values()),
-                },
-                model,
-            )
+            run.create(new_config(data, recipe, seed, parent, plan), model)
         training = TrainingSession(run, output is not None, plan, *checked)
         return training.fit(model, callbacks, verbose, save_minutes, histograms)
 
@@ -257,48 +249,26 @@ def resume(
     """
     check_resumable(output)
     run = RunFolder(output)
-    # A run of an earlier version has none of these.
-    absent = dict.fromkeys(
-        ("negatives_from", "salience", "teacher", "replay", "init")
-    )
-    config = {**absent, "workers": 1, **run.read_config()}
+    config = {"workers": 1, **run.read_config()}
     if config["workers"] != 1:
         raise InputError(
             f"{run.path}: found a run of {config['workers']} workers, which "
             f"goes on with as many: give --workers={config['workers']}"
         )
     with run.locked():
-        try:
-            data = TrainingData(
-                **{name: config[name] for name in TrainingData._fields}
-            )
-            recipe = recipe_from_dict(config["recipe"])
-            seed = config["seed"]
-            expected = config["pairs"], config["bad_lines"]
-        except (KeyError, TypeError) as error:
-            raise InputError(
-                f"{run.config}: {error} is missing, expected the settings of "
-                "a run; restore the file, or train anew in another --output"
-            ) from None
+        data, recipe, seed, continued = read_settings(run, config)
         run.read_metrics()
         run.read_history()
         options = DataOptions(
             data.data, data.min_relevant, data.max_bad_lines,
             negatives_from=data.negatives_from, salience=data.salience,
             teacher=data.teacher, resumed=True, replay=data.replay,
-            continued=config["init"] is not None,
+            continued=continued,
         )  # fmt: skip
         work = _open(recipe, seed, run, options)
         model = run.load_checkpoint()
         plan = work.plan(run.path, model, resumed=True)
-        found = plan.examples, sum(plan.bad_lines.values())
-        if found != expected:
-            raise InputError(
-                f"{data.data}: found {found[0]} {plan.examples_name} and "
-                f"{found[1]} bad lines, expected the {expected[0]} and "
-                f"{expected[1]} that the run was started with; restore them, "
-                "or train anew in another --output"
-            )
+        check_same_data(config, plan)
         training = TrainingSession(
             run,
             True,

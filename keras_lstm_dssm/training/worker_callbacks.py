@@ -1,18 +1,13 @@
-"""Callbacks by which several workers evaluate, report and stop together."""
+"""Callbacks by which several workers evaluate and report together."""
 
-import threading
-import time
 import zlib
-from pathlib import Path
 from typing import Any
 
 import keras
 
 from keras_lstm_dssm.training.best_epoch import BestEpoch
-from keras_lstm_dssm.workers import Collectives, JointStep
+from keras_lstm_dssm.workers import Collectives
 from keras_lstm_dssm.workers.agreement import JointError
-
-_LOOK_SECONDS = 1.0
 
 
 class JointFigures(keras.callbacks.Callback):
@@ -112,47 +107,3 @@ class JointEvaluation(BestEpoch):
         mine = self.evaluation.figures() if self.evaluation else None
         figures: dict[str, float] = self.collectives.gather_objects(mine)[0]
         return figures
-
-
-class Stopped(KeyboardInterrupt):
-    """Raised on all workers after the step in which one was to stop."""
-
-
-class StopTogether(keras.callbacks.Callback):
-    """Ends the training of all workers after one step, like ctrl-c.
-
-    A worker that is to stop says so in the exchange of the next step, at the
-    end of which all workers have equal weights, to be saved.
-
-    Args:
-        joint_step: The exchange.
-        wanted: Event that is set when this worker is to stop.
-        stop_file: A file whose existence is a wish to stop, too; worker 0
-            looks for it every second. Default `None`.
-    """
-
-    def __init__(
-        self,
-        joint_step: JointStep,
-        wanted: threading.Event,
-        stop_file: Path | None = None,
-    ) -> None:
-        super().__init__()
-        self.joint_step = joint_step
-        self.stop_file = stop_file
-        self.wanted = wanted
-        self._looked = 0.0
-
-    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Says that this worker is to stop."""
-        now = time.monotonic()
-        if self.stop_file and now - self._looked > _LOOK_SECONDS:
-            self._looked = now
-            if self.stop_file.exists():
-                self.wanted.set()
-        self.joint_step.stop_wanted.assign(int(self.wanted.is_set()))
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Stops if a worker said so."""
-        if int(self.joint_step.stops):
-            raise Stopped
