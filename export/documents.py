@@ -126,9 +126,13 @@ def split_tags(field: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag.strip() for tag in field.split(",")))
 
 
-def joined_sentences(text: str | Sequence[str]) -> str:
+def joined_sentences(text: str | bytes | Sequence[str | bytes]) -> str:
     """Returns a document as one text, at whose empty lines a KeyVec splits."""
-    return text if isinstance(text, str) else _EMPTY_LINE.join(text)
+    if isinstance(text, bytes):
+        return text.decode("utf-8", "surrogateescape")
+    if isinstance(text, str):
+        return text
+    return _EMPTY_LINE.join(map(joined_sentences, text))
 
 
 def has_json_documents(path: str | os.PathLike[str]) -> bool:
