@@ -11,6 +11,7 @@ Example:
   python -m lstm_dssm_programs demo --output=build/demo
 """
 
+import os
 import shutil
 import sys
 import time
@@ -94,7 +95,7 @@ def summary(output: Path, preset: str, seconds: float) -> list[str]:
         seconds: Duration of the demo.
     """
     run = RunFolder(output / "run")
-    clicks = run.read_config()["pairs"]
+    pairs = run.read_config()["pairs"]
     epochs = len(run.read_history())
     measured = run.read_metrics()["test/retrieve"]
     figures = "; ".join(
@@ -103,14 +104,15 @@ def summary(output: Path, preset: str, seconds: float) -> list[str]:
         for name, key in ((preset, "model"), ("BM25", "bm25"))
     )
     models = output / "models"
+    programs = os.path.relpath(Path(sys.executable).parent)
     commands = (
-        f'lstm-dssm-search --models={models} "split a string"',
+        f'{programs}/lstm-dssm-search --models={models} "split a string"',
         "make page",
-        "lstm-dssm-train --data=YOUR_CLICKS.tsv --output=RUN",
+        f"{programs}/lstm-dssm-train --data=YOUR_CLICKS.tsv --output=RUN",
     )
     return [
-        f"trained   {preset}: {clicks:,} clicks, {epochs} epochs; the whole "
-        f"demo took {seconds:.0f} s",
+        f"trained   {preset}: {pairs:,} pairs (clicks, and words of titles), "
+        f"{epochs} epochs; the whole demo took {seconds:.0f} s",
         f"measured  unseen queries, all titles: {figures}",
         f"report    {output / 'report.html'}, card {run.path / 'CARD.md'}",
         f"models    {models}; `make page` shows a page for searching them at "
