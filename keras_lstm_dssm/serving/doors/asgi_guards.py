@@ -20,8 +20,12 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 BODY_SECONDS = 30.0
 """Seconds in which a request has to arrive."""
 
+DRAIN_SECONDS = 5.0
+"""Seconds in which the rest of a refused request is read and thrown away."""
+
 
 async def refuse(
+    receive: Receive,
     send: Send,
     status: int,
     message: str,
@@ -29,8 +33,14 @@ async def refuse(
 ) -> None:
     """Sends an error in TF Serving's form, `{"error": message}`.
 
+    A connection that is closed while its client still sends is reset, and
+    many clients then never read the answer. So the rest of the request's body
+    is read and thrown away, for `DRAIN_SECONDS` at most, before the connection
+    is closed.
+
     Args:
-        send: The function of the request.
+        receive: The function that gives the parts of the request's body.
+        send: The function that takes the answer.
         status: The status code of HTTP.
         message: One line.
         headers: Further headers.
@@ -43,13 +53,22 @@ async def refuse(
             "headers": [
                 (b"content-type", b"application/json"),
                 (b"content-length", str(len(body)).encode()),
-                # What is left of the request's body is not read.
                 (b"connection", b"close"),
                 *headers,
             ],
         }
     )
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    try:
+        await asyncio.wait_for(_drain(receive), DRAIN_SECONDS)
+    except asyncio.TimeoutError:  # noqa: UP041 (not the same in 3.10)
+        pass
+    await send({"type": "http.response.body"})
+
+
+async def _drain(receive: Receive) -> None:
+    while (await receive()).get("more_body", False):
+        pass
 
 
 class TokenCheck:
@@ -76,6 +95,7 @@ class TokenCheck:
         """Passes a request on, or refuses it before its body is read."""
         if scope["type"] != "lifespan" and not self._allows(scope):
             await refuse(
+                receive,
                 send,
                 401,
                 NO_TOKEN,
@@ -125,6 +145,7 @@ class RequestLimit:
             return
         if self._running >= self._max_requests:
             await refuse(
+                receive,
                 send,
                 429,
                 f"more than {self._max_requests} requests at the same time:"
@@ -173,6 +194,7 @@ class BodyLimit:
             )
         except asyncio.TimeoutError:  # noqa: UP041 (not the same in 3.10)
             await refuse(
+                receive,
                 send,
                 408,
                 f"the request did not arrive within {self._seconds:g} seconds",
@@ -180,6 +202,7 @@ class BodyLimit:
             return
         except _TooLargeError:
             await refuse(
+                receive,
                 send,
                 413,
                 f"the request is larger than {self._max_bytes:,} bytes",

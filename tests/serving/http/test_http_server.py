@@ -9,6 +9,7 @@ import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import Client
+from keras_lstm_dssm.serving.doors import asgi_guards
 from keras_lstm_dssm.serving.http import http_server
 from keras_lstm_dssm.serving.http.serve_http import served_over_http
 from tests.serving.http.conftest import Send, Served
@@ -71,10 +72,22 @@ def test_health(
     assert send("GET", "/livez")[0] == 200
 
 
-def test_a_huge_body(served: Served, send: Send) -> None:
-    code, reply = send("POST", "/v1/models/x:predict", b" " * (1 << 20) + b" ")
+@pytest.mark.parametrize("size", [(1 << 20) + 1, 1 << 26])
+def test_a_huge_body(served: Served, send: Send, size: int) -> None:
+    """The server refuses it at once, yet reads on until the client listens."""
+    code, reply = send("POST", "/v1/models/x:predict", b" " * size)
     assert code == 413
     assert "1,048,576 bytes" in reply["error"]
+
+
+def test_the_rest_of_a_huge_body_does_not_come(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asgi_guards, "DRAIN_SECONDS", 0.1)
+    head = b"POST /v1/models/x:predict HTTP/1.1\r\nHost: x\r\n"
+    reply = raw(served, head + b"Content-Length: 2000000\r\n\r\n   ")
+    assert reply.startswith(b"HTTP/1.1 413 ")
+    assert reply.endswith(b'"}')
 
 
 def raw(served: Served, sent: bytes, seconds: float = 10) -> bytes:
