@@ -23,7 +23,6 @@ from keras_lstm_dssm.baselines import (
 )
 from keras_lstm_dssm.baselines.skip_thought import SkipThoughtSystem
 from keras_lstm_dssm.data.api_paragraphs import api_paragraphs, read_paragraphs
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
     DenseSystem,
     DocumentOrder,
@@ -220,10 +219,6 @@ def teacher_system(settings: TableSettings) -> DenseSystem:
     Raises:
         InputError: There is no such folder.
     """
-    if settings.teacher is None:
-        raise InputError(
-            "--teacher is missing: give the folder that lstm-dssm-teach has"
-            " written for these data, or name --systems without a teacher"
-        )
-    encode = RememberedVectors(open_outside_encoder(settings.teacher))
+    folder = settings.teacher_folder()
+    encode = RememberedVectors(open_outside_encoder(folder))
     return DenseSystem(encode, encode)

@@ -39,6 +39,8 @@ def make_table(
         InputError: The data or the settings are wrong, or no system could be
             measured.
     """
+    if any(r.taught or "teacher" in (n, *r.parts) for n, r in rows.items()):
+        settings.teacher_folder()  # raises before hours of other systems
     data = open_data(settings, output)
     check_pairs(pairs, data)
     settings.record(output, data.sizes)

@@ -71,6 +71,20 @@ class TableSettings:
     dev_mode: str | None = None
     teacher: str | None = None
 
+    def teacher_folder(self) -> str:
+        """Returns `teacher`.
+
+        Raises:
+            InputError: It is None.
+        """
+        if self.teacher is None:
+            raise InputError(
+                "--teacher is missing: give the folder that lstm-dssm-teach"
+                " has written for these data, or name --systems without a"
+                " teacher"
+            )
+        return self.teacher
+
     def record(self, folder: Path, sizes: dict[str, int]) -> None:
         """Writes `settings.json`, or checks that an existing one is equal.
 

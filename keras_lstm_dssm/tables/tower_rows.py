@@ -76,7 +76,7 @@ def train_towers(
         settings,
         titles=data.titles,
         judged=data.judged,
-        teacher=settings.teacher if row.taught else None,
+        teacher=settings.teacher_folder() if row.taught else None,
     )
     system = DenseSystem(
         model.query_encoder.encode, model.document_encoder.encode

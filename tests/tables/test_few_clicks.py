@@ -141,10 +141,13 @@ def test_mixture_without_its_parts_is_told(
         run_system(tmp_path, "taught_bm25", row, settings, 1)
 
 
+@pytest.mark.parametrize("name", ["teacher", "taught", "best_teacher"])
 def test_teacher_is_needed(
-    collection_folder: pathlib.Path, tmp_path: pathlib.Path
+    collection_folder: pathlib.Path, tmp_path: pathlib.Path, name: str
 ) -> None:
+    """The table says so before any system is trained."""
     settings = TableSettings(str(collection_folder))
-    row = FEW_CLICKS_ROWS["teacher"]
+    rows = {n: FEW_CLICKS_ROWS[n] for n in ("best", name)}
     with pytest.raises(InputError, match="--teacher is missing"):
-        run_system(tmp_path, "teacher", row, settings, 1)
+        make_table(tmp_path / "table", FEW_CLICKS, rows, settings, 1)
+    assert not (tmp_path / "table").exists()
