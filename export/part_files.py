@@ -24,7 +24,9 @@ _EXPECTED = "as lstm-dssm-encode writes it: restore the part, or encode again"
 
 
 class PartInfo(NamedTuple):
-    """Describes a part; the content of its `.json`.
+    """Describes one part of the vectors that `lstm-dssm-encode` writes.
+
+    It is stored beside the vectors, in the file `.json` of the part.
 
     Attributes:
         format: One of `FORMATS`.

@@ -1,4 +1,4 @@
-"""Checks of what a client is made with: its deadline, its token."""
+"""Checks the arguments with which clients are made, such as `timeout`."""
 
 import ipaddress
 

@@ -170,7 +170,7 @@ class HttpConnection:
             time.sleep(wait)
 
     def close(self) -> None:
-        """Closes the connections that are not in use."""
+        """Closes the connections on which no request is running."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:

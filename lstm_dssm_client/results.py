@@ -5,7 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 Version = int | str | None
-"""A version's number, its label (such as "canary"), or None for the newest."""
+"""Which version of a served model to ask: its number, its label (a name that
+the server's configuration gives it, such as "canary"), or None for the
+newest."""
 
 
 class Hit(NamedTuple):

@@ -14,7 +14,7 @@ class JointError(InputError):
 
 
 def on_all(collectives: Collectives, function: Callable[[], Any]) -> list[Any]:
-    """Calls a function on all workers, and gives its results to all.
+    """Calls a function on each worker, and returns the results of all of them.
 
     If a worker raises an error, all of them do: none waits for another that
     has stopped.
@@ -46,7 +46,7 @@ def on_all(collectives: Collectives, function: Callable[[], Any]) -> list[Any]:
 
 
 def on_each(collectives: Collectives, function: Callable[[], T]) -> T:
-    """Calls a function on all workers, each of which keeps its own result.
+    """Calls a function on each worker, and returns its result on this one.
 
     Args:
         collectives: The workers.

@@ -1,4 +1,7 @@
-"""Predictions of the model, compared with what was measured (docs/)."""
+"""The model of training and serving on many machines (docs/scaling.md).
+
+Its predictions for one and two workers are compared with measurements.
+"""
 
 import pytest
 

@@ -15,7 +15,7 @@ from keras_lstm_dssm.serving import Client, PredictionServer
 
 @pytest.fixture(scope="session")
 def server(tiny_models: Path) -> Iterator[PredictionServer]:
-    """Serves the two newest versions of each tiny model."""
+    """Runs a gRPC server with the two newest versions of `tiny_models`."""
     with PredictionServer(
         tiny_models, port=0, versions=2, max_k=1_000_000
     ) as running:

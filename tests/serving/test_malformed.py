@@ -108,7 +108,11 @@ def resident_mb(pid: int) -> float:
 
 @pytest.mark.slow
 def test_a_hundred_thousand_requests(tiny_models: Path) -> None:
-    """Memory is measured after the first fifth, and at the end."""
+    """A server answers malformed requests with errors, and stays as it was.
+
+    Its resident memory after the last fifth of the requests is compared with
+    that after the first, when all caches are filled.
+    """
     by_grpc: Counter[str] = Counter()
     by_http: Counter[str] = Counter()
     sizes = []

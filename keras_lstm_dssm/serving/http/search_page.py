@@ -228,7 +228,7 @@ class SearchPage:
 
 
 class _Hits(NamedTuple):
-    """The results of one query, best first."""
+    """The documents that one query found, ordered from the highest score."""
 
     ids: list[str]
     scores: list[float]

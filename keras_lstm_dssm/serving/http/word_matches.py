@@ -145,7 +145,7 @@ def strengths(
 def marked_parts(
     title: str, strength: Mapping[str, float]
 ) -> list[dict[str, Any]]:
-    """Divides a title into parts, with the strength of each.
+    """Divides a title into words that match the query, and the text between.
 
     Args:
         title: The title.

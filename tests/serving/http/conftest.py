@@ -22,7 +22,10 @@ class Served(NamedTuple):
 def served(
     tiny_models: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Served]:
-    """Serves the two newest versions of each tiny model."""
+    """Runs a server of gRPC and HTTP with the models of `tiny_models`.
+
+    It serves the two newest versions of each, and writes a click log.
+    """
     clicks = tmp_path_factory.mktemp("clicks") / "clicks.tsv"
     with (
         PredictionServer(
