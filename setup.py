@@ -1,4 +1,7 @@
-"""Package definition; tool settings stand in pyproject.toml."""
+"""Version, requirements, programs and files of the package.
+
+pyproject.toml has the other metadata, and the settings of tools.
+"""
 
 import pathlib
 import re
@@ -49,42 +52,7 @@ RAY = [*PARQUET, "ray[data,train]>=2.60,<3"]
 HTTP = ["prometheus-client>=0.21", "starlette>=0.46", "uvicorn>=0.34"]
 
 setup(
-    name="keras-lstm-dssm",
     version=VERSION,
-    description=(
-        "Click logs into query and document encoders for TF Serving: "
-        "LSTM-DSSM (Palangi et al. 2016) in Keras"
-    ),
-    long_description=(HERE / "README.md").read_text(),
-    long_description_content_type="text/markdown",
-    license="Apache-2.0",
-    keywords=[
-        "search",
-        "information retrieval",
-        "click logs",
-        "text embeddings",
-        "LSTM-DSSM",
-        "Keras",
-        "TensorFlow Serving",
-    ],
-    classifiers=[
-        "Development Status :: 4 - Beta",
-        "Environment :: Console",
-        "Intended Audience :: Developers",
-        "Intended Audience :: Science/Research",
-        "Operating System :: POSIX :: Linux",
-        "Programming Language :: Python :: 3",
-        "Programming Language :: Python :: 3 :: Only",
-        "Programming Language :: Python :: 3.10",
-        "Programming Language :: Python :: 3.11",
-        "Programming Language :: Python :: 3.12",
-        "Programming Language :: Python :: 3.13",
-        "Topic :: Internet :: WWW/HTTP :: Indexing/Search",
-        "Topic :: Scientific/Engineering :: Artificial Intelligence",
-        "Topic :: Text Processing :: Indexing",
-        "Typing :: Typed",
-    ],
-    python_requires=">=3.10,<3.14",
     # The top-level folders `export/`, `tools/` and `benchmarks/` are
     # installed as keras_lstm_dssm.export and so on, through the symbolic
     # links inside the package (CONTRIBUTING.md says why).

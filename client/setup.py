@@ -15,15 +15,8 @@ VERSION = re.search(
 ).group(1)
 
 setup(
-    name="lstm-dssm-client",
     version=VERSION,
-    description="Asks a server of LSTM-DSSM models over HTTP",
-    long_description=(HERE / "README.md").read_text(),
-    long_description_content_type="text/markdown",
-    license="Apache-2.0",
-    python_requires=">=3.10,<3.14",
     packages=["lstm_dssm_client"],
     package_dir={"lstm_dssm_client": "../lstm_dssm_client"},
     package_data={"lstm_dssm_client": ["py.typed"]},
-    install_requires=["numpy>=1.26"],
 )

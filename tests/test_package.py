@@ -1,5 +1,6 @@
 """The source distribution is complete, and its wheel works by itself."""
 
+import email
 import os
 import pathlib
 import re
@@ -82,6 +83,16 @@ def test_the_wheel_installs_and_its_programs_start(
     ):
         assert names.count(name) == 1
     assert not any(name.startswith(("tests", "docs")) for name in names)
+    (metadata,) = (name for name in names if name.endswith("/METADATA"))
+    fields = email.message_from_bytes(zipfile.ZipFile(wheel).read(metadata))
+    assert fields["License-Expression"] == "Apache-2.0"
+    assert fields["Requires-Python"] == "<3.14,>=3.10"
+    classifiers = fields.get_all("Classifier", [])
+    for version in ("3.10", "3.11", "3.12", "3.13"):
+        assert f"Programming Language :: Python :: {version}" in classifiers
+    extras = fields.get_all("Provides-Extra", [])
+    assert {"analysis", "baselines", "dev", "docs", "http"} < set(extras)
+    assert fields["Project-URL"] is None
     site = tmp_path / "site"
     subprocess.run(
         [*pip, "install", "--no-deps", "--target", site, wheel], check=True
