@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.documents import MAX_TAGS
+from keras_lstm_dssm.export.title_lines import MAX_TAGS
 from lstm_dssm_client.texts import tags_as_bytes
 
 

@@ -15,12 +15,10 @@ from keras_lstm_dssm.data.document_lines import (
 )
 from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.title_lines import parse_title
 from keras_lstm_dssm.files import replacing
 
 _EMPTY_LINE = "\n\n"
-
-MAX_TAGS = 32
-"""Maximum number of tags of a title."""
 
 
 class Documents(NamedTuple):
@@ -77,20 +75,10 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
     for number, line in enumerate(text_lines(path), 1):
         if not line.strip():
             continue
-        fields = [field.strip() for field in line.split("\t")]
-        tags = split_tags(fields[2]) if len(fields) == 3 else ()
-        if len(fields) > 3 or not all(fields) or not all(tags):
-            raise InputError(
-                f"{path}:{number}: found {line!r:.80}, expected a title, or "
-                "an id, one tab and a title, or these, one more tab and tags "
-                "that are separated by commas"
-            )
-        if len(tags) > MAX_TAGS:
-            raise InputError(
-                f"{path}:{number}: found {len(tags)} tags of one title, "
-                f"expected {MAX_TAGS} at most"
-            )
-        document_id, title = fields[0], fields[min(1, len(fields) - 1)]
+        parsed = parse_title(line)
+        if isinstance(parsed, str):
+            raise InputError(f"{path}:{number}: {parsed}")
+        document_id, title, tags = parsed
         known = titles.setdefault(document_id, _Titled(title, tags))
         if known != (title, tags):
             what = "other tags" if known.title == title else "another title"
@@ -111,19 +99,6 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
 class _Titled(NamedTuple):
     title: str
     tags: tuple[str, ...]
-
-
-def split_tags(field: str) -> tuple[str, ...]:
-    """Returns the tags in a field, once each, without white space around them.
-
-    Args:
-        field: Tags, separated by commas.
-
-    Example:
-    >>> split_tags("steel, in stock")
-    ('steel', 'in stock')
-    """
-    return tuple(dict.fromkeys(tag.strip() for tag in field.split(",")))
 
 
 def joined_sentences(text: str | bytes | Sequence[str | bytes]) -> str:

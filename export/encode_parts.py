@@ -16,11 +16,11 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.part_files import (
     PartInfo,
     PartRows,
-    PartWriter,
     part_name,
     read_info,
     write_info,
 )
+from keras_lstm_dssm.export.part_writer import PartWriter
 from keras_lstm_dssm.export.title_files import (
     TitleReader,
     Titles,
@@ -153,7 +153,7 @@ def encode_part(
     """
     start = time.monotonic()
     name = part_name(file_number, part)
-    digest, rows = hashlib.sha256(), 0
+    digest, rows, tagged = hashlib.sha256(), 0, 0
     chunks = reader.take(job.lines, LINES_AT_ONCE)
     known = read_info(job.folder, name)
     if known:
@@ -176,13 +176,14 @@ def encode_part(
             if chunk.ids:
                 hashes = _hash(digest, chunk)
                 vectors = encode(chunk.titles)
-                writer.write(PartRows(chunk.ids, vectors, hashes))
+                writer.write(PartRows(chunk.ids, vectors, hashes, chunk.tags))
                 rows += len(chunk.ids)
+                tagged += sum(map(bool, chunk.tags))
     last = reader.at_end
     info = PartInfo(
         job.kind, Path(job.files[file_number]).name, file_number,
         len(job.files), part, last, job.lines, rows, dimension,
-        digest.hexdigest(), job.encoder_sha256,
+        digest.hexdigest(), job.encoder_sha256, tagged,
     )  # fmt: skip
     write_info(job.folder, name, info)
     return PartResult(name, rows, time.monotonic() - start, False, last)
@@ -190,9 +191,12 @@ def encode_part(
 
 def _hash(digest: Any, titles: Titles) -> Any:
     hashes = title_hashes(titles.titles)
-    for key, title_hash in zip(titles.ids, hashes, strict=True):
+    tags = titles.tags or [()] * len(titles.ids)
+    for key, title_hash, of_one in zip(titles.ids, hashes, tags, strict=True):
         digest.update(f"{key}\n".encode("utf-8", "surrogateescape"))
         digest.update(title_hash.tobytes())
+        if of_one:
+            digest.update(f"\t{','.join(of_one)}\n".encode())
     return hashes
 
 

@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -13,7 +15,9 @@ from keras_lstm_dssm.export.part_files import (
     part_name,
     read_info,
     read_part,
+    tag_lines,
 )
+from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.fingerprints import HASH_BYTES
 
 
@@ -35,6 +39,7 @@ class EncodedParts:
         rows: Number of titles.
         dimension: Width of a vector.
         encoder_sha256: Fingerprint of the encoder.
+        tagged: Number of titles that have tags.
 
     Raises:
         InputError: A part is missing or damaged, or parts are of different
@@ -63,6 +68,7 @@ class EncodedParts:
         self.rows = sum(info.rows for info in infos)
         self.dimension = next(iter(infos)).dimension
         self.encoder_sha256 = next(iter(infos)).encoder_sha256
+        self.tagged = sum(info.tagged for info in infos)
         if not self.rows:
             raise InputError(f"{folder}: found no title in all of its parts")
 
@@ -73,42 +79,69 @@ class EncodedParts:
     def read(self) -> PartRows:
         """Reads all parts, each row once.
 
-        A title that is repeated with its id is read once.
+        A title that is repeated with its id and tags is read once.
 
         Raises:
-            InputError: An id has two titles, or is empty.
+            InputError: An id has two titles, or two sets of tags.
         """
         ids: list[str] = []
+        tags: list[tuple[str, ...]] = []
         vectors = np.empty((self.rows, self.dimension), np.float32)
         hashes = np.empty((self.rows, HASH_BYTES), np.uint8)
         known: dict[str, int] = {}
         for part in self:
-            kept: list[int] = []
-            for row, key in enumerate(part.ids):
-                old = known.setdefault(key, len(ids) + len(kept))
-                if old == len(ids) + len(kept):
+            start, kept = len(ids), []
+            for row, (key, title_hash, of_one) in enumerate(
+                zip(part.ids, part.hashes, part.tags_of_each, strict=True)
+            ):
+                old = known.setdefault(key, len(ids))
+                if old == len(ids):
                     kept.append(row)
+                    ids.append(key)
+                    hashes[old] = title_hash
+                    tags.append(tuple(of_one))
                     continue
-                first = (
-                    hashes[old]
-                    if old < len(ids)
-                    else part.hashes[kept[old - len(ids)]]
-                )
-                if (first != part.hashes[row]).any():
+                other_title = (hashes[old] != title_hash).any()
+                if other_title or tags[old] != tuple(of_one):
+                    what = "titles" if other_title else "sets of tags"
                     raise InputError(
                         f"{self.folder}: id {key!r:.60} has two different "
-                        "titles; give each document its own id"
+                        f"{what}; give each document its own id"
                     )
-            place = slice(len(ids), len(ids) + len(kept))
-            vectors[place] = part.vectors[kept]
-            hashes[place] = part.hashes[kept]
-            ids += [part.ids[row] for row in kept]
-        return PartRows(ids, vectors[: len(ids)], hashes[: len(ids)])
+            vectors[start : len(ids)] = part.vectors[kept]
+        count = len(ids)
+        return PartRows(
+            ids, vectors[:count], hashes[:count], tags if self.tagged else ()
+        )
 
     def sample(self, rows: int) -> np.ndarray:
         """Reads vectors from all parts, evenly, about as many as `rows`."""
         step = max(1, self.rows // rows)
         return np.concatenate([part.vectors[::step] for part in self])
+
+    def write_lines(self, output: str | os.PathLike[str]) -> None:
+        """Writes the ids to `OUTPUT.ids`, and tags, if any, to `OUTPUT.tags`.
+
+        Line i belongs to row i of an index of the vectors; the tags of a
+        title have commas between.
+
+        Args:
+            output: The file of the index.
+
+        Raises:
+            OSError: A file cannot be written.
+        """
+        with ExitStack() as files:
+            ids = files.enter_context(_text_file(f"{output}.ids"))
+            tags = None
+            if self.tagged:
+                tags = files.enter_context(_text_file(f"{output}.tags"))
+            for part in self:
+                ids.writelines(f"{key}\n" for key in part.ids)
+                if tags:
+                    tags.writelines(tag_lines(part.tags_of_each))
+        if not self.tagged:  # perhaps of an older index
+            Path(f"{output}.tags").unlink(missing_ok=True)
 
     def _check_complete(self) -> None:
         first = next(iter(self._infos.values()))
@@ -137,3 +170,10 @@ class EncodedParts:
                     "expected all parts: start lstm-dssm-encode again for the "
                     "shards that are not finished"
                 )
+
+
+@contextmanager
+def _text_file(path: str) -> Iterator[IO[str]]:
+    with replacing(path) as partial:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            yield file

@@ -10,7 +10,7 @@ from keras_lstm_dssm.export.document_tags import check_tags
 from keras_lstm_dssm.export.documents import joined_sentences
 from keras_lstm_dssm.export.encoded_parts import EncodedParts
 from keras_lstm_dssm.export.encoder import GraphEncoder
-from keras_lstm_dssm.export.filtered_search import FilteredRetrieverModule
+from keras_lstm_dssm.export.filtered_search import retriever_module
 from keras_lstm_dssm.export.retriever import (
     MAX_K,
     RetrieverModule,
@@ -45,17 +45,13 @@ def new_retriever(
     check_documents(ids, titles)
     check_tags(tags, len(titles))
     document_module = encoder_module(document_encoder)
-    arguments = (
+    module = retriever_module(
         query_encoder,
         as_strings(ids),
         document_module.encode_all(titles, progress),
         vectors,
         max_k,
-    )
-    module = (
-        FilteredRetrieverModule(*arguments, tags)
-        if any(tags)
-        else RetrieverModule(*arguments)
+        tags,
     )
     module.details = RetrieverDetails(
         document_module.fingerprint,
@@ -84,7 +80,7 @@ def retriever_of_parts(
 
     Raises:
         InputError: The parts are of another encoder, or damaged; an id has
-            two titles; or see `export_retriever`.
+            two titles, or two sets of tags; or see `export_retriever`.
     """
     check_retriever_options(vectors, max_k)
     if parts.encoder_sha256 != fingerprint:
@@ -94,9 +90,11 @@ def retriever_of_parts(
             "the run: encode them with the document_encoder of this run"
         )
     rows = parts.read()
-    module = RetrieverModule(
-        query_encoder, as_strings(rows.ids), rows.vectors, vectors, max_k
-    )
+    check_tags(rows.tags, len(rows.ids))
+    module = retriever_module(
+        query_encoder, as_strings(rows.ids), rows.vectors, vectors, max_k,
+        rows.tags,
+    )  # fmt: skip
     module.details = RetrieverDetails(fingerprint, rows.hashes, vectors, max_k)
     return module
 

@@ -81,3 +81,20 @@ class FilteredRetrieverModule(RetrieverModule, FilteredSearch):
     ) -> None:
         super().__init__(encoder, ids, vectors, kind, max_k)
         self.tags = DocumentTags(tags)
+
+
+def retriever_module(
+    encoder: GraphEncoder | KeyVec | GraphModule,
+    ids: tf.Tensor,
+    vectors: np.ndarray | DocumentVectors,
+    kind: str,
+    max_k: int,
+    tags: Sequence[Sequence[str]],
+) -> RetrieverModule:
+    """Makes a retriever, with the signature `filtered` if any title has tags.
+
+    For the arguments see `FilteredRetrieverModule`; `tags` may be empty.
+    """
+    if any(tags):
+        return FilteredRetrieverModule(encoder, ids, vectors, kind, max_k, tags)
+    return RetrieverModule(encoder, ids, vectors, kind, max_k)

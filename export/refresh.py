@@ -14,7 +14,7 @@ from keras_lstm_dssm.export.document_tags import check_tags
 from keras_lstm_dssm.export.document_vectors import VECTORS
 from keras_lstm_dssm.export.documents import Documents
 from keras_lstm_dssm.export.encoder_details import saved_fingerprint
-from keras_lstm_dssm.export.filtered_search import FilteredRetrieverModule
+from keras_lstm_dssm.export.filtered_search import retriever_module
 from keras_lstm_dssm.export.model_versions import (
     publish_together,
     version_folders,
@@ -263,11 +263,7 @@ class _Stored:
             *(array[rows] for array in self._arrays)
         )
         tags = [self._tags[row] for row in rows] if self._tags else []
-        module = (
-            FilteredRetrieverModule(encoder, ids, vectors, kind, max_k, tags)
-            if any(tags)
-            else RetrieverModule(encoder, ids, vectors, kind, max_k)
-        )
+        module = retriever_module(encoder, ids, vectors, kind, max_k, tags)
         module.details = RetrieverDetails(
             self._details.encoder_sha256,
             self._hashes[rows],

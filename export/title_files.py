@@ -2,28 +2,48 @@
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 from keras_lstm_dssm.data.document_lines import LINE_EXPECTED, parse_document
 from keras_lstm_dssm.data.line_reader import EmptyFile, line_chunks
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.documents import joined_sentences
+from keras_lstm_dssm.export.title_lines import (
+    TitleLine,
+    check_tag_count,
+    parse_title,
+    split_tags,
+)
+from lstm_dssm_client.texts import tags_as_bytes
 
-ID, TITLE = "id", "title"
-"""Columns of a parquet file; the first may be missing."""
+ID, TITLE, TAGS = "id", "title", "tags"
+"""Columns of a parquet file; the first and the last may be missing."""
 
 
 class Titles(NamedTuple):
-    """Some titles with their ids.
+    """Some titles with their ids and tags.
 
     Attributes:
         ids: The id of each title.
         titles: The titles, or whole documents.
+        tags: The tags of each title; none if no title has any.
     """
 
     ids: list[str]
     titles: list[str]
+    tags: Sequence[Sequence[str]] = ()
+
+    @classmethod
+    def of(cls, rows: Iterable[TitleLine]) -> "Titles":
+        """Makes them of single titles."""
+        rows = list(rows)
+        tags = [row.tags for row in rows]
+        return cls(
+            [row.id for row in rows],
+            [row.title for row in rows],
+            tags if any(tags) else (),
+        )
 
 
 class TitleReader(Protocol):
@@ -48,8 +68,9 @@ def title_files(spec: str) -> list[str]:
 
     Args:
         spec: Paths or globs, separated by commas: texts of one title a line
-            (an id, a tab and a title, or a title), `.jsonl` documents, each
-            compressed if it ends in `.gz`, or `.parquet`.
+            (a title; an id, a tab and a title; or these, one more tab and
+            tags with commas between), `.jsonl` documents, each compressed if
+            it ends in `.gz`, or `.parquet`.
 
     Returns:
         The files, those of a glob sorted, each once.
@@ -122,7 +143,7 @@ class TextTitles:
             rows = [
                 row for line in taken if (row := self._parsed(line)) is not None
             ]
-            yield Titles([row[0] for row in rows], [row[1] for row in rows])
+            yield Titles.of(rows)
 
     def skip(self, lines: int) -> None:
         """Passes over the next lines."""
@@ -136,33 +157,34 @@ class TextTitles:
             lines -= count
             self._line += count
 
-    def _parsed(self, line: bytes) -> tuple[str, str] | None:
+    def _parsed(self, line: bytes) -> TitleLine | None:
         self._line += 1
         if not line.strip():
             return None
         if self._json:
             document = parse_document(line)
             if isinstance(document, str):
-                self._refuse(document, LINE_EXPECTED)
-            return document.id, joined_sentences(document.sentences)
-        expected = "a title, or an id, one tab and a title, in UTF-8"
+                self._refuse(f"found {document}, expected {LINE_EXPECTED}")
+            text = joined_sentences(document.sentences)
+            return TitleLine(document.id, text, ())
         try:
-            fields = [field.strip() for field in line.decode().split("\t")]
+            title = parse_title(line.decode())
         except UnicodeDecodeError:
-            self._refuse(repr(line[:60]), expected)
-        if len(fields) > 2 or not all(fields):
-            self._refuse(f"{line.decode()!r:.80}", expected)
-        return fields[0], fields[-1]
+            self._refuse(f"found {line[:60]!r}, expected a title in UTF-8")
+        if isinstance(title, str):
+            self._refuse(title)
+        return title
 
-    def _refuse(self, found: str, expected: str) -> NoReturn:
+    def _refuse(self, problem: str) -> NoReturn:
         raise InputError(
-            f"{self.path}:{self._line}: found {found}, expected {expected}: "
-            "correct or remove it"
+            f"{self.path}:{self._line}: {problem}: correct or remove it"
         )
 
 
 class ParquetTitles:
-    """Reads a parquet file with the column `title` and perhaps `id`.
+    """Reads a parquet file: column `title`, and perhaps `id` and `tags`.
+
+    Tags are a list of strings, or one string with commas between.
 
     Args:
         path: The file.
@@ -191,7 +213,7 @@ class ParquetTitles:
                 f"{path}: found the columns {', '.join(names)}, expected "
                 f"{TITLE!r} and, unless titles are ids, {ID!r}: rename them"
             )
-        self._columns = [name for name in (ID, TITLE) if name in names]
+        self._columns = [name for name in (ID, TITLE, TAGS) if name in names]
         self.rows: int = self._file.metadata.num_rows
         self._row = 0
 
@@ -243,7 +265,27 @@ class ParquetTitles:
                     f"{title!r:.60} and the id {key!r:.40}, expected texts "
                     "that are not empty: correct or remove it"
                 )
-        return Titles([str(key) for key in ids], titles)
+        tags = [
+            self._tags(self._row + offset, value)
+            for offset, value in enumerate(columns.get(TAGS, ()))
+        ]
+        return Titles(
+            [str(key) for key in ids], titles, tags if any(tags) else ()
+        )
+
+    def _tags(self, row: int, value: Any) -> tuple[str, ...]:
+        """Returns the tags of a row, checked."""
+        if not value:
+            return ()
+        given = value.split(",") if isinstance(value, str) else value
+        try:
+            tags = split_tags(tags_as_bytes(given).decode())
+            check_tag_count(tags)
+        except InputError as error:
+            raise InputError(
+                f"{self.path}: row {row}: {error}: correct or remove it"
+            ) from None
+        return tags
 
 
 def _chunks(path: str) -> Iterator[bytes]:

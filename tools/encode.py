@@ -53,8 +53,9 @@ _MODEL = define.string(
 _INPUT = define.string(
     "input", None,
     "File of texts, one a line; or documents in JSON. For parts: titles, or "
-    "ids, a tab and titles; also .parquet with the columns title and id, "
-    "globs, and several files separated by commas.",
+    "ids, a tab and titles, perhaps one more tab and tags; also .parquet with "
+    "the columns title, id and tags, globs, and several files separated by "
+    "commas.",
 )  # fmt: skip
 _OUTPUT = define.string(
     "output", None, "The .npy file to write, or the folder of parts."

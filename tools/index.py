@@ -13,7 +13,8 @@ Example:
       --factory=HNSW32 --search=efSearch=128 --output=titles.faiss
 
 --vectors can also be a folder of parts that lstm-dssm-encode --shard has
-written: they are read one at a time, and their ids are written to OUTPUT.ids.
+written: they are read one at a time, and their ids are written to OUTPUT.ids;
+their tags, if they have any, to OUTPUT.tags.
 
 Prints the index's size and the time to build it and, with --queries, its
 recall compared with exact search and the milliseconds for a query. Row i of
@@ -35,7 +36,7 @@ from keras_lstm_dssm.export.faiss_index import (
     index_recall,
     write_index,
 )
-from keras_lstm_dssm.files import check_writable, replacing
+from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 
 FLAGS = new_flags()
@@ -80,10 +81,7 @@ def main(_: list[str]) -> dict[str, Any]:
     }
     write_index(_OUTPUT.value, index)
     if isinstance(vectors, EncodedParts):
-        with replacing(f"{_OUTPUT.value}.ids") as partial:
-            with partial.open("w", encoding="utf-8", newline="\n") as file:
-                for part in vectors:
-                    file.writelines(f"{key}\n" for key in part.ids)
+        vectors.write_lines(_OUTPUT.value)
     results["index_megabytes"] = Path(_OUTPUT.value).stat().st_size / 1e6
     if queries is not None:
         start = time.perf_counter()

@@ -190,6 +190,58 @@ def test_repeated_titles(tmp_path: Path) -> None:
     [*encode_shard(encode, other)]
     with pytest.raises(InputError, match="id 'a' has two different titles"):
         EncodedParts(other.folder).read()
+    path.write_text("a\tone\tx\n" * 4 + "a\tone\ty\n")
+    tagged = job(tmp_path / "tagged", [str(path)], lines=4)
+    [*encode_shard(encode, tagged)]
+    with pytest.raises(InputError, match="id 'a' has two different sets of t"):
+        EncodedParts(tagged.folder).read()
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+@pytest.mark.parametrize("suffix", ["tsv", "parquet"])
+def test_tags(tmp_path: Path, kind: str, suffix: str) -> None:
+    """Two parts without tags come first; a chunk of the third has none."""
+    arrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    tags = {16: ["steel", "in stock"], 20: ["ü"], 22: ["steel"]}
+    path = tmp_path / f"titles.{suffix}"
+    if suffix == "tsv":
+        rows = [f"t{r}\t{title(r)}" for r in range(ROWS)]
+        for row, of_one in tags.items():
+            rows[row] += f"\t{' , '.join(of_one)}"
+        path.write_text("\n".join(rows))
+    else:
+        columns = {
+            "id": [f"t{r}" for r in range(ROWS)],
+            "title": [title(r).strip() for r in range(ROWS)],
+            "tags": [tags.get(r) for r in range(ROWS)],
+        }
+        parquet.write_table(arrow.table(columns), path, row_group_size=5)
+    whole = job(tmp_path / "parts", [str(path)], kind=kind)
+    for _ in range(2):  # the second time nothing is encoded
+        results = [*encode_shard(encode, whole)]
+    assert all(result.was_complete for result in results)
+    parts = EncodedParts(whole.folder)
+    assert parts.tagged == 3
+    assert parts.read().tags == [(*tags.get(r, ()),) for r in range(ROWS)]
+    parts.write_lines(tmp_path / "index")
+    lines = [",".join(tags.get(r, ())) for r in range(ROWS)]
+    assert (tmp_path / "index.tags").read_text().split("\n")[:-1] == lines
+    # The same titles with other tags are other titles.
+    infos = [path.read_text() for path in sorted(whole.folder.glob("*.json"))]
+    without = job(tmp_path / "without", [str(path)], kind=kind)
+    if suffix == "tsv":
+        path.write_text(path.read_text().replace("in stock", "sold"))
+        with pytest.raises(InputError, match="part-00000-00002: .* titles"):
+            [*encode_shard(encode, whole)]
+        path.write_text("\n".join(row.split("\t")[1] for row in rows))
+        [*encode_shard(encode, without)]
+        assert EncodedParts(without.folder).read().tags == ()
+        EncodedParts(without.folder).write_lines(tmp_path / "index")
+        assert not (tmp_path / "index.tags").exists()
+        assert not [*without.folder.glob("*.tags")]
+    assert ['"tagged": 0' in info for info in infos].count(True) == 2
 
 
 def test_readers_skip_and_count(files: list[str]) -> None:
@@ -214,7 +266,8 @@ def lines_of(path: Path, content: bytes) -> Iterator[str]:
     [
         ("a.txt", b"one\ntwo\n\xe9\n", "a.txt:3: found b'.xe9', expected a"),
         ("a.tsv", b"1\tone\n1\t\n", "a.tsv:2: found"),
-        ("a.tsv", b"1\tone\ttwo\n", "a.tsv:1: found"),
+        ("a.tsv", b"1\tone\tx\ttwo\n", "a.tsv:1: found"),
+        ("a.tsv", b"1\tone\tx,,y\n", "a.tsv:1: found '1.tone.tx,,y', exp"),
         ("a.jsonl", b'{"_id": "d"}\n', "a.jsonl:1: found"),
         ("a.parquet", b"no parquet", "a.parquet: cannot be read as parquet"),
     ],
@@ -243,4 +296,4 @@ def test_documents_in_json(tmp_path: Path) -> None:
     row = {"_id": "d1", "sentences": ["One.", "Two."]}
     path.write_bytes(gzip.compress(json.dumps(row).encode() + b"\n"))
     (chunk,) = open_titles(str(path)).take(1, 1)
-    assert chunk == (["d1"], ["One.\n\nTwo."])
+    assert chunk == (["d1"], ["One.\n\nTwo."], ())

@@ -18,14 +18,18 @@ TITLES = {
     f"t{number}": f"{title} no {number}"
     for number, (_, title) in enumerate(list(TOPICS.values()) * 5)
 }
+TAGS = "\tsteel,in stock"
 
 
 @pytest.fixture(scope="module")
 def folder(trained_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Exported encoders, and titles in two files."""
+    """Exported encoders, and titles in two files; every third has tags."""
     folder = tmp_path_factory.mktemp("parts")
     succeed(export, run=trained_run, output=folder / "models")
-    lines = [f"{key}\t{title}\n" for key, title in TITLES.items()]
+    lines = [
+        f"{key}\t{title}{'' if row % 3 else TAGS}\n"
+        for row, (key, title) in enumerate(TITLES.items())
+    ]
     (folder / "titles.tsv").write_text("".join(lines))
     for name, some in (("a", lines[:20]), ("b", lines[20:])):
         path = folder / f"titles-{name}.tsv.gz"
@@ -70,21 +74,29 @@ def test_parts_become_an_index_and_a_retriever(
     )  # fmt: skip
     assert json.loads((tmp_path / "index.json").read_text())["recall@10"] == 1
     assert (tmp_path / "titles.faiss.ids").read_text().split() == [*TITLES]
+    tags = (tmp_path / "titles.faiss.tags").read_text().split("\n")
+    assert tags[:4] == ["steel,in stock", "", "", "steel,in stock"]
     found = faiss.read_index(str(built)).search(rows.vectors[3:5], 1)[1]
     assert found[:, 0].tolist() == [3, 4]
     if kind == "parquet":
         return
     models = tmp_path / "models"
     succeed(export, run=trained_run, documents=parts, output=models)
-    hits = SavedRetriever(models / "retriever").search(["wood glue"], k=30)[0]
+    of_parts = SavedRetriever(models / "retriever")
     succeed(
         export, run=trained_run, documents=folder / "titles.tsv",
         output=tmp_path / "full",
     )  # fmt: skip
     full = SavedRetriever(tmp_path / "full" / "retriever")
-    for hit, other in zip(hits, full.search(["wood glue"], 30)[0], strict=True):
-        assert hit.id == other.id
-        assert hit.score == pytest.approx(other.score, abs=1e-6)
+    for options, count in (({}, 30), ({"tags": ["in stock"]}, 10)):
+        hits, others = (
+            retriever.search(["wood glue"], 30, **options)[0]
+            for retriever in (of_parts, full)
+        )
+        assert len(hits) == count
+        for hit, other in zip(hits, others, strict=True):
+            assert hit.id == other.id
+            assert hit.score == pytest.approx(other.score, abs=1e-6)
 
 
 def test_what_does_not_fit(
