@@ -84,6 +84,7 @@ def _make_tables(values: flags.FlagValues, name: str) -> dict[str, Any]:
     rows = choose_rows(paper.rows, values.systems)
     given = given_settings(values, name)
     pairs = tuple(int(number) for number in given.pop("pairs", ()))
+    given["pairs"] = given.pop("clicks", None)
     settings = {**paper.options, **paper.fixed, **given}
     output = Path(values.output)
     folders = _folders(output, values.data)

@@ -123,6 +123,11 @@ def table_flags(papers: Sequence[str]) -> flags.FlagValues:
             "Also train on about this many clicks, for a learning curve:"
             " 1000,10000.",
         )  # fmt: skip
+        define.integer(
+            "clicks", None,
+            "Train on about this many clicks only, those of some queries. By"
+            " default all.", 1,
+        )  # fmt: skip
     define.integer(
         "threads", None, "Number of processor cores to use; by default all.", 1
     )
@@ -147,7 +152,7 @@ def _shown(defaults: dict[str, Any]) -> str:
 
 
 def given_settings(values: flags.FlagValues, name: str) -> dict[str, Any]:
-    """Returns the settings that flags give, and `pairs`, checked.
+    """Returns the settings that flags give, `pairs` and `clicks`, checked.
 
     Args:
         values: From `table_flags`, parsed.
@@ -157,9 +162,10 @@ def given_settings(values: flags.FlagValues, name: str) -> dict[str, Any]:
         InputError: A flag is not one of this paper, or a number is wrong.
     """
     paper = PAPERS[name]
-    known = {*paper.options, *(("pairs",) if paper.learning_curve else ())}
+    of_clicks = ("pairs", "clicks")
+    known = {*paper.options, *(of_clicks if paper.learning_curve else ())}
     given: dict[str, Any] = {}
-    for option in ("pairs", *(setting[1] for setting in _SETTINGS)):
+    for option in (*of_clicks, *(setting[1] for setting in _SETTINGS)):
         if option not in values or (value := values[option].value) is None:
             continue
         if option not in known:

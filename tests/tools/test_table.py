@@ -98,6 +98,7 @@ def test_lstm_dssm_is_table_iv(
             "--gammas is no flag of --paper=mv",
         ),
         (["--paper=mv_lstm", "--pairs=5"], "--pairs is no flag of --paper=mv"),
+        (["--paper=mv_lstm", "--clicks=5"], "--clicks is no flag of --paper"),
         (["--paper=table_iv", "--select=map"], "--select is no flag of --pape"),
         (["--paper=mv_lstm", "--systems=dssm"], "found 'dssm', expected all"),
         (

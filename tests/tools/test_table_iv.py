@@ -133,10 +133,11 @@ def test_a_sudden_end_leaves_no_half_result(
         ("--gammas=", "--gammas: found nothing, expected a number"),
         ("--pairs=120", "--pairs=120: found a log of 120 clicks, expected"),
         ("--pairs=many", "--pairs=many: expected numbers"),
+        ("--clicks=60 --pairs=100", "--pairs=100: found a log of 6"),
     ],
 )
 def test_wrong_flags(
     collection_folder, tmp_path, refused, flag, message
 ) -> None:
-    refused(run(collection_folder, tmp_path / "out", flag), message)
+    refused(run(collection_folder, tmp_path / "out", *flag.split()), message)
     assert not (tmp_path / "out/systems").exists()
