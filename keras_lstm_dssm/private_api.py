@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf.config_pb2 import CallableOptions
 
 TRIED_WITH = {"keras": "3.15.1", "tensorflow": "2.21.0"}
 """The releases with which each name below was tested."""
@@ -44,6 +46,25 @@ def accept_any_arguments(layer: keras.layers.Layer) -> None:
 def replica_count(model: keras.Model) -> int:
     """Return over how many replicas `tf.distribute` trains a model."""
     return model.distribute_strategy.num_replicas_in_sync
+
+
+def session_callable(
+    session: tf.compat.v1.Session, inputs: Sequence[str], outputs: Sequence[str]
+) -> Callable[..., Sequence[np.ndarray | np.generic | bytes]]:
+    """Prepare a call of a session; the documented ones take 0.1 ms longer.
+
+    Args:
+        session: The session, which the result keeps open.
+        inputs: Names of the tensors that are fed.
+        outputs: Names of the tensors that are returned.
+
+    Returns:
+        A function from one array for each input to the outputs. Threads may
+        share it.
+    """
+    return session._make_callable_from_options(
+        CallableOptions(feed=inputs, fetch=outputs)
+    )
 
 
 class BuiltModel(keras.Model):

@@ -24,6 +24,7 @@ NAMES: list[tuple[Any, str]] = [
     (keras.optimizers.Optimizer, "_var_key"),
     (keras.optimizers.Optimizer, "_get_variable_index"),
     (keras.optimizers.SGD(), "_distribution_strategy"),
+    (tf.compat.v1.Session, "_make_callable_from_options"),
     (tf, "__internal__"),
     (tf.__internal__.distribute.interim, "maybe_merge_call"),
 ]

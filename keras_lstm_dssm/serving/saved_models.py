@@ -1,19 +1,18 @@
 """Runs exported models in this process, from their SavedModels."""
 
+import functools
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_text  # noqa: F401  (registers the ops of the graph)
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.encoder_details import saved_fingerprint
 from keras_lstm_dssm.export.models_config import served_version
 from keras_lstm_dssm.export.saved_module import SIGNATURE
-from keras_lstm_dssm.text import encode_in_batches
+from keras_lstm_dssm.serving.saved_graph import GraphFunction, SavedGraph
+from keras_lstm_dssm.text import arrays_in_batches
 from keras_lstm_dssm.text.text_pairs import score_in_batches
 from lstm_dssm_client.chunks import chunked, rows_for
 from lstm_dssm_client.results import (
@@ -73,8 +72,8 @@ class SavedEncoder:
         Returns:
             float32 `[n, d]`.
         """
-        return encode_in_batches(
-            lambda text: self._serve(text=text)["embedding"],
+        return arrays_in_batches(
+            lambda rows: self._serve(text=rows)["embedding"],
             texts,
             batch_size,
             progress,
@@ -100,11 +99,12 @@ class SavedKeyVec(SavedEncoder):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path)
-        if KEYS not in self._model.signatures:
+        if KEYS not in self._model.definitions:
             raise InputError(
                 f"{path}: it has no signature {KEYS!r}; name the folder of an "
                 "exported KeyVec, such as MODELS/keyvec"
             )
+        self._keys = _Signature(self._model, KEYS)
 
     def keys(self, texts: Sequence[str | bytes], n: int = 5) -> list[KeyParts]:
         """Returns the key sentences and key words of documents.
@@ -122,13 +122,8 @@ class SavedKeyVec(SavedEncoder):
         """
         parts: list[KeyParts] = []
         for rows in chunked(texts, rows_for(n, "n")):
-            outputs = self._model.signatures[KEYS](
-                text=tf.constant(rows.tolist()), n=tf.fill([len(rows)], n)
-            )
-            parts += key_parts_from_outputs(
-                **{name: values.numpy() for name, values in outputs.items()},
-                n=n,
-            )
+            outputs = self._keys(text=rows, n=np.full(len(rows), n, np.int32))
+            parts += key_parts_from_outputs(**outputs, n=n)
         return parts
 
 
@@ -148,7 +143,12 @@ class SavedRetriever:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = path
-        self._model, self._serve = _load(path, {"text", "k"})
+        model, self._serve = _load(path, {"text", "k"})
+        self._filtered = (
+            _Signature(model, FILTERED)
+            if FILTERED in model.definitions
+            else None
+        )
 
     def search(
         self,
@@ -172,27 +172,19 @@ class SavedRetriever:
         """
         hits: list[list[Hit]] = []
         wanted = tags_as_bytes(tags)
-        serve = self._filtered() if wanted else self._serve
-        for rows in chunked(texts, rows_for(k)):
-            inputs = {
-                "text": tf.constant(rows.tolist()),
-                "k": tf.fill([len(rows)], k),
-            }
-            if wanted:
-                inputs["tags"] = tf.fill([len(rows)], wanted)
-            outputs = serve(**inputs)
-            hits += hits_from_outputs(
-                outputs["ids"].numpy(), outputs["scores"].numpy(), k
-            )
-        return hits
-
-    def _filtered(self) -> Any:
-        if FILTERED not in self._model.signatures:
+        serve = self._filtered if wanted else self._serve
+        if serve is None:
             raise InputError(
                 f"{self._path}: it was exported without tags, and cannot"
                 " filter by them: export it with lines id TAB title TAB tags"
             )
-        return self._model.signatures[FILTERED]
+        for rows in chunked(texts, rows_for(k)):
+            inputs = {"text": rows, "k": np.full(len(rows), k, np.int32)}
+            if wanted:
+                inputs["tags"] = np.full(len(rows), wanted, object)
+            outputs = serve(**inputs)
+            hits += hits_from_outputs(outputs["ids"], outputs["scores"], k)
+        return hits
 
 
 class SavedScorer:
@@ -211,7 +203,7 @@ class SavedScorer:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._model, self._serve = _load(path, {"query", "document"})
+        _, self._serve = _load(path, {"query", "document"})
 
     def score(
         self,
@@ -261,36 +253,57 @@ class SavedScorer:
         sides = pairs_as_bytes(queries, documents)
 
         def score(rows: np.ndarray) -> np.ndarray:
-            query, document = (
-                tf.constant([side[row] for row in rows]) for side in sides
-            )
-            return self._serve(query=query, document=document)["score"].numpy()
+            query, document = ([side[row] for row in rows] for side in sides)
+            return self._serve(query=query, document=document)["score"]
 
         lengths = [len(document) for document in sides[1]]
         return score_in_batches(score, lengths, batch_size, progress)
 
 
-def _load(path: str | os.PathLike[str], inputs: set[str]) -> tuple[Any, Any]:
+class _Signature:
+    """Runs a signature of a SavedModel on arrays by name."""
+
+    def __init__(self, model: SavedGraph, name: str) -> None:
+        self._model = model
+        self._definition = model.definitions[name]
+        self.inputs = sorted(self._definition.inputs)
+        self._outputs = sorted(self._definition.outputs)
+
+    @functools.cached_property
+    def _run(self) -> GraphFunction:
+        return self._model.function(self._definition)
+
+    def __call__(
+        self, **inputs: Sequence[bytes] | np.ndarray
+    ) -> dict[str, np.ndarray]:
+        arrays = (
+            value if isinstance(value, np.ndarray) else np.array(value, object)
+            for value in (inputs[name] for name in self.inputs)
+        )
+        return dict(zip(self._outputs, self._run(*arrays), strict=True))
+
+
+def _load(
+    path: str | os.PathLike[str], inputs: set[str]
+) -> tuple[SavedGraph, _Signature]:
     """Loads a SavedModel, and checks the names of its inputs.
 
     Returns:
-        The model, whose variables exist as long as it is referenced, and the
-        function of its signature.
+        The model and its signature `serving_default`.
     """
     folder = served_version(path) or Path(path)
     try:
-        model = tf.saved_model.load(str(folder))
-        serve = model.signatures[SIGNATURE]
-        names = set(serve.structured_input_signature[1])
-    except (OSError, KeyError, ValueError, tf.errors.OpError) as error:
+        model = SavedGraph(folder)
+        serve = _Signature(model, SIGNATURE)
+    except (InputError, KeyError) as error:
         raise InputError(
             f"{path}: no SavedModel here that can be loaded; name a model's "
             "folder as lstm-dssm-export writes it, such as "
             "MODELS/query_encoder"
         ) from error
-    if names != inputs:
+    if set(serve.inputs) != inputs:
         raise InputError(
-            f"{path}: its inputs are {sorted(names)}, expected "
+            f"{path}: its inputs are {serve.inputs}, expected "
             f"{sorted(inputs)}; name the folder of another model"
         )
     return model, serve

@@ -4,7 +4,12 @@ from keras_lstm_dssm.text.sentences import (
     graph_sentences,
     split_sentences,
 )
-from keras_lstm_dssm.text.strings import as_bytes, as_strings, encode_in_batches
+from keras_lstm_dssm.text.strings import (
+    arrays_in_batches,
+    as_bytes,
+    as_strings,
+    encode_in_batches,
+)
 from keras_lstm_dssm.text.vocabulary import (
     Vocabulary,
     split_in_batches,
@@ -28,6 +33,7 @@ __all__ = [
     "Vocabulary",
     "WORD_SPLITS",
     "WordBatch",
+    "arrays_in_batches",
     "as_bytes",
     "as_strings",
     "check_split",

@@ -45,11 +45,40 @@ def encode_in_batches(
     batch_size: int,
     progress: bool,
 ) -> np.ndarray:
-    """Encodes texts in batches of similar length, two batches at a time.
+    """Encodes texts by a graph; see `arrays_in_batches`.
 
     Args:
         encode: Thread-safe function from strings `(batch,)` to vectors
             `(batch, d)`.
+        texts: Any iterable of strings.
+        batch_size: The number of texts in a batch.
+        progress: Whether to show a progress bar.
+
+    Returns:
+        Array `[texts, d]`, in the order of `texts`.
+
+    Raises:
+        InputError: An element of `texts` is not a string.
+    """
+    return arrays_in_batches(
+        lambda rows: encode(tf.constant(rows, tf.string, [len(rows)])).numpy(),
+        texts,
+        batch_size,
+        progress,
+    )
+
+
+def arrays_in_batches(
+    encode: Callable[[list[bytes]], np.ndarray],
+    texts: Any,
+    batch_size: int,
+    progress: bool,
+) -> np.ndarray:
+    """Encodes texts in batches of similar length, two batches at a time.
+
+    Args:
+        encode: Thread-safe function from a list of texts to vectors
+            `[batch, d]`.
         texts: Any iterable of strings.
         batch_size: The number of texts in a batch. Documents are long: a
             batch has half a megabyte at most, or one text.
@@ -70,10 +99,10 @@ def encode_in_batches(
         for rows in slices_of_size(lengths[order], batch_size, _BATCH_BYTES)
     ]
     if len(batches) <= 1:
-        return encode(tf.constant(strings, tf.string, [len(strings)])).numpy()
+        return encode(strings)
 
     def vectors(rows: np.ndarray) -> np.ndarray:
-        return encode(tf.constant([strings[row] for row in rows])).numpy()
+        return encode([strings[row] for row in rows])
 
     first = vectors(batches[0])
     result = np.empty((len(strings), first.shape[1]), first.dtype)

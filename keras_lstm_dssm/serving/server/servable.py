@@ -4,15 +4,13 @@ from pathlib import Path
 
 import grpc
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  (registers the ops that encoders use)
 from google.protobuf.message import DecodeError
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.saved_module import SIGNATURE
-from keras_lstm_dssm.export.signatures import signature_defs
 from keras_lstm_dssm.export.warmup import WARMUP_FILE
+from keras_lstm_dssm.serving.saved_graph import SavedGraph
 from keras_lstm_dssm.serving.server.signature_call import (
     CODES,
     SignatureCall,
@@ -42,18 +40,11 @@ class Servable:
     def __init__(self, name: str, version: int, folder: Path) -> None:
         self.name = name
         self.version = version
-        self.signature_defs = signature_defs(folder)
-        try:
-            # The functions have only weak references to the model's
-            # variables, so the model has to be referenced, too.
-            self._model = tf.saved_model.load(str(folder))
-        except (OSError, ValueError, tf.errors.OpError) as error:
-            raise InputError(
-                f"{folder}: TensorFlow cannot load it: {error}"
-            ) from error
+        graph = SavedGraph(folder)
+        self.signature_defs = graph.definitions
         self._calls = {
-            key: SignatureCall(definition, self._model.signatures.get(key))
-            for key, definition in self.signature_defs.items()
+            key: SignatureCall(definition, graph.function)
+            for key, definition in graph.definitions.items()
         }
 
     def signature(self, name: str) -> SignatureCall | None:

@@ -1,9 +1,8 @@
 """Runs one signature of a SavedModel on the tensors of a Predict request."""
 
-import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import grpc
 import numpy as np
@@ -13,6 +12,7 @@ from tensorflow.core.framework.types_pb2 import DataType
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 
+from keras_lstm_dssm.serving.saved_graph import GraphFunction
 from keras_lstm_dssm.serving.tensor_protos import to_proto
 
 
@@ -50,9 +50,8 @@ class SignatureCall:
 
     Args:
         definition: The signature's definition in the SavedModel.
-        function: The signature's function, of a model that stays loaded.
-            None for an operation that is stored as a signature, such as
-            `__saved_model_init_op`, which has no outputs.
+        prepare: Returns the signature's function, such as
+            `SavedGraph.function`. It is called once, before the first run.
 
     Attributes:
         input_dtypes: TensorFlow's name of each input's dtype, such as
@@ -60,7 +59,9 @@ class SignatureCall:
         output_names: The outputs' names, ascending.
 
     Example:
-    >>> call = SignatureCall(definition, model.signatures["serving_default"])
+    >>> graph = SavedGraph("models/query_encoder/1")
+    >>> definition = graph.definitions["serving_default"]
+    >>> call = SignatureCall(definition, graph.function)
     >>> reply = PredictResponse()
     >>> call(request, reply)
     """
@@ -68,12 +69,12 @@ class SignatureCall:
     def __init__(
         self,
         definition: SignatureDef,
-        function: tf.types.experimental.ConcreteFunction | None,
+        prepare: Callable[[SignatureDef], GraphFunction],
     ) -> None:
         self._definition = definition
-        self._function = function
-        # A function orders its inputs and outputs by name. Its properties are
-        # slow to compute, so they are read once.
+        self._prepare, self._preparing = prepare, threading.Lock()
+        self._function: GraphFunction | None = None
+        # A function orders its inputs and outputs by name.
         self._specs = {
             alias: tf.TensorSpec(info.tensor_shape, info.dtype)
             for alias, info in sorted(definition.inputs.items())
@@ -83,10 +84,6 @@ class SignatureCall:
             alias: _cpp_name(spec.dtype.as_datatype_enum)
             for alias, spec in self._specs.items()
         }
-        if function is not None:
-            self._variables = list(function.captured_inputs)
-            self._dtypes = [tensor.dtype for tensor in function.outputs]
-        self._first_run, self._has_run = threading.Lock(), False
 
     def __call__(self, request: PredictRequest, reply: PredictResponse) -> None:
         """Runs the graph and writes the requested outputs into the reply.
@@ -103,12 +100,12 @@ class SignatureCall:
             StatusError: The request does not fit the signature, or the graph
                 rejects the values.
         """
-        tensors = self._parse(request.inputs)
+        arrays = self._parse(request.inputs)
         wanted = self._wanted(request.output_filter)
-        self._check_dtypes_and_shapes(request.inputs, tensors)
-        outputs = self._run(list(tensors.values()))
+        self._check_dtypes_and_shapes(request.inputs, arrays)
+        outputs = self._run(arrays)
         for alias in wanted:
-            to_proto(_array(outputs[alias]), reply.outputs[alias])
+            to_proto(outputs[alias], reply.outputs[alias])
 
     def run_arrays(
         self, inputs: Mapping[str, np.ndarray]
@@ -126,14 +123,15 @@ class SignatureCall:
         for alias, spec in self._specs.items():
             if not spec.shape.is_compatible_with(inputs[alias].shape):
                 raise _wrong_shape(alias, spec, inputs[alias].shape)
-        outputs = self._run([tf.constant(inputs[a]) for a in self._specs])
-        return {alias: _array(tensor) for alias, tensor in outputs.items()}
+        return self._run(inputs)
 
-    def _parse(self, protos: Mapping[str, TensorProto]) -> dict[str, tf.Tensor]:
+    def _parse(
+        self, protos: Mapping[str, TensorProto]
+    ) -> dict[str, np.ndarray]:
         """Parses the inputs whose shapes fit the signature, of any dtype.
 
         A message of a few bytes can declare a huge shape, so only shapes that
-        the signature allows are made into tensors.
+        the signature allows are made into arrays.
         """
         specs = self._specs
         if len(protos) != len(specs):
@@ -144,7 +142,7 @@ class SignatureCall:
                 f"Sent extra: {_set(protos.keys() - specs.keys())}. "
                 f"Missing but required: {_set(specs.keys() - protos.keys())}."
             )
-        tensors = {}
+        arrays = {}
         for alias, spec in specs.items():
             if alias not in protos:
                 feed = self._definition.inputs[alias].name
@@ -157,8 +155,8 @@ class SignatureCall:
             if protos[alias].dtype not in _DTYPES:
                 raise invalid_argument(f"tensor parsing error: {alias}")
             if _fits(protos[alias], spec):
-                tensors[alias] = _tensor(alias, protos[alias])
-        return tensors
+                arrays[alias] = _array(alias, protos[alias])
+        return arrays
 
     def _wanted(self, output_filter: Sequence[str]) -> list[str]:
         for index, alias in enumerate(output_filter):
@@ -177,7 +175,7 @@ class SignatureCall:
     def _check_dtypes_and_shapes(
         self,
         protos: Mapping[str, TensorProto],
-        tensors: Mapping[str, tf.Tensor],
+        arrays: Mapping[str, np.ndarray],
     ) -> None:
         for index, (alias, spec) in enumerate(self._specs.items()):
             expected = spec.dtype.as_datatype_enum
@@ -187,60 +185,24 @@ class SignatureCall:
                     f"{_cpp_name(protos[alias].dtype)} is provided"
                 )
         for alias, spec in self._specs.items():
-            if alias not in tensors:
+            if alias not in arrays:
                 sizes = [dim.size for dim in protos[alias].tensor_shape.dim]
                 raise _wrong_shape(alias, spec, sizes)
 
-    def _run(self, tensors: list[tf.Tensor]) -> dict[str, tf.Tensor]:
-        # The first run prepares the graph. Concurrent first runs would each
-        # prepare it, and together take ten times as long.
-        with nullcontext() if self._has_run else self._first_run:
-            try:
-                outputs = self._run_graph(tensors)
-            except tf.errors.OpError as error:
-                raise StatusError(
-                    CODES[error.error_code], session_message(error.message)
-                ) from error
-        self._has_run = True
-        return outputs
-
-    def _run_graph(self, tensors: list[tf.Tensor]) -> dict[str, tf.Tensor]:
-        if self._function is None:
-            (info,) = self._definition.outputs.values()
-            raise StatusError(
-                grpc.StatusCode.OUT_OF_RANGE,
-                f"Node '{info.name}' (type: 'NoOp', num of outputs: 0) does "
-                "not have output 0",
-            )
-        # The operation that `self._function(...)` runs, without the call's
-        # overhead of 0.1 ms in Python.
-        outputs = tf.raw_ops.StatefulPartitionedCall(
-            args=[*tensors, *self._variables],
-            Tout=self._dtypes,
-            f=self._function,
-        )
+    def _run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        try:
+            function = self._function or self._prepared()
+            outputs = function(*(inputs[alias] for alias in self._specs))
+        except tf.errors.OpError as error:
+            raise StatusError(CODES[error.error_code], error.message) from error
         return dict(zip(self.output_names, outputs, strict=True))
 
-
-def session_message(message: str) -> str:
-    """Converts an eager operation's error message to that of a session.
-
-    TF Serving runs graphs in a session. Eager execution adds the operation
-    that called the graph before and after the message. If a message ends
-    with the node that failed, `[[{{node ...}}]]`, the two may still differ.
-
-    Example:
-    >>> session_message("{{function_node __wrapped__X}} k < 0 [Op:X] name: ")
-    'k < 0'
-    """
-    message = re.sub(r"^\{\{function_node [^}]*\}\} ", "", message)
-    return re.sub(r" \[Op:\w+\] name: ?$", "", message)
-
-
-def _array(tensor: tf.Tensor) -> np.ndarray:
-    values = tensor.numpy()
-    # NumPy's form of a scalar string is bytes.
-    return np.array(values, object) if isinstance(values, bytes) else values
+    def _prepared(self) -> GraphFunction:
+        # Concurrent first runs would each prepare the graph.
+        with self._preparing:
+            if self._function is None:
+                self._function = self._prepare(self._definition)
+        return self._function
 
 
 def _wrong_shape(
@@ -258,18 +220,30 @@ def _fits(proto: TensorProto, spec: tf.TensorSpec) -> bool:
     return shape.unknown_rank or spec.shape.is_compatible_with(sizes)
 
 
-def _tensor(alias: str, proto: TensorProto) -> tf.Tensor:
-    texts = proto.string_val
+def _array(alias: str, proto: TensorProto) -> np.ndarray:
     sizes = [dim.size for dim in proto.tensor_shape.dim]
-    if proto.dtype == DataType.DT_STRING and sizes == [len(texts)]:
-        return tf.constant(list(texts), tf.string)  # three times as fast
+    if proto.dtype in _FIELDS and not proto.tensor_content:
+        field, dtype = _FIELDS[proto.dtype]
+        values = getattr(proto, field)
+        if sizes == [len(values)]:
+            return np.array(list(values), dtype)
     try:
-        # Parses either form of field in C++, without a NumPy array.
-        return tf.io.parse_tensor(
+        # Parses either form of field, and fewer values than elements.
+        tensor = tf.io.parse_tensor(
             proto.SerializeToString(), tf.as_dtype(proto.dtype)
         )
     except (TypeError, ValueError, tf.errors.OpError) as error:
         raise invalid_argument(f"tensor parsing error: {alias}") from error
+    values = tensor.numpy()
+    return np.array(values, object) if isinstance(values, bytes) else values
+
+
+# An array is made of one of these fields in a tenth of the time of others.
+_FIELDS: dict[int, tuple[str, Any]] = {
+    DataType.DT_STRING: ("string_val", object),
+    DataType.DT_INT32: ("int_val", np.int32),
+    DataType.DT_FLOAT: ("float_val", np.float32),
+}
 
 
 def _set(names: Iterable[str]) -> str:
