@@ -261,7 +261,7 @@ def flagged_recipe(values: flags.FlagValues) -> AnyRecipe:
     """
     recipe = find_recipe(values.preset)
     if values.init and not values["preset"].present:
-        recipe = Parent.open(values.init).recipe or recipe
+        recipe = Parent.recipe_of(values.init)
     if values.oov_buckets is not None and isinstance(recipe, dssm.Recipe):
         recipe = recipe.with_encoder(oov_buckets=values.oov_buckets)
     changes = {

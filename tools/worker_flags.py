@@ -72,7 +72,7 @@ def train_by_workers(values: flags.FlagValues, run: RunFolder) -> None:
         "save_minutes": values.save_minutes,
         "start_minutes": values.start_minutes,
     }
-    settings = None if values.resume else _settings(values, joins)
+    settings = None if values.resume else _settings(values)
     if joins:
         cluster = Cluster.from_environment()
         if values.workers not in (None, cluster.size):
@@ -95,15 +95,10 @@ def train_by_workers(values: flags.FlagValues, run: RunFolder) -> None:
     )
 
 
-def _settings(values: flags.FlagValues, joins: bool) -> WorkerSettings:
+def _settings(values: flags.FlagValues) -> WorkerSettings:
     if not values.data:
         raise InputError(
             "--data is missing: expected `api`, a BEIR folder or click files"
-        )
-    if joins and values.init and not values["preset"].present:
-        raise InputError(
-            "--init needs --preset here, and its flags: name those of the run "
-            f"{values.init}"
         )
     return WorkerSettings.make(
         values.data,

@@ -15,6 +15,7 @@ from keras_lstm_dssm.models import (
     TwoTower,
     recipe_from_dict,
 )
+from keras_lstm_dssm.training.ranker_folder import is_ranker
 from keras_lstm_dssm.training.run_folder import RunFolder
 
 _OF_TRAINING = {"seed", "negatives", "n", "dropout", "max_sentences"}
@@ -48,10 +49,28 @@ class Parent(NamedTuple):
         """
         if not isinstance(init, str | os.PathLike):
             return cls(_checked(init, "init"))
-        run = RunFolder(init)
-        model = _checked(run.load_model(), os.fspath(init))
-        recipe = recipe_from_dict(run.read_config().get("recipe", {}))
+        recipe = cls.recipe_of(init)
+        model = _checked(RunFolder(init).load_model(), os.fspath(init))
         return cls(model, recipe, os.path.abspath(init))
+
+    @staticmethod
+    def recipe_of(init: str | os.PathLike[str]) -> AnyRecipe:
+        """Reads the recipe of a parent, without loading its model.
+
+        A process that is to be one of several workers can do so before
+        TensorFlow has connected them.
+
+        Args:
+            init: The folder of a run.
+
+        Raises:
+            InputError: There is no model that could be continued.
+        """
+        run = RunFolder(init)
+        if is_ranker(run.path):
+            raise _no_parent("Ranker", os.fspath(init))
+        run.check_trained()
+        return recipe_from_dict(run.read_config().get("recipe", {}))
 
     def describe(self) -> dict[str, Any]:
         """Returns the entry `init` of a run's `config.json`."""
@@ -123,17 +142,20 @@ class Parent(NamedTuple):
 
 def _checked(model: Any, name: str) -> Any:
     if not isinstance(model, TwoTower | PairScorer | KeyVec):
-        raise InputError(
-            f"{name}: found a {type(model).__name__}, whose training cannot be "
-            "continued: expected two towers, a pair scorer or a KeyVec, or "
-            "the folder of its run"
-        )
+        raise _no_parent(type(model).__name__, name)
     if not all(np.isfinite(weight.numpy()).all() for weight in model.weights):
         raise InputError(
             f"{name}: found weights that are not finite; the training failed: "
             "name another run"
         )
     return model
+
+
+def _no_parent(kind: str, name: str) -> InputError:
+    return InputError(
+        f"{name}: found a {kind}, whose training cannot be continued: expected "
+        "two towers, a pair scorer or a KeyVec, or the folder of its run"
+    )
 
 
 def _network(model: Any) -> dict[str, Any]:

@@ -159,12 +159,20 @@ class RunFolder:
         """
         if is_ranker(self.path):
             return load_ranker(self.path)
+        self.check_trained()
+        return self._load(self.model)
+
+    def check_trained(self) -> None:
+        """Checks that there is a trained model other than a ranker.
+
+        Raises:
+            InputError: There is none.
+        """
         if not self.model.exists():
             raise InputError(
                 f"{self.path}: no model here (no model.keras); train one with "
                 f"lstm-dssm-train --output={self.path}"
             )
-        return self._load(self.model)
 
     def load_towers(self) -> TwoTower:
         """Loads the trained `TwoTower`.

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import sys
 from typing import Any
 
 from keras_lstm_dssm.data import ClickLog, alphabet_warning, judged_negatives
@@ -136,7 +137,7 @@ class WorkerRun:
                 return
             if not self.recipe.encoder_config.get("oov_buckets"):
                 if line := alphabet_warning(plan.log):
-                    print(f"warning: {line}")
+                    print(f"warning: {line}", file=sys.stderr)
             parent = parents[0] if parents else None
             config = new_config(
                 self.data, self.recipe, self.settings.seed, parent, plan

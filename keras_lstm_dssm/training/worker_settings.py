@@ -13,6 +13,7 @@ from keras_lstm_dssm.data import absolute_spec
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import files_hash
 from keras_lstm_dssm.models import AnyRecipe, Recipe, find_recipe
+from keras_lstm_dssm.training.parent import Parent
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.training_data import TrainingData
 from keras_lstm_dssm.version import __version__
@@ -37,7 +38,7 @@ class WorkerSettings(NamedTuple):
     def make(
         cls,
         clicks: str | os.PathLike[str],
-        recipe: str | AnyRecipe = "best",
+        recipe: str | AnyRecipe | None = None,
         *,
         seed: int = 0,
         validation: str | None = None,
@@ -52,8 +53,11 @@ class WorkerSettings(NamedTuple):
         """Makes the settings of arguments that `train` has, too.
 
         Raises:
-            InputError: The recipe is not one of two towers.
+            InputError: The recipe is not one of two towers, or there is no
+                run `init`.
         """
+        if recipe is None:
+            recipe = "best" if init is None else Parent.recipe_of(init)
         recipe = find_recipe(recipe)
         if not isinstance(recipe, Recipe):
             raise InputError(
