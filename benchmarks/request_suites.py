@@ -19,9 +19,9 @@ from keras_lstm_dssm.export.documents import Documents
 from keras_lstm_dssm.export.encoder import export_encoder
 from keras_lstm_dssm.export.export_models import export_models
 from keras_lstm_dssm.export.warmup import BATCH_SIZES
-from keras_lstm_dssm.serving.client.sync_client import Client
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
 from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
+from lstm_dssm_client.grpc_client import Client
 
 _CALLS = 20
 

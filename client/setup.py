@@ -1,4 +1,4 @@
-"""The small wheel: the client over HTTP alone, from the same source.
+"""The small wheel: the clients alone, from the same source.
 
 `pip wheel --no-deps ./client` in a clone builds it.
 """

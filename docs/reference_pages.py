@@ -66,7 +66,7 @@ def _write_api() -> None:
     documented: dict[int, str] = {}
     _write_module(top, "the names most programs need", documented)
     modules = {f"{PACKAGE}.{n}": about for n, about in SUBPACKAGES.items()}
-    modules["lstm_dssm_client"] = "the client over HTTP alone"
+    modules["lstm_dssm_client"] = "the clients alone"
     for name, about in modules.items():
         _write_module(importlib.import_module(name), about, documented)
         pages.append(name)

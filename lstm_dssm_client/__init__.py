@@ -1,7 +1,8 @@
-"""Asks a server of models over HTTP, without TensorFlow.
+"""Asks a server of models over HTTP or gRPC, without TensorFlow.
 
 It is part of the package `keras_lstm_dssm`, and a small wheel by itself: it
-needs NumPy only.
+needs NumPy only. `Client` in `lstm_dssm_client.grpc_client` and `AsyncClient`
+in `lstm_dssm_client.async_client` also need `grpcio` and `protobuf`.
 
 Example:
     >>> from lstm_dssm_client import HttpClient

@@ -69,7 +69,7 @@ def test_the_wheel_installs_and_its_programs_start(
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     for name in (
-        "keras_lstm_dssm/serving/client/sync_client.py",
+        "lstm_dssm_client/grpc_client.py",
         "lstm_dssm_client/http_client.py",
         "keras_lstm_dssm/tools/train.py",
         "keras_lstm_dssm/py.typed",

@@ -4,9 +4,9 @@ from typing import Any
 
 from absl import flags
 
-from keras_lstm_dssm.serving import tls_credentials
-from keras_lstm_dssm.serving.doors import read_token
 from keras_lstm_dssm.tools.program import Definers
+from lstm_dssm_client.grpc_connection import tls_credentials
+from lstm_dssm_client.token_file import read_token
 
 
 def define_door_flags(define: Definers) -> None:

@@ -24,11 +24,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.signatures import Signature
 from keras_lstm_dssm.serving import Client, Hit, KeyParts, VersionStatus
 from keras_lstm_dssm.tools.door_flags import define_door_flags, door_options
 from keras_lstm_dssm.tools.program import definers, new_flags, program
-from lstm_dssm_client.signatures import DEFAULT, KEYS
+from lstm_dssm_client.signatures import DEFAULT, KEYS, Signature
 
 FLAGS = new_flags()
 define = definers(FLAGS)

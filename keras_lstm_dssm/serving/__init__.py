@@ -1,15 +1,5 @@
 """Serving: a local server with TF Serving's services, and clients for both."""
 
-from keras_lstm_dssm.serving.client import (
-    AsyncClient,
-    Client,
-    HttpClient,
-    Prediction,
-    ServingError,
-    VersionStatus,
-    tls_context,
-    tls_credentials,
-)
 from keras_lstm_dssm.serving.saved_models import (
     SavedEncoder,
     SavedKeyVec,
@@ -17,7 +7,18 @@ from keras_lstm_dssm.serving.saved_models import (
     SavedScorer,
 )
 from keras_lstm_dssm.serving.server import PredictionServer
-from lstm_dssm_client.results import Hit, KeyParts
+from lstm_dssm_client import (
+    Hit,
+    HttpClient,
+    KeyParts,
+    Prediction,
+    ServingError,
+    VersionStatus,
+    tls_context,
+)
+from lstm_dssm_client.async_client import AsyncClient
+from lstm_dssm_client.grpc_client import Client
+from lstm_dssm_client.grpc_connection import tls_credentials
 
 __all__ = [
     "AsyncClient",

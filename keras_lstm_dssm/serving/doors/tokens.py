@@ -6,20 +6,14 @@ import hashlib
 import hmac
 import logging
 import os
-import re
 import threading
 from pathlib import Path
 from typing import NamedTuple
 
 from keras_lstm_dssm.errors import InputError
+from lstm_dssm_client.token_file import read_tokens
 
 _LOG = logging.getLogger(__name__)
-_TOKEN = re.compile(r"[!-~]{16,512}")  # printable ASCII, without spaces
-_EXPECTED = (
-    "expected one token a line, each of 16 to 512 printable ASCII characters"
-    " without spaces, such as the output of: openssl rand -hex 32"
-)
-_MAX_BYTES = 1 << 20
 
 
 class _Read(NamedTuple):
@@ -96,41 +90,8 @@ class TokenFile:
                 _LOG.warning("%s; the last tokens still apply", error)
 
 
-def read_token(path: str | os.PathLike[str]) -> str:
-    """Reads the first token of a file, for a client.
-
-    Raises:
-        InputError: See `TokenFile`.
-    """
-    return _tokens(Path(path))[0]
-
-
 def _digests(path: Path) -> list[bytes]:
-    return [hashlib.sha256(t.encode()).digest() for t in _tokens(path)]
-
-
-def _tokens(path: Path) -> list[str]:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; {_EXPECTED}") from error
-    if len(data) > _MAX_BYTES:
-        raise InputError(f"{path}: found more than a megabyte; {_EXPECTED}")
-    tokens = []
-    for number, line in enumerate(data.decode("latin-1").splitlines(), 1):
-        token = line.strip()
-        if not token or token.startswith("#"):
-            continue
-        if not _TOKEN.fullmatch(token):  # it is a secret: it is not shown
-            raise InputError(
-                f"{path}:{number}: found {len(token)} characters that are no"
-                f" token; {_EXPECTED}"
-            )
-        tokens.append(token)
-    if not tokens:
-        raise InputError(f"{path}: found no token; {_EXPECTED}")
-    return tokens
+    return [hashlib.sha256(t.encode()).digest() for t in read_tokens(path)]
 
 
 def _token_of(authorization: str | bytes | None) -> bytes:

@@ -153,11 +153,10 @@ def test_signatures(call: Callable[[Work], Any]) -> None:
     (signature,) = signatures.values()
     assert list(signatures) == ["serving_default"]
     inputs, outputs = (
-        {key: spec.dtype.name for key, spec in specs.items()}
-        for specs in signature
+        {key: spec.dtype for key, spec in specs.items()} for specs in signature
     )
     assert inputs == {"k": "int32", "text": "string"}
-    assert signature[0]["text"].shape.as_list() == [None]
+    assert signature[0]["text"].shape == (None,)
     assert outputs == {"ids": "string", "scores": "float32"}
 
 

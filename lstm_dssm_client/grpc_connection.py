@@ -6,20 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from tensorflow_serving.apis.model_service_pb2_grpc import ModelServiceStub
-from tensorflow_serving.apis.prediction_service_pb2_grpc import (
-    PredictionServiceStub,
-)
 
-from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.client.calls import ModelCalls
-from keras_lstm_dssm.serving.client.channel import (
-    channel_options,
-    serving_error,
-)
 from lstm_dssm_client.calls import TextCalls
 from lstm_dssm_client.connection_options import checked_timeout, token_headers
-from lstm_dssm_client.errors import ServingError
+from lstm_dssm_client.errors import InputError, ServingError
+from lstm_dssm_client.grpc_calls import ModelCalls
+from lstm_dssm_client.grpc_channel import channel_options, serving_error
+from lstm_dssm_client.messages import message_class
+
+_SERVICES = {
+    "Predict": "PredictionService",
+    "GetModelMetadata": "PredictionService",
+    "GetModelStatus": "ModelService",
+}
+"""Method -> its service in TF Serving's API."""
 
 
 def tls_credentials(
@@ -91,8 +91,12 @@ class Connection:
             else self.secure_channel(target, credentials, options=options)
         )
         self._methods: dict[str, Callable[..., Any]] = {
-            **vars(PredictionServiceStub(channel)),
-            **vars(ModelServiceStub(channel)),
+            method: channel.unary_unary(
+                f"/tensorflow.serving.{service}/{method}",
+                message_class(f"{method}Request").SerializeToString,
+                message_class(f"{method}Response").FromString,
+            )
+            for method, service in _SERVICES.items()
         }
         self._calls: TextCalls = ModelCalls()
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import grpc
 
-from keras_lstm_dssm.errors import InputError
-from lstm_dssm_client.errors import ServingError, no_answer
+from lstm_dssm_client.errors import InputError, ServingError, no_answer
 
 _ADVICE = {
     grpc.StatusCode.NOT_FOUND: (

@@ -5,29 +5,26 @@ from typing import Any, NamedTuple
 
 import grpc
 import numpy as np
-import tensorflow as tf
-from tensorflow_serving.apis.get_model_metadata_pb2 import (
-    GetModelMetadataRequest,
-    GetModelMetadataResponse,
-    SignatureDefMap,
-)
-from tensorflow_serving.apis.get_model_status_pb2 import (
-    GetModelStatusRequest,
-    GetModelStatusResponse,
-    ModelVersionStatus,
-)
-from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 
-from keras_lstm_dssm.export.signatures import Signature, signatures
-from keras_lstm_dssm.serving.client.messages import (
-    input_proto,
-    model_spec,
-    plain_signature,
-)
 from lstm_dssm_client.calls import Calls, Known, TextCalls
+from lstm_dssm_client.grpc_requests import input_proto, model_spec, signatures
+from lstm_dssm_client.messages import message_class
 from lstm_dssm_client.results import Prediction, Version, VersionStatus
+from lstm_dssm_client.signatures import Signature
+from lstm_dssm_client.tensors import read_tensor
+
+_PredictRequest = message_class("PredictRequest")
+_GetModelMetadataRequest = message_class("GetModelMetadataRequest")
+_GetModelStatusRequest = message_class("GetModelStatusRequest")
 
 _CODES = {code.value[0]: code.name for code in grpc.StatusCode}
+_STATES = {
+    10: "START",
+    20: "LOADING",
+    30: "AVAILABLE",
+    40: "UNLOADING",
+    50: "END",
+}
 
 
 class Call(NamedTuple):
@@ -55,7 +52,7 @@ class ModelCalls(TextCalls):
     ) -> Calls[Prediction]:
         """Runs one request; see `Client.predict`."""
         arrays = {name: np.asarray(values) for name, values in inputs.items()}
-        request = PredictRequest(
+        request = _PredictRequest(
             model_spec=model_spec(model, version, signature),
             inputs={
                 name: input_proto(name, rows) for name, rows in arrays.items()
@@ -63,7 +60,7 @@ class ModelCalls(TextCalls):
             output_filter=outputs,
         )
         yield from self.check_fit(model, arrays, version, signature)
-        reply: PredictResponse = yield Call("Predict", request)
+        reply = yield Call("Predict", request)
         spec = reply.model_spec
         known = self._known.get((model, version))
         if known and known.version != spec.version.value:
@@ -72,38 +69,35 @@ class ModelCalls(TextCalls):
             spec.name,
             spec.version.value,
             spec.signature_name,
-            {name: tf.make_ndarray(p) for name, p in reply.outputs.items()},
+            {name: read_tensor(p) for name, p in reply.outputs.items()},
         )
 
     def signatures(
         self, model: str, version: Version
     ) -> Calls[dict[str, Signature]]:
         """Reads a model's inputs and outputs; see `Client.signatures`."""
-        reply: GetModelMetadataResponse = yield Call(
+        reply = yield Call(
             "GetModelMetadata",
-            GetModelMetadataRequest(
+            _GetModelMetadataRequest(
                 model_spec=model_spec(model, version),
                 metadata_field=["signature_def"],
             ),
         )
-        packed = SignatureDefMap()
-        reply.metadata["signature_def"].Unpack(packed)
-        by_name = signatures(packed.signature_def)
+        by_name = signatures(reply.metadata["signature_def"].value)
         self._known[model, version] = Known(
-            reply.model_spec.version.value,
-            {name: plain_signature(each) for name, each in by_name.items()},
+            reply.model_spec.version.value, by_name
         )
         return by_name
 
     def status(self, model: str) -> Calls[dict[int, VersionStatus]]:
         """Reads the states of a model's versions; see `Client.status`."""
-        reply: GetModelStatusResponse = yield Call(
+        reply = yield Call(
             "GetModelStatus",
-            GetModelStatusRequest(model_spec=model_spec(model, None)),
+            _GetModelStatusRequest(model_spec=model_spec(model, None)),
         )
         return {
             status.version: VersionStatus(
-                ModelVersionStatus.State.Name(status.state),
+                _STATES.get(status.state, "UNKNOWN"),
                 _CODES[status.status.error_code],
                 status.status.error_message,
             )

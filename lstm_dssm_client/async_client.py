@@ -5,9 +5,8 @@ from collections.abc import Iterable
 import grpc
 import numpy as np
 
-from keras_lstm_dssm.export.signatures import Signature
-from keras_lstm_dssm.serving.client.connection import Connection
 from lstm_dssm_client.calls import Answer, Calls
+from lstm_dssm_client.grpc_connection import Connection
 from lstm_dssm_client.results import (
     Hit,
     KeyParts,
@@ -15,6 +14,7 @@ from lstm_dssm_client.results import (
     Version,
     VersionStatus,
 )
+from lstm_dssm_client.signatures import Signature
 
 
 class AsyncClient(Connection):

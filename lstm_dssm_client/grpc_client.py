@@ -2,10 +2,10 @@
 
 import grpc
 
-from keras_lstm_dssm.export.signatures import Signature
-from keras_lstm_dssm.serving.client.connection import Connection
 from lstm_dssm_client.calls import Answer, Calls
+from lstm_dssm_client.grpc_connection import Connection
 from lstm_dssm_client.results import Version
+from lstm_dssm_client.signatures import Signature
 from lstm_dssm_client.text_client import TextClient
 
 

@@ -1,0 +1,148 @@
+"""Our messages are those of TF Serving: fields, bytes, and tensors."""
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from google.protobuf import any_pb2, wrappers_pb2
+from google.protobuf.descriptor import FieldDescriptor
+from tensorflow.core.framework import tensor_pb2, tensor_shape_pb2
+from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    model_pb2,
+    predict_pb2,
+)
+from tensorflow_serving.apis.status_pb2 import StatusProto
+
+from lstm_dssm_client.errors import InputError
+from lstm_dssm_client.grpc_requests import input_proto, model_spec
+from lstm_dssm_client.messages import MESSAGES, message_class
+from lstm_dssm_client.tensors import read_tensor
+
+MODULES = (
+    any_pb2, wrappers_pb2, tensor_pb2, tensor_shape_pb2, meta_graph_pb2,
+    get_model_metadata_pb2, get_model_status_pb2, model_pb2, predict_pb2,
+)  # fmt: skip
+THEIRS = {
+    "Dim": tensor_shape_pb2.TensorShapeProto.Dim,
+    "StatusProto": StatusProto,
+}
+
+
+def theirs(name: str) -> Any:
+    if name in THEIRS:
+        return THEIRS[name]
+    (found,) = (getattr(m, name) for m in MODULES if hasattr(m, name))
+    return found
+
+
+def kind(field: FieldDescriptor) -> tuple[Any, ...]:
+    """What determines the bytes of a field; an enum is written as int32."""
+    same = {FieldDescriptor.TYPE_ENUM: FieldDescriptor.TYPE_INT32}
+    message = field.message_type and field.message_type.name
+    return (
+        field.name,
+        field.number,
+        same.get(field.type, field.type),
+        field.is_repeated,
+        field.is_packed,
+        message,
+    )
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_fields(name: str) -> None:
+    known = {kind(field) for field in theirs(name).DESCRIPTOR.fields}
+    ours = message_class(name).DESCRIPTOR
+    assert {kind(field) for field in ours.fields} <= known
+    assert ours.full_name != theirs(name).DESCRIPTOR.full_name
+
+
+VALUES = {
+    "text": np.array([b"angle", b"\xff\0", b""], object),
+    "k": np.int32([[1, -2], [3, 4]]),
+    "half": np.float16([0.5, -1]),
+    "pair": np.complex64([1 + 2j]),
+    "scalar": np.float64(0.1),
+    "big": np.uint64([2**64 - 1]),
+    "flag": np.array([True, False]),
+}
+
+
+def test_bytes() -> None:
+    """Of a request, which TensorFlow reads, and of a reply, which we read."""
+    ours = message_class("PredictRequest")(
+        model_spec=model_spec("retriever", 7, "filtered"),
+        inputs={name: input_proto(name, np.asarray(values))
+                for name, values in VALUES.items()},
+        output_filter=["ids", "scores"],
+    )  # fmt: skip
+    packed = ours.SerializeToString(deterministic=True)
+    request = predict_pb2.PredictRequest.FromString(packed)
+    assert request.SerializeToString(deterministic=True) == packed
+    assert request.model_spec.version.value == 7
+    assert request.output_filter == ["ids", "scores"]
+    for name, values in VALUES.items():
+        read = tf.make_ndarray(request.inputs[name])
+        assert (read.dtype, read.shape) == (values.dtype, np.shape(values))
+        np.testing.assert_array_equal(read, values)
+    for version, label in ((0, ""), (None, ""), ("canary", "canary")):
+        spec = model_spec("m", version)
+        spec = model_pb2.ModelSpec.FromString(spec.SerializeToString())
+        assert (spec.name, spec.version_label) == ("m", label)
+        assert spec.HasField("version") == (version == 0)
+
+
+@pytest.mark.parametrize(
+    "proto",
+    [
+        *(tf.make_tensor_proto(values) for values in VALUES.values()),
+        tf.make_tensor_proto(VALUES["k"].astype("int64"), shape=[4]),
+        tf.make_tensor_proto(tf.constant([1.5, -2], tf.bfloat16)),
+        tf.make_tensor_proto(np.zeros([2, 0], np.float32)),
+        # The last value stands for all others.
+        tf.make_tensor_proto(3.0, shape=[2, 3]),
+        tf.make_tensor_proto(b"x", shape=[2, 2]),
+        tensor_pb2.TensorProto(
+            dtype=1, tensor_shape=tf.TensorShape([2]).as_proto()
+        ),
+    ],
+)
+def test_tensors_that_are_read(proto: tensor_pb2.TensorProto) -> None:
+    ours = message_class("TensorProto").FromString(proto.SerializeToString())
+    got, want = read_tensor(ours), tf.make_ndarray(proto)
+    assert (got.dtype, got.shape) == (want.dtype, want.shape)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_a_tensor_without_a_counterpart() -> None:
+    with pytest.raises(InputError, match="a tensor of DataType 21, which"):
+        read_tensor(message_class("TensorProto")(dtype=21))
+
+
+CODE = """
+import sys
+from lstm_dssm_client.async_client import AsyncClient
+from lstm_dssm_client.errors import ServingError
+from lstm_dssm_client.grpc_client import Client
+with Client("127.0.0.1:1", timeout=0.05) as client:
+    try:
+        client.search(["bolt"], tags=["steel"])
+    except ServingError as error:
+        print(error.code.name)
+print({"tensorflow", "keras", "keras_lstm_dssm"} & set(sys.modules))
+"""
+
+
+def test_the_clients_over_grpc_do_not_import_tensorflow() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CODE], capture_output=True, text=True, check=True
+    )
+    code, modules = done.stdout.splitlines()
+    assert code in ("UNAVAILABLE", "DEADLINE_EXCEEDED")
+    assert modules == "set()"
