@@ -3,6 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.settings import choices
+
 
 class Float32Vectors(tf.Module):
     """Stores vectors as float32, 4 bytes a number.
@@ -149,8 +151,7 @@ def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 DocumentVectors = Float32Vectors | Int8Vectors
 
-VECTORS: dict[str, type[DocumentVectors]] = {
-    "float32": Float32Vectors,
-    "int8": Int8Vectors,
-}
+VECTORS: dict[str, type[DocumentVectors]] = dict(
+    zip(choices.VECTORS, (Float32Vectors, Int8Vectors), strict=True)
+)
 """Classes by the values of `lstm-dssm-export --vectors`."""

@@ -16,9 +16,6 @@ from keras_lstm_dssm.export.documents import read_vectors
 from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.fingerprints import HASH_BYTES
 
-FORMATS = ("npy", "parquet")
-"""How parts are written: NumPy arrays and text, or one parquet file."""
-
 _EXPECTED = "as lstm-dssm-encode writes it: restore the part, or encode again"
 
 

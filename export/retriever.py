@@ -12,15 +12,13 @@ from keras_lstm_dssm.export.encoder import EncoderModule, GraphEncoder
 from keras_lstm_dssm.export.keyvec import KeyVecModule
 from keras_lstm_dssm.export.retriever_details import RetrieverDetails
 from keras_lstm_dssm.models import KeyVec
+from keras_lstm_dssm.settings.choices import MAX_K
 
 BLOCK = 16_384
 """Number of documents scored at once: 64 KiB of scores for each query."""
 
 # Two blocks at a time: one is multiplied while another is sorted.
 _BLOCKS_AT_ONCE = 2
-
-MAX_K = 1000
-"""Maximum number of results for a query; default of `max_k`."""
 
 NO_SCORE = -2.0
 """Score in the columns beyond a query's own k; lower than any cosine."""

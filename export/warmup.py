@@ -25,15 +25,10 @@ from keras_lstm_dssm.export.signatures import (
     signature_defs,
     signatures,
 )
+from keras_lstm_dssm.settings.choices import BATCH_SIZES
 
 WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 """Path of the requests in a version's folder."""
-
-BATCH_SIZES = (1, 8, 64, 512)
-"""Batch sizes, in rows, to which a server pads its batches.
-
-Exports write them into `batching.config`; the last is `max_batch_size`.
-"""
 
 WARMUP_SIZES = BATCH_SIZES[:3]
 """Numbers of rows of the warm-up requests.

@@ -33,7 +33,6 @@ from keras_lstm_dssm.analysis.example_answers import example_answers
 from keras_lstm_dssm.analysis.explained_documents import name_of
 from keras_lstm_dssm.analysis.report_input import (
     ReportInput,
-    ReportSettings,
     ReportTexts,
     read_report_documents,
     read_report_texts,
@@ -52,12 +51,13 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.models import KeyVec, PairScorer
 from keras_lstm_dssm.ranker import Ranker
+from keras_lstm_dssm.settings.choices import DEFAULT_SALIENCE
+from keras_lstm_dssm.settings.reports import ReportSettings
 from keras_lstm_dssm.tools.analyze_flags import check_used, new_analyze_flags
 from keras_lstm_dssm.tools.program import program
 from keras_lstm_dssm.tools.train_flags import allowed_bad_lines
 from keras_lstm_dssm.training import DocumentTargets, RunFolder
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
-from keras_lstm_dssm.training.document_training import DEFAULT_SALIENCE
 
 FLAGS = new_analyze_flags()
 

@@ -15,10 +15,10 @@ from keras_lstm_dssm.export.encode_parts import (
     encode_shard,
 )
 from keras_lstm_dssm.export.encoder_details import saved_fingerprint
-from keras_lstm_dssm.export.part_files import FORMATS
 from keras_lstm_dssm.export.title_files import is_parquet, title_files
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
+from keras_lstm_dssm.settings.choices import FORMATS
 from keras_lstm_dssm.tools.program import definers
 
 PART_FLAGS = ("shard", "rows_per_file", "format", "workers")

@@ -29,14 +29,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.warmup import BATCH_SIZES
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.doors import ServerTLS, TokenFile
 from keras_lstm_dssm.serving.http.serve_http import served_over_http
 from keras_lstm_dssm.serving.server.bounds import (
+    Bounds,
+)
+from keras_lstm_dssm.settings.choices import (
+    BATCH_SIZES,
     MAX_MESSAGE_MB,
     MAX_REQUESTS,
-    Bounds,
 )
 from keras_lstm_dssm.tools.program import definers, new_flags, program
 

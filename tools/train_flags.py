@@ -15,9 +15,7 @@ from keras_lstm_dssm.models import (
     find_recipe,
     recipe_from_dict,
 )
-from keras_lstm_dssm.models.recipe import TOWERS
-from keras_lstm_dssm.models.two_tower import NEGATIVES
-from keras_lstm_dssm.models.words_recipe import WORDS
+from keras_lstm_dssm.settings.choices import NEGATIVES, TOWERS, WORDS
 from keras_lstm_dssm.tools.keyvec_flags import KEYVEC_FLAGS, define_keyvec_flags
 from keras_lstm_dssm.tools.program import definers
 from keras_lstm_dssm.tools.ranker_flags import RANKER, define_ranker_flags

@@ -15,8 +15,9 @@ from keras_lstm_dssm.analysis.corpus_sections import (
     topics_section,
 )
 from keras_lstm_dssm.analysis.pair_sections import pair_sections
-from keras_lstm_dssm.analysis.report_input import ReportInput, ReportSettings
+from keras_lstm_dssm.analysis.report_input import ReportInput
 from keras_lstm_dssm.html_report import HtmlSection, write_html_report
+from keras_lstm_dssm.settings.reports import ReportSettings
 
 _NOT_RECURRENT = (
     " An encoder that reads all words at once has no activations, keywords "

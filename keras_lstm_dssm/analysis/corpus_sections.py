@@ -8,7 +8,6 @@ import numpy as np
 
 from keras_lstm_dssm.analysis.claims import CLAIM_LABELS, ClaimResult
 from keras_lstm_dssm.analysis.keywords import distinctive_words, topics
-from keras_lstm_dssm.analysis.report_input import ReportSettings
 from keras_lstm_dssm.analysis.title_map import draw_title_map, title_map
 from keras_lstm_dssm.analysis.vector_parts import cell_note
 from keras_lstm_dssm.cards import CardTable
@@ -20,6 +19,7 @@ from keras_lstm_dssm.html_report import (
     HtmlTable,
     Strong,
 )
+from keras_lstm_dssm.settings.reports import ReportSettings
 
 _MOST_CELLS = 24
 _MOST_WORDS = 12

@@ -8,15 +8,12 @@ import numpy as np
 
 from keras_lstm_dssm.analysis.activations import Activations, each_activations
 from keras_lstm_dssm.encoders import TextEncoder
-
-ACTIVE_CELLS = 10
-"""Number of most active cells of a text for its keywords, as in the paper."""
-
-LEAST_CHANGE = 0.25
-"""Least change of a cell that assigns a word to it, see `assigned`."""
-
-KEYWORD_SHARE = 0.4
-"""A keyword is assigned to more than this share of the active cells."""
+from keras_lstm_dssm.settings.reports import (
+    ACTIVE_CELLS,
+    KEYWORD_SHARE,
+    LEAST_CHANGE,
+    TOPIC_CELLS,
+)
 
 
 class ActiveCell(NamedTuple):
@@ -134,10 +131,6 @@ def keywords(
         keyword = min(known, default=0) > least
         words.append(Keyword(word, tuple(row), keyword))
     return words
-
-
-TOPIC_CELLS = 5
-"""Number of most active cells of a query for the topics, as in the paper."""
 
 
 class TopicWord(NamedTuple):

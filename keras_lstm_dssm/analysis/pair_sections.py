@@ -18,7 +18,6 @@ from keras_lstm_dssm.analysis.heat_maps import (
     draw_aligned,
 )
 from keras_lstm_dssm.analysis.keywords import Keyword, keywords
-from keras_lstm_dssm.analysis.report_input import ReportSettings
 from keras_lstm_dssm.analysis.vector_parts import (
     WHOLE_VECTOR,
     VectorPart,
@@ -36,6 +35,7 @@ from keras_lstm_dssm.html_report import (
     HtmlTable,
     Strong,
 )
+from keras_lstm_dssm.settings.reports import ReportSettings
 
 _DIRECTIONS = ("Cells, left to right", "Cells, right to left")
 

@@ -8,12 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_lstm_dssm.analysis.claims import ClaimResult
-from keras_lstm_dssm.analysis.keywords import (
-    ACTIVE_CELLS,
-    KEYWORD_SHARE,
-    LEAST_CHANGE,
-    TOPIC_CELLS,
-)
 from keras_lstm_dssm.cards import CardTable
 from keras_lstm_dssm.data import (
     ClickLog,
@@ -154,27 +148,6 @@ def read_report_documents(
         teacher,
         dict(folder.counts.bad_lines),
     )
-
-
-class ReportSettings(NamedTuple):
-    """Thresholds and sizes of a report.
-
-    Attributes:
-        cells: The number of most active cells of a text, see `keywords`.
-        change: The threshold that assigns a word to a cell, see `assigned`.
-        share: The share of the active cells for a keyword, see `keywords`.
-        topic_cells: The number of most active cells of a query, see
-            `topics`.
-        map: `"tsne"` or `"pca"`, see `title_map`.
-        map_titles: The number of titles, or of documents, on the map.
-    """
-
-    cells: int = ACTIVE_CELLS
-    change: float = LEAST_CHANGE
-    share: float = KEYWORD_SHARE
-    topic_cells: int = TOPIC_CELLS
-    map: str = "tsne"
-    map_titles: int = 2000
 
 
 class ReportInput(NamedTuple):

@@ -11,8 +11,7 @@ from keras_lstm_dssm.analysis.keywords import distinctive_words
 from keras_lstm_dssm.drawing import COLOURS, MARKERS, drawing, short
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.files import replacing, write_text
-
-MAP_METHODS = ("tsne", "pca")
+from keras_lstm_dssm.settings.choices import MAP_METHODS
 
 
 class TitleMap(NamedTuple):

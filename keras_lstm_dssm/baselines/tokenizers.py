@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.settings import choices
 
 Tokenizer = Callable[[str], list[str]]
 """Function from a string to its words; hashable and deterministic."""
@@ -68,11 +69,13 @@ def _stemmer() -> Any:
     return module.stemmer("english")
 
 
-TOKENIZERS: dict[str, Tokenizer] = {
-    "space": space_separated,
-    "alphanumeric": alphanumeric,
-    "stemmed": stemmed,
-}
+TOKENIZERS: dict[str, Tokenizer] = dict(
+    zip(
+        choices.TOKENIZERS,
+        (space_separated, alphanumeric, stemmed),
+        strict=True,
+    )
+)
 """Name -> tokenizer; `"space"` and `"alphanumeric"` are also the names of the
 encoders' `split`."""
 

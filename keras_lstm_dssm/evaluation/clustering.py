@@ -11,10 +11,7 @@ import numpy as np
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
-
-CLUSTER_MEASURES = ("f1", "v", "ari", "ami")
-"""Measures of clusters: pairwise F1, V-measure, adjusted Rand index and
-adjusted mutual information."""
+from keras_lstm_dssm.settings.choices import CLUSTER_MEASURES
 
 K_MEANS_SEEDS = 5
 """Default number of k-means runs that are averaged."""

@@ -18,9 +18,7 @@ from keras_lstm_dssm.evaluation.ranking import (
 )
 from keras_lstm_dssm.evaluation.task import RANDOM_ORDER, Task
 from keras_lstm_dssm.evaluation.ties import expected_measures, tie_groups
-
-LIST_MEASURES = ("p@1", "mrr", "map", "ndcg@3", "ndcg@5")
-"""The measures of judged lists, in the order in which they are shown."""
+from keras_lstm_dssm.settings.choices import LIST_MEASURES
 
 DOCUMENT_ORDER = "document order"
 

@@ -7,22 +7,11 @@ import numpy as np
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.ranking import Qrels, Run
 from keras_lstm_dssm.evaluation.ties import (
-    NDCG_CUTOFFS,
     TieGroup,
     expected_measures,
     gain,
 )
-
-MEASURES = (
-    *(f"ndcg@{k}" for k in NDCG_CUTOFFS),
-    "mrr@10",
-    "map",
-    "p@1",
-    "p@10",
-    "recall@10",
-    "recall@100",
-)
-"""The measures of titles, in the order in which they are shown."""
+from keras_lstm_dssm.settings.choices import MEASURES, NDCG_CUTOFFS
 
 QueryMeasures = dict[str, dict[str, float]]
 """Query id -> measure -> value from 0 to 1."""

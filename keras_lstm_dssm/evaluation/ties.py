@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-NDCG_CUTOFFS = (1, 3, 5, 10)
+from keras_lstm_dssm.settings.choices import NDCG_CUTOFFS
 
 
 class TieGroup(NamedTuple):

@@ -16,15 +16,6 @@ from keras_lstm_dssm.layers.word_vectors import WordSequences
 from keras_lstm_dssm.matchers.matcher import SIDES, Matcher
 from keras_lstm_dssm.registration import register
 
-ARC_I_OF_WAN: dict[str, Any] = {
-    "filters": [50, 50],
-    "activation": "tanh",
-    "use_bias": False,
-    "pooling": "k_max",
-    "hidden": [200],
-}
-"""ARC-I as Wan et al. 2016 ran it, as arguments of `ARCI`."""
-
 
 @register
 class ARCI(Matcher):

@@ -18,13 +18,6 @@ from keras_lstm_dssm.layers.word_vectors import WordSequences
 from keras_lstm_dssm.matchers.matcher import SIDES, Matcher
 from keras_lstm_dssm.registration import register
 
-ARC_II_OF_WAN: dict[str, Any] = {
-    "filters": [30],
-    "padding": "wide",
-    "hidden": [60],
-}
-"""ARC-II as Wan et al. 2016 ran it, as arguments of `ARCII`."""
-
 
 @register
 class ARCII(Matcher):

@@ -13,15 +13,6 @@ from keras_lstm_dssm.layers.word_vectors import WordSequences
 from keras_lstm_dssm.matchers.matcher import SIDES, Matcher
 from keras_lstm_dssm.registration import register
 
-CNTN_OF_WAN: dict[str, Any] = {
-    "filters": [50, 50],
-    "use_bias": False,
-    "k_top": 1,
-    "k_min": 4,
-    "dimension": None,
-}
-"""CNTN as Wan et al. 2016 ran it, as arguments of `CNTN`."""
-
 
 @register
 class CNTN(Matcher):

@@ -15,16 +15,6 @@ from keras_lstm_dssm.layers.word_vectors import WordSequences
 from keras_lstm_dssm.matchers.matcher import SIDES, Matcher
 from keras_lstm_dssm.registration import register
 
-MULTI_GRAN_CNN_OF_WAN: dict[str, Any] = {
-    "activation": "relu",
-    "use_bias": False,
-    "similarity_activation": "relu",
-    "sizes": [15],
-    "match_filters": [],
-    "hidden": [200],
-}
-"""MultiGranCNN as Wan et al. 2016 ran it, as arguments of `MultiGranCNN`."""
-
 
 @register
 class MultiGranCNN(Matcher):

@@ -11,7 +11,9 @@ from keras_lstm_dssm.models.base_recipe import (
     seeded_initializers,
 )
 from keras_lstm_dssm.models.keyvec import KeyVec
-from keras_lstm_dssm.models.words_recipe import WORDS, WordsRecipe
+from keras_lstm_dssm.models.words_recipe import WordsRecipe
+from keras_lstm_dssm.settings import presets
+from keras_lstm_dssm.settings.choices import WORDS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,16 +152,9 @@ class KeyVecRecipe(WordsRecipe):
             )
 
 
-_KEYVEC = KeyVecRecipe(
-    normalize=True, excerpt=16, learning_rate=0.003, epochs=120
-)
-
 KEYVEC_PRESETS: dict[str, KeyVecRecipe] = {
-    "keyvec": _KEYVEC,
-    "keyvec_printed": KeyVecRecipe(patience=3),
-    "keyvec_without_read": _KEYVEC.replace(read_weight=0.0),
-    "keyvec_without_words": _KEYVEC.replace(word_weight=0.0),
-    "keyvec_mean": _KEYVEC.replace(weighted=False),
+    name: KeyVecRecipe(**settings)
+    for name, settings in presets.KEYVEC_PRESETS.items()
 }
 """Name -> recipe: KeyVec, learnt from excerpts; KeyVec with the loss as
 printed, learnt from whole documents; and what is left of `keyvec` without

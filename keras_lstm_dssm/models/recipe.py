@@ -12,9 +12,9 @@ from keras_lstm_dssm.models.base_recipe import (
     is_number,
     seeded_initializers,
 )
-from keras_lstm_dssm.models.two_tower import NEGATIVES, TwoTower
-
-TOWERS = ("separate", "equal_start", "tied")
+from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.settings.choices import NEGATIVES, TOWERS
+from keras_lstm_dssm.settings.presets import TOWER_PRESETS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,41 +192,8 @@ class Recipe(BaseRecipe):
         return TwoTower(query, document, self.negatives, self.n, seed)
 
 
-def _preset(encoder: str, **config: Any) -> Recipe:
-    return Recipe(encoder, config)
-
-
-_BEST = Recipe(
-    "CombinedEncoder",
-    document_encoder_config={"length_norm": 0.5},
-    negatives="in_batch",
-    gamma=16.0,
-    learning_rate=0.03,
-    epochs=12,
-    batch_size=512,
-    title_pairs=1,
-    hard_negatives=1,
-    patience=3,
-)
-
 PRESETS: dict[str, Recipe] = {
-    "lstm_32": _preset("LSTMEncoder", cells=32),
-    "lstm_64": _preset("LSTMEncoder", cells=64),
-    "lstm_96": _preset("LSTMEncoder", cells=96),
-    "lstm_96_full": _preset(
-        "LSTMEncoder", cells=96, peephole="full", forget_gate=True
-    ),
-    "bilstm_96": _preset("BidirectionalLSTMEncoder", cells=96),
-    "rnn_288": _preset("RNNEncoder", units=288),
-    "dssm": _preset("DSSMEncoder", units=[288, 96]),
-    "clsm_win1": _preset("CLSMEncoder", window=1),
-    "clsm_win3": _preset("CLSMEncoder", window=3),
-    "clsm_win5": _preset("CLSMEncoder", window=5),
-    "best": _BEST,
-    # Momentum 0.995 remembers 200 training steps: few clicks have no more.
-    "taught": _BEST.replace(
-        learning_rate=0.1, momentum_middle=0.97, hard_negatives=0
-    ),
+    name: Recipe(**settings) for name, settings in TOWER_PRESETS.items()
 }
 """Name -> recipe: the systems of the paper's Table IV with its sizes; `best`,
 chosen on the dev splits of four data sets (docs/results/best.md); and `taught`,

@@ -13,7 +13,9 @@ from keras_lstm_dssm.models.base_recipe import (
     seeded_initializers,
 )
 from keras_lstm_dssm.models.pair_scorer import PairScorer
-from keras_lstm_dssm.models.words_recipe import WORDS, WordsRecipe
+from keras_lstm_dssm.models.words_recipe import WordsRecipe
+from keras_lstm_dssm.settings import presets
+from keras_lstm_dssm.settings.choices import WORDS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,34 +131,9 @@ class ScorerRecipe(WordsRecipe):
         return PairScorer(words, matcher, seed)
 
 
-def _mv_lstm(interaction: str) -> ScorerRecipe:
-    return ScorerRecipe("MVLSTM", {"interaction": interaction})
-
-
-def _cntn(**config: Any) -> ScorerRecipe:
-    # With a learning rate of 0.03 the first steps of Adagrad, which have
-    # about this size for every weight, saturate the tanh units for good.
-    return ScorerRecipe("CNTN", config, learning_rate=0.003)
-
-
 SCORER_PRESETS: dict[str, ScorerRecipe] = {
-    "mv_lstm_cosine": _mv_lstm("cosine"),
-    "mv_lstm_bilinear": _mv_lstm("bilinear"),
-    "mv_lstm_tensor": _mv_lstm("tensor"),
-    "lstm_rnn_50": ScorerRecipe("RecurrentCosine"),
-    "bilstm_rnn_50": ScorerRecipe("RecurrentCosine", {"bidirectional": True}),
-    "arc_i": ScorerRecipe("ARCI"),
-    "arc_i_wan": ScorerRecipe("ARCI", matchers.ARC_I_OF_WAN),
-    "arc_ii": ScorerRecipe("ARCII"),
-    "arc_ii_wan": ScorerRecipe("ARCII", matchers.ARC_II_OF_WAN),
-    "cntn": _cntn(),
-    "cntn_wan": _cntn(**matchers.CNTN_OF_WAN),
-    "multi_gran_cnn": ScorerRecipe("MultiGranCNN"),
-    "multi_gran_cnn_wan": ScorerRecipe(
-        "MultiGranCNN", matchers.MULTI_GRAN_CNN_OF_WAN
-    ),
-    "deep_match": ScorerRecipe("DeepMatch"),
-    "rae": ScorerRecipe("RAE"),
+    name: ScorerRecipe(**settings)
+    for name, settings in presets.SCORER_PRESETS.items()
 }
 """Name -> recipe: MV-LSTM and the models that Wan et al. 2016 compare it with.
 A name that ends with `_wan` is the smaller form that they ran; without, that

@@ -18,8 +18,7 @@ from keras_lstm_dssm.models.pair_model import PairModel
 from keras_lstm_dssm.models.pairs import HashedPairs, PairHasher
 from keras_lstm_dssm.private_api import replica_count
 from keras_lstm_dssm.registration import register
-
-NEGATIVES = ("random", "in_batch")
+from keras_lstm_dssm.settings.choices import NEGATIVES
 
 
 @register

@@ -8,8 +8,6 @@ import numpy as np
 from keras_lstm_dssm.layers import TrigramVectors, VocabularyVectors
 from keras_lstm_dssm.models.base_recipe import BaseRecipe
 
-WORDS = ("vocabulary", "trigrams")
-
 
 class WordsRecipe(BaseRecipe):
     """Base of `ScorerRecipe` and `KeyVecRecipe`: makes the word vectors.

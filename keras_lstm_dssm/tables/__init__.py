@@ -5,6 +5,7 @@
 modules can make any table.
 """
 
+from keras_lstm_dssm.settings.papers import PAPER_ALIASES
 from keras_lstm_dssm.tables.figure_7 import train_with_one_gamma
 from keras_lstm_dssm.tables.keyvec_report import write_keyvec_report
 from keras_lstm_dssm.tables.keyvec_rows import KEYVEC_ROWS
@@ -17,7 +18,7 @@ from keras_lstm_dssm.tables.mv_lstm_report import write_mv_lstm_report
 from keras_lstm_dssm.tables.mv_lstm_rows import MV_LSTM_ROWS
 from keras_lstm_dssm.tables.overview import write_overview
 from keras_lstm_dssm.tables.paper_table import FinishedSystems, PaperTable
-from keras_lstm_dssm.tables.papers import PAPER_ALIASES, PAPERS
+from keras_lstm_dssm.tables.papers import PAPERS
 from keras_lstm_dssm.tables.rows import Row, choose_rows
 from keras_lstm_dssm.tables.run_systems import run_system, run_systems
 from keras_lstm_dssm.tables.summary import Summary

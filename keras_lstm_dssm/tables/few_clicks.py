@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from keras_lstm_dssm.models import PRESETS
+from keras_lstm_dssm.settings.papers import LEARNING_CURVES, PAPER_OPTIONS
 from keras_lstm_dssm.tables.charts import draw_dev_curves
 from keras_lstm_dssm.tables.learning_curve import run_learning_curve
 from keras_lstm_dssm.tables.paper_table import FinishedSystems, PaperTable
@@ -96,14 +97,8 @@ def _notes(summary: Summary) -> list[str]:
 FEW_CLICKS = PaperTable(
     title="Few clicks",
     rows=FEW_CLICKS_ROWS,
-    options={
-        "min_relevant": 1,
-        "depth": 1000,
-        "dev_evaluations": 6,
-        "misspelled": (),
-        "teacher": None,
-    },
+    options=PAPER_OPTIONS["few_clicks"],
     fixed={"dev_mode": "retrieve"},
     report=_report,
-    learning_curve=True,
+    learning_curve="few_clicks" in LEARNING_CURVES,
 )

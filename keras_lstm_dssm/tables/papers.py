@@ -13,6 +13,3 @@ PAPERS: dict[str, PaperTable] = {
     "few_clicks": FEW_CLICKS,
 }
 """Name -> the tables of a paper."""
-
-PAPER_ALIASES = {"lstm_dssm": "table_iv"}
-"""Other name -> name in `PAPERS`."""

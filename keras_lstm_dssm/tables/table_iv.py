@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from keras_lstm_dssm.settings.papers import LEARNING_CURVES, PAPER_OPTIONS
 from keras_lstm_dssm.tables.figure_7 import train_with_one_gamma
 from keras_lstm_dssm.tables.learning_curve import run_learning_curve
 from keras_lstm_dssm.tables.paper_table import FinishedSystems, PaperTable
@@ -34,20 +35,8 @@ def _report(work: FinishedSystems) -> tuple[Summary, dict[str, str]]:
 TABLE_IV = PaperTable(
     title="Table IV of Palangi et al. 2016",
     rows=TABLE_IV_ROWS,
-    options={
-        "epochs": 30,
-        "batch_size": 256,
-        "min_relevant": 1,
-        "depth": 1000,
-        "learning_rates": (0.003, 0.01, 0.03, 0.1),
-        "gammas": (5.0, 3.0, 10.0),
-        "search": 0.15,
-        "dev_evaluations": 5,
-        "misspelled": (),
-        "judged_negatives": 0,
-        "paragraphs": None,
-    },
+    options=PAPER_OPTIONS["table_iv"],
     fixed={},
     report=_report,
-    learning_curve=True,
+    learning_curve="table_iv" in LEARNING_CURVES,
 )

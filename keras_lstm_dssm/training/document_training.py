@@ -38,9 +38,6 @@ from keras_lstm_dssm.training.validation_loss import ValidationLoss
 
 _UNSEEN = 0.1  # the count of a word that is no key word of any document
 
-DEFAULT_SALIENCE = "bm25"
-"""The default teacher of salient sentences."""
-
 
 @dataclass(frozen=True)
 class DocumentTraining(BaseTraining):

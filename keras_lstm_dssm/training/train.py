@@ -21,10 +21,10 @@ from keras_lstm_dssm.models import (
     TwoTower,
     find_recipe,
 )
+from keras_lstm_dssm.settings.choices import DEFAULT_SALIENCE
 from keras_lstm_dssm.training.base_training import BaseTraining
 from keras_lstm_dssm.training.document_targets import DocumentTargets
 from keras_lstm_dssm.training.document_training import (
-    DEFAULT_SALIENCE,
     DocumentTraining,
 )
 from keras_lstm_dssm.training.gate_histograms import GateHistograms

@@ -17,7 +17,7 @@ from keras_lstm_dssm.serving.http.click_writer import ClickWriter
 from keras_lstm_dssm.serving.http.rest_api import RestApi
 from keras_lstm_dssm.serving.http.search_page import SearchPage
 from keras_lstm_dssm.serving.server import PredictionServer
-from keras_lstm_dssm.serving.server.bounds import MAX_REQUESTS
+from keras_lstm_dssm.settings.choices import MAX_REQUESTS
 
 
 @contextmanager

@@ -12,14 +12,16 @@ from tensorflow.core.framework.types_pb2 import DataType
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.warmup import BATCH_SIZES
 from keras_lstm_dssm.serving.server.signature_call import invalid_argument
+from keras_lstm_dssm.settings.choices import (
+    BATCH_SIZES,
+    MAX_MESSAGE_MB,
+    MAX_SERVED_K,
+    MAX_TEXT_KB,
+)
 
 _COUNTS = ("k", "n")
 """Inputs that say how many results a row gets."""
-
-MAX_MESSAGE_MB = 16
-MAX_REQUESTS = 128
 
 # A reply has at most the rows and the k that the bounds allow.
 REPLY_MB = 64
@@ -41,8 +43,8 @@ class Bounds(NamedTuple):
     """
 
     max_rows: int = BATCH_SIZES[-1]
-    max_text_kb: int = 1024
-    max_k: int = 10_000
+    max_text_kb: int = MAX_TEXT_KB
+    max_k: int = MAX_SERVED_K
     max_message_mb: int = MAX_MESSAGE_MB
 
     def checked(self) -> "Bounds":

@@ -12,7 +12,6 @@ from grpc_health.v1.health_pb2 import HealthCheckResponse
 from tensorflow_serving.apis import model_service_pb2, prediction_service_pb2
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.warmup import BATCH_SIZES
 from keras_lstm_dssm.serving.doors import (
     ServerTLS,
     TokenFile,
@@ -20,8 +19,6 @@ from keras_lstm_dssm.serving.doors import (
     check_exposure,
 )
 from keras_lstm_dssm.serving.server.bounds import (
-    MAX_MESSAGE_MB,
-    MAX_REQUESTS,
     REPLY_MB,
     Bounds,
 )
@@ -32,6 +29,11 @@ from keras_lstm_dssm.serving.server.grpc_services import (
 from keras_lstm_dssm.serving.server.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.server.request_metrics import RequestMetrics
 from keras_lstm_dssm.serving.server.service_handlers import service_handlers
+from keras_lstm_dssm.settings.choices import (
+    BATCH_SIZES,
+    MAX_MESSAGE_MB,
+    MAX_REQUESTS,
+)
 
 _LOG = logging.getLogger(__name__)
 _DAY = 86_400

@@ -1,0 +1,63 @@
+"""Names that flags and functions choose from, and limits."""
+
+NDCG_CUTOFFS = (1, 3, 5, 10)
+
+MEASURES = (
+    *(f"ndcg@{k}" for k in NDCG_CUTOFFS),
+    "mrr@10",
+    "map",
+    "p@1",
+    "p@10",
+    "recall@10",
+    "recall@100",
+)
+"""The measures of titles, in the order in which they are shown."""
+
+LIST_MEASURES = ("p@1", "mrr", "map", "ndcg@3", "ndcg@5")
+"""The measures of judged lists, in the order in which they are shown."""
+
+CLUSTER_MEASURES = ("f1", "v", "ari", "ami")
+"""Measures of clusters: pairwise F1, V-measure, adjusted Rand index and
+adjusted mutual information."""
+
+MODES = ("rerank", "retrieve")
+"""What is evaluated: the order of judged documents, or a search."""
+
+TOWERS = ("separate", "equal_start", "tied")
+"""How the weights of two encoders start, see `Recipe`."""
+
+NEGATIVES = ("random", "in_batch")
+"""The negatives of two towers, see `TwoTower`."""
+
+WORDS = ("vocabulary", "trigrams")
+"""Where word vectors come from, see `WordsRecipe`."""
+
+DEFAULT_SALIENCE = "bm25"
+"""The default teacher of salient sentences."""
+
+TOKENIZERS = ("space", "alphanumeric", "stemmed")
+"""How systems like BM25 split texts into words."""
+
+MAP_METHODS = ("tsne", "pca")
+"""Methods that lay out the map of a report."""
+
+VECTORS = ("float32", "int8")
+"""How a retriever stores the documents' vectors."""
+
+FORMATS = ("npy", "parquet")
+"""How parts are written: NumPy arrays and text, or one parquet file."""
+
+MAX_K = 1000
+"""Maximum number of results for a query; default of `max_k`."""
+
+BATCH_SIZES = (1, 8, 64, 512)
+"""Batch sizes, in rows, to which a server pads its batches.
+
+Exports write them into `batching.config`; the last is `max_batch_size`.
+"""
+
+MAX_MESSAGE_MB = 16
+MAX_REQUESTS = 128
+MAX_TEXT_KB = 1024
+MAX_SERVED_K = 10_000
+"""Defaults of a server's limits, see `Bounds`."""

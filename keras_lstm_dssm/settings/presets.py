@@ -1,0 +1,125 @@
+"""The settings of all presets, as arguments of their recipes."""
+
+from typing import Any
+
+Settings = dict[str, Any]
+
+
+def _towers(encoder: str, **config: Any) -> Settings:
+    return {"encoder": encoder, "encoder_config": config}
+
+
+_BEST = {
+    "encoder": "CombinedEncoder",
+    "document_encoder_config": {"length_norm": 0.5},
+    "negatives": "in_batch",
+    "gamma": 16.0,
+    "learning_rate": 0.03,
+    "epochs": 12,
+    "batch_size": 512,
+    "title_pairs": 1,
+    "hard_negatives": 1,
+    "patience": 3,
+}
+
+TOWER_PRESETS: dict[str, Settings] = {
+    "lstm_32": _towers("LSTMEncoder", cells=32),
+    "lstm_64": _towers("LSTMEncoder", cells=64),
+    "lstm_96": _towers("LSTMEncoder", cells=96),
+    "lstm_96_full": _towers(
+        "LSTMEncoder", cells=96, peephole="full", forget_gate=True
+    ),
+    "bilstm_96": _towers("BidirectionalLSTMEncoder", cells=96),
+    "rnn_288": _towers("RNNEncoder", units=288),
+    "dssm": _towers("DSSMEncoder", units=[288, 96]),
+    "clsm_win1": _towers("CLSMEncoder", window=1),
+    "clsm_win3": _towers("CLSMEncoder", window=3),
+    "clsm_win5": _towers("CLSMEncoder", window=5),
+    "best": _BEST,
+    # Momentum 0.995 remembers 200 training steps: few clicks have no more.
+    "taught": _BEST
+    | {"learning_rate": 0.1, "momentum_middle": 0.97, "hard_negatives": 0},
+}
+"""Name -> arguments of `Recipe`, see `PRESETS`."""
+
+ARC_I_OF_WAN: Settings = {
+    "filters": [50, 50],
+    "activation": "tanh",
+    "use_bias": False,
+    "pooling": "k_max",
+    "hidden": [200],
+}
+"""ARC-I as Wan et al. 2016 ran it, as arguments of `ARCI`."""
+
+ARC_II_OF_WAN: Settings = {
+    "filters": [30],
+    "padding": "wide",
+    "hidden": [60],
+}
+"""ARC-II as Wan et al. 2016 ran it, as arguments of `ARCII`."""
+
+CNTN_OF_WAN: Settings = {
+    "filters": [50, 50],
+    "use_bias": False,
+    "k_top": 1,
+    "k_min": 4,
+    "dimension": None,
+}
+"""CNTN as Wan et al. 2016 ran it, as arguments of `CNTN`."""
+
+MULTI_GRAN_CNN_OF_WAN: Settings = {
+    "activation": "relu",
+    "use_bias": False,
+    "similarity_activation": "relu",
+    "sizes": [15],
+    "match_filters": [],
+    "hidden": [200],
+}
+"""MultiGranCNN as Wan et al. 2016 ran it, as arguments of `MultiGranCNN`."""
+
+
+def _scorer(matcher: str, **config: Any) -> Settings:
+    return {"matcher": matcher, "matcher_config": config}
+
+
+# With a learning rate of 0.03 the first steps of Adagrad, which have about
+# this size for every weight, saturate the tanh units of CNTN for good.
+_CNTN_RATE = {"learning_rate": 0.003}
+
+SCORER_PRESETS: dict[str, Settings] = {
+    "mv_lstm_cosine": _scorer("MVLSTM", interaction="cosine"),
+    "mv_lstm_bilinear": _scorer("MVLSTM", interaction="bilinear"),
+    "mv_lstm_tensor": _scorer("MVLSTM", interaction="tensor"),
+    "lstm_rnn_50": _scorer("RecurrentCosine"),
+    "bilstm_rnn_50": _scorer("RecurrentCosine", bidirectional=True),
+    "arc_i": _scorer("ARCI"),
+    "arc_i_wan": _scorer("ARCI", **ARC_I_OF_WAN),
+    "arc_ii": _scorer("ARCII"),
+    "arc_ii_wan": _scorer("ARCII", **ARC_II_OF_WAN),
+    "cntn": _scorer("CNTN") | _CNTN_RATE,
+    "cntn_wan": _scorer("CNTN", **CNTN_OF_WAN) | _CNTN_RATE,
+    "multi_gran_cnn": _scorer("MultiGranCNN"),
+    "multi_gran_cnn_wan": _scorer("MultiGranCNN", **MULTI_GRAN_CNN_OF_WAN),
+    "deep_match": _scorer("DeepMatch"),
+    "rae": _scorer("RAE"),
+}
+"""Name -> arguments of `ScorerRecipe`."""
+
+_KEYVEC: Settings = {
+    "normalize": True,
+    "excerpt": 16,
+    "learning_rate": 0.003,
+    "epochs": 120,
+}
+
+KEYVEC_PRESETS: dict[str, Settings] = {
+    "keyvec": _KEYVEC,
+    "keyvec_printed": {"patience": 3},
+    "keyvec_without_read": _KEYVEC | {"read_weight": 0.0},
+    "keyvec_without_words": _KEYVEC | {"word_weight": 0.0},
+    "keyvec_mean": _KEYVEC | {"weighted": False},
+}
+"""Name -> arguments of `KeyVecRecipe`."""
+
+RANKER = "ranker"
+"""The value of `--preset` for boosted trees, which have no recipe."""
