@@ -145,8 +145,9 @@ def _analyze_scorer(scorer: PairScorer, run: RunFolder) -> dict[str, Any]:
             0, ComparedQuery(FLAGS.query, {"document": FLAGS.document})
         )
     matrices = write_scorer_report(
-        FLAGS.output, scorer, compared, run.read_history(), FLAGS.pictures
-    )
+        FLAGS.output, scorer, compared, run.read_history(), FLAGS.pictures,
+        card_tables(run.path),
+    )  # fmt: skip
     print(f"wrote {FLAGS.output}")
     return {
         "pairs": [
@@ -188,8 +189,9 @@ def _analyze_documents(model: KeyVec, run: RunFolder) -> dict[str, Any]:
         model, given, FLAGS.examples, FLAGS.map, FLAGS.map_titles
     )
     write_document_report(
-        FLAGS.output, given, figures, run.read_history(), FLAGS.pictures
-    )
+        FLAGS.output, given, figures, run.read_history(), FLAGS.pictures,
+        card_tables(run.path),
+    )  # fmt: skip
     print(f"wrote {FLAGS.output}")
     if FLAGS.csv:
         figures.write_csv(FLAGS.csv)

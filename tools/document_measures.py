@@ -14,6 +14,7 @@ from keras_lstm_dssm.evaluation import (
     mean_documents,
     system_of,
 )
+from keras_lstm_dssm.evaluation.measures import QueryMeasures
 from keras_lstm_dssm.models import KeyVec
 
 
@@ -23,7 +24,7 @@ def measure_documents(
     split: str = "test",
     min_relevant: int = 1,
     progress: bool = False,
-) -> dict[str, Any]:
+) -> tuple[Mapping[str, Any], dict[str, dict[str, QueryMeasures]]]:
     """Evaluates a KeyVec and baselines on a split, and prints a table.
 
     The baselines are trained on the documents of the split train.
@@ -36,7 +37,8 @@ def measure_documents(
         progress: Whether to show a progress bar of encoding.
 
     Returns:
-        `"retrieve"`, `"cluster"`, or both -> system -> measure -> value.
+        The tasks, `"retrieve"`, `"cluster"` or both; and what
+        `evaluate_documents` has measured in them.
 
     Raises:
         InputError: The split has no documents, or neither queries nor two
@@ -52,12 +54,13 @@ def measure_documents(
     if bad := folder.counts.bad_lines:
         print(f"skipped bad lines: {describe_bad(bad)}")
     print(f"model against systems trained on {len(texts):,} documents")
-    systems = {
+    systems: dict[str, Any] = {
         "model": system_of(model, progress=progress),
         **document_baselines(texts),
     }
-    results = mean_documents(evaluate_documents(tasks, systems))
+    measured = evaluate_documents(tasks, systems)
+    results = mean_documents(measured)
     for name, task in tasks.items():
         print(f"\n{split}, {name}: {task.describe()}")
         print(format_table(results[name]))
-    return dict(results)
+    return tasks, measured

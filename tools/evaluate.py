@@ -41,6 +41,7 @@ from keras_lstm_dssm.evaluation import (
     MEASURES,
     Task,
     format_table,
+    mean_documents,
     system_of,
 )
 from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
@@ -162,13 +163,21 @@ def _evaluate_keyvec(model: KeyVec, folder: RunFolder) -> dict[str, Any]:
         folder.read_config().get("max_bad_lines", 0),
         model.max_sentences,
     )
-    results = measure_documents(
+    tasks, measured = measure_documents(
         model, documents, FLAGS.split, FLAGS.min_relevant, sys.stderr.isatty()
     )
+    results = mean_documents(measured)
     if FLAGS.split != "train":
         folder.add_metrics(FLAGS.split, results)
     for name, of_task in results.items():
         folder.add_metrics(f"{FLAGS.split}/{name}", of_task)
+        record_evaluation(
+            folder.path,
+            f"{FLAGS.split}/{name}",
+            FLAGS.data,
+            measured[name],
+            len(tasks[name].documents),
+        )
     return {FLAGS.split: results}
 
 

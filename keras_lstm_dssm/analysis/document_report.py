@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
+from keras_lstm_dssm.analysis.corpus_sections import card_section
 from keras_lstm_dssm.analysis.document_figures import DocumentFigures
 from keras_lstm_dssm.analysis.document_map import draw_document_map
 from keras_lstm_dssm.analysis.explained_documents import ExplainedDocument
 from keras_lstm_dssm.analysis.report_input import ReportDocuments
+from keras_lstm_dssm.cards import CardTable
 from keras_lstm_dssm.drawing import Curve, curve_chart
 from keras_lstm_dssm.html_report import (
     Cell,
@@ -28,6 +30,7 @@ def write_document_report(
     figures: DocumentFigures,
     history: Sequence[dict[str, float]] = (),
     pictures: str | os.PathLike[str] | None = None,
+    card: Sequence[CardTable] = (),
 ) -> None:
     """Write the report, a page that needs no other file and no network.
 
@@ -38,6 +41,8 @@ def write_document_report(
         history: The figures of the epochs, from `RunFolder.read_history`.
         pictures: A folder in which the pictures are kept as PNG files; by
             default they are in the page only.
+        card: The tables of the run's card, from `card_tables`; by default
+            the report has none.
 
     Raises:
         InputError: jinja2 or matplotlib is not installed.
@@ -57,6 +62,8 @@ def write_document_report(
         ]
         if history:
             sections.append(_loss_section(folder / "loss.png", history))
+        if card:
+            sections.append(card_section(card))
         write_html_report(
             path,
             "What KeyVec finds in a document",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from keras_lstm_dssm.analysis.corpus_sections import card_section
 from keras_lstm_dssm.analysis.heat_maps import draw_matrices
 from keras_lstm_dssm.analysis.strong_cells import (
     StrongCell,
@@ -13,6 +14,7 @@ from keras_lstm_dssm.analysis.strong_cells import (
     check_matrix,
     compare_words,
 )
+from keras_lstm_dssm.cards import CardTable
 from keras_lstm_dssm.drawing import Curve, curve_chart
 from keras_lstm_dssm.html_report import (
     Cell,
@@ -44,6 +46,7 @@ def write_scorer_report(
     queries: Sequence[ComparedQuery],
     history: Sequence[dict[str, float]] = (),
     pictures: str | os.PathLike[str] | None = None,
+    card: Sequence[CardTable] = (),
 ) -> list[list[WordMatrix]]:
     """Write the report, a page that needs no other file and no network.
 
@@ -57,6 +60,8 @@ def write_scorer_report(
         history: The figures of the epochs, from `RunFolder.read_history`.
         pictures: A folder in which the pictures are kept as PNG files; by
             default they are in the page only.
+        card: The tables of the run's card, from `card_tables`; by default
+            the report has none.
 
     Returns:
         The matrices of each query, one for each of its documents.
@@ -86,6 +91,8 @@ def write_scorer_report(
         ]
         if history:
             sections.append(_loss_section(folder / "loss.png", history))
+        if card:
+            sections.append(card_section(card))
         write_html_report(
             path,
             "Which words MV-LSTM matches",

@@ -21,7 +21,7 @@ from keras_lstm_dssm.data.open_data import API_DOCUMENTS
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import files_hash
 
-_SAMPLE = 10_000
+_SAMPLE, _DOCUMENTS = 10_000, 1_000
 
 _PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.tsv", "*.tsv.gz", "qrels/*.tsv*")
 """The files of a folder of data, in BEIR's form or of documents."""
@@ -90,6 +90,38 @@ def text_facts(log: ClickLog | None) -> dict[str, Any]:
     }
 
 
+def document_facts(
+    spec: str, max_bad_lines: int = 0, max_sentences: int | None = None
+) -> dict[str, Any]:
+    """Returns the scripts and the lengths of documents.
+
+    Args:
+        spec: Data specification, see `data.open_documents`; the first 1,000
+            documents of the split train are read.
+        max_bad_lines: The number of bad lines that may be left out.
+        max_sentences: The number of sentences to read of each document.
+
+    Returns:
+        `documents`, their number; `scripts` as of `text_facts`; and
+        `sentences` and `sentence_words`: median and 99th percentile of the
+        numbers of sentences of a document and of words of a sentence. Empty
+        where the documents cannot be read.
+    """
+    try:
+        folder = open_documents(spec, max_bad_lines, max_sentences)
+        sample = list(itertools.islice(folder.of("train"), _DOCUMENTS))
+    except (InputError, OSError):  # moved after the training
+        return {}
+    sentences = [text for document in sample for text in document.sentences]
+    counts = [len(document.sentences) for document in sample]
+    return {
+        "documents": len(sample),
+        "scripts": scripts(sentences),
+        "sentences": _percentiles(counts),
+        "sentence_words": _lengths(sentences),
+    }
+
+
 def scripts(texts: Iterable[str]) -> dict[str, float]:
     """Returns the share of each script among the letters of texts.
 
@@ -111,5 +143,9 @@ def scripts(texts: Iterable[str]) -> dict[str, float]:
 
 
 def _lengths(texts: Iterable[str]) -> list[int]:
-    words = [len(text.split()) for text in texts]
-    return [int(number) for number in np.percentile(words, [50, 99])]
+    return _percentiles([len(text.split()) for text in texts])
+
+
+def _percentiles(numbers: list[int]) -> list[int]:
+    """Returns the median and the 99th percentile."""
+    return [int(number) for number in np.percentile(numbers, [50, 99])]

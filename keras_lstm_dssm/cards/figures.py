@@ -5,8 +5,15 @@ from typing import Any, NamedTuple
 
 from keras_lstm_dssm.cards.card_text import table
 
-_SHOWN = ("mrr@10", "ndcg@10", "recall@10", "recall@100", "p@1", "map", "mrr")
+_SHOWN = (
+    "mrr@10", "ndcg@10", "recall@10", "recall@100", "p@1", "p@10", "map", "mrr",
+    "f1", "v", "ari", "ami",
+)  # fmt: skip
 """Measures on the card, those that an evaluation has; `card.json` has all."""
+
+
+_TASKS = {"retrieve": "text-retrieval", "cluster": "clustering"}
+"""Mode of an evaluation -> the Hub's name of the task."""
 
 
 class CardTable(NamedTuple):
@@ -42,13 +49,21 @@ def figure_tables(evaluations: Mapping[str, Any]) -> list[CardTable]:
             rows.append(
                 ["difference to bm25", *(_percent(above[m]) for m in measures)]
             )
-        title = (
-            f"`{name}` of `{entry['data']['spec']}`: {entry['queries']:,} "
-            f"queries, {entry['documents']:,} documents, {entry['date'][:10]}; "
-            "percent, with 95 % intervals over queries"
-        )
-        found.append(CardTable(title, ["", *measures], rows))
+        found.append(CardTable(_title(name, entry), ["", *measures], rows))
     return found
+
+
+def _title(name: str, entry: Mapping[str, Any]) -> str:
+    measured = f"{entry['documents']:,} documents, {entry['date'][:10]}"
+    if "clusterings" in entry:  # their spread says nothing of other documents
+        over = f"the {entry['clusterings']} runs of k-means"
+    else:
+        measured = f"{entry['queries']:,} queries, {measured}"
+        over = "queries"
+    return (
+        f"`{name}` of `{entry['data']['spec']}`: {measured}; percent, with "
+        f"95 % intervals over {over}"
+    )
 
 
 def figures_text(evaluations: Mapping[str, Any]) -> str:
@@ -71,9 +86,8 @@ def hub_result(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     """
     split, _, mode = name.partition("/")
     (_, values), *_ = entry["systems"].items()
-    retrieves = mode == "retrieve"
     return {
-        "task": {"type": "text-retrieval" if retrieves else "text-ranking"},
+        "task": {"type": _TASKS.get(mode, "text-ranking")},
         "dataset": {
             "name": entry["data"]["spec"],
             "type": entry["data"]["spec"],

@@ -8,9 +8,16 @@ from keras_lstm_dssm.cards.figures import figures_text, hub_result
 
 _SCALAR = (str, int, float, bool)
 
+KEYVEC = "KeyVec"
+
 _LIMITS = """\
 * The model repeats what its examples show, with the position bias of clicks.
 * The intervals are over queries. Another seed changes the figures, too."""
+
+_LIMITS_OF_KEYVEC = """\
+* The model repeats what its teacher of key sentences chooses, with its errors.
+* The intervals are over queries or runs of k-means. Another seed of the
+  training changes the figures, too."""
 
 
 def run_card(
@@ -67,7 +74,7 @@ def sections_of(
         figures_text(facts.get("evaluations", {})),
         f"\n{mark} Limits\n",
         *_text_limits(config, training.get("texts", {})),
-        _LIMITS,
+        _LIMITS_OF_KEYVEC if kind_of(config) == KEYVEC else _LIMITS,
         f"\n{mark} Recipe\n",
         table(["name", "value"], _recipe_rows(config)),
     ]
@@ -84,7 +91,7 @@ def kind_of(config: Mapping[str, Any]) -> str:
         return "pair scorer"
     if "encoder" in recipe:
         return "pair of encoders"
-    return "KeyVec"
+    return KEYVEC
 
 
 def training_rows(
@@ -117,6 +124,31 @@ def training_rows(
     return [row for row in rows if row[1] is not None]
 
 
+_LENGTHS = (
+    ("query_words", "queries", "words"),
+    ("title_words", "titles", "words"),
+    ("sentences", "documents", "sentences"),
+    ("sentence_words", "sentences", "words"),
+)
+"""Name in `card.json`, what is measured, and what it consists of."""
+
+
+def _script_limit(texts: Mapping[str, Any]) -> str:
+    read = (
+        f"{texts['sample']:,} clicks"
+        if "sample" in texts
+        else (f"{texts['documents']:,} documents")
+    )
+    shares = ", ".join(
+        f"{name.capitalize()} {100 * share:.1f} %"
+        for name, share in list(texts["scripts"].items())[:5]
+    )
+    return (
+        f"* Scripts of the letters in the first {read}: {shares or 'none'}. "
+        "Others were not trained on."
+    )
+
+
 def _text_limits(
     config: Mapping[str, Any], texts: Mapping[str, Any]
 ) -> list[str]:
@@ -124,19 +156,12 @@ def _text_limits(
     recipe = config.get("recipe", {})
     arguments = {**recipe, **(recipe.get("encoder_config") or {})}
     if texts:
-        shares = ", ".join(
-            f"{name.capitalize()} {100 * share:.1f} %"
-            for name, share in list(texts["scripts"].items())[:5]
-        )
-        lines.append(
-            f"* Scripts of the letters in the first {texts['sample']:,} "
-            f"clicks: {shares or 'none'}. Others were not trained on."
-        )
-        for side in ("query", "title"):
-            median, high = texts[f"{side}_words"]
-            noun = {"query": "queries", "title": "titles"}[side]
+        lines.append(_script_limit(texts))
+    for key, noun, parts in _LENGTHS:
+        if key in texts:
+            median, high = texts[key]
             lines.append(
-                f"* Half of the {noun} have at most {median} words, 99 % at "
+                f"* Half of the {noun} have at most {median} {parts}, 99 % at "
                 f"most {high}: longer ones are unlike what was trained on."
             )
     if not recipe:  # a ranker: its features are limited as their models are

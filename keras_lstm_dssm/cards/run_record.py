@@ -6,9 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.cards.card_text import at, now
-from keras_lstm_dssm.cards.data_facts import data_facts, text_facts
+from keras_lstm_dssm.cards.data_facts import (
+    data_facts,
+    document_facts,
+    text_facts,
+)
 from keras_lstm_dssm.cards.figures import CardTable, figure_tables
-from keras_lstm_dssm.cards.run_card import run_card, training_rows
+from keras_lstm_dssm.cards.run_card import (
+    KEYVEC,
+    kind_of,
+    run_card,
+    training_rows,
+)
 from keras_lstm_dssm.cards.spread import as_json, spread_of
 from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.evaluation.measures import QueryMeasures
@@ -32,11 +41,19 @@ def record_training(
     started = facts.get("training", {}).get("started")
     if "ranker" not in config:  # whose config.json is written at the end
         started = started or at((folder / "config.json").stat().st_mtime)
+    data = str(config["data"])
+    texts = text_facts(log)
+    if kind_of(config) == KEYVEC:
+        texts = document_facts(
+            data,
+            config.get("max_bad_lines", 0),
+            config["recipe"]["max_sentences"],
+        )
     facts["training"] = {
         "started": started,
         "finished": now(),
-        "data": data_facts(str(config["data"])),
-        "texts": text_facts(log),
+        "data": data_facts(data),
+        "texts": texts,
     }
     _write(folder, facts)
 
@@ -55,10 +72,11 @@ def record_evaluation(
         name: Split and mode, such as `"test/retrieve"`, of which the card
             has the last evaluation only.
         data: Specification of the data.
-        measured: System -> query id -> measure -> value. Where there is a
-            system `"bm25"`, its paired differences to the first system are
-            on the card.
-        documents: Number of documents that were ranked.
+        measured: System -> query id -> measure -> value; for clusters, the
+            seed of k-means in the place of a query. Where there is a system
+            `"bm25"`, its paired differences to the first system are on the
+            card.
+        documents: Number of documents that were ranked or clustered.
     """
     folder = Path(folder)
     facts = read_facts(folder)
@@ -66,7 +84,9 @@ def record_evaluation(
     entry: dict[str, Any] = {
         "date": now(),
         "data": data_facts(data),
-        "queries": len(measured[model]),
+        "clusterings" if name.endswith("/cluster") else "queries": len(
+            measured[model]
+        ),
         "documents": documents,
         "systems": {
             system: as_json(spread_of(values))

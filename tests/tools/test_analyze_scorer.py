@@ -45,6 +45,7 @@ def test_report(run: Path, collection_folder: Path, tmp_path: Path) -> None:
     assert [one["kind"] for one in pairs] == ["document", *kinds * 2]
     assert page.of("h2") == [
         "desk lamp", pairs[1]["query"], pairs[3]["query"], "Loss by epoch",
+        "What was trained, and how good it is",
     ]  # fmt: skip
     assert "gizmo" in " ".join(page.of("li"))  # not in the vocabulary
     for right, wrong in (pairs[1:3], pairs[3:5]):

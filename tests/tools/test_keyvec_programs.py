@@ -14,10 +14,11 @@ from keras_lstm_dssm.evaluation import (
     document_tasks,
     system_of,
 )
+from keras_lstm_dssm.files import read_json
 from keras_lstm_dssm.models import KEYVEC_PRESETS
 from keras_lstm_dssm.tools import evaluate, train
 from keras_lstm_dssm.tools.keyvec_flags import KEYVEC_FLAGS
-from keras_lstm_dssm.tools.train_flags import flagged_recipe
+from keras_lstm_dssm.tools.flagged_recipe import flagged_recipe
 from keras_lstm_dssm.training import RunFolder
 from tests.tools.conftest import Refused
 from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
@@ -127,6 +128,20 @@ def test_python_and_program_give_one_model_that_is_measured(
     metrics = RunFolder(run).read_metrics()
     assert metrics["test/cluster"] == results["cluster"]
     assert metrics["test"] == results
+    card = (run / "CARD.md").read_text()
+    assert "## Figures" in card and "Not evaluated yet" not in card
+    assert "queries, 4 documents" in card and "the 5 runs of k-means" in card
+    for name, of_card in (("retrieve", "p@10"), ("cluster", "ami")):
+        entry = read_json(run / "card.json")["evaluations"][f"test/{name}"]
+        assert list(entry["systems"]) == list(results[name])
+        assert entry["systems"]["model"][of_card][0] == pytest.approx(
+            results[name]["model"][of_card], abs=1e-6
+        )
+    assert "| difference to bm25 |" in card
+    assert "first 10 documents: Latin 100.0 %" in card
+    assert "Half of the documents have at most 5 sentences" in card
+    assert "Half of the sentences have at most 3 words" in card
+    assert "teacher of key sentences" in card
     for flag, message in (
         ("--mode=rerank", "--mode is about rankings of titles: leave it out"),
         ("--split=tset", "found split 'tset', expected one of train, dev, t"),
