@@ -84,8 +84,8 @@ setup(
         "tqdm>=4.66",
     ],
     extras_require={
-        # The PyTorch peer of `lstm-dssm-benchmark`; it runs without, too.
-        "benchmark": ["torch>=2.13"],
+        # The PyTorch and JAX peers of `lstm-dssm-benchmark`; it runs without.
+        "benchmark": ["jax>=0.6", "torch>=2.13"],
         # The reports of `lstm-dssm-analyze` and `lstm-dssm-table`.
         "analysis": ANALYSIS,
         # What `lstm-dssm-table` compares with.

@@ -14,7 +14,7 @@ from keras_lstm_dssm.benchmarks.measurement import (
     torch_ratios,
     wall_and_cpu,
 )
-from keras_lstm_dssm.benchmarks.optional_torch import optional_torch
+from keras_lstm_dssm.benchmarks.optional_peer import optional_peer
 from keras_lstm_dssm.data import Document, DocumentFolder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import KEYVEC_PRESETS, KeyVec
@@ -148,7 +148,7 @@ def measure_growth(
 
 def new_peers(ours: KeyVec) -> dict[str, Any]:
     """Return the peers by name; without PyTorch, print how to install it."""
-    with optional_torch():
+    with optional_peer("torch"):
         from keras_lstm_dssm.benchmarks.torch_keyvec import TorchKeyVecRun
 
         return {

@@ -15,7 +15,7 @@ import tensorflow as tf
 from keras_lstm_dssm.benchmarks.measurement import seconds
 from keras_lstm_dssm.text import WordBatch
 
-_PACKAGES = ("keras-lstm-dssm", "tensorflow", "keras", "numpy", "torch")
+_PACKAGES = ("keras-lstm-dssm", "tensorflow", "keras", "numpy", "torch", "jax")
 _SIDE = 2048
 _COPIED = 1 << 26
 _TRIES = 10

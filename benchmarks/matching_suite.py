@@ -15,7 +15,7 @@ from keras_lstm_dssm.benchmarks.measurement import (
     seconds,
     torch_ratios,
 )
-from keras_lstm_dssm.benchmarks.optional_torch import optional_torch
+from keras_lstm_dssm.benchmarks.optional_peer import optional_peer
 from keras_lstm_dssm.data import Triples
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import SCORER_PRESETS, PairScorer
@@ -130,7 +130,7 @@ def _new_scorer(preset: str, vocabulary: Sequence[str]) -> PairScorer:
 
 def _new_peers(preset: str, scorer: PairScorer) -> dict[str, Any]:
     """Return the peers by name; without PyTorch, print how to install it."""
-    with optional_torch():
+    with optional_peer("torch"):
         from keras_lstm_dssm.benchmarks.torch_matching import (
             TorchLSTMRNN,
             TorchMVLSTM,

@@ -62,8 +62,8 @@ def measure_encoding(
 ) -> dict[str, Any]:
     """Time the encoding of distinct titles by our towers and by peers.
 
-    The exported encoder is measured too. The PyTorch peer hashes the
-    titles before its clock starts.
+    The exported encoder is measured too. The PyTorch and JAX peers hash the
+    titles before their clocks start.
 
     Args:
         titles: The distinct titles to encode.

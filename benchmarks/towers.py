@@ -13,7 +13,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.benchmarks import keras_towers
 from keras_lstm_dssm.benchmarks.machine import StepWork, step_work
 from keras_lstm_dssm.benchmarks.measurement import fit_seconds
-from keras_lstm_dssm.benchmarks.optional_torch import optional_torch
+from keras_lstm_dssm.benchmarks.optional_peer import optional_peer
 
 PRESET = "lstm_96"
 KERAS_FORMS = ("keras_segments", "keras_padded")
@@ -55,17 +55,22 @@ class OwnTowers:
 
 
 def new_peers() -> dict[str, Any]:
-    """Return the peers by name; without PyTorch, print how to install it."""
+    """Return the peers by name; print how to install those that are missing."""
     forms = (keras_towers.SegmentTower, keras_towers.PaddedTower)
     peers: dict[str, Any] = {
         name: keras_towers.KerasTowers(form)
         for name, form in zip(KERAS_FORMS, forms, strict=True)
     }
-    with optional_torch():
+    optional: dict[str, Any] = {}
+    with optional_peer("torch"):
         from keras_lstm_dssm.benchmarks.torch_towers import TorchTowers
 
-        return {"torch": TorchTowers(), **peers}
-    return peers
+        optional["torch"] = TorchTowers()
+    with optional_peer("jax"):
+        from keras_lstm_dssm.benchmarks.jax_towers import JaxTowers
+
+        optional["jax"] = JaxTowers()
+    return optional | peers
 
 
 def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:

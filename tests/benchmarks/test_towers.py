@@ -49,16 +49,21 @@ def test_pytorch_gives_the_same_vectors() -> None:
     )
 
 
-def test_without_pytorch_one_line_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_a_missing_peer_is_one_line_with_its_installation(
+    library: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(
-        sys.modules, "keras_lstm_dssm.benchmarks.torch_towers", False
-    )
+    for name in ("torch", "jax"):  # what a machine has does not matter
+        monkeypatch.setitem(sys.modules, name, None)
+        monkeypatch.delitem(
+            sys.modules, f"keras_lstm_dssm.benchmarks.{name}_towers", False
+        )
     assert list(new_peers()) == ["keras_segments", "keras_padded"]
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "pip install torch" in line
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert sum(f"pip install {library}==" in line for line in lines) == 1
 
 
 def test_ratios_are_ours_by_theirs() -> None:

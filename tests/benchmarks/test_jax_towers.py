@@ -1,0 +1,66 @@
+"""The JAX peer trains as the model does: equal losses and weights."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm.benchmarks.towers import OwnTowers
+
+pytest.importorskip("jax")
+
+QUERIES = ["hex bolt", "glue", "drill", "steel hex bolt", "wood glue", "saw"]
+TITLES = [
+    "steel hex bolt 18 mm",
+    "glue",
+    "18 volt drill kit with two batteries",
+    "steel hex bolt 18 mm",
+    "glue for wood",
+    "a saw",
+]
+
+
+def weights_of(model: Any) -> list[dict[str, np.ndarray]]:
+    return [
+        {
+            "table": tower.embedding.table.numpy(),
+            "recurrent": tower.lstm.cell.recurrent_kernel.numpy(),
+            "bias": tower.lstm.cell.bias.numpy(),
+        }
+        for tower in (model.query_encoder, model.document_encoder)
+    ]
+
+
+@pytest.mark.usefixtures("small_towers")
+def test_losses_weights_and_vectors_equal_ours() -> None:
+    import jax.numpy as jnp
+
+    from keras_lstm_dssm.benchmarks.jax_towers import JaxTowers, hash_texts
+
+    own, peer = OwnTowers(), JaxTowers()
+    start = weights_of(own.model)
+    peer.towers = tuple(
+        {name: jnp.array(value) for name, value in tower.items()}
+        for tower in start
+    )
+    for first in (0, 2, 0):
+        query = tf.constant(QUERIES[first : first + 4])
+        document = tf.constant(TITLES[first : first + 4])
+        loss = float(own.model.train_on_batch(query, document)[0])
+        theirs = peer.step(hash_texts(query), hash_texts(document))
+        assert float(theirs) == pytest.approx(loss, rel=1e-5)
+    own.model.optimizer.sync()
+    for ours, tower, initial in zip(
+        weights_of(own.model), peer.towers, start, strict=True
+    ):
+        for name, value in ours.items():
+            assert np.abs(value - initial[name]).max() > 1e-3
+            np.testing.assert_allclose(
+                tower[name], value, rtol=1e-5, atol=1e-6, err_msg=name
+            )
+    vectors = own.model.document_encoder.encode(TITLES, 4)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        peer.encode(peer.prepare(TITLES, 4)), vectors, atol=1e-5
+    )
