@@ -227,7 +227,12 @@ def start_on_ray(
 
 @pytest.mark.parametrize(
     ("rank", "fault"),
-    [(0, signal.SIGKILL), (1, signal.SIGKILL), (1, signal.SIGSTOP)],
+    [
+        (0, signal.SIGKILL),
+        (1, signal.SIGKILL),
+        (1, signal.SIGSTOP),
+        (1, signal.SIGTERM),
+    ],
 )
 def test_ray_starts_lost_workers_again(
     rank: int,
