@@ -9,9 +9,11 @@ All machines must see the input and the output under the same paths.
 Source: https://docs.ray.io/en/latest/data/batch_inference.html
 """
 
+import logging
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -32,9 +34,16 @@ from keras_lstm_dssm.version import __version__
 
 _CONNECT_SECONDS = 10.0
 _STORE_BYTES = 200 << 20  # vectors never pass through Ray's object store
-_ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "RAY_USAGE_STATS_ENABLED": "0"}
-# Ray's workers have the niceness 15, and wait for any other process.
-_LOCAL = {**_ENVIRONMENT, "RAY_worker_niceness": "0"}
+# Ray's workers have the niceness 15, and wait for any other process. They get
+# these from this process: a `runtime_env` would start others beside those
+# that Ray has started at once.
+_LOCAL = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+}
+# TensorFlow reads them when it loads its first model.
+_THREADS = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
 def encode_with_ray(
@@ -78,12 +87,17 @@ def encode_with_ray(
         context = data.DataContext.get_current()
         context.enable_progress_bars = False
         context.print_on_execution_start = False
-        parts = _parts(ray, job)
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        parts = _parts(job, _counts(ray, job, address))
         results = data.from_items(
             parts, override_num_blocks=len(parts)
         ).map_batches(
-            PartEncoder,
-            fn_constructor_args=(os.path.abspath(saved_model), job),
+            _PartActor,
+            fn_constructor_args=(
+                os.path.abspath(saved_model),
+                job,
+                __version__,
+            ),
             batch_size=1,
             compute=data.ActorPoolStrategy(size=min(workers, len(parts))),
             num_cpus=1,
@@ -104,7 +118,7 @@ def encode_with_ray(
 
 
 class PartEncoder:
-    """An actor of Ray Data that encodes parts.
+    """What an actor of Ray Data does: it encodes parts.
 
     Args:
         saved_model: Folder of the exported encoder.
@@ -170,22 +184,22 @@ class PartEncoder:
         return result
 
 
+class _PartActor(PartEncoder):
+    """A `PartEncoder` in a process of its own, for which it has one CPU."""
+
+    def __init__(self, saved_model: str, job: PartJob, version: str) -> None:
+        os.environ.update(_THREADS)
+        super().__init__(saved_model, job, version)
+
+
 def _load(saved_model: str, version: str) -> Any:
     if version != __version__:
         raise InputError(
             f"found keras-lstm-dssm {__version__} on this worker, expected "
             f"{version} as where it was started: install the same version"
         )
-    import tensorflow as tf
-
     from keras_lstm_dssm.serving.saved_models import SavedEncoder
 
-    try:
-        # One CPU was asked for.
-        tf.config.threading.set_intra_op_parallelism_threads(1)
-        tf.config.threading.set_inter_op_parallelism_threads(1)
-    except RuntimeError:  # TensorFlow has run already, as in a test
-        pass
     return SavedEncoder(saved_model).encode
 
 
@@ -206,7 +220,6 @@ def _start(ray: Any, workers: int, address: str | None) -> None:
             **options,
             log_to_driver=False,
             logging_level="ERROR",
-            runtime_env={"env_vars": _ENVIRONMENT},
         )
     except (ConnectionError, RuntimeError, ValueError) as error:
         reason = str(error).strip().split("\n")[0]
@@ -234,16 +247,27 @@ def _check_reachable(address: str) -> None:
         ) from error
 
 
-def _parts(ray: Any, job: PartJob) -> list[dict[str, int]]:
-    """Counts the parts of all files, several files at once."""
+def _counts(ray: Any, job: PartJob, address: str | None) -> list[int]:
+    """Counts the lines of all files, several files at once.
+
+    In a cluster its machines count. On one machine threads of this process
+    do, since each new process would first import TensorFlow.
+    """
+    if address is None:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return [*pool.map(count_lines, job.files)]
     count = ray.remote(num_cpus=1)(_count)
     counts = ray.get([count.remote(path) for path in job.files])
     problems = [problem for _, problem in counts if problem]
     if problems:
         raise InputError(problems[0])
+    return [lines for lines, _ in counts]
+
+
+def _parts(job: PartJob, counts: Sequence[int]) -> list[dict[str, int]]:
     return [
         {"file_number": number, "part": part}
-        for number, (lines, _) in enumerate(counts)
+        for number, lines in enumerate(counts)
         for part in range(max(1, -(-lines // job.lines)))
     ]
 

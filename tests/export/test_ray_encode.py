@@ -5,8 +5,12 @@ imports TensorFlow: `pytest -m slow`.
 """
 
 import os
+import re
 import shutil
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +20,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import encode_parts
 from keras_lstm_dssm.export.encode_parts import PartJob, encode_shard
 from keras_lstm_dssm.export.encoded_parts import EncodedParts
+from keras_lstm_dssm.export.encoder_details import saved_fingerprint
 from keras_lstm_dssm.export.ray_encode import PartEncoder, encode_with_ray
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
 
@@ -142,6 +147,36 @@ def test_a_killed_actor_and_a_removed_node(
         ray.shutdown()
         cluster.shutdown()
         shutil.rmtree(job.folder)
+
+
+@pytest.mark.slow
+def test_a_killed_driver(tiny_models: Path, tmp_path: Path) -> None:
+    """The same command keeps the parts that were complete."""
+    pytest.importorskip("ray")
+    model = tiny_models / "query_encoder"
+    job = new_job(tmp_path, 60_000, 600)
+    command = [
+        sys.executable, "-m", "lstm_dssm_programs", "encode", "--workers=1",
+        f"--saved_model={model}", f"--input={','.join(job.files)}",
+        f"--output={job.folder}", f"--rows_per_file={job.lines}",
+    ]  # fmt: skip
+    driver = subprocess.Popen(command)
+    while len(complete := [*job.folder.glob("*.json")]) < 5:
+        assert driver.poll() is None
+        time.sleep(0.01)
+    times = {path: path.stat().st_mtime_ns for path in complete}
+    driver.kill()
+    assert driver.wait() == -signal.SIGKILL
+    assert not (job.folder / "part-00001-00066.json").exists()
+    again = subprocess.run(command, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    match = re.search(r"101 parts, (\d+) of them complete", again.stdout)
+    assert match and 5 <= int(match[1]) < 101, again.stdout
+    for path, written in times.items():
+        assert path.stat().st_mtime_ns == written
+    fingerprint = saved_fingerprint(model)
+    job = job._replace(encoder_sha256=fingerprint)
+    assert_equal(job.folder, whole(job, model, tmp_path / "one").folder)
 
 
 def _actor_processes() -> list[int]:
