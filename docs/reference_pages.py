@@ -41,6 +41,27 @@ SUBPACKAGES = {
 
 _EXAMPLES = ("Example:", "Examples:")
 
+_EXAMPLE_DATA = """\
+Examples
+--------
+
+The examples begin after these lines, and with the names of the module that
+they are of. The tests run them. Where one needs what it does not make itself,
+such as a trained `model`, it shows a call and what the result looks like.
+
+.. code-block:: python
+
+   from pathlib import Path
+
+   import numpy as np
+
+   import keras_lstm_dssm as dssm
+
+The folders `parts` and `manuals` of some examples are written by
+
+.. literalinclude:: ../../example_data.py
+"""
+
 
 def write(app: Any = None) -> None:
     """Writes all pages of the reference to docs/generated."""
@@ -74,7 +95,7 @@ def _write_api() -> None:
     (GENERATED / "api" / "index.rst").write_text(
         f"{_title('Python API')}Every public name, by package; "
         "those of :doc:`keras_lstm_dssm` itself are listed there alone.\n\n"
-        f".. toctree::\n   :maxdepth: 1\n\n{listed}\n",
+        f".. toctree::\n   :maxdepth: 1\n\n{listed}\n\n{_EXAMPLE_DATA}",
         encoding="utf-8",
     )
 
@@ -122,13 +143,15 @@ def _directive(path: str, value: Any) -> str:
         values = ", ".join(f"``{key}``" for key in value)
     elif isinstance(value, str | int | float):
         values = f"``{value!r}``"
+    else:  # an alias of types
+        values = f"``{value}``".replace(f"{PACKAGE}.", "")
     return f".. py:data:: {path}\n\n   {values}\n"
 
 
 def _write_programs() -> None:
     names = (*programs(), "demo")
     for name in names:
-        module = importlib.import_module(f"{PACKAGE}.tools.{name}")
+        module = importlib.import_module(f"{PACKAGE}.tools.flags.{name}")
         path = GENERATED / "programs" / f"lstm-dssm-{name}.md"
         path.write_text(program_page(name, module), encoding="utf-8")
     rows = "\n".join(f"lstm-dssm-{name}" for name in names)
@@ -146,7 +169,7 @@ def program_page(name: str, module: ModuleType) -> str:
 
     Args:
         name: The program's name, without `lstm-dssm-`.
-        module: Its module in `keras_lstm_dssm.tools`.
+        module: Its module in `keras_lstm_dssm.tools.flags`.
     """
     title = f"lstm-dssm-{name}"
     if name == "demo":  # it is started from a clone only

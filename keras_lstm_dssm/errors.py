@@ -14,6 +14,13 @@ class FailedTraining(InputError):
     """Raised when the loss became NaN, or a network learns nothing more.
 
     A smaller learning rate may help; the message says so.
+
+    Example:
+    >>> try:
+    ...     raise FailedTraining("the loss is NaN: lower the learning rate")
+    ... except InputError as error:
+    ...     print(error)
+    the loss is NaN: lower the learning rate
     """
 
 

@@ -9,6 +9,14 @@ class InputError(ValueError):
     The message is one line. It says what was found and where, what was
     expected and what to do. The programs print it and exit with code 1. Any
     other exception is a defect of this package.
+
+    Example:
+    >>> from lstm_dssm_client.texts import as_bytes
+    >>> try:
+    ...     as_bytes("bolt")
+    ... except InputError as error:
+    ...     print(error)
+    expected a list of texts, got one text, 'bolt'; write [text]
     """
 
 

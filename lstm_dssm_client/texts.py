@@ -17,6 +17,10 @@ def as_bytes(texts: Any) -> list[bytes]:
 
     Raises:
         InputError: `texts` is not an iterable, or an element is not a string.
+
+    Example:
+    >>> as_bytes(["bolt", b"Mutter"])
+    [b'bolt', b'Mutter']
     """
     if isinstance(texts, str | bytes):
         raise InputError(

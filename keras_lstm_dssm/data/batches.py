@@ -105,6 +105,12 @@ def evaluation_batches(
 
     Raises:
         InputError: A file of the log is wrong (see `ClickLog`).
+
+    Example:
+    >>> pairs = [Pair("bolt", "hex bolt"), Pair("glue", "wood glue")]
+    >>> queries, documents = next(iter(evaluation_batches(pairs, batch_size=2)))
+    >>> documents.numpy().tolist()
+    [b'hex bolt', b'wood glue']
     """
     if isinstance(pairs, ClickLog):
         blocks, count = pairs.blocks(), pairs.count()

@@ -128,7 +128,15 @@ class Collection(JudgedQueries):
 
 
 def describe(collection: Collection) -> str:
-    """Describes the sizes of a collection, one line for each split."""
+    """Describes the sizes of a collection, one line for each split.
+
+    Example:
+    >>> print(describe(Collection("parts")))
+    4 titles, 3 queries
+    train: 3 clicks
+    dev: 1 queries, 2 pairs
+    test: 2 queries, 4 pairs
+    """
     lines = [
         f"{len(collection.documents):,} titles,"
         f" {len(collection.queries):,} queries"

@@ -13,7 +13,12 @@ _LONGEST = 1 << 20
 
 
 class Pair(NamedTuple):
-    """Holds a query and the title that was clicked for it."""
+    """Holds a query and the title that was clicked for it.
+
+    Example:
+    >>> Pair("hex bolt", "steel hex bolt").document
+    'steel hex bolt'
+    """
 
     query: str
     document: str

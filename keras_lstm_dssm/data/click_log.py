@@ -134,6 +134,11 @@ def write_pairs(
     Args:
         pairs: Query and clicked title of each pair.
         path: The file to write.
+
+    Example:
+    >>> pairs = [("bolt", "hex bolt"), ("glue", "wood glue")]
+    >>> write_pairs(pairs, "two.tsv").count()
+    2
     """
     with (
         replacing(path) as partial,

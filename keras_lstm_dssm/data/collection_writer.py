@@ -41,6 +41,17 @@ def write_collection(
 
     Raises:
         OSError: The folder cannot be written; the partial one is removed.
+
+    Example:
+    >>> folder = write_collection(
+    ...     "shop",
+    ...     documents={"d1": "hex bolt", "d2": "nut"},
+    ...     queries={"q1": "bolts"},
+    ...     qrels_by_split={"test": {"q1": {"d1": 1}}},
+    ...     clicks=[Pair("bolt", "hex bolt")],
+    ... )
+    >>> folder.splits, folder.documents["d2"]
+    (('test',), 'nut')
     """
     with _new_folder(folder) as partial:
         _write_rows(
@@ -74,6 +85,12 @@ def write_documents(
 
     Raises:
         OSError: The folder cannot be written; the partial one is removed.
+
+    Example:
+    >>> guide = Document("m1", "Glue", ["Warm the glue.", "Wait."], [])
+    >>> folder = write_documents("guides", [guide], {"q1": "glue"}, {})
+    >>> next(iter(folder)).sentences
+    ['Warm the glue.', 'Wait.']
     """
     with _new_folder(folder) as partial:
         _write_rows(

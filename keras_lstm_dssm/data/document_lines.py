@@ -24,6 +24,12 @@ class Document(NamedTuple):
             need not occur in the body.
         label: The document's class; "" without one.
         split: "train", "dev" or "test".
+
+    Example:
+    >>> sentences = ["Warm the glue.", "Wait."]
+    >>> document = Document("m1", "Glue", sentences, ["Warm it."])
+    >>> document.sentences[0], document.split
+    ('Warm the glue.', 'train')
     """
 
     id: str

@@ -22,6 +22,10 @@ class JudgedList(NamedTuple):
         positives: Titles that answer it; one that is in the list twice
             counts twice.
         negatives: Titles that do not.
+
+    Example:
+    >>> JudgedList("hex bolt", ["steel hex bolt"], ["hex nut"]).negatives
+    ['hex nut']
     """
 
     query: str
@@ -43,6 +47,11 @@ def judged_lists(
 
     Raises:
         InputError: See `Collection`.
+
+    Example:
+    >>> next(judged_lists(dssm.data.open_collection("parts"), "dev"))
+    JudgedList(query='hex bolt', positives=['steel hex bolt'],
+               negatives=['hex nut'])
     """
     queries, documents = collection.queries, collection.documents
     for query_id, grades in collection.qrels(split).items():

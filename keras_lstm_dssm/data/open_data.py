@@ -30,6 +30,10 @@ def open_collection(spec: str) -> Collection:
 
     Raises:
         InputError: `spec` is neither.
+
+    Example:
+    >>> open_collection("parts").documents["d1"]
+    'steel hex bolt'
     """
     if spec == API:
         return build_api_search(progress=True)
@@ -61,6 +65,10 @@ def open_documents(
 
     Raises:
         InputError: `spec` is neither.
+
+    Example:
+    >>> [document.title for document in open_documents("manuals").of("train")]
+    ['wood glue', 'desk lamp', 'floor lamp']
     """
     folder = spec
     if spec == API_DOCUMENTS:
@@ -94,6 +102,10 @@ def open_log(
 
     Raises:
         InputError: A part of `spec` is none of these.
+
+    Example:
+    >>> [query for query, _ in open_log("parts")]
+    ['bolt', 'wood adhesive', 'light']
     """
     paths: list[str] = []
     for number, part in enumerate(_parts(spec), 1):
@@ -120,6 +132,14 @@ def judged_negatives(spec: str, min_relevant: int = 1) -> dict[str, list[str]]:
 
     Raises:
         InputError: There are no such titles.
+
+    Example:
+    >>> from keras_lstm_dssm.data import write_collection
+    >>> titles, grades = {"d1": "bolt", "d2": "nut"}, {"d1": 1, "d2": 0}
+    >>> qrels = {"train": {"q1": grades}}
+    >>> _ = write_collection("judged", titles, {"q1": "hex bolt"}, qrels, [])
+    >>> judged_negatives("judged")
+    {'hex bolt': ['nut']}
     """
     titles: dict[str, list[str]] = {}
     for part in filter(is_collection, _parts(spec)):
@@ -144,6 +164,10 @@ def titles_of(spec: str, log: ClickLog) -> list[str]:
 
     Returns:
         The titles of the collections, clicked or not, then of all clicks.
+
+    Example:
+    >>> titles_of("parts", open_log("parts"))
+    ['steel hex bolt', 'wood glue', 'desk lamp', 'hex nut']
     """
     titles: dict[str, None] = {}
     for part in _parts(spec):
@@ -187,7 +211,12 @@ def _parts(spec: str) -> list[str]:
 
 
 def is_collection(part: str | os.PathLike[str]) -> bool:
-    """Returns whether a part of a specification is `api` or a folder."""
+    """Returns whether a part of a specification is `api` or a folder.
+
+    Example:
+    >>> [is_collection(part) for part in ("api", "parts", "clicks.tsv")]
+    [True, True, False]
+    """
     return part in _BUILT_IN or os.path.isdir(part)
 
 

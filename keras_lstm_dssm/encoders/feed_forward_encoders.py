@@ -26,6 +26,12 @@ class DSSMEncoder(TextEncoder):
         units: Widths of the layers, the last one that of the vector. Default
             288 and 96.
         **kwargs: Arguments of `TextEncoder`.
+
+    Example:
+    >>> encoder = DSSMEncoder(units=[12, 8])
+    >>> vectors = encoder.encode(["hex bolt", "bolt hex"])
+    >>> bool(np.allclose(vectors[0], vectors[1], atol=1e-6))
+    True
     """
 
     def __init__(self, units: Sequence[int] = (288, 96), **kwargs: Any) -> None:
@@ -76,6 +82,11 @@ class CLSMEncoder(TextEncoder):
         filters: Width of h, default 288.
         units: Width of the vector, default 96.
         **kwargs: Arguments of `TextEncoder`.
+
+    Example:
+    >>> encoder = CLSMEncoder(window=3, filters=12, units=8)
+    >>> encoder.encode(["hex bolt", "wood glue"]).shape
+    (2, 8)
     """
 
     def __init__(

@@ -42,6 +42,10 @@ class RNNEncoder(TextEncoder):
         truncate: Number of words that the gradient goes back from the last
             one, the T of (7). Default `None` for all.
         **kwargs: Arguments of `TextEncoder`.
+
+    Example:
+    >>> RNNEncoder(units=8).encode(["hex bolt", "wood glue"]).shape
+    (2, 8)
     """
 
     def __init__(
@@ -150,6 +154,11 @@ class BidirectionalLSTMEncoder(LSTMEncoder):
     Args:
         cells: Number of cells of each LSTM, default 96.
         **kwargs: Arguments of `LSTMEncoder`.
+
+    Example:
+    >>> encoder = BidirectionalLSTMEncoder(cells=8)
+    >>> encoder.encode(["hex bolt", "wood glue"]).shape
+    (2, 16)
     """
 
     def __init__(self, cells: int = 96, **kwargs: Any) -> None:

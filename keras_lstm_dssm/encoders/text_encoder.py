@@ -46,6 +46,14 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     Raises:
         InputError: An argument or the dtype is not supported.
+
+    Example:
+    >>> encoder = dssm.DSSMEncoder(units=[12, 8])
+    >>> isinstance(encoder, TextEncoder), encoder.dimension
+    (True, 8)
+    >>> vectors = encoder.encode(["hex bolt", "wood glue"])
+    >>> bool(np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6))
+    True
     """
 
     dimension: int

@@ -150,6 +150,12 @@ class WindowPoolingStack(ConvolutionStack):
     Raises:
         InputError: An argument is not supported, or `max_words` is too small
             for so many layers.
+
+    Example:
+    >>> stack = WindowPoolingStack(filters=[6, 5], max_words=12)
+    >>> maps = stack(tf.ones([1, 7, 4]), tf.constant([7]))
+    >>> [tuple(values.shape) for values, _ in maps]
+    [(1, 5, 6), (1, 2, 5)]
     """
 
     padding = "narrow"

@@ -16,6 +16,10 @@ def unit(y: tf.Tensor) -> tf.Tensor:
 
     Returns:
         Tensor of the same shape, whose vectors have length 1.
+
+    Example:
+    >>> unit(tf.constant([[0.0, 2.0], [0.0, 0.0]])).numpy().tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
     """
     square = tf.reduce_sum(y * y, axis=-1, keepdims=True)
     zero = square <= 1e-30  # False for NaN
@@ -33,6 +37,11 @@ def cosine_pairs(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
 
     Returns:
         `(...)`, values in [-1, 1].
+
+    Example:
+    >>> query, document = tf.constant([[3.0, 4.0]]), tf.constant([[0.0, 2.0]])
+    >>> round(float(cosine_pairs(query, document)[0]), 4)
+    0.8
     """
     return tf.reduce_sum(unit(query) * unit(document), axis=-1)
 
@@ -46,5 +55,11 @@ def cosine_matrix(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
 
     Returns:
         `(queries, documents)`.
+
+    Example:
+    >>> query = tf.constant([[3.0, 4.0]])
+    >>> documents = tf.constant([[1.0, 0.0], [3.0, 4.0]])
+    >>> cosine_matrix(query, documents).numpy().round(4)
+    array([[0.6, 1. ]], dtype=float32)
     """
     return tf.matmul(unit(query), unit(document), transpose_b=True)

@@ -147,6 +147,12 @@ class DotInteraction(Interaction):
     """Computes `s = u . v`.
 
     Used by the programs of Wan et al. 2016 in place of the cosine.
+
+    Example:
+    >>> query = tf.constant([[[3.0, 4.0]]])
+    >>> document = tf.constant([[[1.0, 0.0]]])
+    >>> float(DotInteraction()(query, document)[0, 0, 0, 0])
+    3.0
     """
 
 
@@ -155,6 +161,12 @@ class CosineInteraction(Interaction):
     """Computes `s = u . v / (|u| |v|)`, Wan et al. 2016.
 
     A zero vector has a defined cosine without a gradient, see `unit`.
+
+    Example:
+    >>> query = tf.constant([[[3.0, 4.0]]])
+    >>> document = tf.constant([[[1.0, 0.0]]])
+    >>> round(float(CosineInteraction()(query, document)[0, 0, 0, 0]), 4)
+    0.6
     """
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
@@ -208,6 +220,11 @@ class BilinearInteraction(WeightedInteraction):
     Attributes:
         matrix: M, `(dimension, dimension)`, at the start U(-0.1, 0.1).
         bias: b, a scalar, at the start 0.
+
+    Example:
+    >>> query, document = tf.ones([1, 2, 4]), tf.ones([1, 3, 4])
+    >>> BilinearInteraction(4)(query, document).shape
+    TensorShape([1, 2, 3, 1])
     """
 
     def __init__(self, dimension: int = 100, **kwargs: Any) -> None:

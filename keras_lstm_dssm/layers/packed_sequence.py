@@ -17,6 +17,12 @@ class PackedSequence(NamedTuple):
         values: The packed values, `(sum of counts, ...)`.
         counts: int32 `(time,)`, descending, the number of rows longer than t.
         lengths: int32 `(rows,)`, descending, the number of values of a row.
+
+    Example:
+    >>> rows = tf.constant([[1, 2, 3], [4, 0, 0]])
+    >>> packed = pack(rows, tf.constant([3, 1]))
+    >>> packed.values.numpy().tolist(), packed.counts.numpy().tolist()
+    ([1, 4, 2, 3], [2, 1, 1])
     """
 
     values: tf.Tensor

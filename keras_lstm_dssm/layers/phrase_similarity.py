@@ -43,6 +43,13 @@ class PhraseSimilarity(keras.layers.Layer):
 
     Raises:
         InputError: An argument is not supported.
+
+    Example:
+    >>> similarity = PhraseSimilarity(4, kind="direct", beta=0.5)
+    >>> query = similarity.project(tf.zeros([1, 2, 4]))
+    >>> cells = similarity(query, tf.ones([1, 3, 4]))
+    >>> float(cells[0, 0, 0])  # -|g1 - g2|^2 / (2 beta)
+    -4.0
     """
 
     def __init__(

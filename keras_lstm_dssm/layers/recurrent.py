@@ -65,6 +65,11 @@ class Recurrent(keras.layers.Layer):
         a row; with `return_state` a list of it and the states.
         The rows of a `PackedSequence` keep their order; with
         `return_sequences` the outputs are a `PackedSequence`, too.
+
+    Example:
+    >>> layer = Recurrent(dssm.RNNCell(4), return_sequences=True)
+    >>> layer(tf.ones([2, 5, 3]), lengths=[5, 2]).shape
+    TensorShape([2, 5, 4])
     """
 
     # `keras.layers.Bidirectional` reads these attributes, and sets the

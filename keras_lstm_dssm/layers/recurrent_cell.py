@@ -237,6 +237,12 @@ class RNNCell(RecurrentCell):
         inputs: `(batch, features)`, or `(batch, units)` without
             `project_inputs`.
         states: `[y(t-1)]`, `(batch, units)`.
+
+    Example:
+    >>> cell = RNNCell(4)
+    >>> y, states = cell(tf.ones([2, 3]), [tf.zeros([2, 4])])
+    >>> y.shape
+    TensorShape([2, 4])
     """
 
     def __init__(

@@ -100,6 +100,13 @@ class TrigramEmbedding(SyncedWeights):
 
     Returns:
         Float tensor `(n, units)`.
+
+    Example:
+    >>> trigrams = dssm.LetterTrigrams()
+    >>> embedding = TrigramEmbedding(trigrams.size, units=4)
+    >>> words = trigrams.distinct(["hex bolt", "bolt"])  # two distinct words
+    >>> embedding(words).shape
+    TensorShape([2, 4])
     """
 
     def __init__(

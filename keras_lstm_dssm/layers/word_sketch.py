@@ -60,6 +60,11 @@ class WordSketch(keras.layers.Layer):
 
     References: Charikar et al. 2002 (sketches of sums by random signs);
     Robertson and Zaragoza 2009 (IDF).
+
+    Example:
+    >>> words = dssm.LetterTrigrams().distinct(["hex bolt"])
+    >>> WordSketch(units=8, buckets=64)(words).shape
+    TensorShape([2, 8])
     """
 
     def __init__(

@@ -25,6 +25,13 @@ class WordSequences(NamedTuple):
         words: int32 `[texts, time]`, the vocabulary id of each word; with
             trigram words, its index among the distinct words of the batch. 0
             past the end of a text.
+
+    Example:
+    >>> from keras_lstm_dssm.layers import TrigramVectors
+    >>> words = TrigramVectors(dimension=4)
+    >>> texts = words(words.distinct(["hex bolt", "bolt"]))
+    >>> texts.vectors.shape, texts.mask.numpy().tolist()
+    (TensorShape([2, 2, 4]), [[True, True], [True, False]])
     """
 
     vectors: tf.Tensor
@@ -68,6 +75,13 @@ class WordVectors(keras.layers.Layer):
 
     Raises:
         InputError: An argument is not supported.
+
+    Example:
+    >>> from keras_lstm_dssm.layers import TrigramVectors, VocabularyVectors
+    >>> for words in TrigramVectors(4), VocabularyVectors(["bolt"], 4):
+    ...     print(words(words.distinct(["hex bolt"])).vectors.shape)
+    (1, 2, 4)
+    (1, 2, 4)
     """
 
     embedding: TrigramEmbedding

@@ -40,6 +40,17 @@ class Matcher(keras.layers.Layer):
 
     Raises:
         InputError: An argument is not supported.
+
+    Example:
+    >>> class MeanDot(Matcher):
+    ...     def match(self, query, document, training=False):
+    ...         query = tf.reduce_mean(query.vectors, 1)
+    ...         document = tf.reduce_mean(document.vectors, 1)
+    ...         return tf.reduce_sum(query * document, -1)
+    >>> words = dssm.layers.TrigramVectors(dimension=4)
+    >>> scorer = dssm.PairScorer(words, MeanDot(word_dimension=4))
+    >>> scorer.score("bolt", ["hex bolt", "wood glue"]).shape
+    (2,)
     """
 
     trains_words = True

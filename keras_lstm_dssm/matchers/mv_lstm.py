@@ -64,6 +64,12 @@ class MVLSTM(Matcher):
 
     Raises:
         InputError: An argument is not supported.
+
+    Example:
+    >>> words = dssm.layers.TrigramVectors(dimension=4)
+    >>> texts = words(words.distinct(["hex bolt", "steel bolt"]))
+    >>> MVLSTM(word_dimension=4, units=3, hidden=5)(texts, texts).shape
+    TensorShape([2])
     """
 
     reads_rows = True

@@ -37,6 +37,12 @@ class RecurrentCosine(Matcher):
 
     Returns:
         Scores `(pairs,)`, from -1 to 1.
+
+    Example:
+    >>> words = dssm.layers.TrigramVectors(dimension=4)
+    >>> texts = words(words.distinct(["hex bolt", "steel bolt"]))
+    >>> RecurrentCosine(word_dimension=4, units=3)(texts, texts).shape
+    TensorShape([2])
     """
 
     reads_rows = True

@@ -16,6 +16,10 @@ def find_recipe(recipe: str | AnyRecipe) -> AnyRecipe:
 
     Raises:
         InputError: There is no such preset.
+
+    Example:
+    >>> find_recipe("lstm_96").encoder_config["cells"]
+    96
     """
     if isinstance(recipe, AnyRecipe):
         return recipe
@@ -36,6 +40,11 @@ def recipe_from_dict(values: Mapping[str, Any]) -> AnyRecipe:
 
     Raises:
         InputError: A name is unknown, or a value is wrong.
+
+    Example:
+    >>> recipe = find_recipe("keyvec")
+    >>> recipe_from_dict(recipe.to_dict()) == recipe
+    True
     """
     kinds: dict[str, type[AnyRecipe]] = {
         "matcher": ScorerRecipe,

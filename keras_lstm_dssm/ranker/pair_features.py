@@ -30,6 +30,13 @@ class PairFeatures:
         overlap: The argument.
         sources: The argument.
         names: The names of the features, in their order.
+
+    Example:
+    >>> overlap = OverlapFeatures.from_titles(["steel hex bolt", "wood glue"])
+    >>> features = PairFeatures(overlap, {})
+    >>> numbers = features(["hex bolts"], ["hex bolt 3"])
+    >>> numbers.shape == (1, len(features.names))
+    True
     """
 
     def __init__(

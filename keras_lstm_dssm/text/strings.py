@@ -23,6 +23,10 @@ def as_strings(texts: Any) -> tf.Tensor:
 
     Raises:
         InputError: `texts` is neither, or an element is not a string.
+
+    Example:
+    >>> as_strings(["bolt", "nut"]).numpy().tolist()
+    [b'bolt', b'nut']
     """
     if tf.is_tensor(texts):
         if texts.dtype != tf.string or texts.shape.rank not in (1, None):
@@ -59,6 +63,12 @@ def encode_in_batches(
 
     Raises:
         InputError: An element of `texts` is not a string.
+
+    Example:
+    >>> def count_letters(texts):
+    ...     return tf.strings.length(texts)[:, tf.newaxis]
+    >>> encode_in_batches(count_letters, ["bolt", "nut"], 1, False).tolist()
+    [[4], [3]]
     """
     return arrays_in_batches(
         lambda rows: encode(tf.constant(rows, tf.string, [len(rows)])).numpy(),

@@ -219,6 +219,11 @@ def split_in_batches(
 
     Raises:
         InputError: `texts` is not an iterable, or an element is not a string.
+
+    Example:
+    >>> batches = split_in_batches(["Hex-bolt", "nut"], "alphanumeric")
+    >>> [words.to_list() for words in batches]
+    [[[b'hex', b'bolt'], [b'nut']]]
     """
     encoded = as_bytes(texts)
     for start in range(0, len(encoded), _TEXTS_AT_ONCE):

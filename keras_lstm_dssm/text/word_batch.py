@@ -64,6 +64,11 @@ class WordBatch(NamedTuple):
         lengths: `[u]`, number of words in each distinct text, descending, at
             least 1.
         text_index: `[batch]`, the index of the distinct text of each row.
+
+    Example:
+    >>> batch = dssm.LetterTrigrams().distinct(["bolt", "hex bolt", "Bolt"])
+    >>> batch.lengths.numpy().tolist(), batch.text_index.numpy().tolist()
+    ([2, 1], [1, 0, 1])
     """
 
     trigrams: tf.Tensor

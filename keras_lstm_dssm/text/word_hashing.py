@@ -90,6 +90,13 @@ def check_split(max_words: int | None, split: str) -> None:
 
     Raises:
         InputError: `split` is unknown, or `max_words` is below 1.
+
+    Example:
+    >>> try:
+    ...     check_split(128, "letters")
+    ... except InputError as error:
+    ...     print(error)
+    split must be one of space, alphanumeric, not 'letters'
     """
     if max_words is not None and max_words < 1:
         raise InputError(

@@ -116,6 +116,12 @@ class HardNegatives:
         seed: Seed of mining and of the negatives drawn. Default 0.
         from_start: Whether to mine before the first epoch, too, since the
             model is trained already. Default `False`.
+
+    Example:
+    >>> clicks = dssm.data.open_log("parts")
+    >>> mined = HardNegatives(Path("mined.json.gz"), clicks, k=1, every=2)
+    >>> mined.next_mining(0), mined.next_mining(3)
+    (2, 4)
     """
 
     def __init__(

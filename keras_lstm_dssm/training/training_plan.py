@@ -42,6 +42,12 @@ class TrainingPlan(BasePlan):
             has those from which they are made.
         replay: Old clicks that are mixed in, others in each epoch; `log` has
             none of them.
+
+    Example:
+    >>> recipe = dssm.PRESETS["lstm_32"].replace(epochs=2, batch_size=2)
+    >>> plan = TrainingPlan(dssm.data.open_log("parts"), recipe)
+    >>> plan.examples, plan.steps_per_epoch, plan.total_steps
+    (3, 2, 4)
     """
 
     log: ClickLog

@@ -32,6 +32,11 @@ class TreeOptions:
             relation to the trees, where they are added to trees of the other
             features; tried on dev.
         parameters: Further parameters of LightGBM.
+
+    Example:
+    >>> options = TreeOptions(rounds=300, leaves=(7,))
+    >>> options.rounds, options.learning_rate
+    (300, 0.05)
     """
 
     objective: str | None = None

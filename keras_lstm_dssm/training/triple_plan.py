@@ -22,6 +22,12 @@ class TriplePlan(BasePlan):
         recipe: Epochs and batch size.
         seed: Seed of the order of the triples.
         log: The click log that the triples were mined from, or `None`.
+
+    Example:
+    >>> triples = Triples([("hex bolt", ["steel hex bolt"], ["wood glue"])])
+    >>> plan = TriplePlan(triples, dssm.SCORER_PRESETS["mv_lstm_tensor"])
+    >>> plan.examples, plan.steps_per_epoch
+    (1, 1)
     """
 
     triples: Triples

@@ -27,6 +27,11 @@ class WorkerSettings(NamedTuple):
         data: See `TrainingData`, as a dict.
         seed: Seed of the weights and of all random draws.
         init: Folder of the run whose weights the training starts from.
+
+    Example:
+    >>> settings = WorkerSettings.make("parts", "lstm_96", seed=1)
+    >>> settings.recipe["encoder_config"], settings.seed
+    ({'cells': 96}, 1)
     """
 
     recipe: dict[str, Any]

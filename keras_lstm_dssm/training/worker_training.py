@@ -39,7 +39,15 @@ LOST = "another worker does not answer"
 
 
 class LostWorker(InputError):
-    """Raised when another worker was killed, or does not answer."""
+    """Raised when another worker was killed, or does not answer.
+
+    Example:
+    >>> try:
+    ...     raise LostWorker("worker 1 does not answer")
+    ... except InputError as error:
+    ...     print(error)
+    worker 1 does not answer
+    """
 
 
 def train_worker(
