@@ -28,6 +28,12 @@ class GraphEncoder(Protocol):
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
         """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
 
+    def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
+        """Encodes one short text, strings `[1]`, into `[1, d]`."""
+
+    def is_short(self, texts: tf.Tensor) -> tf.Tensor:
+        """Returns whether a batch is one text that `unit_vector` encodes."""
+
 
 class EncoderModule(tf.Module):
     """Holds an encoder's variables and the function that a server calls.
@@ -51,6 +57,9 @@ class EncoderModule(tf.Module):
     def __init__(self, encoder: GraphEncoder) -> None:
         super().__init__()
         encoder.sync_weights()
+        # Methods: Keras would be saved with the encoder itself.
+        self._is_short = encoder.is_short
+        self._unit_vector = encoder.unit_vector
         self._unit_vectors = encoder.unit_vectors
         self.weights = finite_weights(encoder)
         self.fingerprint = encoder_fingerprint(encoder)
@@ -61,7 +70,12 @@ class EncoderModule(tf.Module):
 
         The output is float32 for float64 models, too: clients expect it.
         """
-        return tf.cast(self._unit_vectors(text), tf.float32)
+        vectors = tf.cond(
+            self._is_short(text),
+            lambda: self._unit_vector(text),
+            lambda: self._unit_vectors(text),
+        )
+        return tf.cast(vectors, tf.float32)
 
     def encode_all(
         self, texts: Sequence[str | bytes], progress: bool = False

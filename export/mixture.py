@@ -1,6 +1,6 @@
 """A mixture of towers in a graph: one query and one document encoder."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,13 +44,21 @@ class MixtureEncoder:
 
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
         """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`."""
+        return self._join(each.unit_vectors(texts) for each in self._encoders)
+
+    def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
+        """Encodes one short text, strings `[1]`, into float32 `[1, d]`."""
+        return self._join(each.unit_vector(text) for each in self._encoders)
+
+    def is_short(self, texts: tf.Tensor) -> tf.Tensor:
+        """Returns whether a batch is one text that `unit_vector` encodes."""
+        return tf.reduce_all([each.is_short(texts) for each in self._encoders])
+
+    def _join(self, vectors: Iterable[tf.Tensor]) -> tf.Tensor:
         return tf.concat(
             [
-                np.float32(scale)
-                * tf.cast(encoder.unit_vectors(texts), tf.float32)
-                for scale, encoder in zip(
-                    self.scales, self._encoders, strict=True
-                )
+                np.float32(scale) * tf.cast(part, tf.float32)
+                for scale, part in zip(self.scales, vectors, strict=True)
             ],
             axis=1,
         )

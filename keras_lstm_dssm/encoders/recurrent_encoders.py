@@ -13,6 +13,7 @@ from keras_lstm_dssm.layers import (
     gather_sum,
     pack,
 )
+from keras_lstm_dssm.layers.one_sequence import last_output_of_one
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text import WordBatch
 
@@ -24,6 +25,10 @@ def _run(
     training: bool,
 ) -> tf.Tensor:
     """Run a recurrent layer over the words of each distinct text."""
+    if words.words.shape[0] == 1 and not training:
+        projected = layer.project(embedding(words))
+        values = tf.gather(projected, words.words[0])
+        return last_output_of_one(layer.cell, values)
     steps = pack(words.words, words.lengths)
     projected = layer.project(embedding(words, training=training))
     values = gather_sum(projected, steps.values, training=training)

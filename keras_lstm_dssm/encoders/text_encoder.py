@@ -11,7 +11,13 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import LetterTrigrams, TrigramEmbedding, unit
 from keras_lstm_dssm.layers.synced_weights import SyncedWeights
 from keras_lstm_dssm.private_api import accept_any_inputs
-from keras_lstm_dssm.text import WordBatch, as_strings, encode_in_batches
+from keras_lstm_dssm.text import (
+    WordBatch,
+    as_strings,
+    encode_in_batches,
+    is_one_short_text,
+    words_of_one_text,
+)
 
 PRECISIONS = ("float32", "float64")
 
@@ -173,6 +179,27 @@ class TextEncoder(SyncedWeights, keras.Model):
         if tf.executing_eagerly():
             self.sync_weights()
         return self._encode_batch(texts)
+
+    def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
+        """Encode one short text into a unit vector, with few operations.
+
+        A served model contains this graph beside that of `unit_vectors`. For
+        one text both give the same numbers, up to the rounding of sums.
+
+        Args:
+            text: String tensor `(1,)` for which `is_short` is true.
+
+        Returns:
+            `(1, dimension)`.
+        """
+        words = words_of_one_text(
+            text, self.trigrams.oov_buckets, self.trigrams.split
+        )
+        return unit(self.compose(words))
+
+    def is_short(self, texts: tf.Tensor) -> tf.Tensor:
+        """Return whether a batch is one text that `unit_vector` encodes."""
+        return is_one_short_text(texts, self.trigrams.max_words)
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if self._graph is None:

@@ -1,5 +1,6 @@
 """Strings -> words -> letter-trigram ids, in TensorFlow and TF.Text ops."""
 
+from keras_lstm_dssm.text.one_text import is_one_short_text, words_of_one_text
 from keras_lstm_dssm.text.sentences import (
     graph_sentences,
     split_sentences,
@@ -40,6 +41,7 @@ __all__ = [
     "distinct_words",
     "encode_in_batches",
     "graph_sentences",
+    "is_one_short_text",
     "normalize",
     "normalize_texts",
     "split_in_batches",
@@ -47,4 +49,5 @@ __all__ = [
     "split_words",
     "trigram_ids",
     "vocabulary_of",
+    "words_of_one_text",
 ]

@@ -201,12 +201,29 @@ def trigram_ids(
     letters = tf.strings.unicode_decode(words, "UTF-8")
     # As `value_rowids`, by a third of the operations.
     word = tf.where(tf.sequence_mask(letters.row_lengths()))[:, 0]
-    points = tf.cast(letters.flat_values, tf.int64)
+    ids = trigrams_of_letters(letters.flat_values, word, oov_buckets)
+    return ids, tf.cast(word, tf.int32)
+
+
+def trigrams_of_letters(
+    points: tf.Tensor, word: tf.Tensor, oov_buckets: int = 0
+) -> tf.Tensor:
+    """Lists the letter trigrams of words whose letters are known.
+
+    Args:
+        points: The code point of each letter of all words, int32 `[m]`.
+        word: The index of the word of each letter, int `[m]`, ascending.
+        oov_buckets: See `trigram_ids`.
+
+    Returns:
+        int32 `[m]`, the id of the trigram that is centred on each letter.
+    """
+    points = tf.cast(points, tf.int64)
     known = points < len(_CODES)
     code = tf.gather(_CODES, tf.where(known, points, 0))
     if not oov_buckets:
         exact = _join(_neighbours(tf.where(known, code, 0), word))
-        return tf.cast(exact, tf.int32), tf.cast(word, tf.int32)
+        return tf.cast(exact, tf.int32)
     inside = known & ((code > 0) | tf.equal(points, ord("#")))
     triple = _neighbours(tf.where(inside, code, 0), word)
     outside = tf.add_n(
@@ -224,7 +241,7 @@ def trigram_ids(
         tf.math.floormod(mixed, _PRIME), oov_buckets
     )
     ids = tf.where(outside > 0, bucket, _join(triple))
-    return tf.cast(ids, tf.int32), tf.cast(word, tf.int32)
+    return tf.cast(ids, tf.int32)
 
 
 def _neighbours(values: tf.Tensor, word: tf.Tensor) -> list[tf.Tensor]:

@@ -36,6 +36,9 @@ ENCODERS = {
     "bilstm": lambda: dssm.BidirectionalLSTMEncoder(4, peephole="diagonal"),
     "rnn": lambda: dssm.RNNEncoder(6),
     "dssm": lambda: dssm.DSSMEncoder([6, 4]),
+    "combined": lambda: dssm.CombinedEncoder(
+        4, bag=4, sketch=7, length_norm=0.5
+    ),
     "clsm": lambda: dssm.CLSMEncoder(window=3, filters=6, units=4),
 }
 
@@ -80,6 +83,16 @@ def test_vectors_have_unit_length(exported: Exported) -> None:
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
     assert serve(folder, []).shape == (0, expected.shape[1])
+
+
+def test_one_text_has_the_vector_that_it_has_among_others(
+    exported: Exported,
+) -> None:
+    """One short text is encoded by operations of its own."""
+    model = tf.saved_model.load(str(exported.folder))
+    for text, expected in zip(as_bytes(TEXTS), exported.expected, strict=True):
+        vector = model.signatures["serving_default"](tf.constant([text]))
+        np.testing.assert_allclose(vector["embedding"][0], expected, atol=1e-6)
 
 
 def test_fresh_process_gives_the_same_numbers(

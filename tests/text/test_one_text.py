@@ -1,0 +1,60 @@
+"""One short text: its words and trigrams are those of a batch."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm.text import (
+    WordBatch,
+    distinct_words,
+    is_one_short_text,
+    words_of_one_text,
+)
+
+TEXTS = [
+    "hotels in shanghai",
+    "a",
+    "",
+    " \u3000 ",
+    "bolt bolt  hex\tbolt",
+    b"\xff\xfe broken",
+    "nul\x00inside",
+    "2x4 wood-screw, 3/4in.",
+    "\ufdfa" * 42,
+    "\u4e0a\u6d77 \u9152\u5e97 \U0001f600",
+    "STRASSE stra\u00dfe",
+]
+
+
+def trigrams_by_word(batch: WordBatch) -> list[list[int]]:
+    """Lists the trigrams of each word of the first row, in order."""
+    row = int(batch.text_index[0])
+    words = batch.words[row, : int(batch.lengths[row])].numpy()
+    ids = tf.gather(batch.trigrams, batch.trigram_index).numpy()
+    of_word = batch.word_index.numpy()
+    return [ids[of_word == word].tolist() for word in words]
+
+
+@pytest.mark.parametrize("split", ["space", "alphanumeric"])
+@pytest.mark.parametrize("oov_buckets", [0, 64])
+def test_words_are_those_of_a_batch(oov_buckets: int, split: str) -> None:
+    for text in TEXTS:
+        texts = tf.constant([text])
+        assert is_one_short_text(texts, max_words=128)
+        expected = distinct_words(texts, oov_buckets, 128, split)
+        batch = words_of_one_text(texts, oov_buckets, split)
+        assert trigrams_by_word(batch) == trigrams_by_word(expected)
+        for field, other in zip(batch, expected, strict=True):
+            assert field.dtype == other.dtype == tf.int32
+        assert (np.diff(batch.word_index) >= 0).all()
+
+
+def test_what_is_short() -> None:
+    def is_short(texts: list[str], max_words: int | None) -> bool:
+        strings = tf.constant(texts, tf.string, [len(texts)])
+        return bool(is_one_short_text(strings, max_words))
+
+    assert is_short(["x" * 127], None) and not is_short(["x" * 128], None)
+    assert is_short(["a b c"], 6) and not is_short(["a b c"], 5)
+    assert not is_short(["a", "b"], None)
+    assert not is_short([], None)
