@@ -1,5 +1,7 @@
 """Start the programs of `keras_lstm_dssm.tools`, `lstm-dssm-NAME`.
 
+A program parses its flags before the package is loaded, and with it
+TensorFlow, which takes seconds: help and wrong flags are answered at once.
 While TensorFlow is imported, it writes notes about the machine to standard
 error. A program leaves them out, so that its own messages are seen. This
 module is not in the package because importing any part of the package
@@ -10,34 +12,61 @@ Example:
 """
 
 import functools
-import importlib
+import importlib.util
 import os
+import pkgutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing.connection import Connection
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 _NOTES = (b"I0000 ", b"WARNING: All log messages before absl::Initialize")
 
+_PACKAGE = "keras_lstm_dssm"
+
+_PROBED = ("jax", "matplotlib", "pandas", "sklearn")
+"""Packages that Keras and TensorFlow import where they are installed, for
+functions that no program calls. Their import takes as long as TensorFlow's."""
+
 
 def start(name: str) -> int:
-    """Import a program and run it with the arguments of this process.
+    """Parse the flags of a program, import it, and run it.
 
     Sets `TF_CPP_MIN_LOG_LEVEL` to 3 unless it is set already. TensorFlow then
     logs fatal errors only; other errors it also raises in Python. With 0,
     everything is shown.
 
     Args:
-        name: Name of a module in `keras_lstm_dssm.tools`.
+        name: Name of a module in `keras_lstm_dssm.tools.flags`.
 
     Returns:
         The exit code: 0, or 1 after one line on standard error.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
+        package = _unloaded_package()
+        flags = importlib.import_module(f"{_PACKAGE}.tools.flags")
+        names = sorted(one.name for one in pkgutil.iter_modules(flags.__path__))
+        if name not in names:
+            print(
+                f"error: found no program {name!r}, expected one of "
+                f"{', '.join(names)}",
+                file=sys.stderr,
+            )
+            return 1
+        module = importlib.import_module(f"{flags.__name__}.{name}")
+        code = module.COMMAND_LINE.check()
+        if code is not None:
+            return code
         with _without_notes():
-            program = importlib.import_module(f"keras_lstm_dssm.tools.{name}")
+            if module.COMMAND_LINE.tensorflow:
+                _load(package)
+            program = importlib.import_module(f"{_PACKAGE}.tools.{name}")
     except ImportError as error:
         if "--debug" in sys.argv:
             raise
@@ -48,7 +77,50 @@ def start(name: str) -> int:
     return program.run()
 
 
-def call_received(connection: Connection) -> None:
+def _unloaded_package() -> ModuleType:
+    """Make modules of the package importable, before its `__init__` is run.
+
+    The `__init__` imports TensorFlow, and all of the package, so that
+    `import keras_lstm_dssm` registers the Keras classes. The flags of programs
+    are in modules that need neither.
+
+    Returns:
+        The package, for `_load`; as it is, if it was imported before.
+    """
+    if _PACKAGE in sys.modules:
+        return sys.modules[_PACKAGE]
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None:
+        raise ModuleNotFoundError(f"{_PACKAGE} is not installed")
+    return sys.modules.setdefault(
+        _PACKAGE, importlib.util.module_from_spec(spec)
+    )
+
+
+def _load(package: ModuleType) -> None:
+    """Run the `__init__` of the package, unless it has been run."""
+    if hasattr(package, "__all__"):
+        return
+    with _without_probes():
+        importlib.import_module(f"{_PACKAGE}.errors").require_tensorflow()
+    assert package.__spec__ and package.__spec__.loader
+    package.__spec__.loader.exec_module(package)
+
+
+@contextmanager
+def _without_probes() -> Iterator[None]:
+    """Let Keras and TensorFlow find none of the packages that they probe."""
+    hidden = [name for name in _PROBED if name not in sys.modules]
+    for name in hidden:  # `None` makes an import raise ModuleNotFoundError
+        sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+
+
+def call_received(connection: "Connection") -> None:
     """Receive a function, which imports TensorFlow, and call it.
 
     Args:

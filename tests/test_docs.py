@@ -53,7 +53,7 @@ def test_programs_of_the_reference_are_those_of_setup() -> None:
     pages = load("reference_pages", "docs")
     names = pages.programs()
     assert "train" in names and "serve" in names
-    module = importlib.import_module("keras_lstm_dssm.tools.split")
+    module = importlib.import_module("keras_lstm_dssm.tools.flags.split")
     page = pages.program_page("split", module)
     assert page.startswith("# lstm-dssm-split\n")
     assert "\n```sh\nlstm-dssm-split --" in page

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -17,17 +18,20 @@ os.write(2, b"F0000 00:00:1 cpu.cc:1] AVX is not supported\\n")
 """
 
 
-def start(
-    *arguments: str, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    inherited = {
+def inherited() -> dict[str, str]:
+    return {
         name: value
         for name, value in os.environ.items()
         if name != "TF_CPP_MIN_LOG_LEVEL"
     }
+
+
+def start(
+    *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "lstm_dssm_programs", *arguments],
-        env={**inherited, **environment},
+        env={**inherited(), **environment},
         capture_output=True,
         text=True,
     )
@@ -39,6 +43,66 @@ def test_one_line_and_no_notes() -> None:
     assert done.stderr == "error: --output is missing: Folder of the run.\n"
 
 
+PARSE = """
+import sys, lstm_dssm_programs
+
+def imported(name, flag):
+    sys.argv = [f"lstm-dssm-{name}", flag]
+    code = lstm_dssm_programs.start(name)
+    large = {"tensorflow", "keras", "scipy", "google"} & set(sys.modules)
+    return code, large
+
+for name in sys.argv[1:]:
+    assert imported(name, "--help") == (0, set()), name
+    assert imported(name, "--steel") == (1, set()), name
+"""
+
+
+def test_flags_are_parsed_without_tensorflow() -> None:
+    folder = pathlib.Path(lstm_dssm_programs.__file__).parent / "tools/flags"
+    names = [file.stem for file in folder.glob("[!_]*.py")]
+    assert {"train", "query", "table_iv", "demo"} < set(names)
+    done = subprocess.run(
+        [sys.executable, "-c", PARSE, *names], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    for name in names:  # the help has an example
+        assert re.search(
+            rf"^ .*(lstm-dssm-|programs ){name} ", done.stdout, re.M
+        )
+    unknown = "error: Unknown command line flag 'steel'"
+    errors = done.stderr.splitlines()
+    assert len(errors) == len(names)
+    assert all(line.startswith(unknown) for line in errors)
+
+
+WORK = """
+import sys, lstm_dssm_programs
+assert lstm_dssm_programs.start("split") == 0
+import keras
+assert keras.saving.get_registered_object("keras_lstm_dssm>TwoTower")
+print({"jax", "matplotlib", "pandas", "sklearn"} & set(sys.modules))
+import pandas
+"""
+
+
+def test_the_work_has_all_of_the_package_and_no_more(
+    tmp_path: pathlib.Path,
+) -> None:
+    clicks = tmp_path / "clicks.tsv"
+    lines = [f"bolt {number}\thex bolt {number}\n" for number in range(60)]
+    clicks.write_text("".join(lines))
+    flags = [f"--data={clicks}", f"--output={tmp_path / 'split'}"]
+    done = subprocess.run(
+        [sys.executable, "-c", WORK, *flags],
+        env=inherited(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.endswith("set()\n"), done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("end", "code"), [("os.abort()", -6), ("raise ImportError('no')", 1)]
 )
@@ -47,12 +111,13 @@ def test_a_fatal_start_of_tensorflow_is_shown(
 ) -> None:
     """Its last words, though the process cannot pass them on any more."""
     (tmp_path / "tensorflow.py").write_text(TENSORFLOW.format(end=end))
-    done = start("train", PYTHONPATH=str(tmp_path))
+    done = start("train", "--output=run", PYTHONPATH=str(tmp_path))
     assert done.returncode == code
     lines = done.stderr.splitlines()
     assert lines[0] == "F0000 00:00:1 cpu.cc:1] AVX is not supported"
     assert lines[1:] == (["error: no"] if code == 1 else [])
-    shown = start("train", PYTHONPATH=str(tmp_path), TF_CPP_MIN_LOG_LEVEL="0")
+    environment = {"PYTHONPATH": str(tmp_path), "TF_CPP_MIN_LOG_LEVEL": "0"}
+    shown = start("train", "--output=run", **environment)
     assert shown.stderr.startswith("I0000")
 
 
@@ -86,7 +151,7 @@ def test_a_received_function_is_imported_without_notes(
 
 
 def test_another_backend_is_one_line() -> None:
-    done = start("train", KERAS_BACKEND="jax")
+    done = start("train", "--output=run", KERAS_BACKEND="jax")
     assert done.returncode == 1
     assert done.stderr.startswith("error: keras_lstm_dssm needs Keras on Tens")
     assert done.stderr.count("\n") == 1
@@ -95,6 +160,7 @@ def test_another_backend_is_one_line() -> None:
 def test_an_unknown_program(capsys: pytest.CaptureFixture[str]) -> None:
     assert lstm_dssm_programs.start("dance") == 1
     error = capsys.readouterr().err
-    assert error == "error: No module named 'keras_lstm_dssm.tools.dance'\n"
+    assert error.startswith("error: found no program 'dance', expected one of ")
+    assert error.endswith(", teach, train\n") and error.count("\n") == 1
     with pytest.raises(AttributeError):
         lstm_dssm_programs.__getattr__("__path__")

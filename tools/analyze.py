@@ -1,22 +1,4 @@
-r"""Show what a trained model represents of a text, on one HTML page.
-
-Example:
-  lstm-dssm-analyze --run=RUN --query="hotels in shanghai" \
-      --document="shanghai hotels accommodation" --output=report.html
-  lstm-dssm-analyze --run=RUN --data=api --claims --output=report.html
-
-The page has the paper's Figs. 4 to 7 and Tables I to III for a query and a
-title, the attenuation of each word, the nearest titles and a map of titles.
-With --claims it also measures, on the queries and titles of the data, whether
-the words that the model attenuates are stop words, how much of the cosine
-remains with the keywords alone, and whether the words of a cell are similar.
-With --projector, titles and vectors are written into RUN/logs for TensorBoard.
-
-For the run of an MV-LSTM, the page has the interaction matrices of some test
-queries with a right and a wrong answer, and the words that match best. For that
-of a KeyVec it has some test documents with their key sentences and key words,
-and a map of documents.
-"""
+"""The work of lstm-dssm-analyze; `tools/flags/analyze.py` has its help."""
 
 import sys
 from typing import Any
@@ -53,13 +35,11 @@ from keras_lstm_dssm.models import KeyVec, PairScorer
 from keras_lstm_dssm.ranker import Ranker
 from keras_lstm_dssm.settings.choices import DEFAULT_SALIENCE
 from keras_lstm_dssm.settings.reports import ReportSettings
-from keras_lstm_dssm.tools.analyze_flags import check_used, new_analyze_flags
-from keras_lstm_dssm.tools.program import program
+from keras_lstm_dssm.tools.analyze_flags import check_used
+from keras_lstm_dssm.tools.flags.analyze import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.tools.train_flags import allowed_bad_lines
 from keras_lstm_dssm.training import DocumentTargets, RunFolder
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
-
-FLAGS = new_analyze_flags()
 
 
 def main(_: list[str]) -> dict[str, Any]:
@@ -240,7 +220,7 @@ def _print_claims(claims: list[ClaimResult]) -> None:
             )
 
 
-run = program(main, FLAGS, __doc__, required=["run", "output"])
+run = COMMAND_LINE.program(main)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -1,15 +1,4 @@
-"""Demonstrate the whole pipeline on text that every machine has.
-
-Builds the API-search corpus, trains `best`, evaluates it with BM25 and random
-order for comparison, exports it, serves it on a free port, searches for four
-questions over gRPC and writes a report on a query and a title (report.html).
-Each step is one of the programs, whose command line is printed. `make demo`
-runs this program. It ends with what was trained, how good it is, where the
-files are, and what to do next; nothing is left running.
-
-Example:
-  python -m lstm_dssm_programs demo --output=build/demo
-"""
+"""The work of lstm-dssm-demo; `tools/flags/demo.py` has its help."""
 
 import os
 import shutil
@@ -21,10 +10,9 @@ from types import ModuleType
 from keras_lstm_dssm.data import describe, open_collection, write_pairs
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_text
-from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.serving import Client, PredictionServer
 from keras_lstm_dssm.tools import analyze, evaluate, export, train
-from keras_lstm_dssm.tools.program import definers, new_flags, program
+from keras_lstm_dssm.tools.flags.demo import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.tools.query import print_hits
 from keras_lstm_dssm.training import RunFolder
 
@@ -38,29 +26,17 @@ _FIGURES = ("mrr@10", "recall@10")
 # The title shares no word with the query.
 PAIR = "compute the inverse of a matrix", "numpy linalg inv"
 
-FLAGS = new_flags()
-define = definers(FLAGS)
-_OUTPUT = define.string(
-    "output", "build/demo",
-    "Folder to write; the files of an earlier demo are removed.",
-)  # fmt: skip
-_DATA = define.string("data", "api", "`api` or a BEIR folder.")
-_PRESET = define.enum("preset", "best", list(PRESETS), "Recipe to train.")
-_EPOCHS = define.integer(
-    "epochs", None, "Passes over the pairs; by default the preset's.", 1
-)
-
 
 def main(_: list[str]) -> None:
     """Runs every step; the first one that fails ends the demo."""
     start = time.perf_counter()
-    output = Path(_OUTPUT.value)
+    output = Path(FLAGS.output)
     models = output / "models"
     for old in (output / "run", models):
         shutil.rmtree(old, ignore_errors=True)
     output.mkdir(parents=True, exist_ok=True)
 
-    collection = open_collection(_DATA.value)
+    collection = open_collection(FLAGS.data)
     print(f"API search: {describe(collection)}")
     titles = output / "titles.txt"
     write_text(titles, "\n".join(collection.documents.values()) + "\n")
@@ -68,9 +44,9 @@ def main(_: list[str]) -> None:
     clicks = output / "old_clicks.tsv"
     write_pairs(collection.training_log(write_to=clicks), clicks)
 
-    data, folder = f"--data={_DATA.value}", output / "run"
-    epochs = [f"--epochs={_EPOCHS.value}"] if _EPOCHS.value else []
-    preset = f"--preset={_PRESET.value}"
+    data, folder = f"--data={FLAGS.data}", output / "run"
+    epochs = [f"--epochs={FLAGS.epochs}"] if FLAGS.epochs else []
+    preset = f"--preset={FLAGS.preset}"
     _step(train, data, preset, *epochs, f"--output={folder}")
     run_flag = f"--run={folder}"
     _step(evaluate, run_flag, data, "--split=test", "--mode=retrieve")
@@ -83,7 +59,7 @@ def main(_: list[str]) -> None:
     pair = f"--query={PAIR[0]}", f"--document={PAIR[1]}"
     _step(analyze, run_flag, data, *pair, f"--output={output / 'report.html'}")
     seconds = time.perf_counter() - start
-    print("\n" + "\n".join(summary(output, _PRESET.value, seconds)))
+    print("\n" + "\n".join(summary(output, FLAGS.preset, seconds)))
 
 
 def summary(output: Path, preset: str, seconds: float) -> list[str]:
@@ -129,7 +105,7 @@ def _step(module: ModuleType, *flags: str) -> None:
         raise InputError(f"{name} failed")
 
 
-run = program(main, FLAGS, __doc__, required=["output", "data"])
+run = COMMAND_LINE.program(main)
 
 if __name__ == "__main__":
     sys.exit(run())

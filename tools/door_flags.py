@@ -1,12 +1,6 @@
 """The flags of programs that ask a server with TLS or tokens."""
 
-from typing import Any
-
-from absl import flags
-
 from keras_lstm_dssm.tools.program import Definers
-from lstm_dssm_client.grpc_connection import tls_credentials
-from lstm_dssm_client.token_file import read_token
 
 
 def define_door_flags(define: Definers) -> None:
@@ -35,21 +29,3 @@ def define_door_flags(define: Definers) -> None:
         "File whose first token is sent with each request, as that of "
         "lstm-dssm-serve --token_file.",
     )  # fmt: skip
-
-
-def door_options(values: flags.FlagValues) -> dict[str, Any]:
-    """Return the arguments `credentials` and `token` of a `Client`.
-
-    Args:
-        values: The program's flags.
-
-    Raises:
-        InputError: A file cannot be read, or is no such file.
-    """
-    files = (values.tls_ca, values.tls_cert, values.tls_key)
-    return {
-        "credentials": (
-            tls_credentials(*files) if values.tls or any(files) else None
-        ),
-        "token": read_token(values.token_file) if values.token_file else None,
-    }

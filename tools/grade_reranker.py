@@ -1,12 +1,4 @@
-"""Rerank judged documents by gradient-boosted trees on word overlap.
-
-The trees are a reference for two-tower models: unlike these, they get query
-and title together, and are trained on the grades themselves. Prints the
-measures of the judged documents, in percent.
-
-Example:
-    python -m lstm_dssm_programs grade_reranker --data=FOLDER
-"""
+"""The work of the program grade_reranker; `tools/flags` has its help."""
 
 import sys
 from collections import Counter
@@ -20,13 +12,7 @@ from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.evaluation import Task
 from keras_lstm_dssm.evaluation.ranking import Ranker, Run
-from keras_lstm_dssm.tools.program import definers, new_flags, program
-
-FLAGS = new_flags()
-define = definers(FLAGS)
-define.string("data", None, "`api`, or a folder in BEIR's format.")
-define.string("split", "dev", "Split whose queries are ranked.")
-define.integer("seed", 0, "Seed of the trees.")
+from keras_lstm_dssm.tools.flags.grade_reranker import COMMAND_LINE, FLAGS
 
 _K1, _B = 0.9, 0.9  # BM25 parameters that are best on dev of homedepot
 
@@ -176,7 +162,7 @@ def main(_: list[str]) -> dict[str, float]:
     return measures
 
 
-run = program(main, FLAGS, __doc__, required=["data"])
+run = COMMAND_LINE.program(main)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -1,25 +1,4 @@
-r"""Build a faiss index over exported vectors and measure its recall.
-
-With tens of millions of documents, an index is faster than an exported
-retriever, but misses some of the nearest documents. Needs
-pip install "keras-lstm-dssm[faiss]".
-
-Example:
-  lstm-dssm-encode --saved_model=MODELS/document_encoder \
-      --input=titles.txt --output=titles.npy --ids=titles.ids
-  lstm-dssm-encode --saved_model=MODELS/query_encoder \
-      --input=queries.txt --output=queries.npy
-  lstm-dssm-index --vectors=titles.npy --queries=queries.npy \
-      --factory=HNSW32 --search=efSearch=128 --output=titles.faiss
-
---vectors can also be a folder of parts that lstm-dssm-encode --shard has
-written: they are read one at a time, and their ids are written to OUTPUT.ids;
-their tags, if they have any, to OUTPUT.tags.
-
-Prints the index's size and the time to build it and, with --queries, its
-recall compared with exact search and the milliseconds for a query. Row i of
-the vectors is document i of the index.
-"""
+"""The work of lstm-dssm-index; `tools/flags/index.py` has its help."""
 
 import sys
 import time
@@ -37,52 +16,33 @@ from keras_lstm_dssm.export.faiss_index import (
     write_index,
 )
 from keras_lstm_dssm.files import check_writable
-from keras_lstm_dssm.tools.program import definers, new_flags, program
-
-FLAGS = new_flags()
-define = definers(FLAGS)
-_VECTORS = define.string(
-    "vectors", None, "The documents' vectors, .npy, or a folder of parts."
-)
-_QUERIES = define.string(
-    "queries", None, "Vectors of queries to measure the recall with, .npy."
-)
-_FACTORY = define.string(
-    "factory", "HNSW32",
-    "Kind of index, as faiss.index_factory takes it: HNSW32, IVF1024,Flat.",
-)  # fmt: skip
-_SEARCH = define.string(
-    "search", "",
-    "Search parameters of the index: efSearch=128 (HNSW), nprobe=16 (IVF). "
-    "Larger values raise the recall and the time for a query.",
-)  # fmt: skip
-_OUTPUT = define.string("output", None, "File of the index to write.")
+from keras_lstm_dssm.tools.flags.index import COMMAND_LINE, FLAGS
 
 _RECALL_AT = (10, 100)
 
 
 def main(_: list[str]) -> dict[str, Any]:
     """Builds, writes and measures the index; returns the results."""
-    check_writable(_OUTPUT.value)
+    check_writable(FLAGS.output)
     import_optional("faiss", "faiss")  # fails before the work if missing
     vectors: np.ndarray | EncodedParts
-    if has_parts(_VECTORS.value):
-        vectors = EncodedParts(_VECTORS.value)
+    if has_parts(FLAGS.vectors):
+        vectors = EncodedParts(FLAGS.vectors)
         rows, width = vectors.rows, vectors.dimension
     else:
-        vectors = read_vectors(_VECTORS.value)
+        vectors = read_vectors(FLAGS.vectors)
         rows, width = vectors.shape
-    queries = _queries(width) if _QUERIES.value else None
+    queries = _queries(width) if FLAGS.queries else None
     start = time.perf_counter()
-    index = build_index(vectors, _FACTORY.value, _SEARCH.value)
+    index = build_index(vectors, FLAGS.factory, FLAGS.search)
     results: dict[str, Any] = {
         "documents": rows,
         "build_seconds": time.perf_counter() - start,
     }
-    write_index(_OUTPUT.value, index)
+    write_index(FLAGS.output, index)
     if isinstance(vectors, EncodedParts):
-        vectors.write_lines(_OUTPUT.value)
-    results["index_megabytes"] = Path(_OUTPUT.value).stat().st_size / 1e6
+        vectors.write_lines(FLAGS.output)
+    results["index_megabytes"] = Path(FLAGS.output).stat().st_size / 1e6
     if queries is not None:
         start = time.perf_counter()
         for query in queries:
@@ -97,16 +57,16 @@ def main(_: list[str]) -> dict[str, Any]:
 
 
 def _queries(width: int) -> np.ndarray:
-    queries = read_vectors(_QUERIES.value)
+    queries = read_vectors(FLAGS.queries)
     if queries.shape[1] != width:
         raise InputError(
-            f"{_QUERIES.value}: found vectors of {queries.shape[1]} numbers, "
-            f"expected {width} as in {_VECTORS.value}"
+            f"{FLAGS.queries}: found vectors of {queries.shape[1]} numbers, "
+            f"expected {width} as in {FLAGS.vectors}"
         )
     return queries
 
 
-run = program(main, FLAGS, __doc__, required=["vectors", "output"])
+run = COMMAND_LINE.program(main)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -1,15 +1,4 @@
-"""Print the key sentences and the key words of a page.
-
-The page is a text file, compressed by gzip if it ends in .gz, or - for
-standard input. The sentences with the largest probability of being key come
-first, then the words that the page's vector predicts best; these need not
-occur in the page. Each line has a probability, two spaces, and the sentence or
-word.
-
-Example:
-  lstm-dssm-keys --run=KEYVEC_RUN page.txt
-  lstm-dssm-keys --run=KEYVEC_RUN --sentences=3 --words=5 - < page.txt
-"""
+"""The work of lstm-dssm-keys; `tools/flags/keys.py` has its help."""
 
 import sys
 from contextlib import AbstractContextManager
@@ -19,16 +8,8 @@ from keras_lstm_dssm.data.line_reader import reading
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.text import split_sentences
-from keras_lstm_dssm.tools.program import definers, new_flags, program
+from keras_lstm_dssm.tools.flags.keys import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.training import RunFolder
-
-FLAGS = new_flags()
-define = definers(FLAGS)
-_RUN = define.string(
-    "run", None, "Folder of the run of a KeyVec that lstm-dssm-train wrote."
-)
-_SENTENCES = define.integer("sentences", 5, "Number of key sentences.", 1)
-_WORDS = define.integer("words", 10, "Number of key words.", 1)
 
 _LONGEST = 1 << 26
 
@@ -41,7 +22,7 @@ def main(pages: list[str]) -> dict[str, Any]:
             "file, or - for standard input"
         )
     sentences = split_sentences(read_page(pages[0]))
-    model = load_keyvec(_RUN.value)
+    model = load_keyvec(FLAGS.run)
     limit = model.max_sentences
     if limit is not None and len(sentences) > limit:
         print(
@@ -49,8 +30,8 @@ def main(pages: list[str]) -> dict[str, Any]:
             "sentences",
             file=sys.stderr,
         )
-    key_sentences = model.key_sentences(sentences, _SENTENCES.value)
-    key_words = model.key_words(sentences, _WORDS.value)
+    key_sentences = model.key_sentences(sentences, FLAGS.sentences)
+    key_words = model.key_words(sentences, FLAGS.words)
     for sentence, probability in key_sentences:
         print(f"{probability:.4f}  {sentence}")
     print()
@@ -124,7 +105,7 @@ def load_keyvec(run: str) -> KeyVec:
     return model
 
 
-run = program(main, FLAGS, __doc__, required=["run"], arguments=True)
+run = COMMAND_LINE.program(main)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -17,8 +17,8 @@ from keras_lstm_dssm.evaluation import (
 )
 from keras_lstm_dssm.evaluation.remembered_vectors import remembering
 from keras_lstm_dssm.tables.base_data import MAIN_MEASURES
-from keras_lstm_dssm.tools.mixture_flags import (
-    MODEL,
+from keras_lstm_dssm.tools.mixture_flags import MODEL
+from keras_lstm_dssm.tools.mixture_systems import (
     check_mixture_flags,
     load_part,
     weights_flag,

@@ -1,8 +1,10 @@
 """The base of all programs: flags, help, one-line errors, JSON results.
 
-A program is a module with a docstring that serves as its help, its own
-`FLAGS`, and `run = program(main, FLAGS, __doc__)`. `lstm_dssm_programs` and
-tests call `run`.
+A program has two modules. The one in `tools/flags` has a docstring that serves
+as its help, its own `FLAGS`, and a `COMMAND_LINE`; it imports no TensorFlow, so
+that help and wrong flags are answered at once. The one of the same name in
+`tools` has the work, and `run = COMMAND_LINE.program(main)`, which
+`lstm_dssm_programs` and tests call.
 """
 
 import io
@@ -17,6 +19,10 @@ from absl import flags
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_writable, write_json
+
+Main = Callable[[list[str]], Mapping[str, Any] | None]
+"""The work of a program: takes the arguments that are not flags, and returns
+what `--json=FILE` writes."""
 
 
 def new_flags() -> flags.FlagValues:
@@ -58,67 +64,124 @@ def definers(values: flags.FlagValues) -> Definers:
     )
 
 
-def program(
-    main: Callable[[list[str]], Mapping[str, Any] | None],
-    values: flags.FlagValues,
-    doc: str,
-    required: Sequence[str] = (),
-    arguments: bool = False,
-) -> Callable[..., int]:
-    """Wrap `main` into a function that parses flags and reports errors.
+class CommandLine:
+    """The help and the flags of a program, and how it parses them.
 
     Args:
-        main: Called with the arguments that are not flags. `--json=FILE`
-            writes the mapping that it returns.
-        values: The program's flags, from `new_flags`.
         doc: The help: what the program does, and an example.
+        values: The program's flags, from `new_flags`.
         required: Names of the flags that must not be missing or empty.
         arguments: Whether the program takes arguments that are not flags.
+        tensorflow: Whether the program's work needs TensorFlow.
 
-    Returns:
-        `run(argv=None) -> int`, the exit code: 0; 1 after one line on
-        standard error when the input is wrong (`InputError`) or a file
-        cannot be read or written (`OSError`); 130 after ctrl-c.
+    Example:
+        >>> COMMAND_LINE = CommandLine(__doc__, FLAGS, required=["output"])
+        >>> run = COMMAND_LINE.program(main)
     """
 
-    def run(argv: Sequence[str] | None = None) -> int:
+    def __init__(
+        self,
+        doc: str,
+        values: flags.FlagValues,
+        required: Sequence[str] = (),
+        arguments: bool = False,
+        tensorflow: bool = True,
+    ) -> None:
+        self.doc = doc
+        self.values = values
+        self.required = required
+        self.arguments = arguments
+        self.tensorflow = tensorflow
+        self._names: list[str] = []
+
+    def program(self, main: Main) -> Callable[..., int]:
+        """Wrap `main` into a function that parses flags and reports errors.
+
+        Args:
+            main: The work.
+
+        Returns:
+            `run(argv=None) -> int`, the exit code: 0; 1 after one line on
+            standard error when the input is wrong (`InputError`) or a file
+            cannot be read or written (`OSError`); 130 after ctrl-c.
+        """
+
+        def run(argv: Sequence[str] | None = None) -> int:
+            code = self.check(argv)
+            if code is None:
+                code = self._reported(self._work, main)
+            return code or 0
+
+        return run
+
+    def check(self, argv: Sequence[str] | None = None) -> int | None:
+        """Parse the flags, and print the help, or what is wrong with them.
+
+        Args:
+            argv: The program's name, flags and arguments; by default those of
+                this process.
+
+        Returns:
+            The exit code, see `program`; None if there is work to do.
+        """
+        return self._reported(
+            self._parse, list(sys.argv if argv is None else argv)
+        )
+
+    def _parse(self, argv: list[str]) -> int | None:
+        values = self.values
         logging.getLogger("absl").setLevel(logging.ERROR)
         values.unparse_flags()
         for name in values:
             values[name].unparse()
-        argv = list(sys.argv if argv is None else argv)
         if isinstance(sys.stdout, io.TextIOWrapper):  # prints any title
             sys.stdout.reconfigure(errors="backslashreplace")
-        try:
-            if {"--help", "-h", "--helpfull"} & set(argv[1:]):
-                print(f"{doc.strip()}\n\nFlags:\n{_flags_help(values)}")
-                return 0
-            names = values(argv)[1:]
-            if names and not arguments:
-                raise InputError(
-                    f"unexpected argument {names[0]!r}; quote globs"
-                )
-            for name in required:
-                if not values[name].value:
-                    raise InputError(
-                        f"--{name} is missing: {values[name].help}"
-                    )
-            if values.json:
-                check_writable(values.json)
-            result = main(names)
-            if values.json and result is not None:
-                write_json(values.json, result)
+        if {"--help", "-h", "--helpfull"} & set(argv[1:]):
+            print(f"{self.doc.strip()}\n\nFlags:\n{_flags_help(values)}")
             return 0
+        self._names = values(argv)[1:]
+        if self._names and not self.arguments:
+            raise InputError(
+                f"unexpected argument {self._names[0]!r}; quote globs"
+            )
+        for name in self.required:
+            if not values[name].value:
+                raise InputError(f"--{name} is missing: {values[name].help}")
+        if values.json:
+            check_writable(values.json)
+        return None
+
+    def _work(self, main: Main) -> int:
+        result = main(self._names)
+        if self.values.json and result is not None:
+            write_json(self.values.json, result)
+        return 0
+
+    def _reported(
+        self, work: Callable[..., int | None], *arguments: Any
+    ) -> int | None:
+        """Call a function; print an error in one line and return its code."""
+        try:
+            return work(*arguments)
         except (InputError, OSError, flags.Error) as error:
-            if values.is_parsed() and values.debug:
+            if self.values.is_parsed() and self.values.debug:
                 raise
-            print(f"error: {_one_line(error, values)}", file=sys.stderr)
+            print(f"error: {_one_line(error, self.values)}", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return 130
 
-    return run
+
+def program(
+    main: Main,
+    values: flags.FlagValues,
+    doc: str,
+    required: Sequence[str] = (),
+    arguments: bool = False,
+) -> Callable[..., int]:
+    """Return `run` of a program that is one module, see `CommandLine`."""
+    return CommandLine(doc, values, required, arguments).program(main)
 
 
 def _flags_help(values: flags.FlagValues) -> str:

@@ -1,77 +1,31 @@
-"""Send queries to a server over gRPC: TF Serving or lstm-dssm-serve.
-
-Prints the ids of the best documents for each query with their scores. Where
-the documents were exported without ids, their ids are their titles. With
-`--vectors` it prints the queries' vectors instead, with `--status` the states
-of the model's versions.
-
-With the model of a pair scorer the first argument is the query, and the others
-are the documents to score: it prints score, tab, document, best first. With the
-model of a KeyVec it prints the k key sentences of each text, with their
-probabilities, and its k key words.
-
-Example:
-  lstm-dssm-query --server=127.0.0.1:8500 --k=3 "angle bracket" "deck screws"
-  lstm-dssm-query --tags=steel,zinc "angle bracket"
-  lstm-dssm-query --server=db1:8500 --tls_ca=ca.crt --token_file=tokens "bolt"
-  lstm-dssm-query --server=127.0.0.1:8500 --model=retriever --status
-  lstm-dssm-query --model=scorer "angle bracket" "steel angle" "wood glue"
-  lstm-dssm-query --model=keyvec --k=1 "A list is sorted. See below."
-"""
+"""The work of lstm-dssm-query; `tools/flags/query.py` has its help."""
 
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving import Client, Hit, KeyParts, VersionStatus
-from keras_lstm_dssm.tools.door_flags import define_door_flags, door_options
-from keras_lstm_dssm.tools.program import definers, new_flags, program
+from keras_lstm_dssm.tools.flags.query import COMMAND_LINE, FLAGS
+from lstm_dssm_client.grpc_client import Client
+from lstm_dssm_client.grpc_connection import tls_credentials
+from lstm_dssm_client.results import Hit, KeyParts, VersionStatus
 from lstm_dssm_client.signatures import DEFAULT, KEYS, Signature
-
-FLAGS = new_flags()
-define = definers(FLAGS)
-_SERVER = define.string(
-    "server", "127.0.0.1:8500", "The server's gRPC address."
-)
-_MODEL = define.string(
-    "model", None,
-    "The model's name on the server; by default retriever, or query_encoder "
-    "with --vectors.",
-)  # fmt: skip
-_K = define.integer(
-    "k", 5, "Number of documents for each query, or of key sentences.", 1
-)
-_TAGS = define.list(
-    "tags", [],
-    "Only documents that have any of these tags, separated by commas; by "
-    "default all.",
-)  # fmt: skip
-_VECTORS = define.bool("vectors", False, "Print the queries' vectors instead.")
-_VERSION = define.string(
-    "version", None,
-    "The model's version, a number or a label; by default the newest.",
-)  # fmt: skip
-_STATUS = define.bool(
-    "status", False, "Print the states of the model's versions instead."
-)
-_TIMEOUT = define.float("timeout", 5.0, "Seconds to wait for a reply.", 1e-3)
-define_door_flags(define)
+from lstm_dssm_client.token_file import read_token
 
 
 def main(queries: list[str]) -> dict[str, Any]:
     """Prints and returns the result of each query, or the states."""
-    if not queries and not _STATUS.value:
+    if not queries and not FLAGS.status:
         raise InputError('no query; give one or more, such as "angle bracket"')
-    default = "query_encoder" if _VECTORS.value else "retriever"
-    model = _MODEL.value or default
-    version = number_or_label(_VERSION.value)
+    default = "query_encoder" if FLAGS.vectors else "retriever"
+    model = FLAGS.model or default
+    version = number_or_label(FLAGS.version)
     with Client(
-        _SERVER.value, timeout=_TIMEOUT.value, **door_options(FLAGS)
+        FLAGS.server, timeout=FLAGS.timeout, **_door_options()
     ) as client:
-        if _STATUS.value:
+        if FLAGS.status:
             return print_status(model, client.status(model))
-        if _VECTORS.value:
+        if FLAGS.vectors:
             vectors = client.encode(queries, model, version)
             return print_vectors(queries, vectors.tolist())
         signatures = client.signatures(model, version)
@@ -85,10 +39,25 @@ def main(queries: list[str]) -> dict[str, Any]:
             scores = client.score(query, documents, model, version)
             return print_scores(query, documents, scores.tolist())
         if KEYS in signatures:
-            parts = client.keys(queries, _K.value, model, version)
+            parts = client.keys(queries, FLAGS.k, model, version)
             return print_key_parts(queries, parts)
-        hits = client.search(queries, _K.value, model, version, _TAGS.value)
+        hits = client.search(queries, FLAGS.k, model, version, FLAGS.tags)
         return print_hits(queries, hits)
+
+
+def _door_options() -> dict[str, Any]:
+    """Return the arguments `credentials` and `token` of a `Client`.
+
+    Raises:
+        InputError: A file cannot be read, or is no such file.
+    """
+    files = (FLAGS.tls_ca, FLAGS.tls_cert, FLAGS.tls_key)
+    return {
+        "credentials": (
+            tls_credentials(*files) if FLAGS.tls or any(files) else None
+        ),
+        "token": read_token(FLAGS.token_file) if FLAGS.token_file else None,
+    }
 
 
 def number_or_label(text: str | None) -> int | str | None:
@@ -181,7 +150,7 @@ def print_vectors(
     return {"queries": results}
 
 
-run = program(main, FLAGS, __doc__, required=["server"], arguments=True)
+run = COMMAND_LINE.program(main)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -1,17 +1,10 @@
-"""The flags of `lstm-dssm-train --preset=ranker`, and its training."""
-
-from typing import Any
+"""The flags of `lstm-dssm-train --preset=ranker`."""
 
 from absl import flags
 
-import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.settings.presets import RANKER
 from keras_lstm_dssm.tools.program import definers
-from keras_lstm_dssm.training import RunFolder, TreeOptions
-from keras_lstm_dssm.training.ranker_training import MINED, SELECT
-
-RANKER = "ranker"
-"""The value of `--preset` for boosted trees, which have no recipe."""
 
 _OWN = ("features", "encoder")
 _SHARED = (
@@ -51,41 +44,3 @@ def check_ranker_flags(values: flags.FlagValues) -> None:
                 f"--{name} is not a flag of --preset={values.preset}: leave it "
                 "out"
             )
-
-
-def train_by_flags(
-    values: flags.FlagValues, run: RunFolder, max_bad_lines: int
-) -> dict[str, Any]:
-    """Trains a ranker into a run folder; returns its metrics.
-
-    Args:
-        values: The flags of the program.
-        run: The run folder.
-        max_bad_lines: The number of bad lines that may be left out.
-
-    Raises:
-        InputError: See `train_ranker`; or the run is to be resumed.
-    """
-    if values.resume:
-        raise InputError(
-            "--resume is not a flag of --preset=ranker, which is trained in"
-            " one go: leave it out"
-        )
-    options = TreeOptions()
-    if values.patience is not None:
-        options = TreeOptions(patience=values.patience)
-    dssm.train_ranker(
-        values.data,
-        values.features,
-        encoder=values.encoder,
-        output=run.path,
-        dev=values.dev,
-        select=values.select if values["select"].present else SELECT,
-        options=options,
-        seed=values.seed,
-        min_relevant=values.min_relevant,
-        mined_negatives=values.mined_negatives or MINED,
-        max_bad_lines=max_bad_lines,
-    )
-    print(f"wrote {run.path}")
-    return run.read_metrics()["train"]

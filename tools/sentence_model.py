@@ -1,13 +1,4 @@
-"""Evaluate a pre-trained sentence-transformers model on the same files.
-
-Such a general model is the alternative for users without clicks. Prints NDCG,
-MRR, recall and other measures in percent, and the texts encoded a second.
-
-Example:
-    pip install sentence-transformers==6.2.0
-    python -m lstm_dssm_programs sentence_model --data=FOLDER \
-        --model=sentence-transformers/all-MiniLM-L6-v2 --mode=retrieve
-"""
+"""The work of the program sentence_model; `tools/flags` has its help."""
 
 import sys
 import time
@@ -18,21 +9,7 @@ import numpy as np
 from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import DenseSystem, Task
-from keras_lstm_dssm.evaluation.task import MODES
-from keras_lstm_dssm.tools.program import definers, new_flags, program
-
-FLAGS = new_flags()
-define = definers(FLAGS)
-define.string(
-    "model", "sentence-transformers/all-MiniLM-L6-v2",
-    "Name on the Hugging Face hub, or folder of the model.",
-)  # fmt: skip
-define.string("data", None, "`api`, or a folder in BEIR's format.")
-define.string("split", "test", "Split whose queries are ranked.")
-define.list("mode", list(MODES), "Rankings to measure: rerank, retrieve.")
-define.integer(
-    "min_relevant", 1, "Lowest grade that counts as relevant.", lower_bound=1
-)
+from keras_lstm_dssm.tools.flags.sentence_model import COMMAND_LINE, FLAGS
 
 
 class TimedEncoder:
@@ -90,7 +67,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return results
 
 
-run = program(main, FLAGS, __doc__, required=["data"])
+run = COMMAND_LINE.program(main)
 
 if __name__ == "__main__":
     sys.exit(run())

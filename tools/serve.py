@@ -1,24 +1,4 @@
-r"""Serve exported models over gRPC and HTTP, with TF Serving's services.
-
-The server is meant for trials and tests on one machine; the README with the
-exported models has the command line of TF Serving itself. Versions exported
-while it runs are loaded, warmed up and then served; models.config can set
-version policies and labels. SIGINT (ctrl-c) and SIGTERM stop the server when
-the running requests have ended.
-
-With --http_port the server also has TF Serving's REST API, metrics and a page
-for searching at / (docs/http.md). This needs
-pip install "keras-lstm-dssm[http]".
-
-Only this machine can connect, unless --host names another address; then TLS,
-and tokens or certificates of clients, are required (docs/secure.md).
-
-Example:
-  lstm-dssm-serve --models=MODELS --port=8500
-  lstm-dssm-serve --models=MODELS --http_port=8501 --click_log=clicks.tsv
-  lstm-dssm-serve --models=MODELS --host=0.0.0.0 --tls_cert=server.crt \
-      --tls_key=server.key --token_file=tokens.txt
-"""
+"""The work of lstm-dssm-serve; `tools/flags/serve.py` has its help."""
 
 import gc
 import logging
@@ -32,100 +12,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.doors import ServerTLS, TokenFile
 from keras_lstm_dssm.serving.http.serve_http import served_over_http
-from keras_lstm_dssm.serving.server.bounds import (
-    Bounds,
-)
-from keras_lstm_dssm.settings.choices import (
-    BATCH_SIZES,
-    MAX_MESSAGE_MB,
-    MAX_REQUESTS,
-)
-from keras_lstm_dssm.tools.program import definers, new_flags, program
-
-FLAGS = new_flags()
-define = definers(FLAGS)
-_MODELS = define.string("models", None, "Folder that lstm-dssm-export wrote.")
-_PORT = define.integer("port", 8500, "Port; 0 takes a free one.", 0, 65535)
-_HOST = define.string(
-    "host", "127.0.0.1", "Address to listen on; 0.0.0.0 for all interfaces."
-)
-_HTTP_PORT = define.integer(
-    "http_port", None,
-    "Port for HTTP: TF Serving's REST API, metrics and a page for searching; "
-    "0 takes a free one. By default there is none.", 0, 65535,
-)  # fmt: skip
-_CLICK_LOG = define.string(
-    "click_log", None,
-    "File to which results that are followed on the page are appended, query "
-    "TAB title.",
-)  # fmt: skip
-_TITLES = define.string(
-    "titles", None,
-    "File of the titles that the page shows for ids, id TAB title a line, if "
-    "the retriever returns ids.",
-)  # fmt: skip
-_VERSIONS = define.integer(
-    "versions", 1,
-    "Number of a model's newest versions to load, if models.config has no "
-    "version policy for it.",
-    1,
-)  # fmt: skip
-_MAX_MESSAGE_MB = define.integer(
-    "max_message_mb", MAX_MESSAGE_MB, "Largest request, in MiB.", 1, 2047
-)
-_MAX_ROWS = define.integer(
-    "max_rows", BATCH_SIZES[-1],
-    "Largest number of rows in a request, as max_batch_size in "
-    "batching.config.", 1,
-)  # fmt: skip
-_MAX_TEXT_KB = define.integer(
-    "max_text_kb", Bounds().max_text_kb, "Largest text in a request, in KiB.", 1
-)
-_MAX_K = define.integer(
-    "max_k", Bounds().max_k,
-    "Largest number of results for a text that a request may ask for. The "
-    "retriever's own limit is that of lstm-dssm-export --max_k.", 1,
-)  # fmt: skip
-_MAX_REQUESTS = define.integer(
-    "max_requests", MAX_REQUESTS,
-    "Largest number of requests at the same time, of each protocol; others "
-    "are refused (RESOURCE_EXHAUSTED, 429).", 1,
-)  # fmt: skip
-_TLS_CERT = define.string(
-    "tls_cert", None,
-    "Certificate of the server in PEM, with those of intermediate "
-    "authorities; connections are then encrypted.",
-)  # fmt: skip
-_TLS_KEY = define.string(
-    "tls_key", None, "Private key of --tls_cert in PEM, without a password."
-)
-_CLIENT_CA = define.string(
-    "client_ca", None,
-    "Authorities in PEM whose certificates clients must have.",
-)  # fmt: skip
-_TOKEN_FILE = define.string(
-    "token_file", None,
-    "File of tokens, one a line, of which each request must have one; read "
-    "again when it changes.",
-)  # fmt: skip
-_INSECURE = define.bool(
-    "insecure", False,
-    "Listen to other machines even without TLS and --token_file or "
-    "--client_ca.",
-)  # fmt: skip
-_VERIFY = define.bool(
-    "verify", False,
-    "Load only versions whose files agree with their MANIFEST.sha256.",
-)  # fmt: skip
-_POLL_SECONDS = define.float(
-    "poll_seconds", 1.0,
-    "Seconds between checks for new versions; 0 checks only at the start.",
-    0,
-)  # fmt: skip
-_GRACE_SECONDS = define.float(
-    "grace_seconds", 10.0,
-    "Seconds that running requests may still take after SIGINT or SIGTERM.", 0,
-)  # fmt: skip
+from keras_lstm_dssm.tools.flags.serve import COMMAND_LINE, FLAGS
 
 
 def main(_: list[str]) -> None:
@@ -134,7 +21,7 @@ def main(_: list[str]) -> None:
     # an unloaded version would scan them and stop all requests for 0.25 s.
     gc.freeze()
     tls = _server_tls()
-    tokens = TokenFile(_TOKEN_FILE.value) if _TOKEN_FILE.value else None
+    tokens = TokenFile(FLAGS.token_file) if FLAGS.token_file else None
     stopped = threading.Event()
     old_handlers = {
         number: signal.signal(number, lambda *_: stopped.set())
@@ -143,22 +30,22 @@ def main(_: list[str]) -> None:
     try:
         with (
             PredictionServer(
-                _MODELS.value,
-                port=_PORT.value,
-                host=_HOST.value,
-                versions=_VERSIONS.value,
-                max_message_mb=_MAX_MESSAGE_MB.value,
-                max_rows=_MAX_ROWS.value,
-                poll_seconds=_POLL_SECONDS.value,
-                grace_seconds=_GRACE_SECONDS.value,
-                max_text_kb=_MAX_TEXT_KB.value,
-                max_k=_MAX_K.value,
-                max_requests=_MAX_REQUESTS.value,
+                FLAGS.models,
+                port=FLAGS.port,
+                host=FLAGS.host,
+                versions=FLAGS.versions,
+                max_message_mb=FLAGS.max_message_mb,
+                max_rows=FLAGS.max_rows,
+                poll_seconds=FLAGS.poll_seconds,
+                grace_seconds=FLAGS.grace_seconds,
+                max_text_kb=FLAGS.max_text_kb,
+                max_k=FLAGS.max_k,
+                max_requests=FLAGS.max_requests,
                 tls=tls,
                 tokens=tokens,
-                insecure=_INSECURE.value,
-                verify=_VERIFY.value,
-                metrics=_HTTP_PORT.value is not None,
+                insecure=FLAGS.insecure,
+                verify=FLAGS.verify,
+                metrics=FLAGS.http_port is not None,
             ) as server,
             _logged(),
             _served_over_http(server, tls, tokens) as url,
@@ -178,14 +65,14 @@ def main(_: list[str]) -> None:
 
 def _server_tls() -> ServerTLS | None:
     """Returns the certificate that the flags name, if they name one."""
-    if not (_TLS_CERT.value or _TLS_KEY.value or _CLIENT_CA.value):
+    if not (FLAGS.tls_cert or FLAGS.tls_key or FLAGS.client_ca):
         return None
-    if not (_TLS_CERT.value and _TLS_KEY.value):
+    if not (FLAGS.tls_cert and FLAGS.tls_key):
         raise InputError(
             "TLS needs both --tls_cert and --tls_key; --client_ca needs them,"
             " too"
         )
-    return ServerTLS(_TLS_CERT.value, _TLS_KEY.value, _CLIENT_CA.value)
+    return ServerTLS(FLAGS.tls_cert, FLAGS.tls_key, FLAGS.client_ca)
 
 
 @contextmanager
@@ -193,8 +80,8 @@ def _served_over_http(
     server: PredictionServer, tls: ServerTLS | None, tokens: TokenFile | None
 ) -> Iterator[str | None]:
     """Serves over HTTP, too, if the flags say so; yields the URL."""
-    if _HTTP_PORT.value is None:
-        for flag in (_CLICK_LOG, _TITLES):
+    if FLAGS.http_port is None:
+        for flag in (FLAGS["click_log"], FLAGS["titles"]):
             if flag.value is not None:
                 raise InputError(
                     f"--{flag.name} is for the page: give --http_port, too"
@@ -203,15 +90,15 @@ def _served_over_http(
         return
     with served_over_http(
         server,
-        port=_HTTP_PORT.value,
-        host=_HOST.value,
-        max_requests=_MAX_REQUESTS.value,
-        grace_seconds=_GRACE_SECONDS.value,
+        port=FLAGS.http_port,
+        host=FLAGS.host,
+        max_requests=FLAGS.max_requests,
+        grace_seconds=FLAGS.grace_seconds,
         tls=tls,
         tokens=tokens,
-        insecure=_INSECURE.value,
-        titles=_TITLES.value,
-        click_log=_CLICK_LOG.value,
+        insecure=FLAGS.insecure,
+        titles=FLAGS.titles,
+        click_log=FLAGS.click_log,
     ) as url:
         yield url
 
@@ -232,7 +119,7 @@ def _logged() -> Iterator[None]:
         log.removeHandler(handler)
 
 
-run = program(main, FLAGS, __doc__, required=["models", "host"])
+run = COMMAND_LINE.program(main)
 
 if __name__ == "__main__":
     sys.exit(run())

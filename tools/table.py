@@ -1,38 +1,8 @@
-r"""Train and measure the systems of a paper's tables on one or more data sets.
-
-Example:
-  lstm-dssm-table --paper=mv_lstm --data=FOLDER,api_sentences --seeds=3 \
-      --output=OUT
-  lstm-dssm-table --paper=table_iv --data=FOLDER --systems=bm25,lstm_96 \
-      --output=OUT
-
-`--paper=table_iv` (or lstm_dssm) makes Table IV of Palangi et al. 2016, see
-lstm-dssm-table_iv. `--paper=mv_lstm` makes Tables 2, 3 and 5 of Wan et al.
-2016: pair scorers on the judged lists of each query, trained on the lists of
-the split train. P@1, MRR and the other measures are exact expectations over
-the orders of equal scores. `--data` is `api_sentences`, a BEIR folder with the
-splits train, dev and test, or several separated by commas.
-
-`--paper=keyvec` makes Tables 1 and 2 of Bi and Ma 2017: retrieval and
-clustering by vectors of documents. `--data` is `api_documents` or a folder of
-documents with the splits train, dev and test, queries of dev and test, or
-classes, or both.
-
-The learning rate is chosen on dev by the same small search for all neural
-systems, and so is the epoch; the words of baselines, and k1 and b of BM25, are
-chosen on dev, too.
-
-OUT holds table.md, table.json, table.html, chart.png, dev.png and .csv; with
---misspelled robustness.md, .json and .png; and systems/NAME/seed_S/ with the
-measures and the TREC runs. With several data sets each has a folder in OUT,
-and OUT/table.* show all of them. Finished systems are not run again, so that
-a table can be interrupted, and more systems or seeds can be named later. The
-exit code is 1 if a system failed; the table then holds the others.
-"""
+"""The work of lstm-dssm-table; `tools/flags/table.py` has its help."""
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,31 +21,25 @@ from keras_lstm_dssm.tables import (
     reasons,
     write_overview,
 )
-from keras_lstm_dssm.tools.program import program
-from keras_lstm_dssm.tools.table_flags import given_settings, table_flags
+from keras_lstm_dssm.tools.flags.table import COMMAND_LINE, FLAGS
+from keras_lstm_dssm.tools.program import Main
+from keras_lstm_dssm.tools.table_flags import given_settings
 
 
-def table_program(
-    doc: str, papers: Sequence[str]
-) -> tuple[flags.FlagValues, Callable[..., int]]:
-    """Makes a program that makes the tables of some papers.
+def table_work(values: flags.FlagValues, name: str = "") -> Main:
+    """Returns the work of a program that makes the tables of papers.
 
     Args:
-        doc: Its help.
-        papers: Names of `PAPERS`. With several of them, the flag `--paper`
-            chooses one.
-
-    Returns:
-        Its flags, and `run` of `program`.
+        values: Its flags, from `table_flags`.
+        name: The only paper whose tables it makes; by default the flag
+            `--paper` chooses one.
     """
-    values = table_flags(papers)
 
     def main(_: list[str]) -> dict[str, Any]:
-        name = values.paper if len(papers) > 1 else papers[0]
-        return _make_tables(values, PAPER_ALIASES.get(name, name))
+        paper = name or values.paper
+        return _make_tables(values, PAPER_ALIASES.get(paper, paper))
 
-    required = [*(["paper"] if len(papers) > 1 else []), "data", "output"]
-    return values, program(main, values, doc, required)
+    return main
 
 
 def _make_tables(values: flags.FlagValues, name: str) -> dict[str, Any]:
@@ -139,7 +103,7 @@ def _folders(output: Path, data: Sequence[str]) -> dict[str, Path]:
     return folders
 
 
-FLAGS, run = table_program(__doc__, list(PAPERS))
+run = COMMAND_LINE.program(table_work(FLAGS))
 
 if __name__ == "__main__":
     sys.exit(run())

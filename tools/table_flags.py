@@ -6,8 +6,12 @@ from typing import Any
 from absl import flags
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import LIST_MEASURES
-from keras_lstm_dssm.tables import PAPER_ALIASES, PAPERS
+from keras_lstm_dssm.settings.choices import LIST_MEASURES
+from keras_lstm_dssm.settings.papers import (
+    LEARNING_CURVES,
+    PAPER_ALIASES,
+    PAPER_OPTIONS,
+)
 from keras_lstm_dssm.tools.program import definers, new_flags
 
 _SETTINGS: tuple[tuple[Any, ...], ...] = (
@@ -88,8 +92,8 @@ def table_flags(papers: Sequence[str]) -> flags.FlagValues:
     """Makes the flags of a program that makes the tables of some papers.
 
     Args:
-        papers: Names of `PAPERS`. With several of them, the flag `--paper`
-            chooses one.
+        papers: Names of `PAPER_OPTIONS`. With several of them, the flag
+            `--paper` chooses one.
     """
     values = new_flags()
     define = definers(values)
@@ -106,9 +110,9 @@ def table_flags(papers: Sequence[str]) -> flags.FlagValues:
     define.integer("seeds", 3, "Number of trainings of each system.", 1)
     for kind, name, text, *bounds in _SETTINGS:
         defaults = {
-            paper: PAPERS[paper].options[name]
+            paper: PAPER_OPTIONS[paper][name]
             for paper in papers
-            if name in PAPERS[paper].options
+            if name in PAPER_OPTIONS[paper]
         }
         if not defaults:
             continue
@@ -117,7 +121,7 @@ def table_flags(papers: Sequence[str]) -> flags.FlagValues:
         if kind == "enum":
             arguments[2:] = [list(bounds[0]), text]
         getattr(define, kind)(*arguments)
-    if any(PAPERS[paper].learning_curve for paper in papers):
+    if set(papers) & set(LEARNING_CURVES):
         define.list(
             "pairs", None,
             "Also train on about this many clicks, for a learning curve:"
@@ -156,14 +160,16 @@ def given_settings(values: flags.FlagValues, name: str) -> dict[str, Any]:
 
     Args:
         values: From `table_flags`, parsed.
-        name: The paper, one of `PAPERS`.
+        name: The paper, one of `PAPER_OPTIONS`.
 
     Raises:
         InputError: A flag is not one of this paper, or a number is wrong.
     """
-    paper = PAPERS[name]
     of_clicks = ("pairs", "clicks")
-    known = {*paper.options, *(of_clicks if paper.learning_curve else ())}
+    known = {
+        *PAPER_OPTIONS[name],
+        *(of_clicks if name in LEARNING_CURVES else ()),
+    }
     given: dict[str, Any] = {}
     for option in (*of_clicks, *(setting[1] for setting in _SETTINGS)):
         if option not in values or (value := values[option].value) is None:

@@ -1,23 +1,8 @@
-"""The flags by which several workers train, and what they start."""
-
-from typing import Any
+"""The flags by which several workers train."""
 
 from absl import flags
 
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools.program import definers
-from keras_lstm_dssm.tools.train_flags import (
-    allowed_bad_lines,
-    flagged_recipe,
-)
-from keras_lstm_dssm.training import RunFolder
-from keras_lstm_dssm.training.worker_settings import WorkerSettings
-from keras_lstm_dssm.training.worker_training import train_worker
-from keras_lstm_dssm.workers.cluster import Cluster, in_cluster
-
-_OF_ONE_PROCESS = (
-    "histograms", "negatives_from", "replay", "salience", "teacher",
-)  # fmt: skip
 
 
 def define_worker_flags(values: flags.FlagValues) -> None:
@@ -43,73 +28,3 @@ def define_worker_flags(values: flags.FlagValues) -> None:
         "start_minutes", 5.0,
         "With workers: minutes to wait for all of them to start.", 0.0,
     )  # fmt: skip
-
-
-def trains_by_workers(values: flags.FlagValues) -> bool:
-    """Returns whether this process is to train together with others."""
-    return (values.workers or 1) > 1 or in_cluster()
-
-
-def is_first_worker() -> bool:
-    """Returns whether this process reports the results."""
-    return not in_cluster() or Cluster.from_environment().first
-
-
-def train_by_workers(values: flags.FlagValues, run: RunFolder) -> None:
-    """Trains as one of the workers of `TF_CONFIG`, or starts all workers.
-
-    Raises:
-        InputError: A flag is one of a training by one process.
-    """
-    for name in _OF_ONE_PROCESS:
-        if values[name].value:
-            raise InputError(
-                f"--{name} is not supported by several workers: leave it out, "
-                "or train without --workers and TF_CONFIG"
-            )
-    joins = in_cluster()
-    options: dict[str, Any] = {
-        "save_minutes": values.save_minutes,
-        "start_minutes": values.start_minutes,
-    }
-    settings = None if values.resume else _settings(values)
-    if joins:
-        cluster = Cluster.from_environment()
-        if values.workers not in (None, cluster.size):
-            raise InputError(
-                f"--workers={values.workers}: found {cluster.size} workers in "
-                "TF_CONFIG: leave the flag out, or unset TF_CONFIG"
-            )
-        options["threads"] = values.worker_cpus
-        train_worker(run.path, settings, **options)
-        return
-    from keras_lstm_dssm.training.ray_training import train_on_ray
-
-    train_on_ray(
-        run.path,
-        settings,
-        workers=values.workers,
-        address=values.ray_address,
-        cpus=values.worker_cpus,
-        **options,
-    )
-
-
-def _settings(values: flags.FlagValues) -> WorkerSettings:
-    if not values.data:
-        raise InputError(
-            "--data is missing: expected `api`, a BEIR folder or click files"
-        )
-    return WorkerSettings.make(
-        values.data,
-        flagged_recipe(values),
-        seed=values.seed,
-        validation=values.validation,
-        dev=values.dev,
-        select=values.select,
-        every=values.every,
-        patience=values.patience,
-        min_relevant=values.min_relevant,
-        max_bad_lines=allowed_bad_lines(values.flag_values_dict()),
-        init=values.init,
-    )

@@ -19,12 +19,11 @@ from keras_lstm_dssm.evaluation.measures import (
 )
 from keras_lstm_dssm.evaluation.ranking import Qrels, Run, System
 from keras_lstm_dssm.evaluation.trec import write_run
-from keras_lstm_dssm.settings.choices import MODES
+from keras_lstm_dssm.settings.choices import MODES, RANDOM_ORDER
 
 if TYPE_CHECKING:  # the data package imports TensorFlow
     from keras_lstm_dssm.data import Collection
 
-RANDOM_ORDER = "random"
 
 
 class Task(NamedTuple):

@@ -23,6 +23,9 @@ adjusted mutual information."""
 MODES = ("rerank", "retrieve")
 """What is evaluated: the order of judged documents, or a search."""
 
+RANDOM_ORDER = "random"
+"""The name of a random order in results."""
+
 TOWERS = ("separate", "equal_start", "tied")
 """How the weights of two encoders start, see `Recipe`."""
 

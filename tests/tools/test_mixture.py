@@ -17,7 +17,7 @@ from keras_lstm_dssm.evaluation import Task, choose_weights, read_run
 from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.teacher import open_outside_encoder
 from keras_lstm_dssm.tools import evaluate, export, search
-from keras_lstm_dssm.tools.mixture_flags import load_part
+from keras_lstm_dssm.tools.mixture_systems import load_part
 from keras_lstm_dssm.training import RunFolder
 from tests.conftest import TOPICS
 from tests.tools.conftest import Refused, succeed

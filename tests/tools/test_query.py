@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -35,6 +37,22 @@ def test_hits_are_printed_in_columns(
         "steel angle",
     }
     assert len({line.index(line.split()[2]) for line in lines[1:4]}) == 1
+
+
+FRESH = """
+import sys, lstm_dssm_programs
+assert lstm_dssm_programs.start("query") == 0
+assert not {"tensorflow", "keras"} & set(sys.modules)
+"""
+
+
+def test_a_fresh_process_asks_without_tensorflow(server: str) -> None:
+    flags = [f"--server={server}", "--k=1", "--timeout=60", "bolt"]
+    done = subprocess.run(
+        [sys.executable, "-c", FRESH, *flags], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == ["bolt", "1", "1.0000", "bolt"]
 
 
 def test_scores_best_first(
