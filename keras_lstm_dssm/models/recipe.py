@@ -57,6 +57,8 @@ class Recipe(BaseRecipe):
         mine_every: Epochs between two minings.
         mine_top: Number of nearest documents that mined negatives are drawn
             from.
+        mine_clusters: Clusters of titles that a query is compared with in
+            mining; 0 for all titles, see `mine_negatives`.
         judged_negatives: Negatives for each click from the documents that
             were judged not relevant; they replace the mined ones.
         logq: Whether in-batch scores are corrected for how often each title
@@ -100,6 +102,7 @@ class Recipe(BaseRecipe):
     hard_negatives: int = 0
     mine_every: int = 2
     mine_top: int = 30
+    mine_clusters: int = 0
     judged_negatives: int = 0
     logq: bool = False
     patience: int = 0

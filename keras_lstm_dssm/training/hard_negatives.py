@@ -11,9 +11,10 @@ import numpy as np
 
 from keras_lstm_dssm.data import ClickLog, GivenNegatives, Pair
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.index import Index
+from keras_lstm_dssm.evaluation.index import Index, unit_vectors
 from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.text.word_hashing import normalize
+from keras_lstm_dssm.training.title_clusters import TitleClusters
 
 MAX_COMPARISONS = 4 * 10**9
 """Cosines that one mining computes at most; see `mine_negatives`."""
@@ -27,12 +28,13 @@ def mine_negatives(
     top: int = 30,
     max_comparisons: int = MAX_COMPARISONS,
     seed: int = 0,
+    clusters: int = 0,
 ) -> dict[str, list[str]]:
     """Finds, for each query, the nearest titles that were not clicked for it.
 
-    The clicked titles are searched exactly. Some of the titles found are
-    relevant but were never clicked; a larger `top` lowers their share among
-    the negatives.
+    The clicked titles are searched exactly, or with `clusters` faster. Some
+    of the titles found are relevant but were never clicked; a larger `top`
+    lowers their share among the negatives.
 
     The time is bounded: when queries times titles exceed `max_comparisons`,
     50,000 titles are sampled, and as many queries as the bound then allows.
@@ -44,7 +46,10 @@ def mine_negatives(
         top: Number of titles for each query.
         max_comparisons: Upper bound on the number of cosines; the default
             takes about a minute on two cores.
-        seed: Seed of the samples.
+        seed: Seed of the samples, and of the clusters.
+        clusters: Number of clusters of some 1,000 titles that each query is
+            compared with, see `TitleClusters`; nothing is sampled then, and
+            some of the nearest titles are not found. Default 0: all titles.
 
     Returns:
         Query -> its titles, nearest first, for `GivenNegatives`.
@@ -71,7 +76,7 @@ def mine_negatives(
         clicked.setdefault(of_query, set()).add(of_title)
     candidates, searched = list(titles), list(clicked)
     random = np.random.default_rng(seed)
-    if len(searched) * len(candidates) > max_comparisons:
+    if not clusters and len(searched) * len(candidates) > max_comparisons:
         size = min(_SAMPLED_TITLES, len(candidates), max_comparisons)
         candidates = _sample(candidates, size, random)
         searched = _sample(searched, max_comparisons // size, random)
@@ -82,10 +87,15 @@ def mine_negatives(
     ]
     candidates = [titles[words] for words in candidates]
     queries = [texts[words] for words in searched]
-    index = Index(model, candidates)
-    nearest_rows, _ = index.nearest(
-        model.query_encoder.encode(queries), top, queries, exclude
-    )
+    query_vectors = model.query_encoder.encode(queries)
+    if clusters:
+        vectors = unit_vectors(model.document_encoder.encode(candidates))
+        nearest_rows = TitleClusters(vectors, seed).nearest(
+            unit_vectors(query_vectors, "query"), top, exclude, clusters
+        )
+    else:
+        index = Index(model, candidates)
+        nearest_rows, _ = index.nearest(query_vectors, top, queries, exclude)
     return {
         query: [candidates[row] for row in rows if row >= 0]
         for query, rows in zip(queries, nearest_rows.tolist(), strict=True)
@@ -116,6 +126,7 @@ class HardNegatives:
         seed: Seed of mining and of the negatives drawn. Default 0.
         from_start: Whether to mine before the first epoch, too, since the
             model is trained already. Default `False`.
+        clusters: See `mine_negatives`. Default 0: all titles are searched.
 
     Example:
     >>> clicks = dssm.data.open_log("parts")
@@ -133,6 +144,7 @@ class HardNegatives:
         top: int = 30,
         seed: int = 0,
         from_start: bool = False,
+        clusters: int = 0,
     ) -> None:
         self.path = path
         self.clicks = clicks
@@ -141,6 +153,7 @@ class HardNegatives:
         self.top = top
         self.seed = seed
         self.from_start = from_start
+        self.clusters = clusters
 
     def next_mining(self, epoch: int) -> int:
         """Returns the next epoch, counted from 0, that starts with mining."""
@@ -171,7 +184,11 @@ class HardNegatives:
             return None
         if begins and epoch == mined_at:
             titles = mine_negatives(
-                model, clicks or self.clicks, self.top, seed=self.seed + epoch
+                model,
+                clicks or self.clicks,
+                self.top,
+                seed=self.seed + epoch,
+                clusters=self.clusters,
             )
             self._write(mined_at, titles)
         else:

@@ -194,6 +194,7 @@ def make_plan(
             recipe.mine_top,
             seed,
             from_start=continued,
+            clusters=recipe.mine_clusters,
         )
     return TrainingPlan(
         log,

@@ -77,7 +77,8 @@ def test_every_value_survives_the_round_trip() -> None:
         "learning_rate": 0.25, "threshold": None, "momentum_ends": 0.5,
         "momentum_middle": 0.75, "momentum_fraction": 0.25, "epochs": 3,
         "batch_size": 17, "title_pairs": 2, "hard_negatives": 3,
-        "mine_every": 4, "mine_top": 9, "judged_negatives": 0, "logq": True,
+        "mine_every": 4, "mine_top": 9, "mine_clusters": 5,
+        "judged_negatives": 0, "logq": True,
         "shuffle_buffer": 5000, "patience": 2, "teacher_weight": 0.5,
         "teacher_temperature": 0.5, "teacher_gamma": 8.0,
     }  # fmt: skip
@@ -117,6 +118,7 @@ def test_every_value_survives_the_round_trip() -> None:
         ({"mine_every": 0}, "mine_every is 0: expected a whole number of 1"),
         ({"shuffle_buffer": 0}, "shuffle_buffer is 0: expected a whole number"),
         ({"mine_top": 0}, "mine_top is 0: expected a whole number of 1"),
+        ({"mine_clusters": -1}, "mine_clusters is -1: expected a whole"),
         ({"judged_negatives": -1}, "judged_negatives is -1: expected a whole"),
         (
             {"hard_negatives": 1, "judged_negatives": 1},
@@ -180,7 +182,9 @@ DEFAULTS: dict[Any, dict[str, str]] = {  # argument -> attribute of Recipe
         "fraction": "momentum_fraction",
     },
     training_batches: {"shuffle_buffer": "shuffle_buffer"},
-    HardNegatives: {"every": "mine_every", "top": "mine_top"},
+    HardNegatives: {
+        "every": "mine_every", "top": "mine_top", "clusters": "mine_clusters",
+    },
 }
 
 

@@ -68,7 +68,7 @@ FLAGS = {
     "learning_rate": 0.25, "threshold": 0.5, "gamma": 3.5,
     "negatives": "in_batch", "n": 7, "towers": "separate",
     "title_pairs": 1, "hard_negatives": 2, "mine_every": 1, "mine_top": 9,
-    "judged_negatives": 0, "logq": True,
+    "mine_clusters": 3, "judged_negatives": 0, "logq": True,
 }  # fmt: skip
 
 SCORER_FLAGS = {

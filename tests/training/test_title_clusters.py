@@ -1,0 +1,87 @@
+"""Clusters find the nearest titles: all of them, if all clusters are read."""
+
+import numpy as np
+import pytest
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.data import Pair
+from keras_lstm_dssm.evaluation.index import unit_vectors
+from keras_lstm_dssm.training import mine_negatives, title_clusters
+from keras_lstm_dssm.training.title_clusters import TitleClusters
+
+TITLES, QUERIES, TOP = 3_000, 300, 10
+
+
+@pytest.fixture(scope="module")
+def vectors() -> tuple[np.ndarray, np.ndarray]:
+    """Titles of 40 topics, and a query near one title each."""
+    random = np.random.default_rng(0)
+    topics = unit_vectors(random.normal(size=(40, 32)))
+    titles = topics[random.integers(40, size=TITLES)]
+    titles = unit_vectors(titles + 0.15 * random.normal(size=titles.shape))
+    queries = titles[random.integers(TITLES, size=QUERIES)]
+    noise = 0.05 * random.normal(size=queries.shape)
+    return titles, unit_vectors(queries + noise)
+
+
+@pytest.mark.parametrize("at_once", [64, 1_000])
+def test_recall_and_excluded_titles(
+    at_once: int,
+    vectors: tuple[np.ndarray, np.ndarray],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(title_clusters, "_TITLES_IN_CLUSTER", 200)
+    monkeypatch.setattr(title_clusters, "_QUERIES_AT_ONCE", at_once)
+    titles, queries = vectors
+    cosines = queries @ titles.T
+    # The nearest title is always left out, and up to four others.
+    random = np.random.default_rng(1)
+    exclude = [
+        {int(nearest), *random.choice(TITLES, count).tolist()}
+        for nearest, count in zip(
+            cosines.argmax(axis=1),
+            random.integers(5, size=QUERIES),
+            strict=True,
+        )
+    ]
+    for row, rows in enumerate(exclude):
+        cosines[row, list(rows)] = -np.inf
+    expected = np.argsort(-cosines, axis=1)[:, :TOP]
+    search = TitleClusters(titles)
+    recalls = []
+    for clusters in (1, 4, 15):
+        found = search.nearest(queries, TOP, list(map(list, exclude)), clusters)
+        assert not any(
+            set(rows) & left_out
+            for rows, left_out in zip(found.tolist(), exclude, strict=True)
+        )
+        hits = [
+            len(np.intersect1d(*rows))
+            for rows in zip(found, expected, strict=True)
+        ]
+        recalls.append(np.mean(hits) / TOP)
+    assert 0.5 < recalls[0] < recalls[1] < 1
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_fewer_titles_than_asked_for() -> None:
+    titles = np.eye(3, dtype=np.float32)
+    search = TitleClusters(titles)
+    found = search.nearest(titles[:1] + 0.1 * titles[1], 5, [[0]], 1)
+    assert found.tolist() == [[1, 2, -1, -1, -1]]
+    assert search.nearest(titles[:0], 5, [], 1).shape == (0, 5)
+
+
+def test_mining_with_clusters_finds_what_an_exact_search_finds() -> None:
+    clicks = [
+        Pair("garden hose", "rubber garden hose"),
+        Pair("garden hose", "hose, 50 ft"),
+        Pair("desk lamp", "small desk lamp"),
+        Pair("rope", "nylon rope"),
+    ]
+    model = dssm.Recipe("DSSMEncoder", {"units": [16]}).build()
+    exact = mine_negatives(model, clicks, top=2)
+    # A cluster holds all titles, and no sample is drawn.
+    assert exact == mine_negatives(
+        model, clicks, top=2, max_comparisons=1, clusters=1
+    )
