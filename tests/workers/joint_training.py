@@ -29,8 +29,8 @@ RECIPES = {
     .with_encoder(cells=6, bag=5, sketch=7)
     .replace(learning_rate=0.3, logq=True),
     "tied": Recipe(
-        "DSSMEncoder", {"units": [6]}, towers="tied", negatives="in_batch",
-        learning_rate=0.5, threshold=0.05,
+        "DSSMEncoder", {"units": [6, 4]}, towers="tied",
+        negatives="in_batch", learning_rate=0.5, threshold=0.05,
     ),
     "lstm_96": dssm.PRESETS["lstm_96"],
     "whole_best": dssm.PRESETS["best"],
