@@ -40,8 +40,8 @@ TEACHER_FLAGS = ("teacher_weight", "teacher_temperature", "teacher_gamma")
 RECIPE_FLAGS = (
     "epochs", "batch_size", "shuffle_buffer", "learning_rate", "threshold",
     "gamma", "negatives", "n", "towers", "title_pairs", "hard_negatives",
-    "mine_every", "mine_top", "judged_negatives", "logq", "words",
-    "mined_negatives", "margin", *TEACHER_FLAGS, *KEYVEC_FLAGS,
+    "mine_every", "mine_top", "mine_clusters", "judged_negatives", "logq",
+    "words", "mined_negatives", "margin", *TEACHER_FLAGS, *KEYVEC_FLAGS,
 )  # fmt: skip
 """Flags that set the attribute of that name in the preset's recipe."""
 
@@ -173,6 +173,12 @@ def define_train_flags(values: flags.FlagValues) -> None:
     whole(
         "mine_top", None,
         "Number of nearest titles that mined negatives are drawn from.", 1,
+    )  # fmt: skip
+    whole(
+        "mine_clusters", None,
+        "Clusters of some 1,000 titles each that a query is compared with in "
+        "mining, such as 16 in a log of a million titles; 0: with all titles, "
+        "and of a large log with a sample.", 0,
     )  # fmt: skip
     whole(
         "judged_negatives", None,
