@@ -1,8 +1,8 @@
 """Asks a server of models over HTTP or gRPC, without TensorFlow.
 
-It is part of the package `keras_lstm_dssm`, and a small wheel by itself: it
-needs NumPy only. `Client` in `lstm_dssm_client.grpc_client` and `AsyncClient`
-in `lstm_dssm_client.async_client` also need `grpcio` and `protobuf`.
+It is part of the package `keras_lstm_dssm`, and a small wheel by itself, which
+needs NumPy only; `Client` and `AsyncClient`, the clients over gRPC, also need
+`grpcio` and `protobuf`. So a name is imported when it is first asked for.
 
 Example:
     >>> from lstm_dssm_client import HttpClient
@@ -10,13 +10,43 @@ Example:
     ...     client.search(["angle bracket"], k=2)
 """
 
-from lstm_dssm_client.errors import InputError, ServingError
-from lstm_dssm_client.http_client import HttpClient
-from lstm_dssm_client.http_connection import tls_context
-from lstm_dssm_client.results import Hit, KeyParts, Prediction, VersionStatus
-from lstm_dssm_client.signatures import Signature, TensorInfo
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lstm_dssm_client.async_client import AsyncClient
+    from lstm_dssm_client.errors import InputError, ServingError
+    from lstm_dssm_client.grpc_client import Client
+    from lstm_dssm_client.grpc_connection import tls_credentials
+    from lstm_dssm_client.http_client import HttpClient
+    from lstm_dssm_client.http_connection import tls_context
+    from lstm_dssm_client.results import (
+        Hit,
+        KeyParts,
+        Prediction,
+        VersionStatus,
+    )
+    from lstm_dssm_client.signatures import Signature, TensorInfo
+
+_MODULES = {
+    "AsyncClient": "async_client",
+    "Client": "grpc_client",
+    "Hit": "results",
+    "HttpClient": "http_client",
+    "InputError": "errors",
+    "KeyParts": "results",
+    "Prediction": "results",
+    "ServingError": "errors",
+    "Signature": "signatures",
+    "TensorInfo": "signatures",
+    "VersionStatus": "results",
+    "tls_context": "http_connection",
+    "tls_credentials": "grpc_connection",
+}
 
 __all__ = [
+    "AsyncClient",
+    "Client",
     "Hit",
     "HttpClient",
     "InputError",
@@ -27,4 +57,25 @@ __all__ = [
     "TensorInfo",
     "VersionStatus",
     "tls_context",
+    "tls_credentials",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    try:
+        module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    except ModuleNotFoundError as error:
+        if error.name and error.name.partition(".")[0] in ("grpc", "google"):
+            raise ImportError(
+                f"{error.name} is not installed, which {name} needs: pip "
+                'install "lstm-dssm-client[grpc]"'
+            ) from error
+        raise
+    return getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

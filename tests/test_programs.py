@@ -49,7 +49,7 @@ import sys, lstm_dssm_programs
 def imported(name, flag):
     sys.argv = [f"lstm-dssm-{name}", flag]
     code = lstm_dssm_programs.start(name)
-    large = {"tensorflow", "keras", "scipy", "google"} & set(sys.modules)
+    large = {"tensorflow", "keras", "numpy", "google"} & set(sys.modules)
     return code, large
 
 for name in sys.argv[1:]:

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 CODE = """
@@ -47,3 +49,21 @@ def test_the_same_classes() -> None:
     assert dssm.InputError is lstm_dssm_client.InputError
     for name in ("HttpClient", "Hit", "KeyParts", "ServingError"):
         assert getattr(serving, name) is getattr(lstm_dssm_client, name)
+
+
+def test_names_are_imported_when_they_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import lstm_dssm_client
+    from lstm_dssm_client.grpc_client import Client
+
+    assert lstm_dssm_client.Client is Client
+    assert set(lstm_dssm_client.__all__) <= set(dir(lstm_dssm_client))
+    for name in lstm_dssm_client.__all__:
+        assert getattr(lstm_dssm_client, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute Server"):
+        lstm_dssm_client.Server  # noqa: B018
+    monkeypatch.delitem(sys.modules, "lstm_dssm_client.grpc_client")
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    with pytest.raises(ImportError, match=r"grpc is not installed, which Cli"):
+        lstm_dssm_client.Client  # noqa: B018
