@@ -1,7 +1,17 @@
 """LazyRows: Nesterov's method on a table of which a batch reads few rows."""
 
+from typing import NamedTuple
+
 import keras
 import tensorflow as tf
+
+
+class _Rows(NamedTuple):
+    """Rows of W and V, `[r, units]`, and of `updated`, `[r]`."""
+
+    table: tf.Tensor
+    velocity: tf.Tensor
+    updated: tf.Tensor
 
 
 class LazyRows:
@@ -40,6 +50,7 @@ class LazyRows:
         self.updated = updated.value
         self.mu = mu.value
         self.steps = steps.value
+        self._ahead: _Rows | None = None
         self._rows_ahead = tf.Variable(
             tf.zeros([0], tf.int32), trainable=False, shape=[None]
         )
@@ -51,25 +62,30 @@ class LazyRows:
             rows: int `[r]`, each row at most once.
         """
         self._rows_ahead.assign(tf.cast(rows, tf.int32))
-        self._move(rows, self._distance_ahead(rows))
+        read = self._read(rows)
+        table = read.table + self._distance_ahead(read)
+        self._write(rows, table)
+        self._ahead = read._replace(table=table)
 
     def undo_look_ahead(self) -> None:
         """Moves the rows of the last `look_ahead` back, up to rounding."""
         rows = self._rows_ahead.value()
-        self._move(rows, -self._distance_ahead(rows))
+        read = self._read(rows)
+        self._write(rows, read.table - self._distance_ahead(read))
 
     def update(self, change: tf.IndexedSlices) -> None:
         """Takes rows from the look-ahead point to the end of the training step.
 
         Args:
             change: -eps times the gradient, `[r, units]`, for the rows of the
-                last `look_ahead`.
+                last `look_ahead`, in their order.
         """
         rows, end = change.indices, self.steps + 1
-        decay, _ = self._powers(tf.gather(self.updated, rows), end)
-        velocity = tf.gather(self.velocity, rows) * decay + change.values
+        read = self._read_ahead(rows)
+        decay, _ = self._powers(read.updated, end)
+        velocity = read.velocity * decay + change.values
         self.velocity.scatter_update(tf.IndexedSlices(velocity, rows))
-        self._move(rows, change.values)
+        self._write(rows, read.table + change.values)
         done = tf.fill(tf.shape(rows), tf.cast(end, self.updated.dtype))
         self.updated.scatter_update(tf.IndexedSlices(done, rows))
 
@@ -90,15 +106,29 @@ class LazyRows:
         steps = tf.cast(self.steps, self.updated.dtype)
         self.updated.assign(tf.fill(tf.shape(self.updated), steps))
 
-    def _distance_ahead(self, rows: tf.Tensor) -> tf.Tensor:
-        updated = tf.gather(self.updated, rows)
-        _, distance = self._powers(updated, self.steps + 1)
-        return tf.gather(self.velocity, rows) * distance
+    def _read(self, rows: tf.Tensor) -> _Rows:
+        return _Rows(
+            tf.gather(self.table, rows),
+            tf.gather(self.velocity, rows),
+            tf.gather(self.updated, rows),
+        )
 
-    def _move(self, rows: tf.Tensor, distance: tf.Tensor) -> None:
+    def _read_ahead(self, rows: tf.Tensor) -> _Rows:
+        """Returns rows at the look-ahead point."""
+        # A graph of the whole training step need not gather them again.
+        if self._ahead is not None and not tf.executing_eagerly():
+            graph = tf.compat.v1.get_default_graph()
+            if getattr(self._ahead.table, "graph", None) is graph:
+                return self._ahead
+        return self._read(rows)
+
+    def _distance_ahead(self, read: _Rows) -> tf.Tensor:
+        _, distance = self._powers(read.updated, self.steps + 1)
+        return read.velocity * distance
+
+    def _write(self, rows: tf.Tensor, values: tf.Tensor) -> None:
         # Not scatter_add, which guards against repeated rows and is slower.
-        moved = tf.gather(self.table, rows) + distance
-        self.table.scatter_update(tf.IndexedSlices(moved, rows))
+        self.table.scatter_update(tf.IndexedSlices(values, rows))
 
     def _powers(
         self, updated: tf.Tensor, steps: tf.Tensor
