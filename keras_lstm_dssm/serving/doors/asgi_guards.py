@@ -189,10 +189,8 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         try:
-            body = await asyncio.wait_for(
-                self._body(scope, receive), self._seconds
-            )
-        except asyncio.TimeoutError:  # noqa: UP041 (not the same in 3.10)
+            body = await self._body_in_time(scope, receive)
+        except _TooLateError:
             await refuse(
                 receive,
                 send,
@@ -219,6 +217,30 @@ class BodyLimit:
 
         await self._app(scope, replay, send)
 
+    async def _body_in_time(
+        self, scope: Scope, receive: Receive
+    ) -> bytes | None:
+        # `asyncio.wait_for` would start a task, which takes as long as all
+        # guards together.
+        task, late = asyncio.current_task(), []
+
+        def cancel() -> None:
+            late.append(True)
+            if task is not None:
+                task.cancel()
+
+        timer = asyncio.get_running_loop().call_later(self._seconds, cancel)
+        try:
+            return await self._body(scope, receive)
+        except asyncio.CancelledError:
+            if not late:
+                raise
+            if task is not None and hasattr(task, "uncancel"):  # from 3.11 on
+                task.uncancel()
+            raise _TooLateError from None
+        finally:
+            timer.cancel()
+
     async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
         for key, value in scope["headers"]:
             if key == b"content-length" and value.isdigit():
@@ -235,6 +257,10 @@ class BodyLimit:
                 raise _TooLargeError
             if not message.get("more_body", False):
                 return b"".join(parts)
+
+
+class _TooLateError(Exception):
+    """Raised inside when a body does not arrive in time."""
 
 
 class _TooLargeError(Exception):
