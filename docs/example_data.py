@@ -48,10 +48,12 @@ write_documents(
                 ("wall lamp", "Hang", "lamp", "test"),
                 ("paper glue", "Shake", "glue", "test"),
                 ("glue stick", "Turn", "glue", "test"),
+                ("table lamp", "Plug in", "lamp", "dev"),
+                ("white glue", "Shake", "glue", "dev"),
             ],
             1,
         )
     ],
     queries={"q1": "glue for paper"},
-    qrels_by_split={"test": {"q1": {"m5": 1}}},
+    qrels_by_split={"dev": {"q1": {"m8": 1}}, "test": {"q1": {"m5": 1}}},
 )

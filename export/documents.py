@@ -32,6 +32,10 @@ class Documents(NamedTuple):
             instead of its text; none if the documents are texts.
         tags: The tags of each document, by which a search can be restricted;
             none if no document has any.
+
+    Example:
+    >>> Documents(["d1", "d2"], ["hex bolt", "wood glue"]).titles[1]
+    'wood glue'
     """
 
     ids: list[str]
@@ -41,7 +45,7 @@ class Documents(NamedTuple):
 
 
 def read_documents(path: str | os.PathLike[str]) -> Documents:
-    """Reads documents, one a line: a title, or an id, a tab and a title.
+    r"""Reads documents, one a line: a title, or an id, a tab and a title.
 
     A title without an id is its own id. A third field has the tags of the
     title, separated by commas. Repeated lines are read once, blank lines are
@@ -57,6 +61,12 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
         InputError: The file is missing or has no document; a line is not
             UTF-8, has more than two tabs or a blank id, title or tag, or is no
             document in JSON; an id has two different documents.
+
+    Example:
+    >>> _ = Path("titles.tsv").write_text("d1\thex bolt\nd2\twood glue\n")
+    >>> documents = read_documents("titles.tsv")
+    >>> documents.ids, documents.titles
+    (['d1', 'd2'], ['hex bolt', 'wood glue'])
     """
     if has_json_documents(path):
         folder = os.path.isdir(path)

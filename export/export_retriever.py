@@ -134,6 +134,13 @@ def export_retriever(
             empty; `vectors` is no key of `VECTORS`; `max_k` is below 1; a
             weight is not finite; there are tags, but not for each title, or a
             tag is blank or has a comma; or the version exists already.
+
+    Example:
+    >>> encoder = dssm.DSSMEncoder(units=[4])
+    >>> titles = ["hex bolt", "wood glue"]
+    >>> path = export_retriever(encoder, encoder, ["d1", "d2"], titles, "shop")
+    >>> path.as_posix()
+    'shop/1'
     """
     module = new_retriever(
         query_encoder,

@@ -32,6 +32,13 @@ class ServingError(OSError):
             as `HTTPStatus.NOT_FOUND`, or None if there was no reply.
         details: The server's message.
         model: The name of the requested model.
+
+    Example:
+    >>> try:
+    ...     raise ServingError("no model x", code=404, model="x")
+    ... except ServingError as error:
+    ...     print(error, error.code, error.model)
+    no model x 404 x
     """
 
     # Defaults, because pickle restores an error from its message alone and

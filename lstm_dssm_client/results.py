@@ -16,6 +16,10 @@ class Hit(NamedTuple):
     Attributes:
         id: The document's id.
         score: Cosine of the query's and the document's vector, from -1 to 1.
+
+    Example:
+    >>> Hit("d1", 0.83).id
+    'd1'
     """
 
     id: str
@@ -30,6 +34,11 @@ class KeyParts(NamedTuple):
             probable first.
         words: The words that the document's vector predicts, the most
             probable first. They need not occur in the document.
+
+    Example:
+    >>> parts = KeyParts([("Warm the glue.", 0.9), ("Wait.", 0.1)], ["glue"])
+    >>> [sentence for sentence, p in parts.sentences if p > 0.5]
+    ['Warm the glue.']
     """
 
     sentences: list[tuple[str, float]]
@@ -45,6 +54,13 @@ class Prediction(NamedTuple):
             or a label was asked for: replies do not name it there.
         signature: The signature's name.
         outputs: Arrays by the outputs' names.
+
+    Example:
+    >>> vectors = np.ones([1, 2], np.float32)
+    >>> outputs = {"vectors": vectors}
+    >>> reply = Prediction("encoder", 1, "serving_default", outputs)
+    >>> reply.outputs["vectors"].shape
+    (1, 2)
     """
 
     model: str
@@ -60,6 +76,10 @@ class VersionStatus(NamedTuple):
         state: START, LOADING, AVAILABLE, UNLOADING or END.
         code: "OK", or the error code of a version that did not load.
         message: Why the version did not load; empty otherwise.
+
+    Example:
+    >>> VersionStatus("AVAILABLE", "OK", "").state
+    'AVAILABLE'
     """
 
     state: str

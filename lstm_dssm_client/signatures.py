@@ -25,6 +25,13 @@ class TensorInfo(NamedTuple):
         dtype: NumPy's name of the dtype, or `string`.
         shape: The sizes, None where any size is allowed; None as a whole
             where any rank is allowed.
+
+    Example:
+    >>> vectors = TensorInfo("float32", (None, 96))
+    >>> vectors.fits(np.zeros([5, 96], np.float32))
+    True
+    >>> vectors.fits(np.zeros([5, 96], np.float64))
+    False
     """
 
     dtype: str
@@ -49,6 +56,14 @@ class Signature(NamedTuple):
     Attributes:
         inputs: The tensors of a request, by name.
         outputs: The tensors of a reply, by name.
+
+    Example:
+    >>> signature = Signature(
+    ...     {"texts": TensorInfo("string", (None,))},
+    ...     {"vectors": TensorInfo("float32", (None, 96))},
+    ... )
+    >>> signature.outputs["vectors"].shape
+    (None, 96)
     """
 
     inputs: dict[str, TensorInfo]

@@ -37,6 +37,11 @@ class Activations(NamedTuple):
         backward: The activations of the second network, which reads from
             right to left, of a bidirectional encoder; None for others.
         reverse: Whether this network reads from right to left.
+
+    Example:
+    >>> read = activations(dssm.LSTMEncoder(cells=4), "hotels in shanghai")
+    >>> read.words, read.y.shape, sorted(read.arrays)
+    (('hotels', 'in', 'shanghai'), (3, 4), ['c', 'i', 'o', 'y'])
     """
 
     words: tuple[str, ...]
@@ -128,6 +133,12 @@ def each_activations(
 
     Raises:
         InputError: The encoder is not recurrent (DSSM, CLSM).
+
+    Example:
+    >>> encoder = dssm.RNNEncoder(units=4)
+    >>> texts = ["bolt", "hex nut"]
+    >>> [len(read.words) for read in each_activations(encoder, texts)]
+    [1, 2]
     """
     networks = recurrent_networks(encoder)
     encoder.sync_weights()

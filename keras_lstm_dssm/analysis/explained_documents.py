@@ -94,6 +94,11 @@ class ExplainedDocument:
         predicted: The most probable words, the most probable one first.
         summary_words: The key words of the summary, the best one first.
         nearest: The other documents with the nearest vectors.
+
+    Example:
+    >>> shown = ExplainedDocument("m1", "Glue", "", [], [], [], [], [])
+    >>> shown.title
+    'Glue'
     """
 
     id: str

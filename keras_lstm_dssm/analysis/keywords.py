@@ -17,7 +17,15 @@ from keras_lstm_dssm.settings.reports import (
 
 
 class ActiveCell(NamedTuple):
-    """A cell, counted from 0 within its network, and its final output y."""
+    """A cell, counted from 0 within its network, and its final output y.
+
+    Example:
+    >>> from keras_lstm_dssm.analysis import activations
+    >>> read = activations(dssm.LSTMEncoder(cells=4), "hotels in shanghai")
+    >>> first, second = active_cells(read, cells=2)
+    >>> abs(first.y) >= abs(second.y)
+    True
+    """
 
     cell: int
     y: float
@@ -33,6 +41,12 @@ class Keyword(NamedTuple):
             read.
         keyword: Whether the word is a keyword: whether every count exceeds
             the share of the cells. A word without a count is not a keyword.
+
+    Example:
+    >>> from keras_lstm_dssm.analysis import activations
+    >>> read = activations(dssm.LSTMEncoder(cells=4), "hotels in shanghai")
+    >>> [(found.word, found.keyword) for found in keywords(read)][0]
+    ('hotels', False)
     """
 
     word: str
@@ -139,6 +153,12 @@ class TopicWord(NamedTuple):
     Attributes:
         word: The word.
         query: The position, among the queries, of the query that has it.
+
+    Example:
+    >>> words = topics(dssm.LSTMEncoder(cells=4), ["hex bolt", "wood glue"])
+    >>> found = {word for of_cell in words.values() for word, query in of_cell}
+    >>> found <= {"hex", "bolt", "wood", "glue"}
+    True
     """
 
     word: str

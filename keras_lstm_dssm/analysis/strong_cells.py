@@ -24,6 +24,14 @@ class StrongCell(NamedTuple):
         query_position: The position of the query's word, from 0.
         document_position: The position of the document's word, from 0.
         contribution: What the cell adds to the score, see `WordMatrix`.
+
+    Example:
+    >>> words = dssm.layers.TrigramVectors(dimension=4)
+    >>> matcher = dssm.matchers.MVLSTM(word_dimension=4, units=3, hidden=5, k=1)
+    >>> scorer = dssm.PairScorer(words, matcher)
+    >>> cell = compare_words(scorer, "hex bolt", "steel bolt").strongest[0]
+    >>> cell.query_word in ("hex", "bolt")
+    True
     """
 
     query_word: str
@@ -52,6 +60,15 @@ class WordMatrix(NamedTuple):
         rest: The part of the score that no cell contributes.
         strongest: The k largest cells of each slice, the largest first; all
             cells where there are fewer.
+
+    Example:
+    >>> words = dssm.layers.TrigramVectors(dimension=4)
+    >>> matcher = dssm.matchers.MVLSTM(word_dimension=4, units=3, slices=2)
+    >>> matrix = compare_words(
+    ...     dssm.PairScorer(words, matcher), "hex bolt", "desk lamp oak"
+    ... )
+    >>> matrix.cells.shape, matrix.document_words
+    ((2, 3, 2), ('desk', 'lamp', 'oak'))
     """
 
     query_words: tuple[str, ...]
@@ -73,6 +90,13 @@ def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
 
     Raises:
         InputError: The matcher has no interaction matrix.
+
+    Example:
+    >>> words = dssm.layers.TrigramVectors(dimension=4)
+    >>> matcher = dssm.matchers.MVLSTM(word_dimension=4, units=3, k=2, slices=1)
+    >>> scorer = dssm.PairScorer(words, matcher)
+    >>> len(compare_words(scorer, "hex bolt", "steel bolt").strongest)
+    2
     """
     matcher = check_matrix(scorer)
     texts = [

@@ -21,6 +21,10 @@ class VectorPart(NamedTuple):
         name: What these numbers are, such as "LSTM output".
         start: The position of the first one, counted from 0.
         stop: The position after the last one.
+
+    Example:
+    >>> vector_parts(dssm.LSTMEncoder(cells=4))[0][1:]
+    (0, 4)
     """
 
     name: str

@@ -28,6 +28,14 @@ class Growth(NamedTuple):
         query_parts: float `[query words, parts]`: what each part adds to
             `query_cosines`.
         document_parts: float `[document words, parts]`, in the same way.
+
+    Example:
+    >>> model = dssm.TwoTower(dssm.LSTMEncoder(4), dssm.LSTMEncoder(4))
+    >>> found = growth(model, "hex bolt", "steel hex bolt")
+    >>> found.document_words, found.query_cosines.shape
+    (('steel', 'hex', 'bolt'), (2,))
+    >>> bool(np.isclose(found.query_cosines[-1], found.document_cosines[-1]))
+    True
     """
 
     query_words: tuple[str, ...]
@@ -83,6 +91,11 @@ class WordEffect(NamedTuple):
             An encoder attenuates a word with a small change.
         cosine: What it adds to the inner product with another vector; None
             where there was none.
+
+    Example:
+    >>> effects = attenuation(dssm.LSTMEncoder(4), "hotels in shanghai")
+    >>> [effect.word for effect in effects]
+    ['hotels', 'in', 'shanghai']
     """
 
     word: str

@@ -200,6 +200,10 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
 
     Raises:
         InputError: There is no path, or no file matches one.
+
+    Example:
+    >>> open_files("parts/clicks.train.tsv*").count()
+    3
     """
     return ClickLog(_parts(spec), max_bad_lines)
 

@@ -151,7 +151,12 @@ def document_text(sentences: Sequence[str]) -> str:
 
 
 def document_sentences(text: str) -> list[str]:
-    """Splits the result of `document_text` into sentences, at least one."""
+    r"""Splits the result of `document_text` into sentences, at least one.
+
+    Example:
+    >>> document_sentences("Sorts a list.\nIt is stable.")
+    ['Sorts a list.', 'It is stable.']
+    """
     return text.split("\n")
 
 
@@ -195,6 +200,11 @@ def mean_documents(
     Returns:
         Task -> name -> measure -> value; the inner mappings are the argument
         of `format_table`.
+
+    Example:
+    >>> of_queries = {"q1": {"map": 1.0}, "q2": {"map": 0.5}}
+    >>> mean_documents({"retrieve": {"bm25": of_queries}})
+    {'retrieve': {'bm25': {'map': 0.75}}}
     """
     return {
         task: {

@@ -24,7 +24,13 @@ DOCUMENT_ORDER = "document order"
 
 
 class ConstantScorer(ListScorer):
-    """Gives all documents one score, which stands for a random order."""
+    """Gives all documents one score, which stands for a random order.
+
+    Example:
+    >>> candidates, titles = {"q": ["d1", "d2"]}, {"d1": "bolt", "d2": "nut"}
+    >>> ConstantScorer().list_scores({"q": "nut"}, candidates, titles)
+    {'q': {'d1': 0.0, 'd2': 0.0}}
+    """
 
     def list_scores(
         self,
@@ -42,6 +48,11 @@ class DocumentOrder(ListScorer):
     Where answers are listed in the order of the text that they come from,
     this order is better than that of many a model. A model whose measures
     are exactly those of this order has given all documents one score.
+
+    Example:
+    >>> candidates, titles = {"q": ["d1", "d2"]}, {"d1": "bolt", "d2": "nut"}
+    >>> list(DocumentOrder().rerank({"q": "nut"}, candidates, titles)["q"])
+    ['d1', 'd2']
     """
 
     def list_scores(
@@ -133,7 +144,13 @@ def evaluate_lists(
 
 
 def mean_of_lists(values: QueryMeasures) -> dict[str, float]:
-    """Averages each of `LIST_MEASURES` over the queries."""
+    """Averages each of `LIST_MEASURES` over the queries.
+
+    Example:
+    >>> scores, qrels = {"q": {"d1": 2.0, "d2": 1.0}}, {"q": {"d1": 1, "d2": 0}}
+    >>> mean_of_lists(list_measures(scores, qrels))["p@1"]
+    1.0
+    """
     return mean(values, LIST_MEASURES)
 
 

@@ -75,6 +75,12 @@ def evaluate_queries(
 
     Raises:
         InputError: See `evaluate`.
+
+    Example:
+    >>> run = {"q": {"d1": 0.9, "d2": 0.4}}
+    >>> measured = evaluate_queries(run, {"q": {"d2": 1}})
+    >>> measured["q"]["mrr@10"], measured["q"]["recall@10"]
+    (0.5, 1.0)
     """
     import ir_measures
 
@@ -130,6 +136,10 @@ def mean(
 
     Raises:
         InputError: There is no query.
+
+    Example:
+    >>> mean({"q1": {"map": 1.0}, "q2": {"map": 0.5}}, ["map"])
+    {'map': 0.75}
     """
     if not values:
         raise InputError(

@@ -95,7 +95,12 @@ class Ranker:
 
 
 def rank_lists(lists: ListScores) -> Run:
-    """Orders the documents of each query by score, see `Ranker`."""
+    """Orders the documents of each query by score, see `Ranker`.
+
+    Example:
+    >>> rank_lists({"q": {"d1": 0.25, "d2": 0.75}})
+    {'q': {'d2': 0.75, 'd1': 0.25}}
+    """
     return {
         query_id: Ranker(list(scores)).rank(query_id, list(scores.values()))
         for query_id, scores in lists.items()
@@ -148,6 +153,12 @@ class System(Protocol):
 
     A system holds its learnt parameters but no corpus: both methods get the
     documents, so that one system can be evaluated on several collections.
+
+    Example:
+    >>> system: System = dssm.baselines.BM25System()
+    >>> titles = {"d1": "hex bolt", "d2": "hex nut"}
+    >>> list(system.retrieve({"q": "bolt"}, titles, depth=1)["q"])
+    ['d1']
     """
 
     def rerank(
@@ -195,6 +206,17 @@ class ListScorer(ABC):
 
     `rerank` orders the candidates by these scores. As equal scores stay equal,
     `evaluate_lists` can average measures over all orders of the ties.
+
+    Example:
+    >>> class Shortest(ListScorer):
+    ...     def list_scores(self, queries, candidates, documents):
+    ...         return {
+    ...             query: {d: -float(len(documents[d])) for d in ids}
+    ...             for query, ids in candidates.items()
+    ...         }
+    >>> candidates, titles = {"q": ["d1", "d2"]}, {"d1": "bolt", "d2": "nut"}
+    >>> Shortest().rerank({"q": "hex"}, candidates, titles)
+    {'q': {'d2': -3.0, 'd1': -4.0}}
     """
 
     @abstractmethod

@@ -36,6 +36,12 @@ class Task(NamedTuple):
         min_relevant: Grade from which a document is relevant.
         depth: Number of documents to retrieve from the corpus for each query;
             `None` to rerank the judged documents of each query.
+
+    Example:
+    >>> task = Task.from_collection(dssm.data.open_collection("parts"), "test")
+    >>> _, measured = task.measure(dssm.baselines.BM25System())
+    >>> mean(measured, ["map"])
+    {'map': 1.0}
     """
 
     queries: dict[str, str]
@@ -219,6 +225,12 @@ def format_table(results: Mapping[str, Mapping[str, float]]) -> str:
 
     Args:
         results: Name -> measure -> value; all have the same measures.
+
+    Example:
+    >>> print(format_table({"model": {"map": 0.5}, "bm25": {"map": 0.25}}))
+                  map
+    model       50.00
+    bm25        25.00
     """
     width = max(len(name) for name in results)
     measures = list(next(iter(results.values())))

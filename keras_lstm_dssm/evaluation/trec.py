@@ -29,6 +29,13 @@ def write_run(path: Path, run: Run, tag: str = "keras_lstm_dssm") -> None:
 
     Raises:
         InputError: An id or the tag is empty or holds white space.
+
+    Example:
+    >>> run = {"q1": {"d2": 0.75, "d1": 0.5}}
+    >>> write_run(Path("test.trec"), run, tag="mine")
+    >>> print(Path("test.trec").read_text())
+    q1 Q0 d2 1 0.75 mine
+    q1 Q0 d1 2 0.5 mine
     """
     _check(path, "tag", [tag])
     _check(path, "query id", run)
@@ -42,10 +49,15 @@ def write_run(path: Path, run: Run, tag: str = "keras_lstm_dssm") -> None:
 
 
 def write_qrels(path: Path, qrels: Qrels) -> None:
-    """Writes a qrels file of lines `query 0 document grade`.
+    r"""Writes a qrels file of lines `query 0 document grade`.
 
     Raises:
         InputError: An id is empty or holds white space.
+
+    Example:
+    >>> write_qrels(Path("test.qrels"), {"q1": {"d1": 1}})
+    >>> Path("test.qrels").read_text()
+    'q1 0 d1 1\n'
     """
     _check(path, "query id", qrels)
     ids = {document_id for judged in qrels.values() for document_id in judged}
@@ -70,6 +82,11 @@ def read_run(path: Path) -> Run:
     Raises:
         InputError: A line is not one of a run file, or a document occurs
             twice for one query.
+
+    Example:
+    >>> write_run(Path("read.trec"), {"q1": {"d2": 0.75, "d1": 0.5}})
+    >>> read_run(Path("read.trec"))
+    {'q1': {'d2': 0.75, 'd1': 0.5}}
     """
     import ir_measures
 

@@ -17,7 +17,12 @@ _MOST_OPACITY = 0.5
 
 
 class Strong(str):
-    """The text of a table cell that is set in bold."""
+    """The text of a table cell that is set in bold.
+
+    Example:
+    >>> HtmlTable(["Title"], [[Strong("hex bolt")]]).rows[0][0]
+    'hex bolt'
+    """
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,10 @@ class Bar:
     Args:
         value: The number; the bar of a negative number has length 0.
         maximum: The number whose bar has full length.
+
+    Example:
+    >>> Bar(0.5, maximum=2.0).share
+    0.25
     """
 
     value: float
@@ -50,6 +59,11 @@ class Shaded:
         text: The text.
         share: From 0, no colour, to 1, the strongest one.
         note: What a browser shows when the pointer rests on the text.
+
+    Example:
+    >>> strongest, text = Shaded("hex", 1.0, "adds 0.3"), Shaded("or", 0.0, "")
+    >>> strongest.opacity > text.opacity == 0
+    True
     """
 
     text: str
@@ -77,6 +91,12 @@ class HtmlTable:
         text_columns: The columns that are aligned to the left, counted from
             0. Others are aligned to the right, as numbers are, but for the
             first, which is always aligned to the left.
+
+    Example:
+    >>> rows = [["0.9", "hex bolt"]]
+    >>> table = HtmlTable(["Cosine", "Title"], rows, text_columns=[1])
+    >>> table.rows[0][1]
+    'hex bolt'
     """
 
     kind: ClassVar[str] = "table"
@@ -94,6 +114,13 @@ class HtmlPicture:
         caption: The text alternative (`alt`) of the picture.
         path: The file, which is read when the page is rendered.
         heading: A heading above the picture; by default none.
+
+    Example:
+    >>> from keras_lstm_dssm.drawing import Curve, curve_chart
+    >>> loss = {"loss": Curve([1, 2], [0.5, 0.4])}
+    >>> _ = curve_chart(Path("loss.png"), loss, "epoch", "loss")
+    >>> HtmlPicture("Loss by epoch", Path("loss.png")).width > 100
+    True
     """
 
     kind: ClassVar[str] = "picture"
@@ -125,6 +152,10 @@ class HtmlList:
     Args:
         items: The text of each item.
         heading: A heading above the list; by default none.
+
+    Example:
+    >>> HtmlList(["query: bolt", "title: hex bolt"], "Texts").heading
+    'Texts'
     """
 
     kind: ClassVar[str] = "list"
@@ -140,6 +171,12 @@ class HtmlSection:
         title: Its heading.
         blocks: Its tables, pictures and lists, in order.
         text: A paragraph below the heading; by default none.
+
+    Example:
+    >>> table = HtmlTable(["System", "MAP"], [["BM25", "0.41"]])
+    >>> section = HtmlSection("Results", [table], "On the split test.")
+    >>> section.blocks[0].header
+    ['System', 'MAP']
     """
 
     title: str

@@ -218,6 +218,12 @@ class KMaxStack(ConvolutionStack):
 
     Raises:
         InputError: An argument is not supported.
+
+    Example:
+    >>> stack = KMaxStack(filters=[6, 5], k_top=2)
+    >>> maps = stack(tf.ones([1, 7, 4]), tf.constant([7]))
+    >>> [tuple(values.shape) for values, _ in maps]
+    [(1, 9, 6), (1, 6, 5), (1, 2, 5)]
     """
 
     padding = "wide"

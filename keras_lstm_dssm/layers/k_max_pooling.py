@@ -20,6 +20,12 @@ class StrongestCells(NamedTuple):
         values: Float.
         query_positions: int32, the position i of the word in the query.
         document_positions: int32, the position j of the word in the document.
+
+    Example:
+    >>> cells = tf.reshape(tf.range(12.0), [1, 3, 4, 1])
+    >>> found = KMaxPooling(2).strongest(cells, [3], [4])
+    >>> found.values.numpy().tolist(), found.document_positions.numpy().tolist()
+    ([[[11.0, 10.0]]], [[[3, 2]]])
     """
 
     values: tf.Tensor

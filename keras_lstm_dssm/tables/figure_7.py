@@ -38,6 +38,11 @@ def train_with_one_gamma(
     Returns:
         System -> results to draw; and system -> reason, where the training
         failed.
+
+    Example:
+    >>> settings = TableSettings("parts")
+    >>> train_with_one_gamma(Path("table"), {}, settings, {})  # neither has run
+    ({}, {})
     """
     shown = {name: results[name] for name in (_LSTM, _RNN) if name in results}
     gammas = [r.seeds[0]["options"]["gamma"] for r in shown.values()]

@@ -24,6 +24,15 @@ def check_pairs(pairs: Sequence[int], data: BaseTableData) -> None:
 
     Raises:
         InputError: A size is the number of all clicks or more.
+
+    Example:
+    >>> data = open_table_data(TableSettings("parts"), Path("table"))
+    >>> try:
+    ...     check_pairs([2, 3], data)
+    ... except InputError as error:
+    ...     print(error)
+    --pairs=3: found a log of 3 clicks, expected more, as the table itself has
+    all clicks: give fewer
     """
     if not pairs:
         return

@@ -38,6 +38,22 @@ def make_table(
     Raises:
         InputError: The data or the settings are wrong, or no system could be
             measured.
+
+    Example:
+    >>> from keras_lstm_dssm.tables import PAPERS, run_system
+    >>> settings = TableSettings("parts")
+    >>> rows = {"bm25": Row("BM25", seeded=False)}
+    >>> run_system(Path("made"), "bm25", rows["bm25"], settings, seeds=1)
+    bm25, seed 0: ... s, dev ndcg@10 100.00
+    >>> paper = PAPERS["table_iv"]
+    >>> summary, failed = make_table(
+    ...     Path("made"), paper, rows, settings, seeds=1
+    ... )
+    bm25: finished before
+    >>> summary["systems"]["bm25"]["test"]["retrieve"]["mrr@10"]["mean"], failed
+    (1.0, {})
+    >>> Path("made/table.html").exists()
+    True
     """
     if any(r.taught or "teacher" in (n, *r.parts) for n, r in rows.items()):
         settings.teacher_folder()  # raises before hours of other systems
@@ -59,5 +75,10 @@ def make_table(
 
 
 def reasons(failed: Mapping[str, str]) -> str:
-    """Formats what failed, and why, in one line."""
+    """Formats what failed, and why, in one line.
+
+    Example:
+    >>> reasons({"plsa": "out of memory", "lstm": "was killed"})
+    'plsa: out of memory; lstm: was killed'
+    """
     return "; ".join(f"{name}: {reason}" for name, reason in failed.items())

@@ -54,6 +54,20 @@ def write_mv_lstm_report(
 
     Returns:
         The content of `table.json`.
+
+    Example:
+    >>> from keras_lstm_dssm.tables import open_data, read_results, run_system
+    >>> from keras_lstm_dssm.tables import Row, TableSettings
+    >>> settings = TableSettings("parts", lists=True)
+    >>> rows, output = {"bm25": Row("BM25", seeded=False)}, Path("lists")
+    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
+    bm25, seed 0: ... s, dev p@1 100.00
+    >>> data = open_data(settings, output)
+    >>> results = read_results(output, rows, seeds=1)
+    >>> settings.record(output, data.sizes)
+    >>> summary = write_mv_lstm_report(output, data, results, failed={})
+    >>> "BM25" in Path("lists/table.md").read_text()
+    True
     """
     summary = summarise(output, data, results, failed, _REFERENCES)
     summary["published"] = {

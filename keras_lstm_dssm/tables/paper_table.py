@@ -22,6 +22,18 @@ class FinishedSystems(NamedTuple):
         results: System -> its results, at least one, in the table's order.
         failed: System -> reason why it has no result.
         pairs: Sizes of the learning curve, see `run_learning_curve`.
+
+    Example:
+    >>> from keras_lstm_dssm.tables import open_data, read_results, run_system
+    >>> settings = TableSettings("parts")
+    >>> rows = {"bm25": Row("BM25", seeded=False)}
+    >>> run_system(Path("finished"), "bm25", rows["bm25"], settings, seeds=1)
+    bm25, seed 0: ... s, dev ndcg@10 100.00
+    >>> output = Path("finished")
+    >>> results = read_results(output, rows, seeds=1)
+    >>> data = open_data(settings, output)
+    >>> FinishedSystems(output, data, settings, 1, results, failed={}).pairs
+    ()
     """
 
     output: Path
@@ -70,6 +82,11 @@ class PaperTable(NamedTuple):
         fixed: Further settings.
         report: Function that writes the report.
         learning_curve: Whether systems can be trained on fewer clicks, too.
+
+    Example:
+    >>> from keras_lstm_dssm.tables import PAPERS
+    >>> PAPERS["table_iv"].rows["bm25"].label
+    'BM25'
     """
 
     title: str

@@ -34,6 +34,10 @@ class Row(NamedTuple):
             for rows of mixtures.
         parts: Of a mixture: the rows of the same table that it consists of,
             `"teacher"`, `"bm25"` or saved ones; none for other rows.
+
+    Example:
+    >>> Row("BM25", seeded=False).kind
+    'baseline'
     """
 
     label: str

@@ -51,6 +51,15 @@ def run_systems(
 
     Returns:
         System -> reason, for those that failed.
+
+    Example:
+    >>> settings = TableSettings("parts")
+    >>> rows = {"bm25": Row("BM25", seeded=False)}
+    >>> run_system(Path("systems"), "bm25", rows["bm25"], settings, seeds=1)
+    bm25, seed 0: ... s, dev ndcg@10 100.00
+    >>> run_systems(Path("systems"), rows, settings, seeds=1)
+    bm25: finished before
+    {}
     """
     failed = {}
     for name, row in rows.items():
@@ -96,6 +105,14 @@ def run_system(
         seeds: Number of trainings, with seeds 0 to seeds - 1; a row that is
             not `seeded` is trained once.
         options: Hyperparameters chosen elsewhere; `None` searches on dev.
+
+    Example:
+    >>> settings = TableSettings("parts")
+    >>> rows = {"bm25": Row("BM25", seeded=False)}
+    >>> run_system(Path("one_system"), "bm25", rows["bm25"], settings, seeds=1)
+    bm25, seed 0: ... s, dev ndcg@10 100.00
+    >>> Path("one_system/systems/bm25/seed_0/result.json").exists()
+    True
     """
     folders = seed_folders(output, name, row, seeds)
     missing = [s for s, folder in enumerate(folders) if not folder.exists()]

@@ -41,6 +41,17 @@ class SystemResults:
 
     Attributes:
         seeds: The content of each seed's `result.json`.
+
+    Example:
+    >>> from keras_lstm_dssm.tables import TableSettings, run_system
+    >>> settings = TableSettings("parts")
+    >>> rows = {"bm25": Row("BM25", seeded=False)}
+    >>> run_system(Path("system"), "bm25", rows["bm25"], settings, seeds=1)
+    bm25, seed 0: ... s, dev ndcg@10 100.00
+    >>> folder = Path("system/systems/bm25/seed_0")
+    >>> results = SystemResults("bm25", rows["bm25"], [folder])
+    >>> results.value("retrieve", "recall@10"), results.dev
+    (MeanAndSpread(mean=1.0, std=0.0), 1.0)
     """
 
     def __init__(self, name: str, row: Row, folders: Sequence[Path]) -> None:
@@ -131,6 +142,16 @@ def read_results(
     Returns:
         Name -> results, in the order of `rows`, without the systems that
         have no finished seed.
+
+    Example:
+    >>> from keras_lstm_dssm.tables import TableSettings, run_system
+    >>> settings = TableSettings("parts")
+    >>> rows = {"bm25": Row("BM25", seeded=False)}
+    >>> run_system(Path("read"), "bm25", rows["bm25"], settings, seeds=1)
+    bm25, seed 0: ... s, dev ndcg@10 100.00
+    >>> results = read_results(Path("read"), rows, seeds=1)
+    >>> results["bm25"].value("retrieve", "mrr@10").mean
+    1.0
     """
     results = {}
     for name, row in rows.items():

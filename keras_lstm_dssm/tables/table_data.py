@@ -38,6 +38,11 @@ class TableData(BaseTableData):
         log: The clicks of the training queries.
         judged: Query -> titles judged not relevant, for negatives; `None`
             where they are not used.
+
+    Example:
+    >>> data = open_table_data(TableSettings("parts"), Path("table"))
+    >>> data.sizes["clicks"], data.sizes["retrieve_queries"]
+    (3, 2)
     """
 
     log: ClickLog
@@ -63,6 +68,13 @@ def open_data(settings: TableSettings, folder: Path) -> BaseTableData:
     """Opens what the settings name, clicks or documents.
 
     See `open_table_data` and `open_document_data`.
+
+    Example:
+    >>> len(open_data(TableSettings("parts"), Path("table")).titles)
+    4
+    >>> settings = TableSettings("manuals", documents=True)
+    >>> len(open_data(settings, Path("table")).titles)
+    3
     """
     if settings.documents:
         return open_document_data(settings)

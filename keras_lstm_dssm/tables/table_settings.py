@@ -48,6 +48,11 @@ class TableSettings:
             `None` lets the data decide, see `open_table_data`.
         teacher: Folder of `lstm-dssm-teach`, with the vectors of the training
             queries and titles of `data`, for rows that need a teacher.
+
+    Example:
+    >>> settings = TableSettings("parts", epochs=5, learning_rates=(0.1,))
+    >>> settings.epochs, settings.min_relevant
+    (5, 1)
     """
 
     data: str

@@ -233,6 +233,15 @@ def fit_plan(
             ends the training.
         verbose: See `keras.Model.fit`.
         **kwargs: Other arguments of `fit`: `validation_data`.
+
+    Example:
+    >>> recipe = dssm.Recipe("DSSMEncoder", {"units": [4]}, epochs=1)
+    >>> recipe = recipe.replace(batch_size=2)
+    >>> model = recipe.build()
+    >>> model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax(gamma=5.0))
+    >>> fit_plan(model, TrainingPlan(dssm.data.open_log("parts"), recipe))
+    >>> int(model.optimizer.iterations)
+    2
     """
     recipe, steps, end = plan.recipe, plan.steps_per_epoch, plan.total_steps
     done = int(model.optimizer.iterations.numpy())
