@@ -68,7 +68,7 @@ def measure_documents(
             f"{folder.folder}: found {len(documents)} documents to train on, "
             f"fewer than one batch of {batch_size}: give a smaller --documents"
         )
-    ours = new_keyvec(RECIPE, 0, _sentences_of(documents))
+    ours = new_keyvec(RECIPE, 0, _sentences_of(documents), len(documents))
     peers = new_peers(ours)
     batches = _whole_batches(documents, batch_size, steps)
     training: dict[str, Callable[[], np.ndarray]] = {

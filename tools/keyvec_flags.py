@@ -12,7 +12,7 @@ KEYVEC_FLAGS = (
     "word_dimension", "max_words", "max_sentences", "min_count",
     "vocabulary_size", "skip_gram", "filters", "units", "dimension",
     "read_weight", "word_weight", "dropout", "normalize",
-    "excerpt",
+    "excerpt", "decay",
 )  # fmt: skip
 """Names of flags that set the attribute of the same name of a `KeyVecRecipe`.
 The flags of all recipes, such as `--epochs`, are defined elsewhere."""
@@ -77,4 +77,9 @@ def define_keyvec_flags(values: flags.FlagValues) -> None:
         "excerpt", None,
         "KeyVec: largest number of sentences of the excerpts of documents "
         "that are learnt, drawn anew in each epoch; 0 for whole documents.", 0,
+    )  # fmt: skip
+    switch(
+        "decay", None,
+        "KeyVec: the learning rate falls to 0 over the training, along half a "
+        "cosine.",
     )  # fmt: skip

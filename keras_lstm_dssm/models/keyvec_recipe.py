@@ -53,6 +53,9 @@ class KeyVecRecipe(WordsRecipe):
             see `DocumentExamples.batches`; 0 for whole documents (the
             paper's).
         learning_rate: Learning rate of Adam.
+        decay: Whether the learning rate falls to 0 over all training steps,
+            along half a cosine (Loshchilov and Hutter 2017,
+            https://arxiv.org/abs/1608.03983), or stays.
         epochs: Passes over the documents.
         patience: Epochs without a smaller validation loss after which the
             training stops, and the best epoch is the model; 0 trains all
@@ -86,6 +89,7 @@ class KeyVecRecipe(WordsRecipe):
     normalize: bool = False
     excerpt: int = 0
     learning_rate: float = 0.001
+    decay: bool = False
     epochs: int = 40
     patience: int = 0
     batch_size: int = 32

@@ -109,7 +109,8 @@ _KEYVEC: Settings = {
     "normalize": True,
     "excerpt": 16,
     "learning_rate": 0.003,
-    "epochs": 120,
+    "decay": True,
+    "epochs": 160,
 }
 
 KEYVEC_PRESETS: dict[str, Settings] = {

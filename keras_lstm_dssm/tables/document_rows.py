@@ -66,7 +66,7 @@ def train_keyvec(
             for text in data.titles
             for sentence in document_sentences(text)
         ]
-        model = new_keyvec(recipe, seed, sentences)
+        model = new_keyvec(recipe, seed, sentences, len(data.titles))
         results = {"dev": data.measure_on_dev(system_of(model))}
     timed = list(data.dev.documents.values())
     start = time.perf_counter()

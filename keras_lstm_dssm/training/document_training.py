@@ -1,5 +1,6 @@
 """DocumentTraining: the model and the plan of a training of a KeyVec."""
 
+import math
 import os
 import sys
 from collections import Counter
@@ -114,11 +115,13 @@ class DocumentTraining(BaseTraining):
             parent.check_words(self.recipe.words)
             model = self.recipe.build(self.seed, parent.vocabulary)
             parent.give_weights(model)
-            _compile(model, self.recipe)
+            _compile(model, self.recipe, self.folder.count("train"))
             return model
         train = self.folder.of("train")
         sentences = [text for one in train for text in one.sentences]
-        model = new_keyvec(self.recipe, self.seed, sentences)
+        model = new_keyvec(
+            self.recipe, self.seed, sentences, self.folder.count("train")
+        )
         counts = Counter(
             word for one in train for word in self.targets.of(one).key_words
         )
@@ -209,7 +212,7 @@ class DocumentTraining(BaseTraining):
 
 
 def new_keyvec(
-    recipe: KeyVecRecipe, seed: int, sentences: Sequence[str]
+    recipe: KeyVecRecipe, seed: int, sentences: Sequence[str], documents: int
 ) -> KeyVec:
     """Builds and compiles the model that a recipe describes.
 
@@ -218,6 +221,7 @@ def new_keyvec(
         seed: Seed of the weights and of the skip-gram vectors.
         sentences: The sentences of the training documents, from which the
             vocabulary is taken, and the vectors with which its words start.
+        documents: The number of training documents.
 
     Raises:
         InputError: No word is frequent enough, or gensim is not installed.
@@ -231,13 +235,19 @@ def new_keyvec(
             sentences, vocabulary, recipe.word_dimension, seed=seed
         )
     model = recipe.build(seed, vocabulary, vectors)
-    _compile(model, recipe)
+    _compile(model, recipe, documents)
     return model
 
 
-def _compile(model: KeyVec, recipe: KeyVecRecipe) -> None:
+def _compile(model: KeyVec, recipe: KeyVecRecipe, documents: int) -> None:
+    learning_rate: Any = recipe.learning_rate
+    if recipe.decay:
+        steps = recipe.epochs * math.ceil(documents / recipe.batch_size)
+        learning_rate = keras.optimizers.schedules.CosineDecay(
+            learning_rate, steps
+        )
     model.compile(
-        keras.optimizers.Adam(recipe.learning_rate),
+        keras.optimizers.Adam(learning_rate),
         KeyVecLoss(recipe.read_weight, recipe.word_weight, recipe.normalize),
     )
 

@@ -17,8 +17,8 @@ from keras_lstm_dssm.evaluation import (
 from keras_lstm_dssm.files import read_json
 from keras_lstm_dssm.models import KEYVEC_PRESETS
 from keras_lstm_dssm.tools import evaluate, train
-from keras_lstm_dssm.tools.keyvec_flags import KEYVEC_FLAGS
 from keras_lstm_dssm.tools.flagged_recipe import flagged_recipe
+from keras_lstm_dssm.tools.keyvec_flags import KEYVEC_FLAGS
 from keras_lstm_dssm.training import RunFolder
 from tests.tools.conftest import Refused
 from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
@@ -31,7 +31,7 @@ FLAGS = {
     "word_dimension": 7, "max_words": 30, "max_sentences": 99, "min_count": 2,
     "vocabulary_size": 500, "skip_gram": False, "filters": 8, "units": 9,
     "dimension": 11, "read_weight": 0.5, "word_weight": 0.0, "dropout": 0.25,
-    "normalize": False, "excerpt": 7,
+    "normalize": False, "excerpt": 7, "decay": False,
 }  # fmt: skip
 
 

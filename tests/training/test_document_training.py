@@ -203,7 +203,7 @@ def test_without_patience_the_last_epoch_is_the_model(
 ) -> None:
     """The validation loss is measured, but chooses no epoch, resumed or not."""
     run = RunFolder(tmp_path / "run")
-    recipe = QUICK_KEYVEC.replace(patience=0, excerpt=3)
+    recipe = QUICK_KEYVEC.replace(patience=0, excerpt=3, decay=True)
     kept = EpochWeights()
     whole = dssm.train(folder, recipe, verbose=0, callbacks=[kept])
     with pytest.raises(KeyboardInterrupt):
@@ -214,6 +214,10 @@ def test_without_patience_the_last_epoch_is_the_model(
     resumed = dssm.resume(run.path, verbose=0)
     for model in whole, resumed, run.load_model():
         check_equal(model.get_weights(), kept.of[3])
+    # The learning rate is 0 after the last training step, and not before.
+    rate = whole.optimizer.get_config()["learning_rate"]["config"]
+    assert rate["initial_learning_rate"] == recipe.learning_rate
+    assert rate["decay_steps"] == 3 * STEPS == whole.optimizer.iterations
     assert losses == [1, 2, 3, 1, 2, 3]
     assert [row["val_loss"] for row in run.read_history()] == [3, 1, 2]
     assert run.read_config()["patience"] is None
