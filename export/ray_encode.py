@@ -31,17 +31,9 @@ from keras_lstm_dssm.export.title_files import (
     open_titles,
 )
 from keras_lstm_dssm.version import __version__
+from keras_lstm_dssm.workers.ray_cluster import ray_cluster
 
-_CONNECT_SECONDS = 10.0
 _STORE_BYTES = 200 << 20  # vectors never pass through Ray's object store
-# Ray's workers have the niceness 15, and wait for any other process. They get
-# these from this process: a `runtime_env` would start others beside those
-# that Ray has started at once.
-_LOCAL = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_worker_niceness": "0",
-    "TF_CPP_MIN_LOG_LEVEL": "3",
-}
 # TensorFlow reads them when it loads its first model.
 _THREADS = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
@@ -74,10 +66,9 @@ def encode_with_ray(
         folder=job.folder.resolve(), files=[*map(os.path.abspath, job.files)]
     )
     job.folder.mkdir(parents=True, exist_ok=True)
-    started = not ray.is_initialized()
-    if started:
-        _start(ray, workers, address)
-    try:
+    # Ray needs a CPU for its own tasks.
+    local = {"num_cpus": workers + 1, "object_store_memory": _STORE_BYTES}
+    with ray_cluster(ray, address, **local):
         cpus = int(ray.cluster_resources().get("CPU", 0))
         if cpus < workers:
             raise InputError(
@@ -112,9 +103,6 @@ def encode_with_ray(
                 bool(row["was_complete"]),
                 bool(row["last"]),
             )
-    finally:
-        if started:
-            ray.shutdown()
 
 
 class PartEncoder:
@@ -201,50 +189,6 @@ def _load(saved_model: str, version: str) -> Any:
     from keras_lstm_dssm.serving.saved_models import SavedEncoder
 
     return SavedEncoder(saved_model).encode
-
-
-def _start(ray: Any, workers: int, address: str | None) -> None:
-    os.environ.update(_LOCAL | os.environ)
-    options: dict[str, Any] = {"address": address}
-    if address is None:
-        # Ray needs a CPU for its own tasks.
-        options = {
-            "num_cpus": workers + 1,
-            "object_store_memory": _STORE_BYTES,
-            "include_dashboard": False,
-        }
-    else:
-        _check_reachable(address)
-    try:
-        ray.init(
-            **options,
-            log_to_driver=False,
-            logging_level="ERROR",
-        )
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        reason = str(error).strip().split("\n")[0]
-        raise InputError(
-            f"--ray_address={address}: Ray cannot be reached ({reason}); start "
-            "it with `ray start --head`, or leave the flag out"
-        ) from error
-
-
-def _check_reachable(address: str) -> None:
-    """Tries to connect; Ray itself would try for minutes.
-
-    Raises:
-        InputError: Nothing answers at a host and port.
-    """
-    host, colon, port = address.rpartition(":")
-    if "/" in address or not (colon and port.isdecimal()):
-        return  # such as auto, or an address of Ray's client
-    try:
-        socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        raise InputError(
-            f"--ray_address={address}: nothing answers there ({error}); start "
-            "Ray with `ray start --head`, or leave the flag out"
-        ) from error
 
 
 def _counts(ray: Any, job: PartJob, address: str | None) -> list[int]:

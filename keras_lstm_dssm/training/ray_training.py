@@ -5,7 +5,6 @@ import os
 import re
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.worker_settings import WorkerSettings
 from keras_lstm_dssm.training.worker_training import LOST, train_worker
 from keras_lstm_dssm.workers.agreement import JointError
+from keras_lstm_dssm.workers.ray_cluster import ray_cluster
 
 _LOOK_SECONDS = 0.5
 
@@ -85,7 +85,10 @@ def train_on_ray(
     if not workers:
         raise InputError("workers is missing: expected their number")
     (run.path / STOP_FILE).unlink(missing_ok=True)
-    with _connected(ray, address, start_minutes):
+    # Python and TensorFlow may take minutes to start there.
+    seconds = str(int(60 * start_minutes))
+    os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", seconds)
+    with ray_cluster(ray, address, start_minutes):
         cpus = cpus or max(1, int(ray.cluster_resources()["CPU"]) // workers)
         _wait_for_room(ray, workers, cpus, start_minutes)
         trainer = _trainer(
@@ -145,50 +148,6 @@ def _trainer(
             failure_config=FailureConfig(max_failures=failures),
         ),
     )
-
-
-@contextmanager
-def _connected(
-    ray: ModuleType, address: str | None, start_minutes: float
-) -> Iterator[None]:
-    """Connects to a cluster, or starts one on this machine."""
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    # Ray would give its workers the least of a busy machine.
-    os.environ.setdefault("RAY_worker_niceness", "0")
-    # Python and TensorFlow may take minutes to start there.
-    seconds = str(int(60 * start_minutes))
-    os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", seconds)
-    started = not ray.is_initialized()
-    deadline = time.monotonic() + 60 * start_minutes
-    options = {} if address else {"include_dashboard": False}
-    try:
-        while started and not ray.is_initialized():
-            try:
-                ray.init(
-                    address=address,
-                    log_to_driver=False,
-                    logging_level="ERROR",
-                    **options,
-                )
-            except Exception:  # Ray gives a new node 30 seconds to start
-                ray.shutdown()
-                if address or time.monotonic() > deadline:
-                    raise
-    except Exception as error:  # Ray raises `Exception` itself, too
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f"--ray_address={address}: found no Ray cluster ({reason}), "
-            "expected one that runs: start it with `ray start`, or leave the "
-            "flag out"
-            if address
-            else f"Ray cannot be started here ({reason}): try again when the "
-            "machine is less busy, or name a cluster with --ray_address"
-        ) from error
-    try:
-        yield
-    finally:
-        if started:
-            ray.shutdown()
 
 
 def _wait_for_room(
