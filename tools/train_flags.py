@@ -176,9 +176,9 @@ def define_train_flags(values: flags.FlagValues) -> None:
     )  # fmt: skip
     whole(
         "mine_clusters", None,
-        "Clusters of some 1,000 titles each that a query is compared with in "
-        "mining, such as 16 in a log of a million titles; 0: with all titles, "
-        "and of a large log with a sample.", 0,
+        "Clusters of titles that a query is compared with in mining, such as "
+        "32 in a log of a million titles; 0: all titles, of a large log a "
+        "sample.", 0,
     )  # fmt: skip
     whole(
         "judged_negatives", None,

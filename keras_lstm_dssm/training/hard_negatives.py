@@ -47,9 +47,9 @@ def mine_negatives(
         max_comparisons: Upper bound on the number of cosines; the default
             takes about a minute on two cores.
         seed: Seed of the samples, and of the clusters.
-        clusters: Number of clusters of some 1,000 titles that each query is
-            compared with, see `TitleClusters`; nothing is sampled then, and
-            some of the nearest titles are not found. Default 0: all titles.
+        clusters: Number of clusters of titles that each query is compared
+            with, see `TitleClusters`; nothing is sampled then, and some of
+            the nearest titles are not found. Default 0: all titles.
 
     Returns:
         Query -> its titles, nearest first, for `GivenNegatives`.

@@ -4,20 +4,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_TITLES_IN_CLUSTER = 1_000
+_CLUSTERS = 4  # times the square root of the number of titles
 _SAMPLED_IN_CLUSTER = 32
 _ROUNDS = 6
-_QUERIES_AT_ONCE = 32_768
+_CLUSTERS_AT_ONCE = 2**20  # read by all queries at once
+_SCORES_AT_ONCE = 2**26
 
 
 class TitleClusters:
     """Finds titles near queries, not always the nearest ones.
 
-    Spherical k-means on a sample divides the titles into clusters of some
-    1,000. A query is compared with the titles of the clusters whose centres
-    are nearest to it, an inverted file as in Jegou et al. 2011. One product
-    compares a cluster's titles with all queries that read it, which is why
-    the processor's caches serve most of the reads.
+    Spherical k-means on a sample divides n titles into 4 sqrt(n) clusters.
+    A query is compared with the titles of the clusters whose centres are
+    nearest to it (an inverted file, Sivic and Zisserman 2003), so that the
+    cost of n queries grows with n^1.5, and not with n^2. One product
+    compares the titles of a cluster with all queries that read it.
 
     Args:
         titles: float32 `[titles, d]`, vectors of norm 1.
@@ -25,14 +26,18 @@ class TitleClusters:
 
     Example:
     >>> clusters = TitleClusters(np.eye(3, dtype="float32"))
-    >>> clusters.nearest(clusters.titles[:1], 2, [[0]], clusters=1).tolist()
+    >>> clusters.nearest(clusters.titles[:1], 2, [[0]], clusters=3).tolist()
     [[1, 2]]
     """
 
     def __init__(self, titles: np.ndarray, seed: int = 0) -> None:
         self.titles = titles
-        self._centres = _centres(titles, np.random.default_rng(seed))
-        self._cluster_of = _nearest_centres(titles, self._centres, 1)[:, 0]
+        centres = _centres(titles, np.random.default_rng(seed))
+        # Of equal centres, only one is that of a cluster with titles.
+        filled, self._cluster_of = np.unique(
+            _nearest_centres(titles, centres, 1)[:, 0], return_inverse=True
+        )
+        self._centres = centres[filled]
         self._members = self._by_cluster(self._cluster_of)
 
     def nearest(
@@ -55,8 +60,9 @@ class TitleClusters:
             Integers `[queries, k]`, nearest first; -1 where fewer are found.
         """
         found = np.full((len(queries), k), -1)
-        for start in range(0, len(queries), _QUERIES_AT_ONCE):
-            part = slice(start, start + _QUERIES_AT_ONCE)
+        size = max(1, _CLUSTERS_AT_ONCE // clusters)
+        for start in range(0, len(queries), size):
+            part = slice(start, start + size)
             rows, scores = self._compare(
                 queries[part], k, exclude[part], clusters
             )
@@ -115,7 +121,7 @@ class TitleClusters:
 
 def _centres(titles: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Finds centres of norm 1 by k-means on a sample of the titles."""
-    clusters = max(1, len(titles) // _TITLES_IN_CLUSTER)
+    clusters = min(len(titles), int(_CLUSTERS * len(titles) ** 0.5))
     size = min(len(titles), _SAMPLED_IN_CLUSTER * clusters)
     sample = titles[random.choice(len(titles), size, replace=False)]
     centres = sample[:clusters].copy()
@@ -133,9 +139,10 @@ def _nearest_centres(
     vectors: np.ndarray, centres: np.ndarray, count: int
 ) -> np.ndarray:
     """Returns the numbers of the nearest centres, `[vectors, count]`."""
+    size = max(1, _SCORES_AT_ONCE // len(centres))
     parts = [
-        vectors[start : start + _QUERIES_AT_ONCE]
-        for start in range(0, max(1, len(vectors)), _QUERIES_AT_ONCE)
+        vectors[start : start + size]
+        for start in range(0, max(1, len(vectors)), size)
     ]
     return np.concatenate([_largest(each @ centres.T, count) for each in parts])
 

@@ -30,8 +30,9 @@ def test_recall_and_excluded_titles(
     vectors: tuple[np.ndarray, np.ndarray],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(title_clusters, "_TITLES_IN_CLUSTER", 200)
-    monkeypatch.setattr(title_clusters, "_QUERIES_AT_ONCE", at_once)
+    monkeypatch.setattr(title_clusters, "_CLUSTERS", 0.3)  # 16 of them
+    monkeypatch.setattr(title_clusters, "_CLUSTERS_AT_ONCE", at_once)
+    monkeypatch.setattr(title_clusters, "_SCORES_AT_ONCE", at_once)
     titles, queries = vectors
     cosines = queries @ titles.T
     # The nearest title is always left out, and up to four others.
@@ -49,7 +50,7 @@ def test_recall_and_excluded_titles(
     expected = np.argsort(-cosines, axis=1)[:, :TOP]
     search = TitleClusters(titles)
     recalls = []
-    for clusters in (1, 4, 15):
+    for clusters in (1, 4, 16):
         found = search.nearest(queries, TOP, list(map(list, exclude)), clusters)
         assert not any(
             set(rows) & left_out
@@ -67,9 +68,17 @@ def test_recall_and_excluded_titles(
 def test_fewer_titles_than_asked_for() -> None:
     titles = np.eye(3, dtype=np.float32)
     search = TitleClusters(titles)
-    found = search.nearest(titles[:1] + 0.1 * titles[1], 5, [[0]], 1)
+    found = search.nearest(titles[:1] + 0.1 * titles[1], 5, [[0]], 3)
     assert found.tolist() == [[1, 2, -1, -1, -1]]
     assert search.nearest(titles[:0], 5, [], 1).shape == (0, 5)
+
+
+def test_equal_titles_are_found() -> None:
+    titles = np.repeat(np.eye(3, dtype=np.float32), 5, axis=0)
+    search = TitleClusters(titles)
+    found = search.nearest(titles[[0, 12]], 4, [[1], []], 1)
+    assert sorted(found[0].tolist()) == [0, 2, 3, 4]
+    assert set(found[1].tolist()) < {10, 11, 12, 13, 14}
 
 
 def test_mining_with_clusters_finds_what_an_exact_search_finds() -> None:
@@ -81,7 +90,7 @@ def test_mining_with_clusters_finds_what_an_exact_search_finds() -> None:
     ]
     model = dssm.Recipe("DSSMEncoder", {"units": [16]}).build()
     exact = mine_negatives(model, clicks, top=2)
-    # A cluster holds all titles, and no sample is drawn.
+    # Each of the four titles has a cluster, and no sample is drawn.
     assert exact == mine_negatives(
-        model, clicks, top=2, max_comparisons=1, clusters=1
+        model, clicks, top=2, max_comparisons=1, clusters=4
     )
