@@ -57,6 +57,21 @@ def write_report(
 
     Returns:
         The content of `table.json`.
+
+    Example:
+    >>> from keras_lstm_dssm.tables import open_data, read_results, run_system
+    >>> from keras_lstm_dssm.tables import Row, TableSettings
+    >>> settings = TableSettings("parts")
+    >>> rows = {"bm25": Row("BM25", seeded=False)}
+    >>> run_system(Path("report"), "bm25", rows["bm25"], settings, seeds=1)
+    bm25, seed 0: ... s, dev ndcg@10 100.00
+    >>> output = Path("report")
+    >>> data = open_data(settings, output)
+    >>> results = read_results(output, rows, seeds=1)
+    >>> settings.record(output, data.sizes)
+    >>> summary = write_report(output, data, results, {}, {}, {})
+    >>> "BM25" in Path("report/table.md").read_text()
+    True
     """
     references = ["bm25", _best_clsm(results)]
     summary = summarise(output, data, results, failed, references)
