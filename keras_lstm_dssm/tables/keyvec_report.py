@@ -49,6 +49,20 @@ def write_keyvec_report(
     Returns:
         The content of `table.json`. Beside MRR@10, `significance` has the
         tests of recall@10, as `"recall@10"`.
+
+    Example:
+    >>> from keras_lstm_dssm.tables import open_data, read_results, run_system
+    >>> from keras_lstm_dssm.tables import KEYVEC_ROWS, TableSettings
+    >>> settings = TableSettings("manuals", documents=True)
+    >>> rows, output = {"bm25": KEYVEC_ROWS["bm25"]}, Path("manuals_table")
+    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
+    bm25, seed 0: ...
+    >>> data = open_data(settings, output)
+    >>> results = read_results(output, rows, seeds=1)
+    >>> settings.record(output, data.sizes)
+    >>> summary = write_keyvec_report(output, data, results, failed={})
+    >>> "BM25" in Path("manuals_table/table.md").read_text()
+    True
     """
     summary = summarise(output, data, results, failed, _REFERENCES)
     summary["published"] = {
