@@ -177,7 +177,7 @@ def define_train_flags(values: flags.FlagValues) -> None:
     whole(
         "mine_clusters", None,
         "Clusters of titles that a query is compared with in mining, such as "
-        "32 in a log of a million titles; 0: all titles, of a large log a "
+        "16 in a log of a million titles; 0: all titles, of a large log a "
         "sample.", 0,
     )  # fmt: skip
     whole(

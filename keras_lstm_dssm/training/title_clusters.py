@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_CLUSTERS = 4  # times the square root of the number of titles
 _SAMPLED_IN_CLUSTER = 32
 _ROUNDS = 6
 _CLUSTERS_AT_ONCE = 2**20  # read by all queries at once
@@ -14,7 +13,7 @@ _SCORES_AT_ONCE = 2**26
 class TitleClusters:
     """Finds titles near queries, not always the nearest ones.
 
-    Spherical k-means on a sample divides n titles into 4 sqrt(n) clusters.
+    Spherical k-means on a sample divides n titles into sqrt(n) clusters.
     A query is compared with the titles of the clusters whose centres are
     nearest to it (an inverted file, Sivic and Zisserman 2003), so that the
     cost of n queries grows with n^1.5, and not with n^2. One product
@@ -26,7 +25,7 @@ class TitleClusters:
 
     Example:
     >>> clusters = TitleClusters(np.eye(3, dtype="float32"))
-    >>> clusters.nearest(clusters.titles[:1], 2, [[0]], clusters=3).tolist()
+    >>> clusters.nearest(clusters.titles[:1], 2, [[0]], clusters=1).tolist()
     [[1, 2]]
     """
 
@@ -121,7 +120,7 @@ class TitleClusters:
 
 def _centres(titles: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Finds centres of norm 1 by k-means on a sample of the titles."""
-    clusters = min(len(titles), int(_CLUSTERS * len(titles) ** 0.5))
+    clusters = int(len(titles) ** 0.5)
     size = min(len(titles), _SAMPLED_IN_CLUSTER * clusters)
     sample = titles[random.choice(len(titles), size, replace=False)]
     centres = sample[:clusters].copy()
