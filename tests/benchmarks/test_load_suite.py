@@ -15,8 +15,14 @@ from tests.serving.wire import predict_request
 
 @pytest.mark.usefixtures("small_towers")
 def test_measure_load() -> None:
-    results = measure_load(["hex bolt", "lamp"], [3], 4.0, 0.3, rounds=1)
-    three_clients = results["3_clients"]
+    # A busy machine may not load a new version within four seconds.
+    for seconds in (4, 20, 100):
+        results = measure_load(
+            ["hex bolt", "lamp"], [3], seconds, 0.3, rounds=1
+        )
+        three_clients = results["3_clients"]
+        if three_clients["versions"] > 1:
+            break
     for one_client in (results["one_client"], results["one_http_client"]):
         assert one_client["ratio_echo"] == pytest.approx(
             one_client["p50_ms"] / one_client["echo_p50_ms"]
@@ -25,7 +31,9 @@ def test_measure_load() -> None:
         assert 0 < one_client["echo_p50_ms"] <= one_client["echo_p99_ms"]
         assert 0 < one_client["p50_ms"] <= one_client["p99_ms"]
     assert three_clients["errors"] == 0
-    assert three_clients["requests"] == three_clients["requests_per_second"] * 4
+    assert three_clients["requests"] == pytest.approx(
+        three_clients["requests_per_second"] * seconds
+    )
     assert 0 < three_clients["http_requests"] < three_clients["requests"]
     assert 0 < three_clients["http_p50_ms"] <= three_clients["http_p99_ms"]
     assert 0 < three_clients["megabytes_before"]
