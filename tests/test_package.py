@@ -72,6 +72,7 @@ def test_the_wheel_installs_and_its_programs_start(
         "lstm_dssm_client/grpc_client.py",
         "lstm_dssm_client/http_client.py",
         "keras_lstm_dssm/tools/train.py",
+        "keras_lstm_dssm/tools/flags/train.py",
         "keras_lstm_dssm/py.typed",
         "keras_lstm_dssm/html_report/templates/report.css",
         "keras_lstm_dssm/html_report/templates/report.html",
