@@ -40,7 +40,6 @@ def ray_cluster(
         InputError: There is no cluster, or Ray cannot be started.
 
     Example:
-    >>> import ray
     >>> with ray_cluster(ray, None, num_cpus=3):
     ...     ray.cluster_resources()["CPU"]
     3.0
