@@ -2,13 +2,16 @@
 
 An example that needs what it does not make itself (`model`, `clicks.tsv`, a
 server) illustrates a call, and ends where that is missing. All others must
-print what they say. Examples that read built-in data or start processes take
-long: they run with `pytest -m slow`.
+print what they say; docs/example_data.py writes the folders that some read.
+Examples that read built-in data or start processes take long: they run with
+`pytest -m slow`.
 """
 
 import doctest
 import importlib
+import inspect
 import pkgutil
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +23,7 @@ import keras_lstm_dssm as dssm
 import lstm_dssm_client
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import ServingError
+from tests.test_docs import DOCS, load
 
 ILLUSTRATED = (NameError, InputError, FileNotFoundError, ServingError)
 
@@ -79,6 +83,7 @@ def examples(part: str, long: bool) -> tuple[int, list[str]]:
         | doctest.IGNORE_EXCEPTION_DETAIL
         | doctest.NORMALIZE_WHITESPACE
     )
+    runpy.run_path(str(DOCS / "example_data.py"))
     done, failures, seen = 0, [], set()
     for module in modules(part):
         for test in finder.find(module, extraglobs=names):
@@ -108,6 +113,22 @@ def test_examples_print_what_they_say(
     assert not failures, "\n".join(failures)
     # Where most examples ran to the end when this was written.
     assert done >= {"data": 25, "layers": 18, "evaluation": 12}.get(part, 0)
+
+
+def test_every_public_name_has_an_example() -> None:
+    """Constants do not: their values are on the pages of the reference."""
+    subpackages = load("reference_pages", "docs").SUBPACKAGES
+    without = []
+    for name in ("", *subpackages, "lstm_dssm_client"):
+        path = name if name == "lstm_dssm_client" else f"{dssm.__name__}.{name}"
+        module = importlib.import_module(path.rstrip("."))
+        for public in module.__all__:
+            value = getattr(module, public)
+            if not (inspect.isroutine(value) or isinstance(value, type)):
+                continue
+            if ">>> " not in (value.__doc__ or ""):
+                without.append(f"{path}.{public}")
+    assert without == []
 
 
 @pytest.mark.slow

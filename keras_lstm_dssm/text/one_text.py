@@ -29,6 +29,12 @@ def is_one_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
     Returns:
         A bool scalar: whether there is one text, which neither `max_words`
         nor `MAX_LETTERS` can cut.
+
+    Example:
+    >>> bool(is_one_short_text(tf.constant(["hex bolt"]), max_words=128))
+    True
+    >>> bool(is_one_short_text(tf.constant(["bolt", "nut"]), max_words=128))
+    False
     """
     limit = (
         _MOST_BYTES if max_words is None else min(_MOST_BYTES, max_words - 1)

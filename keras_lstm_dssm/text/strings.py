@@ -99,6 +99,12 @@ def arrays_in_batches(
 
     Raises:
         InputError: An element of `texts` is not a string.
+
+    Example:
+    >>> def count_bytes(texts):
+    ...     return np.array([[len(text)] for text in texts])
+    >>> arrays_in_batches(count_bytes, ["bolt", "nut"], 1, False).tolist()
+    [[4], [3]]
     """
     strings = as_bytes(texts)
     # A batch of texts of similar length needs little padding.
