@@ -1,8 +1,9 @@
-"""SavedGraph: a SavedModel in memory, whose signatures run on arrays."""
+"""SavedGraph, SavedSignature: a SavedModel in memory, run on arrays."""
 
+import functools
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -77,6 +78,38 @@ class SavedGraph:
             [info.name for _, info in sorted(definition.outputs.items())],
         )
         return lambda *inputs: [_array(values) for values in run(*inputs)]
+
+
+class SavedSignature:
+    """Runs a signature of a SavedModel on arrays by name.
+
+    Args:
+        model: The SavedModel.
+        name: The signature's name, a key of `model.definitions`.
+
+    Attributes:
+        inputs: The names of the inputs, ascending.
+    """
+
+    def __init__(self, model: SavedGraph, name: str) -> None:
+        self._model = model
+        self._definition = model.definitions[name]
+        self.inputs = sorted(self._definition.inputs)
+        self._outputs = sorted(self._definition.outputs)
+
+    @functools.cached_property
+    def _run(self) -> GraphFunction:
+        return self._model.function(self._definition)
+
+    def __call__(
+        self, **inputs: Sequence[bytes] | np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """Returns all outputs by name; lists of texts become arrays."""
+        arrays = (
+            value if isinstance(value, np.ndarray) else np.array(value, object)
+            for value in (inputs[name] for name in self.inputs)
+        )
+        return dict(zip(self._outputs, self._run(*arrays), strict=True))
 
 
 def _load(session: tf.compat.v1.Session, folder: Path) -> None:

@@ -1,6 +1,5 @@
 """Runs exported models in this process, from their SavedModels."""
 
-import functools
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.encoder_details import saved_fingerprint
 from keras_lstm_dssm.export.models_config import served_version
 from keras_lstm_dssm.export.saved_module import SIGNATURE
-from keras_lstm_dssm.serving.saved_graph import GraphFunction, SavedGraph
+from keras_lstm_dssm.serving.saved_graph import SavedGraph, SavedSignature
 from keras_lstm_dssm.text import arrays_in_batches
 from keras_lstm_dssm.text.text_pairs import score_in_batches
 from lstm_dssm_client.chunks import chunked, rows_for
@@ -104,7 +103,7 @@ class SavedKeyVec(SavedEncoder):
                 f"{path}: it has no signature {KEYS!r}; name the folder of an "
                 "exported KeyVec, such as MODELS/keyvec"
             )
-        self._keys = _Signature(self._model, KEYS)
+        self._keys = SavedSignature(self._model, KEYS)
 
     def keys(self, texts: Sequence[str | bytes], n: int = 5) -> list[KeyParts]:
         """Returns the key sentences and key words of documents.
@@ -145,7 +144,7 @@ class SavedRetriever:
         self._path = path
         model, self._serve = _load(path, {"text", "k"})
         self._filtered = (
-            _Signature(model, FILTERED)
+            SavedSignature(model, FILTERED)
             if FILTERED in model.definitions
             else None
         )
@@ -260,32 +259,9 @@ class SavedScorer:
         return score_in_batches(score, lengths, batch_size, progress)
 
 
-class _Signature:
-    """Runs a signature of a SavedModel on arrays by name."""
-
-    def __init__(self, model: SavedGraph, name: str) -> None:
-        self._model = model
-        self._definition = model.definitions[name]
-        self.inputs = sorted(self._definition.inputs)
-        self._outputs = sorted(self._definition.outputs)
-
-    @functools.cached_property
-    def _run(self) -> GraphFunction:
-        return self._model.function(self._definition)
-
-    def __call__(
-        self, **inputs: Sequence[bytes] | np.ndarray
-    ) -> dict[str, np.ndarray]:
-        arrays = (
-            value if isinstance(value, np.ndarray) else np.array(value, object)
-            for value in (inputs[name] for name in self.inputs)
-        )
-        return dict(zip(self._outputs, self._run(*arrays), strict=True))
-
-
 def _load(
     path: str | os.PathLike[str], inputs: set[str]
-) -> tuple[SavedGraph, _Signature]:
+) -> tuple[SavedGraph, SavedSignature]:
     """Loads a SavedModel, and checks the names of its inputs.
 
     Returns:
@@ -294,7 +270,7 @@ def _load(
     folder = served_version(path) or Path(path)
     try:
         model = SavedGraph(folder)
-        serve = _Signature(model, SIGNATURE)
+        serve = SavedSignature(model, SIGNATURE)
     except (InputError, KeyError) as error:
         raise InputError(
             f"{path}: no SavedModel here that can be loaded; name a model's "
