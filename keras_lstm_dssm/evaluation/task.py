@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # the data package imports TensorFlow
     from keras_lstm_dssm.data import Collection
 
 
-
 class Task(NamedTuple):
     """Queries, and documents to rank for each of them.
 
