@@ -35,7 +35,7 @@ PROGRAMS = (
 SCIKIT_LEARN = "scikit-learn>=1.7"
 ANALYSIS = [
     "jinja2>=3.1",
-    "matplotlib>=3.10",
+    "matplotlib>=3.10.8",
     "pandas>=2.2.3",
     SCIKIT_LEARN,
 ]
