@@ -1,8 +1,6 @@
 """The ASGI application of the HTTP server: REST, metrics and health."""
 
 import asyncio
-import math
-import time
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
@@ -13,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from keras_lstm_dssm.serving.http.rest_api import Reply, RestApi
+from keras_lstm_dssm.serving.http.rest_api import RestApi
 from keras_lstm_dssm.serving.server.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.server.request_metrics import (
     CONTENT_TYPE,
@@ -28,9 +26,6 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 METRICS_PATH = "/monitoring/prometheus/metrics"
 REST_PREFIX = "/v1/"
 
-_AT_ONCE_BYTES = 512
-_AT_ONCE_SECONDS = 0.002
-
 HEALTH_PATHS = ("/livez", "/readyz")
 """Paths that tell whether the server runs, and whether it can answer."""
 
@@ -39,11 +34,7 @@ class RestEndpoint:
     """Passes REST requests to threads; an ASGI application.
 
     It does without Starlette's request and response objects, which would take
-    a fifth of the time of a small request. A client that is alone and asks
-    one short query after another is answered in the thread of the event loop:
-    the way to another thread and back takes as long as the model. A request
-    is answered there if it is short, no other is running, and the last one
-    came from the same connection and was answered quickly.
+    a fifth of the time of a small request.
 
     Args:
         api: What answers the requests.
@@ -52,9 +43,6 @@ class RestEndpoint:
 
     def __init__(self, api: RestApi, threads: Executor) -> None:
         self._api, self._threads = api, threads
-        self._running = 0
-        self._last_client: object = None
-        self._last_seconds = math.inf
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send
@@ -69,8 +57,9 @@ class RestEndpoint:
             parts.append(message.get("body", b""))
             more = message.get("more_body", False)
         path = scope.get("raw_path") or scope["path"].encode()
-        reply = await self._answer(
-            scope.get("client"),
+        reply = await asyncio.get_running_loop().run_in_executor(
+            self._threads,
+            self._api.answer,
             scope["method"],
             path.decode("ascii", errors="replace"),
             b"".join(parts),
@@ -86,28 +75,6 @@ class RestEndpoint:
             }
         )
         await send({"type": "http.response.body", "body": reply.body})
-
-    async def _answer(
-        self, client: object, method: str, path: str, body: bytes
-    ) -> Reply:
-        at_once = (
-            self._running == 0
-            and client == self._last_client
-            and self._last_seconds < _AT_ONCE_SECONDS
-            and len(body) < _AT_ONCE_BYTES
-        )
-        self._last_client = client
-        self._running += 1
-        start = time.perf_counter()
-        try:
-            if at_once:
-                return self._api.answer(method, path, body)
-            return await asyncio.get_running_loop().run_in_executor(
-                self._threads, self._api.answer, method, path, body
-            )
-        finally:
-            self._running -= 1
-            self._last_seconds = time.perf_counter() - start
 
 
 def new_application(
