@@ -183,7 +183,9 @@ DEFAULTS: dict[Any, dict[str, str]] = {  # argument -> attribute of Recipe
     },
     training_batches: {"shuffle_buffer": "shuffle_buffer"},
     HardNegatives: {
-        "every": "mine_every", "top": "mine_top", "clusters": "mine_clusters",
+        "every": "mine_every",
+        "top": "mine_top",
+        "clusters": "mine_clusters",
     },
 }
 
