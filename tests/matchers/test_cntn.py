@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm import InputError
-from keras_lstm_dssm.matchers.cntn import CNTN, CNTN_OF_WAN
+from keras_lstm_dssm.matchers.cntn import CNTN
+from keras_lstm_dssm.settings.presets import CNTN_OF_WAN
 from tests.matchers import plain_convolutions as plain
 from tests.matchers.ragged_texts import (
     check_gradients,

@@ -8,10 +8,8 @@ import pytest
 
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.layers.phrase_similarity import PhraseSimilarity
-from keras_lstm_dssm.matchers.multi_gran_cnn import (
-    MULTI_GRAN_CNN_OF_WAN,
-    MultiGranCNN,
-)
+from keras_lstm_dssm.matchers.multi_gran_cnn import MultiGranCNN
+from keras_lstm_dssm.settings.presets import MULTI_GRAN_CNN_OF_WAN
 from tests import reference
 from tests.matchers import plain_convolutions as plain
 from tests.matchers.ragged_texts import (

@@ -234,6 +234,8 @@ def _array(alias: str, proto: TensorProto) -> np.ndarray:
         )
     except (TypeError, ValueError, tf.errors.OpError) as error:
         raise invalid_argument(f"tensor parsing error: {alias}") from error
+    if not tensor.dtype.is_numpy_compatible:
+        return np.empty(0)  # a resource or variant, which no signature takes
     values = tensor.numpy()
     return np.array(values, object) if isinstance(values, bytes) else values
 

@@ -4,8 +4,10 @@ from typing import Any
 
 import grpc
 import pytest
+from tensorflow.core.framework.resource_handle_pb2 import ResourceHandleProto
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
+from tensorflow.core.framework.types_pb2 import DataType
 from tensorflow_serving.apis.get_model_metadata_pb2 import (
     GetModelMetadataRequest,
 )
@@ -130,6 +132,15 @@ def metadata(name: str | None, *fields: str) -> GetModelMetadataRequest:
         ),
         (numbers(dtype=999), INVALID, "tensor parsing error: x"),
         (numbers(dtype=0), INVALID, "tensor parsing error: x"),
+        (
+            numbers(
+                dtype=DataType.DT_RESOURCE,
+                float_val=[],
+                resource_handle_val=[ResourceHandleProto()],
+            ),
+            INVALID,
+            "Expects arg[0] to be float but resource is provided",
+        ),
         (
             # 16 bytes that would become a tensor of 4 GiB.
             numbers(tensor_shape=shape(1, 1 << 30)),
