@@ -72,7 +72,8 @@ def ray_cluster(
         raise InputError(
             f"--ray_address={address}: found no Ray cluster ({reason}), "
             "expected one that runs: start it with `ray start`, or leave the "
-            "flag out"
+            "flag out; one that asks for a token, as `ray start` makes it, "
+            "needs RAY_AUTH_MODE=token in the environment, or the address auto"
             if address
             else f"Ray cannot be started here ({reason}): try again when the "
             "machine is less busy, or name a cluster with --ray_address"
