@@ -124,7 +124,7 @@ def beside_echo(
     requests: Sequence[Any],
     rounds: int,
 ) -> dict[str, float]:
-    """Return the times of a server and of one that only echoes, in turn.
+    """Measure a server and, in turn, one that always sends the same reply.
 
     Args:
         ours: Sends one request to the server.

@@ -1,4 +1,4 @@
-"""optional_peer: a message instead of the peers whose library is missing."""
+"""optional_peer: leaves out peers whose library is not installed."""
 
 import sys
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ _PEERS = {"torch": ("PyTorch", "torch==2.13.0"), "jax": ("JAX", "jax==0.10.2")}
 
 @contextmanager
 def optional_peer(library: str) -> Iterator[None]:
-    """Skip the rest of a block when it imports a library without success.
+    """Leave out a peer, in a `with` block, if its library is not installed.
 
     One line on standard error then says how to install the library. An error
     about any other module is raised.

@@ -29,10 +29,10 @@ class GraphEncoder(Protocol):
         """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes one short text, strings `[1]`, into `[1, d]`."""
+        """Encodes a batch of one text that `is_short`, faster; `[1, d]`."""
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether a batch is one text that `unit_vector` encodes."""
+        """Returns whether `unit_vector` takes a batch: one text, not long."""
 
 
 class EncoderModule(tf.Module):

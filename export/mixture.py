@@ -47,11 +47,11 @@ class MixtureEncoder:
         return self._join(each.unit_vectors(texts) for each in self._encoders)
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes one short text, strings `[1]`, into float32 `[1, d]`."""
+        """Encodes a batch of one text that `is_short`, faster; `[1, d]`."""
         return self._join(each.unit_vector(text) for each in self._encoders)
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether a batch is one text that `unit_vector` encodes."""
+        """Returns whether `unit_vector` takes a batch: one text, not long."""
         return tf.reduce_all([each.is_short(texts) for each in self._encoders])
 
     def _join(self, vectors: Iterable[tf.Tensor]) -> tf.Tensor:

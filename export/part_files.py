@@ -101,12 +101,12 @@ class PartRows(NamedTuple):
 
     @property
     def tags_of_each(self) -> Sequence[Sequence[str]]:
-        """The tags of each title, of which there may be none."""
+        """The tags of each title; an empty sequence for one without tags."""
         return self.tags or [()] * len(self.ids)
 
 
 def tag_lines(tags: Iterable[Sequence[str]]) -> Iterable[str]:
-    """Returns a line for the tags of each title, as they are in files."""
+    """Returns the lines of a file of tags: one a title, separated by commas."""
     return (f"{','.join(of_one)}\n" for of_one in tags)
 
 

@@ -13,7 +13,7 @@ from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.fingerprints import HASH_BYTES
 
 OpenFile = Callable[[str], IO[bytes]]
-"""Opens the file of a part that has a suffix."""
+"""From a suffix, such as `.npy`, to the open file of a part that has it."""
 
 
 class PartWriter:

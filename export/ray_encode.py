@@ -106,7 +106,7 @@ def encode_with_ray(
 
 
 class PartEncoder:
-    """What an actor of Ray Data does: it encodes parts.
+    """Encodes parts of titles; the class whose objects are actors of Ray Data.
 
     Args:
         saved_model: Folder of the exported encoder.

@@ -36,7 +36,7 @@ class Titles(NamedTuple):
 
     @classmethod
     def of(cls, rows: Iterable[TitleLine]) -> "Titles":
-        """Makes them of single titles."""
+        """Makes one `Titles` of the lines of a file."""
         rows = list(rows)
         tags = [row.tags for row in rows]
         return cls(

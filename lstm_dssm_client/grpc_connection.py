@@ -19,7 +19,7 @@ _SERVICES = {
     "GetModelMetadata": "PredictionService",
     "GetModelStatus": "ModelService",
 }
-"""Method -> its service in TF Serving's API."""
+"""A method that a client calls -> the service of TF Serving's API with it."""
 
 
 def tls_credentials(

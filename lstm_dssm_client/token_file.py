@@ -1,4 +1,4 @@
-"""Reads the tokens of a file, of which each request must have one."""
+"""Reads files of tokens: secrets that a server asks its clients for."""
 
 import os
 import re
@@ -24,7 +24,7 @@ def read_token(path: str | os.PathLike[str]) -> str:
 
 
 def read_tokens(path: str | os.PathLike[str]) -> list[str]:
-    """Reads the tokens of a file, for a server.
+    """Reads all tokens that a server accepts, from a file.
 
     Blank lines and lines that begin with `#` are left out.
 

@@ -1,4 +1,7 @@
-"""The work of lstm-dssm-analyze; `tools/flags/analyze.py` has its help."""
+"""Runs lstm-dssm-analyze.
+
+Its help and flags are in `tools/flags/analyze.py`, without TensorFlow.
+"""
 
 import sys
 from typing import Any

@@ -1,4 +1,7 @@
-"""The work of lstm-dssm-benchmark; `tools/flags/benchmark.py` has its help."""
+"""Runs lstm-dssm-benchmark.
+
+Its help and flags are in `tools/flags/benchmark.py`, without TensorFlow.
+"""
 
 import sys
 import tempfile

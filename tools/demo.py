@@ -1,4 +1,7 @@
-"""The work of lstm-dssm-demo; `tools/flags/demo.py` has its help."""
+"""Runs lstm-dssm-demo.
+
+Its help and flags are in `tools/flags/demo.py`, without TensorFlow.
+"""
 
 import os
 import shutil

@@ -1,4 +1,7 @@
-"""The work of lstm-dssm-encode; `tools/flags/encode.py` has its help."""
+"""Runs lstm-dssm-encode.
+
+Its help and flags are in `tools/flags/encode.py`, without TensorFlow.
+"""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""The flags of `lstm-dssm-encode` for parts."""
+"""The flags of `lstm-dssm-encode` that write the vectors in several files."""
 
 from absl import flags
 

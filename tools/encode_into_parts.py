@@ -1,4 +1,4 @@
-"""The encoding into parts that flags of lstm-dssm-encode ask for."""
+"""Encodes titles into several files, the parts, for lstm-dssm-encode."""
 
 import time
 from collections.abc import Iterable

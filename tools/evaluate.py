@@ -1,4 +1,7 @@
-"""The work of lstm-dssm-evaluate; `tools/flags/evaluate.py` has its help."""
+"""Runs lstm-dssm-evaluate.
+
+Its help and flags are in `tools/flags/evaluate.py`, without TensorFlow.
+"""
 
 import sys
 from typing import Any

@@ -1,4 +1,7 @@
-"""The work of lstm-dssm-export; `tools/flags/export.py` has its help."""
+"""Runs lstm-dssm-export.
+
+Its help and flags are in `tools/flags/export.py`, without TensorFlow.
+"""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""The recipe that flags ask for, and flags of a run that is resumed."""
+"""Makes the recipe of the flags of lstm-dssm-train; checks a resumed run."""
 
 import os
 from typing import Any
@@ -73,7 +73,9 @@ def _network(recipe: AnyRecipe) -> tuple[str, dict[str, Any]]:
 
 
 def check_unchanged(values: flags.FlagValues, config: dict[str, Any]) -> None:
-    """Checks that the flags equal the settings a run was started with.
+    """Checks that no flag of `lstm-dssm-train --resume` changes the run.
+
+    A flag that is given has to have the value with which the run was started.
 
     Args:
         values: The program's flags, parsed.

@@ -1,4 +1,7 @@
-"""The work of the program grade_reranker; `tools/flags` has its help."""
+"""Runs the program grade_reranker.
+
+Its help and flags are in `tools/flags/grade_reranker.py`, without TensorFlow.
+"""
 
 import sys
 from collections import Counter

@@ -1,4 +1,7 @@
-"""The work of lstm-dssm-index; `tools/flags/index.py` has its help."""
+"""Runs lstm-dssm-index.
+
+Its help and flags are in `tools/flags/index.py`, without TensorFlow.
+"""
 
 import sys
 import time

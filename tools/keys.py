@@ -1,4 +1,7 @@
-"""The work of lstm-dssm-keys; `tools/flags/keys.py` has its help."""
+"""Runs lstm-dssm-keys.
+
+Its help and flags are in `tools/flags/keys.py`, without TensorFlow.
+"""
 
 import sys
 from contextlib import AbstractContextManager

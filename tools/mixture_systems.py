@@ -1,4 +1,4 @@
-"""The systems and weights of a mixture that flags ask for."""
+"""Loads the systems that the flag --mix names, and reads --mix_weights."""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""The work of lstm-dssm-query; `tools/flags/query.py` has its help."""
+"""Runs lstm-dssm-query.
+
+Its help and flags are in `tools/flags/query.py`, without TensorFlow.
+"""
 
 import sys
 from collections.abc import Mapping, Sequence

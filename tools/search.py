@@ -1,4 +1,7 @@
-"""The work of lstm-dssm-search; `tools/flags/search.py` has its help."""
+"""Runs lstm-dssm-search.
+
+Its help and flags are in `tools/flags/search.py`, without TensorFlow.
+"""
 
 import sys
 from typing import Any

@@ -1,4 +1,7 @@
-"""The work of the program sentence_model; `tools/flags` has its help."""
+"""Runs the program sentence_model.
+
+Its help and flags are in `tools/flags/sentence_model.py`, without TensorFlow.
+"""
 
 import sys
 import time

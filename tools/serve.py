@@ -1,4 +1,7 @@
-"""The work of lstm-dssm-serve; `tools/flags/serve.py` has its help."""
+"""Runs lstm-dssm-serve.
+
+Its help and flags are in `tools/flags/serve.py`, without TensorFlow.
+"""
 
 import gc
 import logging

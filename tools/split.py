@@ -1,4 +1,7 @@
-"""The work of lstm-dssm-split; `tools/flags/split.py` has its help."""
+"""Runs lstm-dssm-split.
+
+Its help and flags are in `tools/flags/split.py`, without TensorFlow.
+"""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""The work of lstm-dssm-table; `tools/flags/table.py` has its help."""
+"""Runs lstm-dssm-table.
+
+Its help and flags are in `tools/flags/table.py`, without TensorFlow.
+"""
 
 import os
 import sys

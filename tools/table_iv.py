@@ -1,4 +1,7 @@
-"""The work of lstm-dssm-table_iv; `tools/flags/table_iv.py` has its help."""
+"""Runs lstm-dssm-table_iv.
+
+Its help and flags are in `tools/flags/table_iv.py`, without TensorFlow.
+"""
 
 import sys
 

@@ -1,4 +1,7 @@
-"""The work of lstm-dssm-teach; `tools/flags/teach.py` has its help."""
+"""Runs lstm-dssm-teach.
+
+Its help and flags are in `tools/flags/teach.py`, without TensorFlow.
+"""
 
 import sys
 import time

@@ -1,4 +1,7 @@
-"""The work of lstm-dssm-train; `tools/flags/train.py` has its help."""
+"""Runs lstm-dssm-train.
+
+Its help and flags are in `tools/flags/train.py`, without TensorFlow.
+"""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""The training of `lstm-dssm-train --preset=ranker`."""
+"""Trains boosted trees, `lstm-dssm-train --preset=ranker`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The training by several workers that flags ask for."""
+"""Trains with several processes, `lstm-dssm-train --workers` or TF_CONFIG."""
 
 from typing import Any
 

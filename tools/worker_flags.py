@@ -1,4 +1,4 @@
-"""The flags by which several workers train."""
+"""The flags of `lstm-dssm-train` for a training by several processes."""
 
 from absl import flags
 

@@ -13,7 +13,7 @@ _SHOWN = (
 
 
 _TASKS = {"retrieve": "text-retrieval", "cluster": "clustering"}
-"""Mode of an evaluation -> the Hub's name of the task."""
+"""`--mode` of lstm-dssm-evaluate -> the task's name on the Hugging Face Hub."""
 
 
 class CardTable(NamedTuple):

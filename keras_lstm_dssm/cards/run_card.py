@@ -130,7 +130,8 @@ _LENGTHS = (
     ("sentences", "documents", "sentences"),
     ("sentence_words", "sentences", "words"),
 )
-"""Name in `card.json`, what is measured, and what it consists of."""
+"""The lengths on a card, such as the words of a title: the name in `card.json`,
+the texts, and the parts that are counted in them."""
 
 
 def _script_limit(texts: Mapping[str, Any]) -> str:

@@ -46,7 +46,8 @@ PAPER_OPTIONS: dict[str, dict[str, Any]] = {
 """Name -> the settings that a user can choose, with their defaults."""
 
 LEARNING_CURVES = ("table_iv", "few_clicks")
-"""Names of those whose systems can be trained on fewer clicks, too."""
+"""Names of papers whose tables `--pairs` extends by a learning curve: the same
+systems, trained on parts of the clicks."""
 
 PAPER_ALIASES = {"lstm_dssm": "table_iv"}
-"""Other name -> name in `PAPER_OPTIONS`."""
+"""Another name that `--paper` takes -> the name in `PAPER_OPTIONS`."""

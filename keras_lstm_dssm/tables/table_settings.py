@@ -77,7 +77,7 @@ class TableSettings:
     teacher: str | None = None
 
     def teacher_folder(self) -> str:
-        """Returns `teacher`.
+        """Returns the folder of the teacher, for systems that need one.
 
         Raises:
             InputError: It is None.

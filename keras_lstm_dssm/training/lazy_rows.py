@@ -7,7 +7,7 @@ import tensorflow as tf
 
 
 class _Rows(NamedTuple):
-    """Rows of W and V, `[r, units]`, and of `updated`, `[r]`."""
+    """Some rows of a table of weights, and the state of their updates."""
 
     table: tf.Tensor
     velocity: tf.Tensor

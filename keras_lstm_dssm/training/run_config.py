@@ -12,7 +12,7 @@ from keras_lstm_dssm.training.training_data import TrainingData
 from keras_lstm_dssm.version import __version__
 
 _ABSENT = dict.fromkeys(("negatives_from", "salience", "teacher", "replay"))
-"""Settings that a run of an earlier version does not have."""
+"""Settings that `config.json` of an earlier version lacks, and their value."""
 
 
 class RunSettings(NamedTuple):

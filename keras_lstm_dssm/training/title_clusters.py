@@ -46,7 +46,7 @@ class TitleClusters:
         exclude: Sequence[Sequence[int]],
         clusters: int,
     ) -> np.ndarray:
-        """Returns the rows of near titles.
+        """Finds titles near each query, among those of the nearest clusters.
 
         Args:
             queries: float32 `[queries, d]`, vectors of norm 1.

@@ -1,4 +1,4 @@
-"""WorkerRun: the run that several workers begin, or go on with, together."""
+"""WorkerRun: a run that several processes begin, or resume, together."""
 
 import dataclasses
 import json
@@ -26,7 +26,7 @@ from keras_lstm_dssm.workers.agreement import on_each, on_first
 
 
 class WorkerRun:
-    """Begins a run of several workers, or opens it to go on.
+    """Begins the run that several processes train together, or resumes it.
 
     Worker 0 reads and writes what is there once for all workers; the others
     wait, and read the files that it has written.
@@ -69,7 +69,7 @@ class WorkerRun:
         self.data = TrainingData(**settings.data)
 
     def _config(self, settings: WorkerSettings | None) -> Any:
-        """Returns the `config.json` of a run to go on with, or `None`."""
+        """Reads `config.json` if the folder has a run; `None` for a new run."""
         folder = self.folder
         if settings is not None and not folder.config.exists():
             (folder.path / STOP_FILE).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""WorkerSettings: what several workers train on, equal on all of them."""
+"""WorkerSettings: recipe, data and seed of a training by several processes."""
 
 import os
 from collections.abc import Mapping
@@ -20,7 +20,10 @@ from keras_lstm_dssm.version import __version__
 
 
 class WorkerSettings(NamedTuple):
-    """Holds the settings of a training by several workers, as JSON can.
+    """Holds the settings of a training by several processes, the workers.
+
+    All workers have the same ones. The values are such as JSON can hold, so
+    that they can be sent to other machines and written to `config.json`.
 
     Attributes:
         recipe: The recipe, `Recipe.to_dict()`.

@@ -42,7 +42,7 @@ def theirs(name: str) -> Any:
 
 
 def kind(field: FieldDescriptor) -> tuple[Any, ...]:
-    """What determines the bytes of a field; an enum is written as int32."""
+    """Returns all that determines the bytes of a field of a message."""
     same = {FieldDescriptor.TYPE_ENUM: FieldDescriptor.TYPE_INT32}
     message = field.message_type and field.message_type.name
     return (
@@ -75,7 +75,7 @@ VALUES = {
 
 
 def test_bytes() -> None:
-    """Of a request, which TensorFlow reads, and of a reply, which we read."""
+    """TF Serving's messages read our request, and ours read its reply."""
     ours = message_class("PredictRequest")(
         model_spec=model_spec("retriever", 7, "filtered"),
         inputs={name: input_proto(name, np.asarray(values))

@@ -200,7 +200,7 @@ def test_repeated_titles(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
 @pytest.mark.parametrize("suffix", ["tsv", "parquet"])
 def test_tags(tmp_path: Path, kind: str, suffix: str) -> None:
-    """Two parts without tags come first; a chunk of the third has none."""
+    """Tags are kept, also when the first parts and chunks have none."""
     arrow = pytest.importorskip("pyarrow")
     import pyarrow.parquet as parquet
 

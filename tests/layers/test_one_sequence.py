@@ -1,4 +1,4 @@
-"""One sequence: a cell's last output, for each number of steps."""
+"""`last_output_of_one` gives what the layer gives, for any number of words."""
 
 from collections.abc import Callable
 

@@ -145,7 +145,7 @@ def test_mixture_without_its_parts_is_told(
 def test_teacher_is_needed(
     collection_folder: pathlib.Path, tmp_path: pathlib.Path, name: str
 ) -> None:
-    """The table says so before any system is trained."""
+    """A missing teacher is told before any system is trained."""
     settings = TableSettings(str(collection_folder))
     rows = {n: FEW_CLICKS_ROWS[n] for n in ("best", name)}
     with pytest.raises(InputError, match="--teacher is missing"):

@@ -27,7 +27,7 @@ TEXTS = [
 
 
 def trigrams_by_word(batch: WordBatch) -> list[list[int]]:
-    """Lists the trigrams of each word of the first row, in order."""
+    """Lists the letter-trigram ids of each word of a batch's first text."""
     row = int(batch.text_index[0])
     words = batch.words[row, : int(batch.lengths[row])].numpy()
     ids = tf.gather(batch.trigrams, batch.trigram_index).numpy()

@@ -23,7 +23,7 @@ TAGS = "\tsteel,in stock"
 
 @pytest.fixture(scope="module")
 def folder(trained_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Exported encoders, and titles in two files; every third has tags."""
+    """Writes exported encoders and two files of titles, a third with tags."""
     folder = tmp_path_factory.mktemp("parts")
     succeed(export, run=trained_run, output=folder / "models")
     lines = [

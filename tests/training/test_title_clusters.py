@@ -1,4 +1,4 @@
-"""Clusters find the nearest titles: all of them, if all clusters are read."""
+"""`TitleClusters` finds most of the nearest titles, and all in all clusters."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ TITLES, QUERIES, TOP = 3_000, 300, 10
 
 @pytest.fixture(scope="module")
 def vectors() -> tuple[np.ndarray, np.ndarray]:
-    """Titles of 40 topics, and a query near one title each."""
+    """Draws vectors of titles around 40 topics, and of queries near titles."""
     random = np.random.default_rng(0)
     topics = unit_vectors(random.normal(size=(40, 32)))
     titles = topics[random.integers(40, size=TITLES)]

@@ -19,7 +19,7 @@ THINGS = ("bolt", "lamp", "door", "hose", "nail", "wood")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """Judged titles, clicks for the loss, and a run to start from.
+    """Writes judged titles, clicks for `--validation`, and a run for `--init`.
 
     Each query has one relevant title and one that is not, so that it does
     not depend on the order of the queries which negatives are drawn. The
@@ -50,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 @pytest.mark.slow
 def test_two_workers_continue_as_one_process(folder: pathlib.Path) -> None:
-    """--init, judged negatives, --validation and --dev; a step an epoch."""
+    """With --init, --judged_negatives, --logq, --validation and --dev."""
     flags = [
         f"--init={folder / 'PARENT'}", f"--data={folder / 'JUDGED'}",
         "--judged_negatives=1", "--logq", f"--batch_size={QUERIES}",

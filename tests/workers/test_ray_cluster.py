@@ -1,4 +1,4 @@
-"""How Ray is started: what is raised, and how often it is tried again."""
+"""`ray_cluster`: Ray is started again if it fails, then ends in one line."""
 
 import os
 from typing import Any
@@ -10,7 +10,7 @@ from keras_lstm_dssm.workers.ray_cluster import ray_cluster
 
 
 class FakeRay:
-    """Starts after some failures, whose message has two lines, as Ray's."""
+    """Stands for the module `ray`, whose `init` fails some times at first."""
 
     def __init__(self, failures: int) -> None:
         self.failures = failures
@@ -32,7 +32,7 @@ class FakeRay:
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other tests keep theirs."""
+    """Gives each test an environment of its own, which it may change."""
     monkeypatch.setattr(os, "environ", {"RAY_worker_niceness": "3"})
 
 

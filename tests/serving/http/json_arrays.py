@@ -1,4 +1,4 @@
-"""What the tests of TF Serving's JSON share."""
+"""Parses JSON to arrays, and checks refusals, for tests of the REST API."""
 
 from typing import Any
 
