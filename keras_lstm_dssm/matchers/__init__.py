@@ -5,9 +5,7 @@ from keras_lstm_dssm.matchers.arc_ii import ARCII
 from keras_lstm_dssm.matchers.cntn import CNTN
 from keras_lstm_dssm.matchers.deep_match import DeepMatch
 from keras_lstm_dssm.matchers.matcher import Matcher
-from keras_lstm_dssm.matchers.multi_gran_cnn import (
-    MultiGranCNN,
-)
+from keras_lstm_dssm.matchers.multi_gran_cnn import MultiGranCNN
 from keras_lstm_dssm.matchers.mv_lstm import MVLSTM
 from keras_lstm_dssm.matchers.rae import RAE
 from keras_lstm_dssm.matchers.recurrent_cosine import RecurrentCosine

@@ -7,12 +7,12 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.synced_weights import SyncAtEpochEnd
-from keras_lstm_dssm.models.pair_steps import PairSteps
-from keras_lstm_dssm.models.pairs import (
+from keras_lstm_dssm.models.pair_batches import (
     pair_batches,
     refuse_weights,
     split_pairs,
 )
+from keras_lstm_dssm.models.pair_steps import PairSteps
 
 
 class PairModel(PairSteps):

@@ -10,8 +10,8 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import WordVectors
 from keras_lstm_dssm.matchers import Matcher
 from keras_lstm_dssm.models.hashed_model import HashedModel
+from keras_lstm_dssm.models.pair_batches import pair_batches
 from keras_lstm_dssm.models.pair_scoring import PairScoring
-from keras_lstm_dssm.models.pairs import pair_batches
 from keras_lstm_dssm.models.triples import (
     HashedTriples,
     TripleHasher,

@@ -5,6 +5,7 @@ from keras_lstm_dssm.training.cosine_softmax import CosineSoftmax
 from keras_lstm_dssm.training.distillation import Distillation
 from keras_lstm_dssm.training.document_examples import DocumentExamples
 from keras_lstm_dssm.training.document_targets import DocumentTargets
+from keras_lstm_dssm.training.fit_plan import fit_plan
 from keras_lstm_dssm.training.hard_negatives import (
     HardNegatives,
     mine_negatives,
@@ -21,7 +22,7 @@ from keras_lstm_dssm.training.run_folder import RunFolder, load_run
 from keras_lstm_dssm.training.salience_teachers import salience_teacher
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from keras_lstm_dssm.training.train import resume, train
-from keras_lstm_dssm.training.training_plan import TrainingPlan, fit_plan
+from keras_lstm_dssm.training.training_plan import TrainingPlan
 from keras_lstm_dssm.training.tree_training import TreeOptions
 from keras_lstm_dssm.training.triple_plan import TriplePlan
 from keras_lstm_dssm.training.worker_settings import WorkerSettings

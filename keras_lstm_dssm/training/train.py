@@ -24,9 +24,7 @@ from keras_lstm_dssm.models import (
 from keras_lstm_dssm.settings.choices import DEFAULT_SALIENCE
 from keras_lstm_dssm.training.base_training import BaseTraining
 from keras_lstm_dssm.training.document_targets import DocumentTargets
-from keras_lstm_dssm.training.document_training import (
-    DocumentTraining,
-)
+from keras_lstm_dssm.training.document_training import DocumentTraining
 from keras_lstm_dssm.training.gate_histograms import GateHistograms
 from keras_lstm_dssm.training.parent import Parent
 from keras_lstm_dssm.training.ranker_folder import check_resumable

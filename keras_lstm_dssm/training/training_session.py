@@ -12,10 +12,10 @@ from keras_lstm_dssm.data import ClickLog, training_batches
 from keras_lstm_dssm.training.base_plan import BasePlan
 from keras_lstm_dssm.training.best_epoch import BestEpoch
 from keras_lstm_dssm.training.faults import DeadNetwork, Diverged, explain
+from keras_lstm_dssm.training.fit_plan import fit_plan
 from keras_lstm_dssm.training.gate_histograms import GateHistograms
 from keras_lstm_dssm.training.run_callbacks import Checkpoint, HistoryFile
 from keras_lstm_dssm.training.run_folder import RunFolder
-from keras_lstm_dssm.training.training_plan import fit_plan
 
 
 class TrainingSession(NamedTuple):

@@ -13,7 +13,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import cosine_matrix
 from keras_lstm_dssm.models import pair_model
-from keras_lstm_dssm.models.pairs import pair_batches
+from keras_lstm_dssm.models.pair_batches import pair_batches
 from tests.models.small_towers import QUERIES, TITLES, fit, two_tower
 
 
