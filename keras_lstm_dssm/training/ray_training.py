@@ -89,7 +89,9 @@ def train_on_ray(
     seconds = str(int(60 * start_minutes))
     os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", seconds)
     with ray_cluster(ray, address, start_minutes):
-        cpus = cpus or max(1, int(ray.cluster_resources()["CPU"]) // workers)
+        # None while a cluster that grows on demand has no machine yet.
+        cores = ray.cluster_resources().get("CPU", 0)
+        cpus = cpus or max(1, int(cores) // workers)
         _wait_for_room(ray, workers, cpus, start_minutes)
         trainer = _trainer(
             {

@@ -11,6 +11,7 @@ from typing import Any
 from keras_lstm_dssm.errors import InputError
 
 _CONNECT_SECONDS = 10.0
+_RETRY_SECONDS = 1.0
 _ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -31,8 +32,9 @@ def ray_cluster(
     If this process is connected already, nothing is done.
 
     Args:
-        ray: The module.
-        address: Address of the cluster, such as `"auto"`; `None` starts Ray.
+        ray: The module `ray`, an optional requirement.
+        address: Address of the cluster, such as `"auto"`; `None` starts Ray,
+            also on a machine that is part of a cluster.
         minutes: How long to try to start it. Default 5.
         **local: Arguments of `ray.init` for a Ray that is started here.
 
@@ -49,6 +51,19 @@ def ray_cluster(
         return
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    try:
+        _init(ray, address, minutes, local)
+        yield
+    finally:  # also if ctrl-c interrupts the start
+        ray.shutdown()
+
+
+def _init(
+    ray: ModuleType,
+    address: str | None,
+    minutes: float,
+    local: dict[str, Any],
+) -> None:
     if address:
         _check_reachable(address)
     options = {} if address else {"include_dashboard": False, **local}
@@ -57,7 +72,9 @@ def ray_cluster(
         while not ray.is_initialized():
             try:
                 ray.init(
-                    address=address,
+                    # Without an address Ray would connect to RAY_ADDRESS, or
+                    # to a cluster of this machine.
+                    address=address or "local",
                     log_to_driver=False,
                     logging_level="ERROR",
                     **options,
@@ -66,6 +83,7 @@ def ray_cluster(
                 ray.shutdown()
                 if address or time.monotonic() > deadline:
                     raise
+                time.sleep(_RETRY_SECONDS)
     except Exception as error:  # Ray raises `Exception` itself, too
         text = str(error).strip() or type(error).__name__
         reason = text.splitlines()[0]
@@ -78,14 +96,10 @@ def ray_cluster(
             else f"Ray cannot be started here ({reason}): try again when the "
             "machine is less busy, or name a cluster with --ray_address"
         ) from error
-    try:
-        yield
-    finally:
-        ray.shutdown()
 
 
 def _check_reachable(address: str) -> None:
-    """Tries to connect; Ray itself would try for minutes.
+    """Checks that a host answers; Ray itself would try for minutes.
 
     Raises:
         InputError: Nothing answers at a host and port.

@@ -1,6 +1,7 @@
-"""`ray_cluster`: Ray is started again if it fails, then ends in one line."""
+"""`ray_cluster` starts Ray, again if that fails, or raises one line."""
 
 import os
+import time
 from typing import Any
 
 import pytest
@@ -12,8 +13,11 @@ from keras_lstm_dssm.workers.ray_cluster import ray_cluster
 class FakeRay:
     """Stands for the module `ray`, whose `init` fails some times at first."""
 
-    def __init__(self, failures: int) -> None:
+    def __init__(
+        self, failures: int, error: type[BaseException] = Exception
+    ) -> None:
         self.failures = failures
+        self.error = error("The node timed out\nduring startup")
         self.calls: list[dict[str, Any]] = []
         self.running = False
 
@@ -22,9 +26,9 @@ class FakeRay:
 
     def init(self, **options: Any) -> None:
         self.calls.append(options)
-        if len(self.calls) <= self.failures:
-            raise Exception("The node timed out\nduring startup")
         self.running = True
+        if len(self.calls) <= self.failures:
+            raise self.error
 
     def shutdown(self) -> None:
         self.running = False
@@ -32,8 +36,9 @@ class FakeRay:
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives each test an environment of its own, which it may change."""
+    """Gives each test its own environment variables, and lets it not wait."""
     monkeypatch.setattr(os, "environ", {"RAY_worker_niceness": "3"})
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
 
 
 def test_a_slow_start_is_tried_again() -> None:
@@ -46,6 +51,8 @@ def test_a_slow_start_is_tried_again() -> None:
     assert not ray.running
     assert len(ray.calls) == 3
     assert ray.calls[0]["num_cpus"] == 3
+    # Ray takes None for RAY_ADDRESS, or for a cluster of this machine.
+    assert ray.calls[0]["address"] == "local"
     assert ray.calls[0]["include_dashboard"] is False
     assert os.environ["RAY_worker_niceness"] == "3"
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
@@ -66,3 +73,12 @@ def test_one_line_without_ray(address: str | None, message: str) -> None:
             pass
     assert "\n" not in str(error.value)
     assert all("num_cpus" not in call for call in ray.calls if address)
+
+
+def test_ctrl_c_while_ray_starts_ends_it() -> None:
+    ray: Any = FakeRay(failures=1, error=KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        with ray_cluster(ray, None):
+            pass
+    assert len(ray.calls) == 1
+    assert not ray.running
