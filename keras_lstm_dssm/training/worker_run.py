@@ -60,7 +60,7 @@ class WorkerRun:
             collectives, lambda: self._config(settings)
         )
         if self.config is not None:
-            settings = WorkerSettings.from_config(self.config)
+            settings = WorkerSettings.from_config(folder, self.config)
         assert settings is not None
         self.settings = settings
         recipe = recipe_from_dict(settings.recipe)
@@ -75,18 +75,15 @@ class WorkerRun:
             (folder.path / STOP_FILE).unlink(missing_ok=True)
             return None
         config = folder.read_config()
-        expected: dict[str, Any] = {"workers": self.collectives.cluster.size}
-        if settings is not None:
-            expected |= {
-                **settings.data, "seed": settings.seed,
-                "recipe": settings.recipe,
-            }  # fmt: skip
-        found = {"workers": 1, **config}
-        for name, value in json.loads(json.dumps(expected)).items():
-            if found.get(name) != value:
+        started = WorkerSettings.from_config(folder, config)
+        size = self.collectives.cluster.size
+        found = _compared(started, config.get("workers", 1))
+        expected = _compared(settings or started, size)
+        for name, value in expected.items():
+            if found[name] != value:
                 raise InputError(
                     f"{folder.path}: the run was started with {name} "
-                    f"{found.get(name)}, not {value}: start with the same, "
+                    f"{found[name]}, not {value}: start with the same, "
                     "or train anew in another --output"
                 )
         folder.read_metrics()
@@ -181,3 +178,14 @@ class WorkerRun:
             self.collectives,
             lambda: ClickLog(absolute, self.data.max_bad_lines),
         )
+
+
+def _compared(settings: WorkerSettings, workers: int) -> dict[str, Any]:
+    """Returns the settings that those of the run in the folder must equal."""
+    values = {
+        "workers": workers,
+        **settings.data,
+        "seed": settings.seed,
+        "recipe": settings.recipe,
+    }
+    return dict(json.loads(json.dumps(values)))

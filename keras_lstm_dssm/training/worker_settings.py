@@ -14,6 +14,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import files_hash
 from keras_lstm_dssm.models import AnyRecipe, Recipe, find_recipe
 from keras_lstm_dssm.training.parent import Parent
+from keras_lstm_dssm.training.run_config import read_settings
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.training_data import TrainingData
 from keras_lstm_dssm.version import __version__
@@ -92,13 +93,16 @@ class WorkerSettings(NamedTuple):
         )
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> "WorkerSettings":
-        """Returns the settings of a run, from its `config.json`."""
+    def from_config(
+        cls, run: RunFolder, config: Mapping[str, Any]
+    ) -> "WorkerSettings":
+        """Returns the settings of a run, see `read_settings`."""
+        settings = read_settings(run, config)
         return cls(
-            config["recipe"],
-            {name: config[name] for name in TrainingData._fields},
-            config["seed"],
-            (config["init"] or {}).get("path"),
+            settings.recipe.to_dict(),
+            settings.data._asdict(),
+            settings.seed,
+            (config.get("init") or {}).get("path"),
         )
 
 
