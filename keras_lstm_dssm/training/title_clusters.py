@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_lstm_dssm.errors import InputError
+
 _SAMPLED_IN_CLUSTER = 32
 _ROUNDS = 6
-_CLUSTERS_AT_ONCE = 2**20  # read by all queries at once
+_FOUND_AT_ONCE = 2**25  # titles of all clusters that queries are compared with
 _SCORES_AT_ONCE = 2**26
 
 
@@ -23,6 +25,9 @@ class TitleClusters:
         titles: float32 `[titles, d]`, vectors of norm 1.
         seed: Seed of the sample and of the first centres. Default 0.
 
+    Raises:
+        InputError: There is no title.
+
     Example:
     >>> clusters = TitleClusters(np.eye(3, dtype="float32"))
     >>> clusters.nearest(clusters.titles[:1], 2, [[0]], clusters=1).tolist()
@@ -30,6 +35,8 @@ class TitleClusters:
     """
 
     def __init__(self, titles: np.ndarray, seed: int = 0) -> None:
+        if not len(titles):
+            raise InputError("found no title: expected one or more")
         self.titles = titles
         centres = _centres(titles, np.random.default_rng(seed))
         # Of equal centres, only one is that of a cluster with titles.
@@ -57,9 +64,15 @@ class TitleClusters:
 
         Returns:
             Integers `[queries, k]`, nearest first; -1 where fewer are found.
+
+        Raises:
+            InputError: `k` or `clusters` is below 1.
         """
+        for name, value in (("k", k), ("clusters", clusters)):
+            if value < 1:
+                raise InputError(f"{name} is {value}: expected 1 or more")
         found = np.full((len(queries), k), -1)
-        size = max(1, _CLUSTERS_AT_ONCE // clusters)
+        size = max(1, _FOUND_AT_ONCE // (clusters * k))
         for start in range(0, len(queries), size):
             part = slice(start, start + size)
             rows, scores = self._compare(
@@ -112,7 +125,7 @@ class TitleClusters:
         return rows.reshape(len(queries), -1), scores.reshape(len(queries), -1)
 
     def _by_cluster(self, clusters: np.ndarray) -> list[np.ndarray]:
-        """Lists, for each cluster, the ascending indices of its number."""
+        """Lists, for each cluster, the ascending positions of its number."""
         order = np.argsort(clusters, kind="stable")
         counts = np.bincount(clusters, minlength=len(self._centres))
         return np.split(order, np.cumsum(counts)[:-1])
@@ -140,8 +153,7 @@ def _nearest_centres(
     """Returns the numbers of the nearest centres, `[vectors, count]`."""
     size = max(1, _SCORES_AT_ONCE // len(centres))
     parts = [
-        vectors[start : start + size]
-        for start in range(0, max(1, len(vectors)), size)
+        vectors[start : start + size] for start in range(0, len(vectors), size)
     ]
     return np.concatenate([_largest(each @ centres.T, count) for each in parts])
 

@@ -1,10 +1,11 @@
-"""`TitleClusters` finds most of the nearest titles, and all in all clusters."""
+"""`TitleClusters` finds most of the nearest titles, or all in all clusters."""
 
 import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Pair
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.training import mine_negatives, title_clusters
 from keras_lstm_dssm.training.title_clusters import TitleClusters
@@ -30,7 +31,7 @@ def test_recall_and_excluded_titles(
     vectors: tuple[np.ndarray, np.ndarray],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(title_clusters, "_CLUSTERS_AT_ONCE", at_once)
+    monkeypatch.setattr(title_clusters, "_FOUND_AT_ONCE", at_once * TOP)
     monkeypatch.setattr(title_clusters, "_SCORES_AT_ONCE", at_once)
     titles, queries = vectors
     cosines = queries @ titles.T
@@ -70,6 +71,15 @@ def test_fewer_titles_than_asked_for() -> None:
     found = search.nearest(titles[:1] + 0.1 * titles[1], 5, [[0]], 1)
     assert found.tolist() == [[1, 2, -1, -1, -1]]
     assert search.nearest(titles[:0], 5, [], 1).shape == (0, 5)
+
+
+def test_wrong_arguments() -> None:
+    titles = np.eye(3, dtype=np.float32)
+    with pytest.raises(InputError, match="found no title: expected one or"):
+        TitleClusters(titles[:0])
+    for k, clusters in ((0, 1), (1, -1)):
+        with pytest.raises(InputError, match="is (0|-1): expected 1 or more"):
+            TitleClusters(titles).nearest(titles, k, [[]] * 3, clusters)
 
 
 def test_equal_titles_are_found() -> None:
