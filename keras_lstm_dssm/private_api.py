@@ -51,7 +51,7 @@ def replica_count(model: keras.Model) -> int:
 def session_callable(
     session: tf.compat.v1.Session, inputs: Sequence[str], outputs: Sequence[str]
 ) -> Callable[..., Sequence[np.ndarray | np.generic | bytes]]:
-    """Prepare a call of a session; the documented ones take 0.1 ms longer.
+    """Prepare calls of a session, 0.1 ms faster than the documented `run`.
 
     Args:
         session: The session, which the result keeps open.

@@ -12,7 +12,8 @@ def last_output_of_one(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
     """Run a cell over one sequence, from states of zero.
 
     The result matches that of `run_to_last_output` for one row, which takes
-    four times as many operations, without a gradient.
+    four times as many operations. There is no faster gradient here: use it
+    for inference.
 
     Args:
         cell: Cell whose `step` is called at each time.

@@ -49,7 +49,7 @@ def encode_in_batches(
     batch_size: int,
     progress: bool,
 ) -> np.ndarray:
-    """Encodes texts by a graph; see `arrays_in_batches`.
+    """Encodes texts by a TensorFlow function; see `arrays_in_batches`.
 
     Args:
         encode: Thread-safe function from strings `(batch,)` to vectors

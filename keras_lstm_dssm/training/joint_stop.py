@@ -29,9 +29,9 @@ class StopTogether(keras.callbacks.Callback):
     end of which all workers have equal weights, to be saved.
 
     Args:
-        joint_step: The exchange.
+        joint_step: What the workers exchange in a training step.
         wanted: Event that is set when this worker is to stop.
-        stop_file: A file whose existence is a wish to stop, too; worker 0
+        stop_file: A file whose existence is a wish to stop, too; the worker
             looks for it every second. Default `None`.
     """
 
@@ -48,7 +48,7 @@ class StopTogether(keras.callbacks.Callback):
         self._looked = 0.0
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Says that this worker is to stop."""
+        """Lets the exchange of this step say whether this worker is to stop."""
         now = time.monotonic()
         if self.stop_file and now - self._looked > _LOOK_SECONDS:
             self._looked = now
@@ -57,7 +57,7 @@ class StopTogether(keras.callbacks.Callback):
         self.joint_step.stop_wanted.assign(int(self.wanted.is_set()))
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Stops if a worker said so."""
+        """Raises `Stopped` if any worker is to stop."""
         if int(self.joint_step.stops):
             raise Stopped
 

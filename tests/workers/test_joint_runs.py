@@ -1,4 +1,4 @@
-"""A whole run of two real processes is that of one, with all of its flags."""
+"""A run of two worker processes matches that of one, with all of its flags."""
 
 import json
 import pathlib
