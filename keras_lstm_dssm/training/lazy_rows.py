@@ -115,11 +115,12 @@ class LazyRows:
 
     def _read_ahead(self, rows: tf.Tensor) -> _Rows:
         """Returns rows at the look-ahead point."""
+        ahead, self._ahead = self._ahead, None
         # A graph of the whole training step need not gather them again.
-        if self._ahead is not None and not tf.executing_eagerly():
+        if ahead is not None and not tf.executing_eagerly():
             graph = tf.compat.v1.get_default_graph()
-            if getattr(self._ahead.table, "graph", None) is graph:
-                return self._ahead
+            if getattr(ahead.table, "graph", None) is graph:
+                return ahead
         return self._read(rows)
 
     def _distance_ahead(self, read: _Rows) -> tf.Tensor:

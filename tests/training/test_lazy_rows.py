@@ -59,6 +59,48 @@ def test_equals_the_papers_update_over_400_steps(float64: None) -> None:
     assert untouched == {tuple(START[0])}
 
 
+def test_a_step_in_one_graph_or_two_or_that_failed(float64: None) -> None:
+    """What one graph has read for the look-ahead is not used in another."""
+    table = keras.Variable(START, dtype="float64")
+    optimizer = dssm.NesterovMomentum(RATE, threshold=0.7)
+    optimizer.build([table])
+    optimizer.set_tables([table])
+
+    def look_ahead(rows: tf.Tensor) -> None:
+        optimizer.look_ahead([table], [(table, rows)])
+
+    def apply(rows: tf.Tensor) -> None:
+        values = tf.tanh(tf.gather(table.value, rows) - TARGET)
+        optimizer.apply([tf.IndexedSlices(values, rows)], [table])
+
+    def step(rows: tf.Tensor, fails: tf.Tensor) -> None:
+        look_ahead(rows)
+        with tf.control_dependencies([tf.debugging.Assert(~fails, [fails])]):
+            apply(rows)
+
+    one_graph = tf.function(step)
+    two_graphs = tf.function(look_ahead), tf.function(apply)
+    wanted = reference.nesterov(gradient, [START], MOMENTA, RATE, 0.7)
+    for k, mu in enumerate(MOMENTA[:24]):
+        rows = tf.constant(READ[k])
+        optimizer.momentum.assign(mu)
+        if k % 4 == 0:
+            one_graph(rows, tf.constant(False))
+        elif k % 4 == 1:
+            for part in two_graphs:
+                part(rows)
+        elif k % 4 == 2:
+            step(rows, tf.constant(False))
+        else:
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                one_graph(rows, tf.constant(True))
+            optimizer.sync()
+            one_graph(rows, tf.constant(False))
+        np.testing.assert_allclose(
+            table.numpy()[rows], wanted[k + 1][0][rows], rtol=1e-12, atol=1e-12
+        )
+
+
 def test_sync_is_needed_and_enough(float64: None) -> None:
     """A row read once goes on moving while other rows are read."""
     table = keras.Variable(np.ones((2, 1)), dtype="float64")
