@@ -1,4 +1,4 @@
-"""Guards around an ASGI application: a token, a place, a body that fits.
+"""Guards around an ASGI application: tokens, number and size of requests.
 
 They are plain ASGI: each takes an application and is one. `guarded` puts them
 around an application in the order in which a request meets them.
@@ -118,7 +118,7 @@ class TokenCheck:
 
 
 class RequestLimit:
-    """Answers 429 to requests above a number at the same time.
+    """Answers 429 to a request while as many as are allowed are running.
 
     Args:
         app: The application.

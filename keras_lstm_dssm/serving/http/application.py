@@ -1,9 +1,8 @@
 """The ASGI application of the HTTP server: REST, metrics and health."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -11,17 +10,18 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from keras_lstm_dssm.serving.doors.asgi_guards import (
+    App,
+    Receive,
+    Scope,
+    Send,
+)
 from keras_lstm_dssm.serving.http.rest_api import RestApi
 from keras_lstm_dssm.serving.server.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.server.request_metrics import (
     CONTENT_TYPE,
     RequestMetrics,
 )
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
 REST_PREFIX = "/v1/"

@@ -103,8 +103,8 @@ class ModelRegistry:
         """
         with self._lock:
             if self._unloaded:
-                # Loaded models are in reference cycles. By now the requests
-                # that used the unloaded ones have ended.
+                # The variables of an unloaded model are freed with its last
+                # request, but its graph has reference cycles.
                 gc.collect()
                 self._unloaded = False
             known = self._errors()
