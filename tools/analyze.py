@@ -194,7 +194,7 @@ def _data(run: RunFolder) -> tuple[str, int, int]:
         relevant document.
     """
     config = {} if FLAGS.data else run.read_config()
-    max_bad_lines = allowed_bad_lines(FLAGS.flag_values_dict())
+    max_bad_lines = allowed_bad_lines(FLAGS)
     if not FLAGS["on_bad_line"].present:
         max_bad_lines = config.get("max_bad_lines", max_bad_lines)
     data = FLAGS.data or config.get("data", "")

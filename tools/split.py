@@ -16,7 +16,7 @@ from keras_lstm_dssm.tools.train_flags import allowed_bad_lines
 def main(_: list[str]) -> dict[str, Any]:
     """Splits; prints and returns the size of each part."""
     check_folder(Path(FLAGS.output).parent)
-    log = open_files(FLAGS.data, allowed_bad_lines(FLAGS.flag_values_dict()))
+    log = open_files(FLAGS.data, allowed_bad_lines(FLAGS))
     collection = split_log(
         log, FLAGS.output, FLAGS.dev_percent, FLAGS.test_percent
     )

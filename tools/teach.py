@@ -22,7 +22,7 @@ def main(_: list[str]) -> dict[str, Any]:
         FLAGS.encoder,
         FLAGS.output,
         min_relevant=FLAGS.min_relevant,
-        max_bad_lines=allowed_bad_lines(FLAGS.flag_values_dict()),
+        max_bad_lines=allowed_bad_lines(FLAGS),
         progress=sys.stderr.isatty(),
     )
     seconds = time.perf_counter() - start

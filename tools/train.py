@@ -17,7 +17,7 @@ from keras_lstm_dssm.settings.presets import RANKER
 from keras_lstm_dssm.tools.flagged_recipe import check_unchanged, flagged_recipe
 from keras_lstm_dssm.tools.flags.train import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.tools.ranker_flags import check_ranker_flags
-from keras_lstm_dssm.tools.train_flags import allowed_bad_lines
+from keras_lstm_dssm.tools.train_flags import allowed_bad_lines, data_options
 from keras_lstm_dssm.tools.train_ranker import train_by_flags
 from keras_lstm_dssm.tools.train_workers import (
     is_first_worker,
@@ -34,8 +34,7 @@ def main(_: list[str]) -> dict[str, Any]:
     check_ranker_flags(FLAGS)
     if FLAGS.preset == RANKER:
         _check(run)
-        allowed = allowed_bad_lines(FLAGS.flag_values_dict())
-        return train_by_flags(FLAGS, run, allowed)
+        return train_by_flags(FLAGS, run, allowed_bad_lines(FLAGS))
     options: dict[str, Any] = {
         "save_minutes": FLAGS.save_minutes,
         "histograms": FLAGS.histograms,
@@ -60,19 +59,7 @@ def main(_: list[str]) -> dict[str, Any]:
                 FLAGS.data,
                 flagged_recipe(FLAGS),
                 output=run.path,
-                seed=FLAGS.seed,
-                validation=FLAGS.validation,
-                dev=FLAGS.dev,
-                select=FLAGS.select,
-                every=FLAGS.every,
-                patience=FLAGS.patience,
-                min_relevant=FLAGS.min_relevant,
-                max_bad_lines=allowed_bad_lines(FLAGS.flag_values_dict()),
-                negatives_from=FLAGS.negatives_from,
-                salience=FLAGS.salience,
-                teacher=FLAGS.teacher,
-                init=FLAGS.init,
-                replay=FLAGS.replay,
+                **data_options(FLAGS),
                 **options,
             )
         finished = False

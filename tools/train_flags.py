@@ -1,6 +1,5 @@
 """The flags for the data and the recipe of a training."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from absl import flags
@@ -66,10 +65,19 @@ def define_bad_line_flags(values: flags.FlagValues) -> None:
     )  # fmt: skip
 
 
-def allowed_bad_lines(settings: Mapping[str, Any]) -> int:
-    """Returns how many bad lines the values of the flags allow."""
-    skips = settings["on_bad_line"] == "skip"
-    return settings["max_bad_lines"] if skips else 0
+def allowed_bad_lines(values: flags.FlagValues) -> int:
+    """Returns how many bad lines of the data the parsed flags allow."""
+    return values.max_bad_lines if values.on_bad_line == "skip" else 0
+
+
+def data_options(values: flags.FlagValues) -> dict[str, Any]:
+    """Returns the values of `DATA_FLAGS` but `--data`, by name.
+
+    These are names of arguments of `dssm.train`.
+    """
+    options = {name: values[name].value for name in DATA_FLAGS}
+    del options["data"]
+    return options | {"max_bad_lines": allowed_bad_lines(values)}
 
 
 def define_train_flags(values: flags.FlagValues) -> None:

@@ -6,7 +6,7 @@ from absl import flags
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools.flagged_recipe import flagged_recipe
-from keras_lstm_dssm.tools.train_flags import allowed_bad_lines
+from keras_lstm_dssm.tools.train_flags import data_options
 from keras_lstm_dssm.training import RunFolder
 from keras_lstm_dssm.training.worker_settings import WorkerSettings
 from keras_lstm_dssm.training.worker_training import train_worker
@@ -72,16 +72,9 @@ def _settings(values: flags.FlagValues) -> WorkerSettings:
         raise InputError(
             "--data is missing: expected `api`, a BEIR folder or click files"
         )
-    return WorkerSettings.make(
-        values.data,
-        flagged_recipe(values),
-        seed=values.seed,
-        validation=values.validation,
-        dev=values.dev,
-        select=values.select,
-        every=values.every,
-        patience=values.patience,
-        min_relevant=values.min_relevant,
-        max_bad_lines=allowed_bad_lines(values.flag_values_dict()),
-        init=values.init,
-    )
+    options = {
+        name: value
+        for name, value in data_options(values).items()
+        if name not in _OF_ONE_PROCESS
+    }
+    return WorkerSettings.make(values.data, flagged_recipe(values), **options)

@@ -95,6 +95,8 @@ def test_run_folder_has_all_that_is_promised(trained_run: pathlib.Path) -> None:
         (["--data={good}", "--threshold=nan"], "--threshold=nan: expected"),
         (["--data={good}", "--save_minutes=inf"], "--save_minutes=inf: exp"),
         (["--data={good}", "--save_minutes=-1"], "--save_minutes=-1"),
+        (["--workers=2", "--start_minutes=inf"], "--start_minutes=inf: expect"),
+        (["--workers=2", "--start_minutes=nan"], "--start_minutes=nan: expect"),
         (["--data={good}", "--max_bad_lines=-1"], "--max_bad_lines=-1"),
         (["--data={good}", "--on_bad_line=go"], "--on_bad_line=go"),
         (

@@ -50,8 +50,9 @@ define.bool(
     "Also write histograms of the gates for TensorBoard, in logs/gates.",
 )  # fmt: skip
 define_worker_flags(FLAGS)
-flags.register_validator(
-    "save_minutes", is_finite, EXPECTED_FINITE, flag_values=FLAGS
-)
+for name in ("save_minutes", "start_minutes"):
+    flags.register_validator(
+        name, is_finite, EXPECTED_FINITE, flag_values=FLAGS
+    )
 
 COMMAND_LINE = CommandLine(__doc__, FLAGS, required=["output"])
