@@ -22,7 +22,7 @@ from typing import Any
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Pair, open_log, write_pairs
 from keras_lstm_dssm.evaluation import Task, system_of
-from keras_lstm_dssm.tools.program import definers, new_flags, program
+from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)
@@ -146,7 +146,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return figures
 
 
-run = program(main, FLAGS, __doc__)
+run = CommandLine(__doc__, FLAGS).program(main)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -15,7 +15,7 @@ import numpy as np
 from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.evaluation.measures import evaluate
 from keras_lstm_dssm.ranker import OverlapFeatures, PairFeatures
-from keras_lstm_dssm.tools.program import definers, new_flags, program
+from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
 from keras_lstm_dssm.training.graded_lists import GradedLists
 from keras_lstm_dssm.training.ranker_folder import open_sources
 from keras_lstm_dssm.training.tree_training import (
@@ -114,7 +114,7 @@ def _measure(rows: Rows, scores: np.ndarray) -> dict[str, float]:
     return evaluate(run, qrels, 1, _MEASURES)
 
 
-run = program(main, FLAGS, __doc__, required=["data"])
+run = CommandLine(__doc__, FLAGS, required=["data"]).program(main)
 
 if __name__ == "__main__":
     sys.exit(run())

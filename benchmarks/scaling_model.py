@@ -23,7 +23,7 @@ import math
 import sys
 from typing import Any, NamedTuple
 
-from keras_lstm_dssm.tools.program import definers, new_flags, program
+from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)
@@ -193,7 +193,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return results
 
 
-run = program(main, FLAGS, __doc__)
+run = CommandLine(__doc__, FLAGS).program(main)
 
 if __name__ == "__main__":
     sys.exit(run())

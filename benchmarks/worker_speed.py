@@ -25,7 +25,7 @@ import tensorflow as tf
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import open_log, training_batches
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.tools.program import definers, new_flags, program
+from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
 from keras_lstm_dssm.workers import Cluster, Collectives, JointStep, connect
 from keras_lstm_dssm.workers.cluster import in_cluster
 
@@ -221,7 +221,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return results
 
 
-run = program(main, FLAGS, __doc__)
+run = CommandLine(__doc__, FLAGS).program(main)
 
 if __name__ == "__main__":
     sys.exit(run())

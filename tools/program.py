@@ -4,7 +4,8 @@ A program has two modules. The one in `tools/flags` has a docstring that serves
 as its help, its own `FLAGS`, and a `COMMAND_LINE`; it imports no TensorFlow, so
 that help and wrong flags are answered at once. The one of the same name in
 `tools` has the work, and `run = COMMAND_LINE.program(main)`, which
-`lstm_dssm_programs` and tests call.
+`lstm_dssm_programs` and tests call. The programs in `benchmarks` are one module
+each.
 """
 
 import io
@@ -171,17 +172,6 @@ class CommandLine:
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return 130
-
-
-def program(
-    main: Main,
-    values: flags.FlagValues,
-    doc: str,
-    required: Sequence[str] = (),
-    arguments: bool = False,
-) -> Callable[..., int]:
-    """Return `run` of a program that is one module, see `CommandLine`."""
-    return CommandLine(doc, values, required, arguments).program(main)
 
 
 def _flags_help(values: flags.FlagValues) -> str:

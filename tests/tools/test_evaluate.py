@@ -9,7 +9,7 @@ import pytest
 from keras_lstm_dssm.data import Collection, write_collection
 from keras_lstm_dssm.evaluation import MEASURES, Task, read_run
 from keras_lstm_dssm.tools import evaluate
-from keras_lstm_dssm.tools.program import program
+from keras_lstm_dssm.tools.program import CommandLine
 
 DOCUMENTS = {"a": "red hat", "b": "blue-hat", "c": "red shoe", "d": "sock"}
 QUERIES = {"q1": "red", "q2": "hat"}
@@ -43,7 +43,7 @@ def run(folder: Path):
     def main(argv: list[str]):
         return evaluate.evaluate_model(LetterModel(), Collection(folder))
 
-    inner = program(main, evaluate.FLAGS, evaluate.__doc__)
+    inner = CommandLine("Help.", evaluate.FLAGS).program(main)
     return lambda *flags: inner(
         ["evaluate", "--run=none", f"--data={folder}", *flags]
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from absl import flags
 
-from keras_lstm_dssm.tools.program import new_flags, program
+from keras_lstm_dssm.tools.program import CommandLine, new_flags
 from tests.tools.conftest import Refused
 
 FLAGS = new_flags()
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> dict[str, Any]:
 
 
 def test_arguments_and_results(tmp_path: Path) -> None:
-    run = program(main, FLAGS, "Help.", arguments=True)
+    run = CommandLine("Help.", FLAGS, arguments=True).program(main)
     out = tmp_path / "out.json"
     assert run(["program", "bolt", "--k=2", "a\u00bd", f"--json={out}"]) == 0
     assert json.loads(out.read_text()) == {
@@ -51,13 +51,13 @@ def test_arguments_and_results(tmp_path: Path) -> None:
 def test_what_is_refused_before_the_work(
     words: list[str], message: str, refused: Refused
 ) -> None:
-    code = program(main, FLAGS, "Help.")(["program", *words])
+    code = CommandLine("Help.", FLAGS).program(main)(["program", *words])
     assert refused(code, message) == ""
 
 
 @pytest.mark.parametrize("given", [[], ["--model="]])
 def test_a_required_flag(given: list[str], refused: Refused) -> None:
-    run = program(main, FLAGS, "Help.", required=["model"])
+    run = CommandLine("Help.", FLAGS, required=["model"]).program(main)
     message = "error: --model is missing: Folder of a model.\n"
     assert refused(run(["program", *given]), message) == ""
     assert run(["program", "--model=m"]) == 0
