@@ -105,12 +105,14 @@ def document_facts(
         `documents`, their number; `scripts` as of `text_facts`; and
         `sentences` and `sentence_words`: median and 99th percentile of the
         numbers of sentences of a document and of words of a sentence. Empty
-        where the documents cannot be read.
+        where the documents cannot be read, or none is of the split train.
     """
     try:
         folder = open_documents(spec, max_bad_lines, max_sentences)
         sample = list(itertools.islice(folder.of("train"), _DOCUMENTS))
     except (InputError, OSError):  # moved after the training
+        return {}
+    if not sample:
         return {}
     sentences = [text for document in sample for text in document.sentences]
     counts = [len(document.sentences) for document in sample]

@@ -11,9 +11,9 @@ _SHOWN = (
 )  # fmt: skip
 """Measures on the card, those that an evaluation has; `card.json` has all."""
 
-
 _TASKS = {"retrieve": "text-retrieval", "cluster": "clustering"}
-"""`--mode` of lstm-dssm-evaluate -> the task's name on the Hugging Face Hub."""
+"""What follows the split in an evaluation's name, such as "test/cluster" -> the
+name of the task on the Hugging Face Hub; that of all others is text-ranking."""
 
 
 class CardTable(NamedTuple):

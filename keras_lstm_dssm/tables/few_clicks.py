@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from keras_lstm_dssm.models import PRESETS
-from keras_lstm_dssm.settings.papers import LEARNING_CURVES, PAPER_OPTIONS
+from keras_lstm_dssm.settings.papers import PAPER_OPTIONS
 from keras_lstm_dssm.tables.charts import draw_dev_curves
 from keras_lstm_dssm.tables.learning_curve import run_learning_curve
 from keras_lstm_dssm.tables.paper_table import FinishedSystems, PaperTable
@@ -100,5 +100,4 @@ FEW_CLICKS = PaperTable(
     options=PAPER_OPTIONS["few_clicks"],
     fixed={"dev_mode": "retrieve"},
     report=_report,
-    learning_curve="few_clicks" in LEARNING_CURVES,
 )

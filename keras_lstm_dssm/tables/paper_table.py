@@ -81,7 +81,6 @@ class PaperTable(NamedTuple):
         options: The settings that a user can choose -> their defaults.
         fixed: Further settings.
         report: Function that writes the report.
-        learning_curve: Whether systems can be trained on fewer clicks, too.
 
     Example:
     >>> from keras_lstm_dssm.tables import PAPERS
@@ -94,4 +93,3 @@ class PaperTable(NamedTuple):
     options: Mapping[str, Any]
     fixed: Mapping[str, Any]
     report: Report
-    learning_curve: bool = False

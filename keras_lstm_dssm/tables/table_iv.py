@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from keras_lstm_dssm.settings.papers import LEARNING_CURVES, PAPER_OPTIONS
+from keras_lstm_dssm.settings.papers import PAPER_OPTIONS
 from keras_lstm_dssm.tables.figure_7 import train_with_one_gamma
 from keras_lstm_dssm.tables.learning_curve import run_learning_curve
 from keras_lstm_dssm.tables.paper_table import FinishedSystems, PaperTable
@@ -38,5 +38,4 @@ TABLE_IV = PaperTable(
     options=PAPER_OPTIONS["table_iv"],
     fixed={},
     report=_report,
-    learning_curve="table_iv" in LEARNING_CURVES,
 )

@@ -13,8 +13,13 @@ from keras_lstm_dssm.cards import (
     run_card,
 )
 from keras_lstm_dssm.cards.card_text import front_matter
-from keras_lstm_dssm.cards.data_facts import data_facts, scripts, text_facts
-from keras_lstm_dssm.data import ClickLog
+from keras_lstm_dssm.cards.data_facts import (
+    data_facts,
+    document_facts,
+    scripts,
+    text_facts,
+)
+from keras_lstm_dssm.data import ClickLog, Document, write_documents
 from keras_lstm_dssm.files import read_json, write_json
 
 yaml = pytest.importorskip("yaml")
@@ -113,6 +118,22 @@ def test_texts(clicks: Path) -> None:
     assert scripts(["ab", "7", "é"]) == {"LATIN": 1.0}
     assert text_facts(ClickLog(clicks))["title_words"] == [3, 3]
     assert text_facts(None) == {}
+
+
+def test_documents(tmp_path: Path) -> None:
+    manual = Document("m1", "Glue", ["Warm the glue.", "Wait."], [])
+    folder = tmp_path / "manuals"
+    write_documents(folder, [manual], {}, {})
+    assert document_facts(str(folder)) == {
+        "documents": 1,
+        "scripts": {"LATIN": 1.0},
+        "sentences": [2, 2],
+        "sentence_words": [2, 2],
+    }
+    without_train = tmp_path / "test"
+    write_documents(without_train, [manual._replace(split="test")], {}, {})
+    assert document_facts(str(without_train)) == {}
+    assert document_facts(str(tmp_path / "moved")) == {}
 
 
 def test_front_matter_is_yaml() -> None:
