@@ -121,7 +121,9 @@ def _without_probes() -> Iterator[None]:
 
 
 def call_received(connection: "Connection") -> None:
-    """Receive a function, which imports TensorFlow, and call it.
+    """Receive a function of the package, and call it.
+
+    TensorFlow is imported before, as by `start`.
 
     Args:
         connection: End of a pipe, the argument of a process that a program
@@ -129,6 +131,7 @@ def call_received(connection: "Connection") -> None:
             arguments, and is called with the connection.
     """
     with _without_notes():
+        _load(_unloaded_package())
         function = connection.recv()
     function(connection)
 
