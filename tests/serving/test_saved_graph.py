@@ -28,7 +28,7 @@ def test_outputs_by_name(tmp_path: Path) -> None:
     graph = SavedGraph(save(tmp_path, 3))
     run = SavedSignature(graph, "serving_default")
     assert run.inputs == ["x"]
-    outputs = run(x=np.float32([1, 2]))
+    outputs = run(x=np.array([1, 2], np.float32))
     assert list(outputs) == ["sum", "text"]
     assert outputs["sum"].tolist() == [4, 5]
     # A scalar of the graph is an array without dimensions.
@@ -42,7 +42,9 @@ def test_memory_is_free_when_the_last_reference_is_gone(tmp_path: Path) -> None:
 
     def load_and_run() -> None:
         run = SavedSignature(SavedGraph(tmp_path), "serving_default")
-        assert run(x=np.float32([0]))["sum"].tolist() == [megabytes << 18]
+        assert run(x=np.zeros(1, np.float32))["sum"].tolist() == [
+            megabytes << 18
+        ]
 
     load_and_run()
     gc.collect()
