@@ -11,6 +11,7 @@ from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from keras_lstm_dssm.errors import InputError
+from lstm_dssm_client.signatures import PREDICT
 
 
 class Signature(NamedTuple):
@@ -78,5 +79,5 @@ def signatures(defs: Mapping[str, SignatureDef]) -> dict[str, Signature]:
         name: Signature(specs(value.inputs), specs(value.outputs))
         for name, value in sorted(defs.items())
         # TensorFlow stores the op that initialises the graph as a signature.
-        if value.method_name == "tensorflow/serving/predict"
+        if value.method_name == PREDICT
     }

@@ -62,7 +62,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for."""
+    """Imports a public name when it is first asked for."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__} has no attribute {name}")
     try:

@@ -57,6 +57,19 @@ class Known(NamedTuple):
     signatures: dict[str, Signature]
 
 
+def checked_version(version: int) -> int:
+    """Checks and returns the number of a model's version.
+
+    Raises:
+        InputError: It is out of range.
+    """
+    if not 0 <= version < 2**63:
+        raise InputError(
+            f"version is {version}; expected a number of 63 bits, or a label"
+        )
+    return version
+
+
 class TextCalls:
     """Makes the calls of one client, and caches the signatures of models.
 

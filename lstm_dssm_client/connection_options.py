@@ -1,6 +1,7 @@
 """Checks the arguments with which clients are made, such as `timeout`."""
 
 import ipaddress
+import os
 
 from lstm_dssm_client.errors import InputError
 
@@ -19,6 +20,35 @@ def checked_timeout(timeout: float) -> float:
             f"timeout is {timeout}; expected seconds above 0, {_DAY:,} at most"
         )
     return timeout
+
+
+def message_bytes(max_message_mb: int) -> int:
+    """Checks the size of the largest message, in MiB, and returns the bytes.
+
+    Raises:
+        InputError: `max_message_mb` is not from 1 to 2047.
+    """
+    if not 1 <= max_message_mb <= 2047:
+        raise InputError(
+            f"max_message_mb is {max_message_mb}; expected 1 to 2047"
+        )
+    return max_message_mb << 20
+
+
+def check_certificate_and_key(
+    certificate: str | os.PathLike[str] | None,
+    key: str | os.PathLike[str] | None,
+) -> None:
+    """Checks that a client has both a certificate and its key, or neither.
+
+    Raises:
+        InputError: Only one of the two is given.
+    """
+    if (certificate is None) != (key is None):
+        raise InputError(
+            "a client's certificate needs its key, and the key its"
+            " certificate: give both"
+        )
 
 
 def is_loopback(host: str) -> bool:

@@ -5,7 +5,8 @@ from typing import Any
 
 import grpc
 
-from lstm_dssm_client.errors import InputError, ServingError, no_answer
+from lstm_dssm_client.connection_options import message_bytes
+from lstm_dssm_client.errors import ServingError, no_answer
 
 _ADVICE = {
     grpc.StatusCode.NOT_FOUND: (
@@ -82,11 +83,7 @@ def channel_options(max_message_mb: int) -> list[tuple[str, Any]]:
     Raises:
         InputError: `max_message_mb` is not from 1 to 2047.
     """
-    if not 1 <= max_message_mb <= 2047:
-        raise InputError(
-            f"max_message_mb is {max_message_mb}; expected 1 to 2047"
-        )
-    size = max_message_mb << 20
+    size = message_bytes(max_message_mb)
     return [
         ("grpc.max_receive_message_length", size),
         ("grpc.max_send_message_length", size),

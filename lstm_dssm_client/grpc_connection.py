@@ -1,4 +1,4 @@
-"""Connection: what both clients over gRPC have in common."""
+"""Connection: the base of `Client` and `AsyncClient`, and their TLS."""
 
 import os
 from collections.abc import Callable
@@ -8,7 +8,11 @@ from typing import Any
 import grpc
 
 from lstm_dssm_client.calls import TextCalls
-from lstm_dssm_client.connection_options import checked_timeout, token_headers
+from lstm_dssm_client.connection_options import (
+    check_certificate_and_key,
+    checked_timeout,
+    token_headers,
+)
 from lstm_dssm_client.errors import InputError, ServingError
 from lstm_dssm_client.grpc_calls import ModelCalls
 from lstm_dssm_client.grpc_channel import channel_options, serving_error
@@ -43,11 +47,7 @@ def tls_credentials(
     Example:
         >>> Client("db1:8500", credentials=tls_credentials("ca.crt"))
     """
-    if (certificate is None) != (key is None):
-        raise InputError(
-            "a client's certificate needs its key, and the key its"
-            " certificate: give both"
-        )
+    check_certificate_and_key(certificate, key)
     return grpc.ssl_channel_credentials(*map(_read, (ca, key, certificate)))
 
 
@@ -66,7 +66,7 @@ def _read(path: str | os.PathLike[str] | None) -> bytes | None:
 
 
 class Connection:
-    """Holds what both clients have: a channel, its methods, a deadline."""
+    """Base of `Client` and `AsyncClient`: their channel and its methods."""
 
     insecure_channel: Callable[..., Any]
     secure_channel: Callable[..., Any]

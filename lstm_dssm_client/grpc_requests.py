@@ -4,17 +4,21 @@ from typing import Any
 
 import numpy as np
 
+from lstm_dssm_client.calls import checked_version
 from lstm_dssm_client.errors import InputError
 from lstm_dssm_client.messages import message_class
 from lstm_dssm_client.results import Version
-from lstm_dssm_client.signatures import Signature, TensorInfo
+from lstm_dssm_client.signatures import (
+    PREDICT,
+    Signature,
+    TensorInfo,
+    check_rows,
+)
 from lstm_dssm_client.tensors import dtype_of, write_tensor
 
 _ModelSpec = message_class("ModelSpec")
 _SignatureDefMap = message_class("SignatureDefMap")
 _TensorProto = message_class("TensorProto")
-
-_PREDICT = "tensorflow/serving/predict"
 
 
 def input_proto(name: str, values: np.ndarray) -> Any:
@@ -23,8 +27,7 @@ def input_proto(name: str, values: np.ndarray) -> Any:
     Raises:
         InputError: There are no rows, or values other than numbers and bytes.
     """
-    if values.ndim and not len(values):
-        raise InputError(f"input {name!r} has no rows; expected one or more")
+    check_rows(name, values)
     proto = _TensorProto()
     try:
         write_tensor(values, proto)
@@ -46,12 +49,7 @@ def model_spec(model: str, version: Version, signature: str = "") -> Any:
     if isinstance(version, str):
         spec.version_label = version
     elif version is not None:
-        if not 0 <= version < 2**63:
-            raise InputError(
-                f"version is {version}; expected a number of 63 bits, or a "
-                "label"
-            )
-        spec.version.value = version
+        spec.version.value = checked_version(version)
     return spec
 
 
@@ -73,7 +71,7 @@ def signatures(packed: bytes) -> dict[str, Signature]:
         name: Signature(tensors(value.inputs), tensors(value.outputs))
         for name, value in sorted(by_name.items())
         # TensorFlow stores the op that initialises the graph as a signature.
-        if value.method_name == _PREDICT
+        if value.method_name == PREDICT
     }
 
 

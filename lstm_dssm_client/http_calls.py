@@ -12,21 +12,27 @@ from urllib.parse import quote
 
 import numpy as np
 
-from lstm_dssm_client.calls import ATTEMPTS, Calls, Known, TextCalls
+from lstm_dssm_client.calls import (
+    ATTEMPTS,
+    Calls,
+    Known,
+    TextCalls,
+    checked_version,
+)
 from lstm_dssm_client.errors import InputError, ServingError
 from lstm_dssm_client.results import Prediction, Version, VersionStatus
 from lstm_dssm_client.signatures import (
     DEFAULT,
+    PREDICT,
     Output,
     Signature,
     TensorInfo,
+    check_rows,
     dtype_name,
 )
 
 _DTYPES = {"float": "float32", "double": "float64", "half": "float16"}
 """NumPy's names of TensorFlow's dtypes, where they differ."""
-
-_PREDICT = "tensorflow/serving/predict"
 
 
 class HttpRequest(NamedTuple):
@@ -134,7 +140,7 @@ class HttpCalls(TextCalls):
                     _specs(value.get("outputs", {})),
                 )
                 for name, value in sorted(defs.items())
-                if value.get("method_name") == _PREDICT
+                if value.get("method_name") == PREDICT
             }
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _no_serving(model, "metadata") from error
@@ -164,11 +170,7 @@ def _model_path(model: str, version: Version) -> str:
         return f"{path}/labels/{quote(version, safe='')}"
     if version is None:
         return path
-    if not 0 <= version < 2**63:
-        raise InputError(
-            f"version is {version}; expected a number of 63 bits, or a label"
-        )
-    return f"{path}/versions/{version}"
+    return f"{path}/versions/{checked_version(version)}"
 
 
 def _json_values(name: str, values: np.ndarray) -> Any:
@@ -177,8 +179,7 @@ def _json_values(name: str, values: np.ndarray) -> Any:
     Raises:
         InputError: There are no rows, or values other than numbers and bytes.
     """
-    if values.ndim and not len(values):
-        raise InputError(f"input {name!r} has no rows; expected one or more")
+    check_rows(name, values)
     if dtype_name(values) == "string":
         flat = [_json_text(name, value) for value in values.ravel().tolist()]
         return _nested(flat, values.shape)

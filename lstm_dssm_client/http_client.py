@@ -15,7 +15,7 @@ class HttpClient(TextClient):
     """Sends texts like `Client`, over HTTP, to either server's REST interface.
 
     It needs NumPy and the standard library only. Arguments and results of the
-    methods are those of `keras_lstm_dssm.serving.Client`, with these
+    methods are those of `Client`, the client over gRPC, with these
     differences: the `code` of a `ServingError` is an `http.HTTPStatus`, and a
     `Prediction` names its version only where a number was asked for.
 

@@ -13,7 +13,12 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
-from lstm_dssm_client.connection_options import checked_timeout, token_headers
+from lstm_dssm_client.connection_options import (
+    check_certificate_and_key,
+    checked_timeout,
+    message_bytes,
+    token_headers,
+)
 from lstm_dssm_client.errors import InputError, ServingError, no_answer
 from lstm_dssm_client.http_calls import HttpRequest
 
@@ -63,11 +68,7 @@ def tls_context(
     Example:
         >>> HttpClient("https://db1:8501", credentials=tls_context("ca.crt"))
     """
-    if (certificate is None) != (key is None):
-        raise InputError(
-            "a client's certificate needs its key, and the key its"
-            " certificate: give both"
-        )
+    check_certificate_and_key(certificate, key)
     try:
         context = ssl.create_default_context(cafile=ca)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -110,11 +111,7 @@ class HttpConnection:
     ) -> None:
         self.target = target
         self.timeout = checked_timeout(timeout)
-        if not 1 <= max_message_mb <= 2047:
-            raise InputError(
-                f"max_message_mb is {max_message_mb}; expected 1 to 2047"
-            )
-        self._max_bytes = max_message_mb << 20
+        self._max_bytes = message_bytes(max_message_mb)
         self._tls: ssl.SSLContext | None
         self._host, self._port, self._prefix, encrypted = _parts(target)
         if credentials is not None and not encrypted:

@@ -18,6 +18,10 @@ FILTERED = "filtered"
 """Name of the signature of a retriever whose titles have tags."""
 
 
+PREDICT = "tensorflow/serving/predict"
+"""Method name, in a SavedModel, of the signatures that Predict can call."""
+
+
 class TensorInfo(NamedTuple):
     """The dtype and the shape of an input or an output.
 
@@ -73,6 +77,16 @@ class Signature(NamedTuple):
 def dtype_name(values: np.ndarray) -> str:
     """Returns the name of an array's dtype, `string` for texts."""
     return "string" if values.dtype.kind in "OSU" else values.dtype.name
+
+
+def check_rows(name: str, values: np.ndarray) -> None:
+    """Checks that an input has at least one row, or is a scalar.
+
+    Raises:
+        InputError: It has no rows.
+    """
+    if values.ndim and not len(values):
+        raise InputError(f"input {name!r} has no rows; expected one or more")
 
 
 def describe_misfit(
