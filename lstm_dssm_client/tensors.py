@@ -63,7 +63,7 @@ def write_tensor(values: np.ndarray, proto: Any) -> None:
         proto.tensor_shape.dim.add(size=size)
     flat = values.ravel()
     if field in _STORED:
-        flat = flat.view(_STORED[field])
+        flat = flat.astype(flat.dtype.newbyteorder("=")).view(_STORED[field])
     # `tolist` is five times as fast as passing NumPy's own scalars.
     getattr(proto, field).extend(flat.tolist())
 

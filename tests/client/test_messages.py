@@ -98,6 +98,12 @@ def test_bytes() -> None:
         assert spec.HasField("version") == (version == 0)
 
 
+@pytest.mark.parametrize("dtype", [">f2", ">f4", ">c8", ">i8"])
+def test_the_order_of_bytes_does_not_matter(dtype: str) -> None:
+    values = np.array([1, -2], dtype)
+    np.testing.assert_array_equal(read_tensor(input_proto("x", values)), values)
+
+
 @pytest.mark.parametrize(
     "proto",
     [
