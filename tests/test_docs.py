@@ -13,7 +13,7 @@ DOCS = ROOT / "docs"
 
 
 def load(name: str, folder: str) -> ModuleType:
-    """Imports a module of a folder that is no package."""
+    """Imports a module of a folder without `__init__.py`, such as docs."""
     sys.path.insert(0, str(ROOT / folder))
     try:
         return importlib.import_module(name)

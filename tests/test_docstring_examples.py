@@ -47,7 +47,7 @@ PARTS = sorted(
 
 
 def modules(part: str) -> Iterator[ModuleType]:
-    """A part of the package, and all modules in it."""
+    """Yields a part of the package, and all modules in it."""
     client = part == lstm_dssm_client.__name__
     name = part if client else f"{dssm.__name__}.{part}"
     top = importlib.import_module(name)
@@ -116,7 +116,7 @@ def test_examples_print_what_they_say(
 
 
 def test_every_public_name_has_an_example() -> None:
-    """Public functions and classes; constants are shown with their values."""
+    """Checks public functions and classes; constants need no example."""
     subpackages = load("reference_pages", "docs").SUBPACKAGES
     without = []
     for name in ("", *subpackages, "lstm_dssm_client"):

@@ -109,7 +109,7 @@ def test_the_work_has_all_of_the_package_and_no_more(
 def test_a_fatal_start_of_tensorflow_is_shown(
     end: str, code: int, tmp_path: pathlib.Path
 ) -> None:
-    """Its last words, though the process cannot pass them on any more."""
+    """Shows TensorFlow's last message even if it ends the process."""
     (tmp_path / "tensorflow.py").write_text(TENSORFLOW.format(end=end))
     done = start("train", "--output=run", PYTHONPATH=str(tmp_path))
     assert done.returncode == code
@@ -124,7 +124,7 @@ def test_a_fatal_start_of_tensorflow_is_shown(
 def test_a_received_function_is_imported_without_notes(
     tmp_path: pathlib.Path,
 ) -> None:
-    """As in the processes of lstm-dssm-table_iv; it may print notes itself."""
+    """Hides the notes of the function's import, and none of its own."""
     shout = "def shout(end): os.write(2, b'I0000 x')"
     (tmp_path / "noisy.py").write_text(TENSORFLOW.format(end=shout))
     (tmp_path / "parent.py").write_text(

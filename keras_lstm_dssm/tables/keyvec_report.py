@@ -61,7 +61,7 @@ def write_keyvec_report(
     >>> results = read_results(output, rows, seeds=1)
     >>> settings.record(output, data.sizes)
     >>> summary = write_keyvec_report(output, data, results, failed={})
-    >>> "BM25" in Path("manuals_table/table.md").read_text()
+    >>> "BM25" in (output / "table.md").read_text()
     True
     """
     summary = summarise(output, data, results, failed, _REFERENCES)

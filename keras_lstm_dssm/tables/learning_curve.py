@@ -77,11 +77,10 @@ def run_learning_curve(
 
     Example:
     >>> from keras_lstm_dssm.tables import Row, open_data, run_system
-    >>> settings = TableSettings("parts")
+    >>> settings, output = TableSettings("parts"), Path("curve")
     >>> rows = {"bm25": Row("BM25", seeded=False)}
-    >>> run_system(Path("curve"), "bm25", rows["bm25"], settings, seeds=1)
+    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
     bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> output = Path("curve")
     >>> data = open_data(settings, output)
     >>> results = read_results(output, rows, seeds=1)
     >>> pictures, failed = run_learning_curve(

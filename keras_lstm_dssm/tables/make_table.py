@@ -41,18 +41,15 @@ def make_table(
 
     Example:
     >>> from keras_lstm_dssm.tables import PAPERS, run_system
-    >>> settings = TableSettings("parts")
-    >>> rows = {"bm25": Row("BM25", seeded=False)}
-    >>> run_system(Path("made"), "bm25", rows["bm25"], settings, seeds=1)
+    >>> settings, output = TableSettings("parts"), Path("made")
+    >>> rows, paper = {"bm25": Row("BM25", seeded=False)}, PAPERS["table_iv"]
+    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
     bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> paper = PAPERS["table_iv"]
-    >>> summary, failed = make_table(
-    ...     Path("made"), paper, rows, settings, seeds=1
-    ... )
+    >>> summary, failed = make_table(output, paper, rows, settings, seeds=1)
     bm25: finished before
     >>> summary["systems"]["bm25"]["test"]["retrieve"]["mrr@10"]["mean"], failed
     (1.0, {})
-    >>> Path("made/table.html").exists()
+    >>> (output / "table.html").exists()
     True
     """
     if any(r.taught or "teacher" in (n, *r.parts) for n, r in rows.items()):

@@ -33,13 +33,11 @@ def write_overview(
     Example:
     >>> from keras_lstm_dssm.tables import PAPERS, make_table, run_system
     >>> from keras_lstm_dssm.tables import Row, TableSettings
-    >>> settings = TableSettings("parts")
-    >>> rows = {"bm25": Row("BM25", seeded=False)}
-    >>> run_system(Path("shown/parts"), "bm25", rows["bm25"], settings, seeds=1)
+    >>> settings, output = TableSettings("parts"), Path("shown/parts")
+    >>> rows, paper = {"bm25": Row("BM25", seeded=False)}, PAPERS["table_iv"]
+    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
     bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> summary, _ = make_table(
-    ...     Path("shown/parts"), PAPERS["table_iv"], rows, settings, seeds=1
-    ... )
+    >>> summary, _ = make_table(output, paper, rows, settings, seeds=1)
     bm25: finished before
     >>> _ = write_overview(Path("shown"), "Two shops", {"parts": summary})
     >>> sorted(path.name for path in Path("shown").glob("table.*"))

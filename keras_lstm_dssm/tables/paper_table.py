@@ -25,11 +25,10 @@ class FinishedSystems(NamedTuple):
 
     Example:
     >>> from keras_lstm_dssm.tables import open_data, read_results, run_system
-    >>> settings = TableSettings("parts")
+    >>> settings, output = TableSettings("parts"), Path("finished")
     >>> rows = {"bm25": Row("BM25", seeded=False)}
-    >>> run_system(Path("finished"), "bm25", rows["bm25"], settings, seeds=1)
+    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
     bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> output = Path("finished")
     >>> results = read_results(output, rows, seeds=1)
     >>> data = open_data(settings, output)
     >>> FinishedSystems(output, data, settings, 1, results, failed={}).pairs

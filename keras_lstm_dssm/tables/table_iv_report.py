@@ -61,16 +61,15 @@ def write_report(
     Example:
     >>> from keras_lstm_dssm.tables import open_data, read_results, run_system
     >>> from keras_lstm_dssm.tables import Row, TableSettings
-    >>> settings = TableSettings("parts")
+    >>> settings, output = TableSettings("parts"), Path("report")
     >>> rows = {"bm25": Row("BM25", seeded=False)}
-    >>> run_system(Path("report"), "bm25", rows["bm25"], settings, seeds=1)
+    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
     bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> output = Path("report")
     >>> data = open_data(settings, output)
     >>> results = read_results(output, rows, seeds=1)
     >>> settings.record(output, data.sizes)
     >>> summary = write_report(output, data, results, {}, {}, {})
-    >>> "BM25" in Path("report/table.md").read_text()
+    >>> "BM25" in (output / "table.md").read_text()
     True
     """
     references = ["bm25", _best_clsm(results)]

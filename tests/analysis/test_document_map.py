@@ -33,7 +33,7 @@ def test_largest_classes_come_first() -> None:
 
 @pytest.fixture
 def axes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The axes that are drawn on."""
+    """Returns a list, to which the axes of each picture are added."""
     found: list[Any] = []
     drawing = module.drawing
 

@@ -12,7 +12,7 @@ from tests.models.small_keyvec import VOCABULARY, small_keyvec
 
 @pytest.fixture(scope="module")
 def model() -> KeyVec:
-    """A model that reads two sentences, and not the third of d1."""
+    """Makes a model that reads two sentences; document d1 has three."""
     return small_keyvec(max_sentences=2)
 
 

@@ -27,7 +27,7 @@ SHORT, LONG = "hotels in shanghai", "shanghai hotels accommodation and more"
 
 @pytest.fixture
 def drawn(monkeypatch) -> list[Any]:
-    """The axes of every picture, as they were when it was written."""
+    """Returns a list, to which the axes of each finished picture are added."""
     found: list[Any] = []
     real = heat_maps.drawing
 

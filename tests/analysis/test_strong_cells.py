@@ -18,7 +18,7 @@ VOCABULARY = ["an", "error", "memory", "stick", "the"]
 
 
 def scorer(interaction: str, **options: Any) -> PairScorer:
-    """A scorer with random weights, also in its last layer."""
+    """Makes an MV-LSTM with random weights, also in its last layer."""
     words = VocabularyVectors(VOCABULARY, 4, max_words=4)
     options = {"units": 3, "slices": 2, "k": 3, "hidden": 6, **options}
     matcher = MVLSTM(4, interaction=interaction, **options)
@@ -32,7 +32,7 @@ def scorer(interaction: str, **options: Any) -> PairScorer:
 
 @pytest.mark.parametrize("interaction", ["cosine", "tensor"])
 def test_cells_equal_numpy(float64: None, interaction: str) -> None:
-    """Sorted by hand, and the MLP's derivative from its active units."""
+    """Sorts the cells in NumPy; the MLP's active units give contributions."""
     model = scorer(interaction)
     slices = 1 if interaction == "cosine" else 2
     matrix = compare_words(model, QUERY, DOCUMENT)
@@ -66,7 +66,7 @@ def test_cells_equal_numpy(float64: None, interaction: str) -> None:
 
 
 def test_equal_words_match_best() -> None:
-    """As in the paper's table: cosines of words with the same neighbours."""
+    """In equal texts, each word has the largest cosine with itself."""
     model = scorer("cosine", include_word=True)
     cells = strongest_words(model, "memory stick error", "memory stick error")
     words = {cell[:2] for cell in cells}
@@ -91,7 +91,7 @@ def test_matchers_without_a_matrix_are_refused() -> None:
 
 
 def test_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slices below one another, the strongest cells framed and numbered."""
+    """Draws slices below one another, and frames the strongest cells."""
     found: list[Any] = []
     real = heat_maps.drawing
 

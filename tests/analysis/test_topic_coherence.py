@@ -16,7 +16,7 @@ from tests.encoders.small import small_encoder
 
 
 def two_topics(mixed: bool) -> WordAssignments:
-    """30 texts of two words, on one topic and taken by one of two cells."""
+    """Assigns the words of 30 texts, on two topics, to two cells."""
     random = np.random.default_rng(1)
     topic = np.arange(30) % 2
     cell = random.permutation(topic) if mixed else topic

@@ -47,7 +47,7 @@ def test_trains_as_gensim_does(system: Doc2VecSystem) -> None:
 
 
 def test_infers_as_gensim_does(system: Doc2VecSystem, monkeypatch) -> None:
-    """From the same start and random numbers, to the last bit."""
+    """With gensim's start and random numbers, vectors equal gensim's."""
     start = gensim.pseudorandom_weak_vector
 
     def stable(size: int, seed_string: str) -> np.ndarray:

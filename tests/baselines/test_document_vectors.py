@@ -33,7 +33,7 @@ print(RandomVectorSystem(400).encode(["red hat"]).tobytes().hex())
 
 
 def test_every_baseline_ranks_and_clusters() -> None:
-    """Two topics: all but random vectors find them."""
+    """All baselines but random vectors find the two topics of the texts."""
     rng = np.random.default_rng(0)
     topics = {"wear": "hat coat shoe wool scarf", "tools": "hose pump saw nail"}
     texts = {

@@ -114,7 +114,7 @@ ROWS, WORDS, TOPICS = 30, 12, 4
 
 @pytest.fixture
 def start() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Counts with an empty title, P(w|z) and P(z|d)."""
+    """Draws counts of words with an empty title, P(w|z) and P(z|d)."""
     random = np.random.default_rng(0)
     counts = random.poisson(0.6, (ROWS, WORDS)).astype(np.float32)
     counts[3] = 0
@@ -128,13 +128,13 @@ def start() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def expected_counts(counts, topics, mixtures) -> np.ndarray:
-    """n(d, w) P(z|w, d), `[titles, words, T]`, in float64."""
+    """Returns n(d, w) P(z|w, d), `[titles, words, T]`, in float64."""
     joint = mixtures[:, None].astype(float) * topics[None]
     return counts[:, :, None] * joint / joint.sum(axis=2, keepdims=True)
 
 
 def plain_em(counts, topics, mixtures, word_prior, topic_prior):
-    """One step as Hofmann's (1999) equations have it, with pseudo-counts."""
+    """Takes one step of Hofmann's (1999) equations, with pseudo-counts."""
     full = counts.sum(axis=1) > 0
     new = expected_counts(counts, topics, mixtures).sum(axis=1) + topic_prior
     mixtures = mixtures.astype(float)

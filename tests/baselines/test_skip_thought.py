@@ -29,7 +29,7 @@ def train(mode: str = "uni", **options: Any) -> SkipThoughtSystem:
 
 @pytest.fixture(scope="module", params=[0, 10])
 def trained(request: pytest.FixtureRequest) -> SkipThoughtSystem:
-    """Trained by the whole softmax, and by that of sampled words."""
+    """Trains by the softmax over all words, or over sampled ones."""
     options = {"units": 16, "embedding": 8, "epochs": 14}
     return train(**options, learning_rate=0.05, sampled=request.param)
 

@@ -27,7 +27,7 @@ def batch(**texts: list[list[int]]) -> dict[str, tf.Tensor]:
 
 
 def model(bidirectional: bool = False) -> SkipThought:
-    """A small model, all of its weights drawn at random."""
+    """Makes a small model, and draws all of its weights at random."""
     encoder = sentence_encoder(WORDS, EMBEDDING, UNITS, bidirectional)
     result = SkipThought(encoder)
     random = np.random.default_rng(1)
@@ -45,7 +45,7 @@ def gru(
     inputs: np.ndarray,
     condition: np.ndarray | None = None,
 ) -> np.ndarray:
-    """All states; (1)-(4) of the paper, or (5)-(8) with the C h_i.
+    """Returns all states by (1)-(4) of the paper, or (5)-(8) with C h_i.
 
     Keras's gates stand in the order z, r, h, and its z is the paper's 1 - z.
     """
@@ -78,7 +78,7 @@ def cross_entropies(
 
 
 def encode(skip: SkipThought, ids: list[int]) -> np.ndarray:
-    """The last state, of both directions where there are two."""
+    """Returns the last state, or those of both directions."""
     words = skip.word_vectors.get_weights()[0][ids]
     layer = skip.encoder.layers[-1]
     if isinstance(layer, keras.layers.Bidirectional):

@@ -17,7 +17,7 @@ CELLS = 16
 
 @pytest.fixture
 def small_towers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All towers have 16 cells, not 96, and nothing is measured twice."""
+    """Gives all towers 16 cells, not 96, and measures everything once."""
     monkeypatch.setattr(machine, "_SIDE", 256)
     monkeypatch.setattr(machine, "_COPIED", 1 << 20)
     monkeypatch.setattr(keras_towers, "CELLS", CELLS)

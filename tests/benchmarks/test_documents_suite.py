@@ -93,7 +93,7 @@ def test_padded_documents_of_one_length_have_the_same_vectors(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> DocumentFolder:
-    """Documents of 2 to 5 sentences, all different."""
+    """Writes documents of 2 to 5 different sentences."""
     path = tmp_path_factory.mktemp("documents_suite") / "data"
     return write_documents(
         path,

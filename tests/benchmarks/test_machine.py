@@ -1,4 +1,4 @@
-"""The count of a step's work, against a count by hand."""
+"""The operations and bytes of a training step, counted by hand."""
 
 import tensorflow as tf
 

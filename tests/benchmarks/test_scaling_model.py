@@ -15,7 +15,7 @@ AMD = {"read_bandwidth": 22e9, "flops": 216e9}
 def test_exact_search_of_a_million_titles(
     queries: int, measured: float
 ) -> None:
-    """docs/serving.md, "Large retrievers"."""
+    """Compares with the seconds in docs/serving.md, "Large retrievers"."""
     found = model.exact_seconds(1e6, 96, queries, **AMD)
     assert found == pytest.approx(measured, rel=0.2)
 
@@ -30,7 +30,7 @@ def test_exact_search_of_a_million_titles(
     ],
 )
 def test_bytes_on_disk(kind: str, rows: int, megabytes: float) -> None:
-    """The same page; a retriever has an encoder with a table, too."""
+    """Compares with docs/serving.md; retrievers include an encoder's table."""
     encoder = 0 if kind.startswith("HNSW") else 4 * 50_653 * 288
     found = (rows * model.title_bytes(96, kind) + encoder) / 1e6
     assert found == pytest.approx(megabytes, rel=0.04)

@@ -11,7 +11,7 @@ STEP = Step(
 
 
 def test_two_workers() -> None:
-    """Bytes over a network of 1,000 bytes a second, without latency."""
+    """Predicts a network of 1,000 bytes a second, without latency."""
     keys = 1000 + 12 * 100
     vectors = 4 * 10 * 150 / 2
     errors = 4 * 4 * 150 / 2

@@ -57,7 +57,7 @@ def test_queries_that_count() -> None:
 
 
 def test_a_constant_scorer_is_random_and_not_document_order() -> None:
-    """The answer comes first in the file, and a stable sort keeps it there."""
+    """Document order has the answers first; equal scores are no order."""
     qrels = {f"q{i}": {"good": 1, **dict.fromkeys("abcd", 0)} for i in range(3)}
     task = Task(
         dict.fromkeys(qrels, "no such word"),
@@ -84,7 +84,7 @@ def test_a_constant_scorer_is_random_and_not_document_order() -> None:
 def test_document_order_of_wikiqa_is_the_published_mv_lstm(
     shared_data: pathlib.Path,
 ) -> None:
-    """The figures of MatchZoo 2.2's notebook, whose network had died."""
+    """The notebook of MatchZoo 2.2 prints the figures of document order."""
     task = Task.from_collection(Collection(shared_data / "wikiqa"), "test")
     found = mean_of_lists(evaluate_lists(task, {})["document order"])
     assert found["map"] == pytest.approx(0.633078259, abs=1e-9)

@@ -45,7 +45,7 @@ def cosines(number: int) -> np.ndarray:
 
 
 def bm25() -> np.ndarray:
-    """The scores divided by the largest of the query."""
+    """Returns BM25's scores, divided by the largest one of each query."""
     run = BM25System().retrieve(QUERIES, DOCUMENTS, len(DOCUMENTS))
     scores = np.array(
         [[run[q].get(d, 0.0) for d in DOCUMENTS] for q in QUERIES]

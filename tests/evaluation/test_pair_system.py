@@ -10,7 +10,7 @@ DOCUMENTS = {"a": "steel bolt", "b": "wood glue 8 oz", "c": "hex nut bolt"}
 
 
 def lengths(queries: list[str], documents: list[str]) -> np.ndarray:
-    """A shorter document is better."""
+    """Scores pairs by the product of their lengths, the shortest highest."""
     sizes = [-len(q) * len(d) for q, d in zip(queries, documents, strict=True)]
     return np.array(sizes, np.float32)
 

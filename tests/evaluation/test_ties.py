@@ -11,7 +11,7 @@ from keras_lstm_dssm.evaluation.ties import expected_measures, tie_groups
 
 
 def orders(scores: dict[str, float]) -> list[list[str]]:
-    """All rankings in which tied documents are in any order."""
+    """Returns all rankings by score, with tied documents in each order."""
     groups: dict[float, list[str]] = {}
     for document_id, score in scores.items():
         groups.setdefault(score, []).append(document_id)

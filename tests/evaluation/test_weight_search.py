@@ -20,7 +20,7 @@ DOCUMENTS = {f"d{i}": f"title {i}" for i in range(4)}
 
 
 def with_cosines(scores: dict[str, list[float]]) -> DenseSystem:
-    """Documents are axes; a query's cosines are its coordinates."""
+    """Makes a system with the given cosines of each query and document."""
     axes = {title: row for row, title in enumerate(DOCUMENTS.values())}
     rows = {text: scores[q] for q, text in QUERIES.items()}
 
@@ -36,7 +36,7 @@ def with_cosines(scores: dict[str, list[float]]) -> DenseSystem:
 
 
 def between(low: float, high: float) -> dict[str, DenseSystem]:
-    """Two parts; d0 is first where the weight of `a` is from low to high.
+    """Makes two parts that rank d0 first for weights of `a` from low to high.
 
     The score of d0 is .2 with any weight w of `a`, that of d1 is
     .2 + .3 (low - w), and that of d2 is .2 + .3 (w - high).
@@ -131,7 +131,7 @@ def test_each_text_is_encoded_once() -> None:
 
 
 def test_words_alone_find_only_documents_with_them() -> None:
-    """As BM25 alone does, whatever the other part has found."""
+    """The value of BM25 alone has no part in what the encoder finds."""
     task = Task(
         {"q": "wood"}, {"x": "glue", "y": "wood"}, {"q": {"x": 1}}, 1, 9
     )

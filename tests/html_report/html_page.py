@@ -8,7 +8,7 @@ _VOID = {"meta", "link", "img"}
 
 
 class HtmlPage(HTMLParser):
-    """The elements and texts of a page; fails where tags do not match."""
+    """Parses the elements and texts of a page; fails if tags do not match."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -32,12 +32,12 @@ class HtmlPage(HTMLParser):
             self.texts.append((self.open[-1], data.strip()))
 
     def of(self, tag: str) -> list[str]:
-        """The texts that stand directly within elements of one tag."""
+        """Returns the texts that stand directly within elements of one tag."""
         return [text for inside, text in self.texts if inside == tag]
 
 
 def check_self_contained(page: HtmlPage, text: str) -> list[bytes]:
-    """Returns the pictures; nothing else may be asked for."""
+    """Checks that a page loads no other file; returns its pictures."""
     assert not {tag for tag, _ in page.tags} & {"script", "iframe", "object"}
     for _, attributes in page.tags:
         for name in ("src", "href"):

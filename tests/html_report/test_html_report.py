@@ -54,7 +54,7 @@ def render(tmp_path):
 
 
 def everywhere(text: str, png: Path, render) -> str:
-    """A page that has the text in every place that a text can have."""
+    """Renders a page with the text in each place that a text can have."""
     table = HtmlTable(
         [text, text],
         [

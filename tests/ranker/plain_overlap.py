@@ -47,7 +47,7 @@ def stem(word: str) -> str:
 
 
 def trigrams_of(word: str) -> list[str]:
-    """Punctuation and accents count as letters of their own here."""
+    """Returns the letter trigrams of a word; punctuation counts as letters."""
     marked = f"#{word}#"
     return [marked[i : i + 3] for i in range(len(marked) - 2)]
 

@@ -42,7 +42,7 @@ def write_graded(folder: Path) -> Path:
 
 
 def small_trees() -> TreeOptions:
-    """Options for a few dozen rows."""
+    """Returns the options of trees that are trained on a few dozen rows."""
     return TreeOptions(
         rounds=40,
         rounds_without_dev=20,
@@ -56,7 +56,7 @@ def small_trees() -> TreeOptions:
 
 
 def small_scorer() -> dssm.PairScorer:
-    """A pair scorer with the words of the titles, not trained."""
+    """Makes an untrained pair scorer with the words of the titles."""
     words = sorted(
         {w for _, title in TOPICS.values() for w in title.split()} | {*COLOURS}
     )

@@ -14,7 +14,7 @@ FEATURES = 6
 
 
 def table(seed: int, rows: int = 600) -> np.ndarray:
-    """Numbers of all kinds: missing, zero, few values, huge and tiny."""
+    """Draws features that are missing, zero, of few values, huge or tiny."""
     random = np.random.default_rng(seed)
     values = random.normal(size=(rows, FEATURES)) * 10.0 ** random.integers(
         -3, 4, FEATURES
@@ -62,7 +62,7 @@ def test_equal_to_lightgbm(seed: int, parameters: dict) -> None:
 
 
 def test_at_the_thresholds_and_beside_them() -> None:
-    """The float32 numbers next to each threshold, from below and above."""
+    """Compares scores at the float32 numbers next to each threshold."""
     model = booster(0)
     text = model.model_to_string()
     found = [
@@ -134,7 +134,7 @@ end of trees
 
 @pytest.fixture
 def edited() -> Callable[[str, str], str]:
-    """The text of a small model, with one part of it replaced."""
+    """Returns the text of a small LightGBM model, with one part replaced."""
 
     def edit(old: str, new: str) -> str:
         assert old in SMALL

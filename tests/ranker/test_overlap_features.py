@@ -113,7 +113,7 @@ def test_stems_equal_plain_python() -> None:
 
 
 def test_a_batch_does_not_change_a_row() -> None:
-    """Alone, among others, in a graph: equal to the last bit."""
+    """A pair has the same features alone, in a batch and in a graph."""
     queries, titles = random_texts(2, 60), random_texts(3, 60)
     overlap = OverlapFeatures.from_titles(titles)
     graph = tf.function(

@@ -29,7 +29,7 @@ NAMES = ("bm25", "teacher", "taught", "best", "taught_bm25_teacher")
 
 
 class Encoder:
-    """A bag of hashed words, which is a fair encoder of titles."""
+    """Encodes a title as the counts of its words' hashes."""
 
     @staticmethod
     def encode(texts: list[str]) -> np.ndarray:

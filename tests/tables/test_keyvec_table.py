@@ -51,7 +51,7 @@ def row(split: str, name: str, number: int) -> dict[str, object]:
 
 
 def write_folder(folder: Path, queries: bool = True) -> Path:
-    """Each query asks for the words of one document of its split."""
+    """Writes documents; each query is the summary of one of its split."""
     folder.mkdir()
     rows = [
         row(split, name, number)
@@ -93,7 +93,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> TableSettings:
 
 @pytest.fixture(scope="module")
 def table(settings: TableSettings, tmp_path_factory) -> Path:
-    """A table whose systems ran in this process, and its report."""
+    """Runs the systems of a table in this process; writes its report."""
     output = tmp_path_factory.mktemp("table") / "out"
     settings.record(output, open_data(settings, output).sizes)
     for name, of_name in ROWS.items():
@@ -103,7 +103,7 @@ def table(settings: TableSettings, tmp_path_factory) -> Path:
 
 
 def choices(name: str) -> dict[str, object] | None:
-    """Spares most searches on dev."""
+    """Returns the hyperparameters of systems that need no search on dev."""
     chosen = {
         "bm25": {"tokenizer": "alphanumeric"},
         "word2vec": {"min_count": 1},

@@ -39,7 +39,7 @@ def others(name: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def lists(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six queries in each split, each with six titles, the right one first."""
+    """Writes six queries a split, with six titles each, the right one first."""
     documents = {name: title for name, (_, title) in TOPICS.items()}
     queries = {f"test-{name}": query for name, (query, _) in TOPICS.items()}
     queries |= {f"train-{name}": f"the {name}" for name in TOPICS}
@@ -70,7 +70,7 @@ def settings(lists: Path) -> TableSettings:
 def table(
     settings: TableSettings, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """A finished table, without its report."""
+    """Runs the systems of a table, without its report."""
     output = tmp_path_factory.mktemp("table") / "out"
     settings.record(output, open_table_data(settings, output).sizes)
     for name, row in ROWS.items():
@@ -80,7 +80,7 @@ def table(
 
 @pytest.fixture(scope="module")
 def report(table: Path, settings: TableSettings, tmp_path_factory) -> Path:
-    """The report, with results of LSTM-RNN and BM25 as those of others."""
+    """Writes the report; two more rows are copies of LSTM-RNN and BM25."""
     output = tmp_path_factory.mktemp("report") / "out"
     shutil.copytree(table, output)
     copies = {"arc_i": "bm25", "mv_lstm_cosine_k1": "lstm_rnn_50"}
@@ -115,7 +115,7 @@ def test_the_measure_of_choices(settings: TableSettings, tmp_path) -> None:
 
 
 def test_values_of_the_references(table: Path) -> None:
-    """The right title is the first of each list, and BM25 finds it."""
+    """BM25 and document order rank the right title first in each list."""
     found = {
         name: read_json(table / f"systems/{name}/seed_0/result.json")
         for name in ("random", "document_order", "bm25")
@@ -160,7 +160,7 @@ def test_a_scorer_is_chosen_on_dev(table: Path) -> None:
 
 @pytest.fixture
 def constant_training(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Replaces training by that of a dead network; returns the seeds."""
+    """Replaces trained models by one with constant scores; lists the seeds."""
     seeds = []
 
     def train(name, row, options, seed, data, *_) -> TrainedSystem:
@@ -195,7 +195,7 @@ def test_only_what_is_missing_is_run(
 def test_a_dead_network_shows_as_random_order(
     settings: TableSettings, table: Path, tmp_path: Path, constant_training
 ) -> None:
-    """Not as document order, which is perfect on these lists."""
+    """Constant scores are measured as random order, not document order."""
     output, name = tmp_path / "out", "mv_lstm_cosine"
     shutil.copytree(table, output)
     rows = {**ROWS, name: MV_LSTM_ROWS[name]}

@@ -61,7 +61,7 @@ def test_changed_queries(collection_folder, tmp_path) -> None:
 
 
 class Log(list[Pair]):
-    """A log in memory."""
+    """Holds clicks in memory, with the method `count` of a `ClickLog`."""
 
     def count(self) -> int:
         return len(self)

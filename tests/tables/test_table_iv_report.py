@@ -25,7 +25,7 @@ PNG = b"\x89PNG\r\n"
 def report(
     table_folder: Path, settings: TableSettings, tmp_path_factory
 ) -> Path:
-    """The report, with the results of dssm as those of other systems."""
+    """Writes the report; three more rows are copies of the system dssm."""
     output = tmp_path_factory.mktemp("report") / "out"
     shutil.copytree(table_folder, output)
     for name in ("lstm_96", "clsm_win3", "best"):

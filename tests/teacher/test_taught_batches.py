@@ -1,4 +1,4 @@
-"""Which vectors of a teacher the batches get."""
+"""TaughtBatches: the teacher's vectors that are added to a batch."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A teacher's folder: which texts, in blocks, resumed, and checked."""
+"""teach: the texts of a teacher's folder, its blocks, resumption, checks."""
 
 import json
 import pathlib
@@ -62,7 +62,7 @@ SPEC = "encoder_of_this_test:encode"
 def test_training_queries_and_all_titles_are_encoded_once(
     collection_folder: pathlib.Path,
 ) -> None:
-    """Clicked or not; dev and test queries are those of training here."""
+    """The encoder reads each query and title once, also unclicked titles."""
     teacher = teach(str(collection_folder), SPEC, "TEACH")
     assert len(teacher) == 12 and teacher.vectors.shape == (12, 5)
     assert sorted(texts_read()) == sorted(set(texts_read()))

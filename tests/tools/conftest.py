@@ -1,4 +1,4 @@
-"""What the tests of all programs do in the same way."""
+"""Functions that the tests of all programs share."""
 
 from collections.abc import Callable
 from types import ModuleType

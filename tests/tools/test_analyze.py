@@ -24,7 +24,7 @@ QUERIES = [query for query, _ in TOPICS.values()]
 
 @pytest.fixture(scope="module")
 def run(collection_folder: Path, tmp_path_factory) -> Path:
-    """A run on a log with one bad line, with histograms of the gates."""
+    """Trains on a log with one bad line, with histograms of the gates."""
     folder = tmp_path_factory.mktemp("analyze")
     data = shutil.copytree(collection_folder, folder / "data")
     with gzip.open(data / "clicks.train.tsv.gz", "at") as file:

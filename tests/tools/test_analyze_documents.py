@@ -23,7 +23,7 @@ from tests.training.small_documents import (
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with the teacher `trigrams`."""
+    """Trains a KeyVec whose key sentences `trigrams` chooses."""
     folder = tmp_path_factory.mktemp("keyvec")
     write_small_documents(folder / "data")
     recipe = QUICK_KEYVEC.replace(epochs=1, skip_gram=False)
@@ -77,7 +77,7 @@ def test_report(
 
 
 def test_another_teacher_and_other_data(run: Path, tmp_path: Path) -> None:
-    """Bad lines are left out, and train is the last split there is."""
+    """Leaves out bad lines; shows the split train if there is no other."""
     data = tmp_path / "data"
     data.mkdir()
     lines = [

@@ -22,7 +22,7 @@ TITLES = dict(TOPICS.values())
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run on clicks."""
+    """Trains a pair scorer on clicks."""
     folder = tmp_path_factory.mktemp("scorer")
     clicks = folder / "clicks.tsv"
     clicks.write_text("".join(f"{q}\t{t}\n" for q, t in TOPICS.values()))
@@ -66,7 +66,7 @@ def test_report(run: Path, collection_folder: Path, tmp_path: Path) -> None:
 
 
 def test_clicks_have_the_nearest_titles_as_wrong_answers(run: Path) -> None:
-    """By BM25, and without the clicked one: here a title with "white"."""
+    """The wrong answer is the nearest title by BM25 that was not clicked."""
     clicks = run.parent / "more.tsv"
     clicks.write_text(
         "white paint\tinterior white paint\nwhite lamp\tWhite  lamp\n"

@@ -31,7 +31,7 @@ def figures(folder: Path, suites: str, *flags: str) -> dict[str, Any]:
 
 @pytest.fixture
 def one_keras_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trains one of the two forms in stock Keras, and encodes by the other.
+    """Measures the training of one Keras peer, the encoding of the other.
 
     Both give the same vectors, see test_towers.py.
     """
@@ -91,7 +91,7 @@ def test_logs_in_processes_of_their_own(
 def test_the_data_of_documents(
     collection_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Alone, the suite reads --data; beside others, which read clicks, not."""
+    """`documents` reads --data only without other suites: they read clicks."""
     monkeypatch.setattr(benchmark, "open_documents", lambda spec: spec)
     monkeypatch.setattr(
         benchmark, "measure_documents", lambda *read: {"read": read}

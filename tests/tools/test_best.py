@@ -16,7 +16,7 @@ from tests.tools.conftest import succeed
 def run_folder(
     collection_folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> pathlib.Path:
-    """A run of the preset, with a smaller encoder."""
+    """Trains the preset `best` with a smaller encoder."""
     folder = tmp_path_factory.mktemp("best") / "run"
     small = dssm.PRESETS["best"].with_encoder(cells=3, bag=4, sketch=31)
     with pytest.MonkeyPatch.context() as patch:

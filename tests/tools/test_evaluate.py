@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(folder: Path):
-    """The program, with a model at hand in place of a run folder."""
+    """Returns lstm-dssm-evaluate, with `LetterModel` as the run's model."""
 
     def main(argv: list[str]):
         return evaluate.evaluate_model(LetterModel(), Collection(folder))

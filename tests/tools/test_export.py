@@ -128,7 +128,7 @@ def test_a_scorer_is_exported_beside_and_asked(
     refused: Refused,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The second stage, from a run to an order of the titles."""
+    """Exports a pair scorer beside two towers, and orders titles by it."""
     both = shutil.copytree(models, tmp_path / "models")
     recipe = dssm.ScorerRecipe(
         "RecurrentCosine", {"units": 2}, word_dimension=4

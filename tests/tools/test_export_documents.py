@@ -30,7 +30,7 @@ def model() -> dssm.KeyVec:
 def folder(
     model: dssm.KeyVec, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """A folder with documents, a run, and the exported models of both."""
+    """Writes documents, the run of a KeyVec, and its exported models."""
     path = tmp_path_factory.mktemp("documents")
     lines = [
         json.dumps({"_id": key, "sentences": sentences})
@@ -52,7 +52,7 @@ def unit_vectors(model: dssm.KeyVec, documents: list) -> np.ndarray:
 def test_documents_are_encoded_and_indexed(
     model: dssm.KeyVec, folder: Path, tmp_path: Path
 ) -> None:
-    """Given as sentences in a folder, and as lines of text."""
+    """Encodes a folder of documents, and a file with a text on each line."""
     vectors, ids = tmp_path / "v.npy", tmp_path / "v.ids"
     saved = folder / "models" / "keyvec"
     succeed(encode, saved_model=saved, input=folder, output=vectors, ids=ids)

@@ -1,4 +1,4 @@
-"""The reranker of pairs: what it sees, and that grades teach it."""
+"""grade_reranker: the features of a pair, and learning from grades."""
 
 import json
 import pathlib
@@ -35,7 +35,7 @@ def test_what_it_sees_of_a_pair() -> None:
 
 
 def test_it_learns_what_the_grades_say() -> None:
-    """Here people want what shares no word with the query."""
+    """The title with the high grade shares no word with its query."""
     overlap = WordOverlap(TITLES)
     pairs = [("glue", TITLES[1], 0), ("glue", TITLES[2], 3)] * 30
     system = GradeReranker(overlap, pairs)

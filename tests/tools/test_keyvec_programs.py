@@ -44,7 +44,7 @@ def parsed(*flags: str) -> dssm.KeyVecRecipe:
 
 
 def test_each_flag_changes_a_value_of_the_recipe() -> None:
-    """By parsing alone."""
+    """Compares the recipes that parsed flags make; nothing is trained."""
     assert set(KEYVEC_FLAGS) < set(FLAGS)
     recipe = KEYVEC_PRESETS["keyvec"]
     assert parsed("--preset=keyvec") == recipe
@@ -75,7 +75,7 @@ def test_python_and_program_give_one_model_that_is_measured(
     capsys: pytest.CaptureFixture[str],
     refused: Refused,
 ) -> None:
-    """And resumed with the flags that it was started with."""
+    """Resumes, evaluates and compares with `dssm.train` of the same flags."""
     run, out = tmp_path / "run", tmp_path / "out.json"
     flags = ["--preset=keyvec", "--salience=lead", "--seed=3", "--patience=1"]
     begin = ["train", f"--data={folder}", f"--output={run}", *flags]

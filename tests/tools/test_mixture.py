@@ -29,7 +29,7 @@ ENCODER = "outside_letters:encode"
 def outside_encoder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
-    """A module with an encoder, in the working directory."""
+    """Writes a module with an encoder into the working directory."""
     (tmp_path / "outside_letters.py").write_text(
         "def encode(texts):\n"
         "    return [[t.count(c) for c in 'abcdefghilmnoprstu'] for t in texts]"
@@ -41,7 +41,7 @@ def outside_encoder(
 
 @pytest.fixture(scope="module")
 def other_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Another pair of towers, untrained."""
+    """Writes the run of other two towers, which are not trained."""
     run = RunFolder(tmp_path_factory.mktemp("other") / "run")
     model = dssm.TwoTower(dssm.DSSMEncoder([5]), dssm.DSSMEncoder([5]))
     run.create({}, model)
@@ -297,7 +297,7 @@ def test_a_pair_scorer_is_a_part_of_reranking(
 def test_a_folder_with_a_config_of_another_library_is_no_run(
     tmp_path: Path,
 ) -> None:
-    """It may be that of an outside encoder; both have a config.json."""
+    """The folder of an outside encoder may have a config.json, too."""
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(InputError, match="is not bm25, nor the folder of a"):
         load_part(str(tmp_path), BM25System())

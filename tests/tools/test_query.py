@@ -58,7 +58,7 @@ def test_a_fresh_process_asks_without_tensorflow(server: str) -> None:
 def test_scores_best_first(
     server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`Scorer` subtracts a document's length from twice the query's."""
+    """The scorer's score is twice the query's length less the document's."""
     answer = tmp_path / "answer.json"
     flags = [f"--server={server}", "--model=scorer", f"--json={answer}"]
     assert query.run(["query", *flags, "bolt", "aaa", "b", "ccc"]) == 0
@@ -118,7 +118,7 @@ def test_status(
 def test_tags_tls_and_a_token(
     certificates: Path, tmp_path: Path, refused: Refused, capsys: Any
 ) -> None:
-    """Of lstm-dssm-search, too, on a retriever of a file with tags."""
+    """Searches by tags over TLS with a token, and by lstm-dssm-search."""
     (tmp_path / "titles.tsv").write_text(
         "a\thex bolt\tsteel, zinc\nb\twood glue\tin stock\nc\tsteel lamp\n"
     )

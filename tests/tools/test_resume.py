@@ -1,4 +1,4 @@
-"""lstm-dssm-train --resume: what it goes on with, and what it refuses."""
+"""lstm-dssm-train --resume: runs that it continues or refuses."""
 
 import json
 import pathlib
@@ -15,7 +15,7 @@ from tests.training.small_trainings import QUICK
 
 @pytest.fixture
 def copy(trained_run: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
-    """A run that may be changed."""
+    """Copies the trained run, so that a test may change it."""
     return shutil.copytree(trained_run, tmp_path / "run")
 
 
@@ -103,7 +103,7 @@ def test_a_damaged_run(
 def test_a_start_that_failed_can_be_repeated(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What says that there is a run is written when all else is there."""
+    """A run that could not be saved does not block a new one."""
     monkeypatch.setitem(dssm.PRESETS, "dssm", QUICK)
     (tmp_path / "clicks.tsv").write_text("hex bolt\tsteel hex bolt\n" * 4)
     flags = [
@@ -126,7 +126,7 @@ def test_a_start_that_failed_can_be_repeated(
 def test_a_run_is_left_alone_by_a_new_one(
     collection_folder: pathlib.Path, tmp_path: pathlib.Path, refused: Refused
 ) -> None:
-    """Not even the clicks of a collection without a log are written."""
+    """A new training writes nothing at all into the folder of a run."""
     data = shutil.copytree(collection_folder, tmp_path / "data")
     for log in data.glob("clicks.train.tsv*"):
         log.unlink()

@@ -1,4 +1,4 @@
-"""The peer that is not in the tests: a stand-in has its one method."""
+"""The program sentence_model, with a stand-in for SentenceTransformer."""
 
 import json
 import pathlib

@@ -23,7 +23,7 @@ PROGRAM = Path(sys.executable).with_name("lstm-dssm-serve")
 
 
 class Countdown(tf.Module):
-    """A model whose time grows with its input."""
+    """Counts down to 0, so that a large input keeps the server busy."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, "x")])
     def count(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -39,7 +39,7 @@ def count(client: Client, steps: float) -> list[float]:
 def test_serve_swap_and_stop(
     tiny_models: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """What a server does from its start to a signal; a start takes seconds."""
+    """Starts a server, publishes a version, and ends it by a signal."""
     encoder, module = tmp_path / "query_encoder", Countdown()
     tf.saved_model.save(module, str(tmp_path / "countdown/1"), module.count)
     save_encoder(encoder, offset=1.0)

@@ -12,7 +12,7 @@ from tests.training.small_trainings import QUICK
 
 @pytest.fixture
 def clicks(tmp_path: pathlib.Path) -> pathlib.Path:
-    """200 queries, two titles each; the first is clicked twice."""
+    """Writes 200 queries with two titles, of which one is clicked twice."""
     path = tmp_path / "clicks.tsv"
     path.write_text(
         "".join(

@@ -29,7 +29,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def two_folders(collection_folder: Path, tmp_path: Path) -> list[Path]:
-    """Judged lists of six titles; in the second, of three."""
+    """Writes a folder with lists of six judged titles, and one of three."""
     folders = [tmp_path / name for name in ("six", "three")]
     for folder in folders:
         shutil.copytree(collection_folder, folder)

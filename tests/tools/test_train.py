@@ -165,7 +165,7 @@ def test_bad_lines_are_skipped_and_reported(
 def test_interrupted_and_resumed_equals_uninterrupted(
     collection_folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    """An interrupt in the middle of an epoch, in a process of its own."""
+    """Interrupts a process in the middle of an epoch, and resumes its run."""
     settings = [
         f"--data={collection_folder}",
         "--preset=dssm",

@@ -35,7 +35,7 @@ def config(output: pathlib.Path) -> dict:
 def judged_folder(
     collection_folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> pathlib.Path:
-    """With a training split that is judged."""
+    """Copies the collection, with grades for its training split."""
     folder = shutil.copytree(collection_folder, tmp_path / "judged")
     qrels = folder / "qrels"
     shutil.copy(qrels / "dev.tsv", qrels / "train.tsv")
@@ -134,7 +134,7 @@ def test_each_flag_changes_a_value_of_a_pair_scorers_recipe(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Clicks, whose negatives are mined."""
+    """Trains a pair scorer on clicks, for which negatives are mined."""
     small = dssm.ScorerRecipe("RecurrentCosine", {"units": 2}, "vocabulary", 2)
     monkeypatch.setitem(dssm.SCORER_PRESETS, "lstm_rnn_50", small)
     clicks, output = tmp_path / "clicks.tsv", tmp_path / "run"
@@ -183,7 +183,7 @@ def test_judged_negatives(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """They replace the mined ones of the preset's recipe."""
+    """Judged negatives replace the mined ones of the preset's recipe."""
     mined = QUICK.replace(
         negatives="in_batch", hard_negatives=2, mine_every=1, epochs=2
     )

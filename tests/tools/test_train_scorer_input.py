@@ -33,7 +33,7 @@ def write_texts(path: pathlib.Path, texts: dict[str, str]) -> None:
 
 @pytest.fixture
 def lists(tmp_path: pathlib.Path) -> pathlib.Path:
-    """A collection that is to be judged, without clicks."""
+    """Writes a collection without clicks, whose grades each test adds."""
     folder = tmp_path / "lists"
     (folder / "qrels").mkdir(parents=True)
     write_texts(folder / "corpus.jsonl", DOCUMENTS)
@@ -160,9 +160,10 @@ def test_texts_of_any_length_and_lists_without_negatives(
     tmp_path: pathlib.Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Without judged negatives, a collection is read as clicks, and says so.
+    """Reads a collection without judged negatives as clicks, and warns.
 
-    One word, none that is known, and 10,000 words, of which 50 are read.
+    Its titles have one word, no known word, or 10,000 words, of which 50 are
+    read.
     """
     words = [f"w{number % 97}" for number in range(10_000)]
     words[50] = "bolt"  # the first one that is not read
