@@ -26,6 +26,7 @@ def _run(
 ) -> tf.Tensor:
     """Run a recurrent layer over the words of each distinct text."""
     if words.words.shape[0] == 1 and not training:
+        # A batch of one text has no padding.
         projected = layer.project(embedding(words))
         values = tf.gather(projected, words.words[0])
         return last_output_of_one(layer.cell, values)

@@ -36,7 +36,8 @@ def fit_plan(
     >>> recipe = recipe.replace(batch_size=2)
     >>> model = recipe.build()
     >>> model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax(gamma=5.0))
-    >>> fit_plan(model, TrainingPlan(dssm.data.open_log("parts"), recipe))
+    >>> clicks = dssm.data.open_log("parts")
+    >>> fit_plan(model, dssm.training.TrainingPlan(clicks, recipe))
     >>> int(model.optimizer.iterations)
     2
     """
