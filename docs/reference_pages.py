@@ -138,7 +138,6 @@ def _directive(path: str, value: Any) -> str:
         return f".. automodule:: {path}\n   :members:\n"
     if inspect.isroutine(value):
         return f".. autofunction:: {path}\n"
-    values = ""
     if isinstance(value, dict | tuple | list | frozenset):
         values = ", ".join(f"``{key}``" for key in value)
     elif isinstance(value, str | int | float):

@@ -1,4 +1,4 @@
-"""The papers, and other comparisons, whose tables can be made: settings."""
+"""The settings of the tables of each paper, and of a table of few clicks."""
 
 from typing import Any
 
@@ -43,7 +43,8 @@ PAPER_OPTIONS: dict[str, dict[str, Any]] = {
         "teacher": None,
     },
 }
-"""Name -> the settings that a user can choose, with their defaults."""
+"""Name of a paper's tables -> the settings that a user can choose, with their
+defaults."""
 
 LEARNING_CURVES = ("table_iv", "few_clicks")
 """Names of papers whose tables `--pairs` extends by a learning curve: the same
