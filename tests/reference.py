@@ -24,15 +24,32 @@ def split(text: str, kind: str = "space") -> list[str]:
     Args:
         text: Any text.
         kind: `"space"` to split at white space, `"alphanumeric"` to split at
-            everything but letters, digits and marks.
+            everything but letters, digits and marks, `"stems"` to cut the
+            endings of these words.
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
     folded = unicodedata.normalize("NFKC", folded)
-    if kind == "alphanumeric":
+    if kind in ("alphanumeric", "stems"):
         folded = "".join(
             x if unicodedata.category(x)[0] in "LNM" else " " for x in folded
         )
-    return [word for word in WHITE_SPACE.split(folded) if word] or ["#"]
+    words = [word for word in WHITE_SPACE.split(folded) if word] or ["#"]
+    return [stem(word) for word in words] if kind == "stems" else words
+
+
+def stem(word: str) -> str:
+    """Cut the English endings of plurals and verbs of a word."""
+    if re.search("[^ea]ies$", word):
+        word = word[:-3] + "y"
+    if re.search("(x|ch|sh|ss|z)es$", word):
+        word = word[:-2]
+    if re.search("[^us]s$", word):
+        word = word[:-1]
+    for ending in ("ing", "ed"):
+        rest = word.removesuffix(ending)
+        if rest != word and len(rest) >= 4 and rest[-4:].isalpha():
+            return rest
+    return word
 
 
 def trigrams(word: str) -> list[int]:

@@ -7,7 +7,7 @@ from absl import flags
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import DenseSystem, System, system_of
 from keras_lstm_dssm.evaluation.mixture_weights import mixture_weights
-from keras_lstm_dssm.models import KeyVec, PairScorer
+from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.teacher import open_outside_encoder
 from keras_lstm_dssm.tools.mixture_flags import BM25, MODEL, RESERVED
 from keras_lstm_dssm.training import RunFolder
@@ -77,10 +77,11 @@ def words_of(model: Any) -> str:
         model: A model that ranks titles. One without words of its own, such
             as boosted trees over scores, has `"alphanumeric"`.
     """
-    if isinstance(model, PairScorer):
-        return model.words.split
-    encoder = getattr(model, "document_encoder", None)
-    return encoder.trigrams.split if encoder else "alphanumeric"
+    words = getattr(model, "words", None)
+    if words is None and hasattr(model, "document_encoder"):
+        words = model.document_encoder.trigrams
+    split = "alphanumeric" if words is None else words.split
+    return "stemmed" if split == "stems" else split
 
 
 def load_titles_model(path: str) -> Any:

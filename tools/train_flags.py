@@ -206,7 +206,8 @@ def define_train_flags(values: flags.FlagValues) -> None:
     choice(
         "words", None, list(WORDS),
         "Pair scorers, KeyVec: `vocabulary`, a vector for each word of the "
-        "training texts; `trigrams`, the sum of a word's letter trigrams.",
+        "training texts; `stems`, one for its forms without English endings; "
+        "`trigrams`, the sum of a word's letter trigrams.",
     )  # fmt: skip
     whole(
         "mined_negatives", None,

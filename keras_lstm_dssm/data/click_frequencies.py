@@ -29,8 +29,8 @@ class ClickFrequencies:
     Args:
         titles: The clicked titles, each as often as it is clicked.
         buckets: The number of counters, 8 bytes each. Default 2^20.
-        split: How the encoder separates words, `"space"` or
-            `"alphanumeric"`; see `normalize_texts`.
+        split: The rule by which the encoder separates words; see
+            `normalize_texts`.
 
     Attributes:
         counts: int64 `[buckets]`, the number of clicks in each bucket.

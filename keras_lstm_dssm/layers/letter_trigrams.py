@@ -39,8 +39,8 @@ class LetterTrigrams(keras.layers.Layer):
         max_words: Number of words to read of each text, default 128; `None`
             for all. The bound keeps one very long text from slowing down its
             whole batch.
-        split: Rule that separates words: `"space"`, the default and the
-            paper's choice, or `"alphanumeric"`; see `normalize_texts`.
+        split: Rule that separates words, default `"space"`, the paper's
+            choice; see `normalize_texts`.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:

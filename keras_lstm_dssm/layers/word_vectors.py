@@ -54,8 +54,8 @@ class WordVectors(keras.layers.Layer):
         dimension: Width of the vectors. Default 50.
         max_words: Number of words to read of each text, from its start.
             Default 50; `None` for all.
-        split: Rule that separates words, `"alphanumeric"` (default) or
-            `"space"`; see `normalize_texts`.
+        split: Rule that separates words, default `"alphanumeric"`; see
+            `normalize_texts`.
         **kwargs: Arguments of `keras.layers.Layer`. `dtype` is `"float32"`
             or `"float64"`; with `trainable=False`, the vectors stay as they
             are.

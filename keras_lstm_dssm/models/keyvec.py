@@ -22,6 +22,7 @@ from keras_lstm_dssm.models.document_batches import (
 from keras_lstm_dssm.models.document_model import DocumentModel
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text import Vocabulary, as_strings, graph_sentences
+from keras_lstm_dssm.text.word_hashing import whole_words
 
 
 @register
@@ -268,7 +269,7 @@ def _key_vocabulary(
     words: WordVectors, key_vocabulary: Sequence[str] | None
 ) -> Vocabulary:
     if key_vocabulary is not None:
-        return Vocabulary(key_vocabulary, words.split)
+        return Vocabulary(key_vocabulary, whole_words(words.split))
     if not isinstance(words, VocabularyVectors):
         raise InputError(
             "words has no vocabulary: give the words that can be key words as "

@@ -25,13 +25,15 @@ class KeyVecRecipe(WordsRecipe):
 
     Attributes:
         words: `"vocabulary"`, one vector for each word of the training
-            documents (the paper's); or `"trigrams"`, the sum of the vectors
-            of a word's letter trigrams, which reads any word.
+            documents (the paper's); `"stems"`, one for all forms of a word,
+            without their English endings; or `"trigrams"`, the sum of the
+            vectors of a word's letter trigrams, which reads any word.
         word_dimension: Width of the word vectors.
         max_words: Number of words to read of each sentence.
         max_sentences: Number of sentences to read of each document.
         min_count: Occurrences in the training documents from which a word is
-            in the vocabulary of the documents and of key words.
+            in the vocabulary of the documents and of key words; and a stem in
+            that of the stems.
         vocabulary_size: Largest number of words of the vocabulary, the most
             frequent ones.
         skip_gram: Whether the words of a vocabulary start from skip-gram
@@ -126,25 +128,30 @@ class KeyVecRecipe(WordsRecipe):
         seed: int = 0,
         vocabulary: Sequence[str] = (),
         vectors: np.ndarray | None = None,
+        stems: Sequence[str] = (),
     ) -> KeyVec:
         """Makes the model, not yet compiled.
 
         Args:
             seed: Seed of the weights, default 0.
-            vocabulary: The words of the documents and of the key words, see
-                `vocabulary_of`; with `words="trigrams"`, of the key words
-                alone.
-            vectors: Their vectors, `[words, word_dimension]`, such as those
-                of `skip_gram_vectors`. Default `None` for a random start;
-                not used with `words="trigrams"`.
+            vocabulary: The words that can be key words, see `vocabulary_of`;
+                with `words="vocabulary"` also those that are read.
+            vectors: The vectors of the words or stems that are read, `[words,
+                word_dimension]`, such as those of `skip_gram_vectors`.
+                Default `None` for a random start; not used with
+                `words="trigrams"`.
+            stems: The stems that are read, for `words="stems"`; see
+                `vocabulary_of`. Key words stay whole words.
 
         Raises:
             InputError: The vocabulary is missing or wrong.
         """
         with seeded_initializers(seed):
             return KeyVec(
-                self._new_words(vocabulary, vectors),
-                vocabulary if self.words == "trigrams" else None,
+                self._new_words(
+                    stems if self.words == "stems" else vocabulary, vectors
+                ),
+                None if self.words == "vocabulary" else vocabulary,
                 self.filters,
                 self.windows,
                 self.units,

@@ -29,8 +29,9 @@ class ScorerRecipe(WordsRecipe):
         matcher: Name of the matcher class, such as `"MVLSTM"`.
         matcher_config: Arguments of the matcher, without `word_dimension`.
         words: `"vocabulary"`, one vector for each word of the training texts
-            (the paper's); or `"trigrams"`, the sum of the vectors of a
-            word's letter trigrams, which needs no vocabulary and reads any
+            (the paper's); `"stems"`, one for all forms of a word, without
+            their English endings; or `"trigrams"`, the sum of the vectors of
+            a word's letter trigrams, which needs no vocabulary and reads any
             word.
         word_dimension: Width of the word vectors.
         max_words: Number of words to read of each text.
@@ -90,10 +91,10 @@ class ScorerRecipe(WordsRecipe):
         self._check_positive("learning_rate")
         self._check_flags()
         self._check_whole_numbers()
-        if self.matcher == "DeepMatch" and self.words != "vocabulary":
+        if self.matcher == "DeepMatch" and self.words == "trigrams":
             raise InputError(
                 "DeepMatch reads the words of a vocabulary: expected words="
-                f"'vocabulary', found {self.words!r}"
+                "'vocabulary' or 'stems', found 'trigrams'"
             )
 
     def with_matcher(self, **config: Any) -> "ScorerRecipe":
@@ -115,8 +116,8 @@ class ScorerRecipe(WordsRecipe):
 
         Args:
             seed: Seed of the weights, default 0.
-            vocabulary: The words, for `words="vocabulary"`; see
-                `vocabulary_of`.
+            vocabulary: The words or stems, see `vocabulary_of`; not used for
+                trigrams.
             vectors: Their vectors, `[words, word_dimension]`, such as those
                 of `skip_gram_vectors`. Default `None` for a random start.
 

@@ -14,8 +14,8 @@ class WordsRecipe(BaseRecipe):
 
     Attributes:
         words: `"vocabulary"`, one vector for each word of the training texts;
-            or `"trigrams"`, the sum of the vectors of a word's letter
-            trigrams.
+            `"stems"`, one for all forms of a word, see `cut_endings`; or
+            `"trigrams"`, the sum of the vectors of a word's letter trigrams.
         word_dimension: Width of the word vectors.
         max_words: Number of words to read of each text.
     """
@@ -24,13 +24,18 @@ class WordsRecipe(BaseRecipe):
     word_dimension: int
     max_words: int
 
+    @property
+    def split(self) -> str:
+        """The rule that separates words, see `normalize_texts`."""
+        return "stems" if self.words == "stems" else "alphanumeric"
+
     def _new_words(
         self, vocabulary: Sequence[str], vectors: np.ndarray | None
     ) -> VocabularyVectors | TrigramVectors:
         """Makes the layer that turns texts into word vectors.
 
         Args:
-            vocabulary: The words, for `words="vocabulary"`.
+            vocabulary: The words or stems; not used for trigrams.
             vectors: Their vectors, `[words, word_dimension]`; `None` for a
                 random start.
 
@@ -44,7 +49,7 @@ class WordsRecipe(BaseRecipe):
         }
         if self.words == "trigrams":
             return TrigramVectors(**options)
-        words = VocabularyVectors(vocabulary, **options)
+        words = VocabularyVectors(vocabulary, split=self.split, **options)
         if vectors is not None:
             words.set_vectors(vectors)
         return words

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_lstm_dssm.text import TRIGRAMS, normalize_texts, trigram_ids
+from keras_lstm_dssm.text.stems import cut_endings
 from keras_lstm_dssm.text.word_hashing import EMPTY_TEXT
 
 MAX_WORDS = 64
@@ -15,13 +16,6 @@ _OTHER_TRIGRAMS = 8192
 _ALL_TRIGRAMS = TRIGRAMS + _OTHER_TRIGRAMS
 
 _NO_QUERY_WORD, _NO_TITLE_WORD = -1, -2  # not equal to each other
-
-_ENDINGS = (
-    (r"([^ea])ies$", r"\1y"),
-    (r"(x|ch|sh|ss|z)es$", r"\1"),
-    (r"([^us])s$", r"\1"),
-    (r"(\pL{4})(?:ing|ed)$", r"\1"),
-)
 
 
 def split_both_ways(
@@ -52,23 +46,16 @@ def split_both_ways(
 
 
 def stems(words: tf.Tensor) -> tf.Tensor:
-    """Removes English endings of plurals and of verbs from words.
-
-    The rules are those of the S stemmer (Harman 1991, "How effective is
-    suffixing?"), and -es, -ing and -ed. They are few, so that a graph can
-    apply them; the result need not be a word, only the same for the forms of
-    a word.
+    """Removes English endings from words, from each distinct word once.
 
     Args:
-        words: Normalised words, strings `[n]`.
+        words: Normalised words, strings `[n]`; see `cut_endings`.
 
     >>> stems(tf.constant(["batteries", "boxes", "hinges", "lighting"])).numpy()
     array([b'battery', b'box', b'hinge', b'light'], dtype=object)
     """
     distinct, index = tf.unique(words)
-    for ending, replacement in _ENDINGS:
-        distinct = tf.strings.regex_replace(distinct, ending, replacement)
-    return tf.gather(distinct, index)
+    return tf.gather(cut_endings(distinct), index)
 
 
 class PairedIds(NamedTuple):

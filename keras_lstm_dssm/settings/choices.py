@@ -32,7 +32,7 @@ TOWERS = ("separate", "equal_start", "tied")
 NEGATIVES = ("random", "in_batch")
 """The negatives of two towers, see `TwoTower`."""
 
-WORDS = ("vocabulary", "trigrams")
+WORDS = ("vocabulary", "stems", "trigrams")
 """Where word vectors come from, see `WordsRecipe`."""
 
 DEFAULT_SALIENCE = "bm25"

@@ -5,6 +5,7 @@ from keras_lstm_dssm.text.sentences import (
     graph_sentences,
     split_sentences,
 )
+from keras_lstm_dssm.text.stems import cut_endings
 from keras_lstm_dssm.text.strings import (
     arrays_in_batches,
     as_bytes,
@@ -38,6 +39,7 @@ __all__ = [
     "as_bytes",
     "as_strings",
     "check_split",
+    "cut_endings",
     "distinct_words",
     "encode_in_batches",
     "graph_sentences",

@@ -55,7 +55,7 @@ def words_of_one_text(
     Args:
         text: String tensor `[1]` for which `is_one_short_text` is true.
         oov_buckets: Number of ids for trigrams of other letters, default 0.
-        split: `"space"` or `"alphanumeric"`; see `normalize_texts`.
+        split: The rule that separates words; see `normalize_texts`.
 
     Returns:
         The words in order. The first dimension of `words` is 1 in the graph,

@@ -17,6 +17,7 @@ from keras_lstm_dssm.text.word_hashing import (
     EMPTY_TEXT,
     normalize,
     split_words,
+    whole_words,
 )
 
 UNKNOWN = 0
@@ -40,8 +41,8 @@ class Vocabulary(tf.Module):
         words: The words, all different, in the form that
             `normalize_texts(words, split=split)` gives them; see
             `vocabulary_of`.
-        split: Rule that separates words, `"alphanumeric"` (default) or
-            `"space"`; see `normalize_texts`.
+        split: Rule that separates words, default `"alphanumeric"`; see
+            `normalize_texts`.
 
     Raises:
         InputError: There are no words, a word occurs twice, or a word is not
@@ -57,7 +58,8 @@ class Vocabulary(tf.Module):
         self, words: Sequence[str], split: str = "alphanumeric"
     ) -> None:
         super().__init__()
-        _check(words, split)
+        # Not all stems are their own stem: "focusing", "focus", "focu".
+        _check(words, whole_words(split))
         self.split = split
         self._size = len(words)
         # TensorFlow would wrap a list, and look for variables in it.
@@ -171,8 +173,8 @@ def vocabulary_of(
         min_count: Least number of occurrences of a word, default 1.
         max_words: Number of words to list, the most frequent ones. Default
             `None` for all.
-        split: Rule that separates words, `"alphanumeric"` (default) or
-            `"space"`; see `normalize_texts`.
+        split: Rule that separates words, default `"alphanumeric"`; see
+            `normalize_texts`.
 
     Returns:
         Normalised words, at least one.
@@ -211,7 +213,7 @@ def split_in_batches(
 
     Args:
         texts: Any iterable of `str` or `bytes`.
-        split: `"space"` or `"alphanumeric"`; see `normalize_texts`.
+        split: The rule that separates words; see `normalize_texts`.
 
     Yields:
         Ragged strings `[batch, (words)]`, see `split_words`, of at most

@@ -107,7 +107,7 @@ def distinct_words(
         texts: String tensor `[batch]`, which may be empty.
         oov_buckets: Number of ids for trigrams of other letters, default 0.
         max_words: Number of words kept of each text; see `split_words`.
-        split: `"space"` or `"alphanumeric"`; see `normalize_texts`.
+        split: The rule that separates words; see `normalize_texts`.
 
     Example:
     >>> batch = distinct_words(tf.constant(["a b", "b", "a b"]))
@@ -137,7 +137,7 @@ def distinct_texts(
     Args:
         texts: String tensor `[batch]`, which may be empty.
         max_words: Number of words kept of each text; see `split_words`.
-        split: `"space"` or `"alphanumeric"`; see `normalize_texts`.
+        split: The rule that separates words; see `normalize_texts`.
 
     Returns:
         The words, ragged strings `[texts, (words)]`, the longest text first;
@@ -166,7 +166,7 @@ def text_fingerprints(
     Args:
         texts: String tensor `[batch]`.
         max_words: Number of words kept of each text; see `split_words`.
-        split: `"space"` or `"alphanumeric"`; see `normalize_texts`.
+        split: The rule that separates words; see `normalize_texts`.
 
     Returns:
         int64 `[batch]`, equal for texts that `distinct_texts` takes for one.

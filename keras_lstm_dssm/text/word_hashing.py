@@ -8,12 +8,13 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.text.stems import cut_endings
 from keras_lstm_dssm.text.strings import as_strings
 
 EMPTY_TEXT = "#"
 """The one word of a text without words; its only trigram is `###`."""
 
-WORD_SPLITS = ("space", "alphanumeric")
+WORD_SPLITS = ("space", "alphanumeric", "stems")
 """The rules by which a text is split into words; see `normalize_texts`."""
 
 MAX_BYTES_PER_WORD = 64
@@ -39,6 +40,16 @@ _SPACES = {
 }
 
 
+def whole_words(split: str) -> str:
+    """Returns the rule by which texts have the same words with their endings.
+
+    Example:
+    >>> whole_words("stems"), whole_words("space")
+    ('alphanumeric', 'space')
+    """
+    return "alphanumeric" if split == "stems" else split
+
+
 def normalize_texts(
     texts: tf.Tensor, max_words: int | None = None, split: str = "space"
 ) -> tf.Tensor:
@@ -60,7 +71,8 @@ def normalize_texts(
             memory. `None`, the default, reads all of it.
         split: `"space"`, the paper's rule; or `"alphanumeric"`, where words
             are runs of letters, digits and marks, and every other character
-            counts as a space.
+            counts as a space; or `"stems"`, where these words lose their
+            English endings, see `cut_endings`.
 
     Returns:
         String tensor `[batch]`: the words, single spaces between them.
@@ -80,8 +92,10 @@ def normalize_texts(
     )
     folded = tf_text.case_fold_utf8(tf_text.normalize_utf8(valid, "NFKC"))
     joined = tf.strings.strip(
-        tf.strings.regex_replace(folded, _SPACES[split], " ")
+        tf.strings.regex_replace(folded, _SPACES[whole_words(split)], " ")
     )
+    if split == "stems":
+        joined = cut_endings(joined)
     return tf.where(tf.equal(joined, ""), EMPTY_TEXT, joined)
 
 
@@ -96,7 +110,7 @@ def check_split(max_words: int | None, split: str) -> None:
     ...     check_split(128, "letters")
     ... except InputError as error:
     ...     print(error)
-    split must be one of space, alphanumeric, not 'letters'
+    split must be one of space, alphanumeric, stems, not 'letters'
     """
     if max_words is not None and max_words < 1:
         raise InputError(
@@ -113,7 +127,7 @@ def normalize(texts: Iterable[str | bytes], split: str = "space") -> list[str]:
 
     Args:
         texts: Iterable of `str` or `bytes`.
-        split: `"space"` or `"alphanumeric"`; see `normalize_texts`.
+        split: The rule that separates words; see `normalize_texts`.
 
     Example:
     >>> normalize(["ANGLE  bracket", "angle-bracket"], "alphanumeric")

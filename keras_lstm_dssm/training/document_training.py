@@ -113,7 +113,9 @@ class DocumentTraining(BaseTraining):
         if parent is not None:
             parent.check_kind(KeyVec)
             parent.check_words(self.recipe.words)
-            model = self.recipe.build(self.seed, parent.vocabulary)
+            model = self.recipe.build(
+                self.seed, parent.vocabulary, stems=parent.stems
+            )
             parent.give_weights(model)
             _compile(model, self.recipe, self.folder.count("train"))
             return model
@@ -229,12 +231,21 @@ def new_keyvec(
     vocabulary = vocabulary_of(
         sentences, recipe.min_count, recipe.vocabulary_size
     )
-    vectors = None
-    if recipe.words == "vocabulary" and recipe.skip_gram:
-        vectors = skip_gram_vectors(
-            sentences, vocabulary, recipe.word_dimension, seed=seed
+    stems: Sequence[str] = ()
+    if recipe.words == "stems":
+        stems = vocabulary_of(
+            sentences, recipe.min_count, recipe.vocabulary_size, recipe.split
         )
-    model = recipe.build(seed, vocabulary, vectors)
+    vectors = None
+    if recipe.words != "trigrams" and recipe.skip_gram:
+        vectors = skip_gram_vectors(
+            sentences,
+            stems or vocabulary,
+            recipe.word_dimension,
+            seed=seed,
+            split=recipe.split,
+        )
+    model = recipe.build(seed, vocabulary, vectors, stems)
     _compile(model, recipe, documents)
     return model
 

@@ -80,7 +80,9 @@ class Parent(NamedTuple):
     def words(self) -> str:
         """What the words of a pair scorer or `KeyVec` are read as."""
         words = self.model.words
-        return "vocabulary" if hasattr(words, "vocabulary") else "trigrams"
+        if not hasattr(words, "vocabulary"):
+            return "trigrams"
+        return "stems" if words.split == "stems" else "vocabulary"
 
     @property
     def vocabulary(self) -> Sequence[str]:
@@ -88,6 +90,11 @@ class Parent(NamedTuple):
         if isinstance(self.model, KeyVec):
             return self.model.key_vocabulary
         return getattr(self.model.words, "vocabulary", ())
+
+    @property
+    def stems(self) -> Sequence[str]:
+        """The stems for `KeyVecRecipe.build`, if it reads stems."""
+        return self.model.words.vocabulary if self.words == "stems" else ()
 
     def check_kind(self, kind: type) -> None:
         """Checks the class of the model.

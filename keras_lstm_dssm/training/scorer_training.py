@@ -123,8 +123,10 @@ class ScorerTraining(BaseTraining):
     def _pretrained(self) -> PairScorer:
         recipe, texts = self.recipe, self.triples.texts
         vocabulary, vectors = [], None
-        if recipe.words == "vocabulary":
-            vocabulary = vocabulary_of(texts, recipe.min_count)
+        if recipe.words != "trigrams":
+            vocabulary = vocabulary_of(
+                texts, recipe.min_count, split=recipe.split
+            )
             if recipe.skip_gram:
                 vectors = skip_gram_vectors(
                     texts,
@@ -132,6 +134,7 @@ class ScorerTraining(BaseTraining):
                     recipe.word_dimension,
                     epochs=recipe.skip_gram_epochs,
                     seed=self.seed,
+                    split=recipe.split,
                 )
         model = recipe.build(self.seed, vocabulary, vectors)
         if model.matcher.needs_pretraining:

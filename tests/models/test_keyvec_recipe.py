@@ -52,6 +52,26 @@ def test_words_start_from_vectors_or_trigrams() -> None:
     assert model.key_vocabulary == ["hat"]
 
 
+def test_all_forms_of_a_word_have_one_vector_and_key_words_are_whole() -> None:
+    vectors = np.arange(8.0).reshape(2, 4)
+    model = SMALL.replace(words="stems").build(
+        0, ["hats", "heated", "hat"], vectors, ["hat", "heat"]
+    )
+    np.testing.assert_array_equal(
+        model.words.embedding.get_weights()[0][1:], vectors
+    )
+    assert model.key_vocabulary == ["hats", "heated", "hat"]
+    one, same, other = model.encode(
+        ["Heated hats. A hat.", "Heating hat. A hats.", "Red hats. A hat."]
+    )
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+    again = type(model).from_config(model.get_config())
+    assert again.key_vocabulary == model.key_vocabulary
+    assert again.words.vocabulary == ["hat", "heat"]
+    assert again.words.split == "stems"
+
+
 @pytest.mark.parametrize("name", KEYVEC_PRESETS)
 def test_presets_are_found_and_written(name: str) -> None:
     recipe = find_recipe(name)

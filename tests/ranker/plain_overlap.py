@@ -1,6 +1,5 @@
 """The overlap features, written again in plain Python, pair by pair."""
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -8,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_lstm_dssm.text import LETTERS, normalize
+from tests.reference import stem
 
 K1, B, MAX_WORDS = 1.2, 0.75, 64
 
@@ -30,20 +30,6 @@ def parts_of(text: str) -> list[str]:
             part += letter
         parts.append(part)
     return [stem(part) for part in parts[:MAX_WORDS]]
-
-
-def stem(word: str) -> str:
-    if re.search("[^ea]ies$", word):
-        word = word[:-3] + "y"
-    if re.search("(x|ch|sh|ss|z)es$", word):
-        word = word[:-2]
-    if re.search("[^us]s$", word):
-        word = word[:-1]
-    for ending in ("ing", "ed"):
-        rest = word.removesuffix(ending)
-        if rest != word and len(rest) >= 4 and rest[-4:].isalpha():
-            return rest
-    return word
 
 
 def trigrams_of(word: str) -> list[str]:

@@ -11,7 +11,8 @@ from keras_lstm_dssm.ranker.overlap_features import (
     on_grid,
 )
 from keras_lstm_dssm.ranker.overlap_words import split_both_ways, stems
-from tests.ranker.plain_overlap import PlainOverlap, stem
+from tests.ranker.plain_overlap import PlainOverlap
+from tests.reference import stem
 
 TITLES = ["steel hex bolt 3", "wood glue", "steel lamp", "steel lamp"]
 

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.text import (
+    WORD_SPLITS,
     WordBatch,
     distinct_words,
     is_one_short_text,
@@ -35,7 +36,7 @@ def trigrams_by_word(batch: WordBatch) -> list[list[int]]:
     return [ids[of_word == word].tolist() for word in words]
 
 
-@pytest.mark.parametrize("split", ["space", "alphanumeric"])
+@pytest.mark.parametrize("split", WORD_SPLITS)
 @pytest.mark.parametrize("oov_buckets", [0, 64])
 def test_words_are_those_of_a_batch(oov_buckets: int, split: str) -> None:
     for text in TEXTS:

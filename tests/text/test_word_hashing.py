@@ -81,6 +81,17 @@ def test_letters_and_digits() -> None:
     assert split("?! -", rule="alphanumeric") == [["#"]]
 
 
+def test_stems_of_all_words_of_a_text() -> None:
+    text = "Lighting: batteries (boxes) of exceeded churches, buses & s"
+    assert split(text, rule="stems") == [
+        "light battery box of exceed church buse s".split()
+    ]
+    forms = ["hinged lights", "hinges lighted", "Hing light"]
+    assert split(*forms, rule="stems") == [
+        ["hing", "light"], ["hinge", "light"], ["hing", "light"],
+    ]  # fmt: skip
+
+
 def test_keeps_10_000_words_or_the_first_max_words() -> None:
     text = " ".join(f"w{place}" for place in range(10_000))
     assert split(text) == [text.split()]
@@ -92,6 +103,7 @@ def test_normalizes_alike_as_a_list_and_in_a_dataset() -> None:
     expected = {
         "space": ["angle bracket", "angle-bracket", "#", "?!", "\ufffd"],
         "alphanumeric": ["angle bracket", "angle bracket", "#", "#", "#"],
+        "stems": ["angle bracket", "angle bracket", "#", "#", "#"],
     }
     for rule, lines in expected.items():
         assert normalize(texts, rule) == lines

@@ -193,22 +193,24 @@ def test_log_q_counts_what_the_epoch_draws(
 
 
 def test_a_scorer_keeps_its_words(tmp_path: pathlib.Path) -> None:
-    dssm.train(OLD, SCORER, output=tmp_path, verbose=0)
+    stems = SCORER.replace(words="stems")
+    dssm.train(OLD, stems, output=tmp_path, verbose=0)
     start = Start()
     model = dssm.train(NEW, init=tmp_path, verbose=0, callbacks=[start])
     old = dssm.load_run(tmp_path)
     check_equal(start.weights, old.get_weights())
     assert model.words.vocabulary == old.words.vocabulary
     assert "brass" not in model.words.vocabulary
-    with pytest.raises(InputError, match="words='vocabulary', expected 'tri"):
+    with pytest.raises(InputError, match="words='stems', expected 'tri"):
         dssm.train(NEW, SCORER.replace(words="trigrams"), init=tmp_path)
     with pytest.raises(InputError, match="replay is used by two towers only"):
         dssm.train(NEW, init=tmp_path, replay=(OLD, 0.1))
 
 
-def test_a_keyvec_keeps_its_words(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("words", ["vocabulary", "stems"])
+def test_a_keyvec_keeps_its_words(tmp_path: pathlib.Path, words: str) -> None:
     folder = write_small_documents(tmp_path / "documents").folder
-    recipe = QUICK_KEYVEC.replace(epochs=1)
+    recipe = QUICK_KEYVEC.replace(epochs=1, words=words)
     dssm.train(folder, recipe, output=tmp_path / "RUN", verbose=0)
     start = Start()
     model = dssm.train(
@@ -217,6 +219,8 @@ def test_a_keyvec_keeps_its_words(tmp_path: pathlib.Path) -> None:
     old = dssm.load_run(tmp_path / "RUN")
     check_equal(start.weights, old.get_weights())
     assert model.key_vocabulary == old.key_vocabulary
+    assert model.words.vocabulary == old.words.vocabulary
+    assert (model.words.split == "stems") == (words == "stems")
 
 
 @pytest.mark.parametrize(
