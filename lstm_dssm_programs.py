@@ -12,6 +12,7 @@ Example:
 """
 
 import functools
+import gc
 import importlib.util
 import os
 import pkgutil
@@ -101,10 +102,15 @@ def _load(package: ModuleType) -> None:
     """Run the `__init__` of the package, unless it has been run."""
     if hasattr(package, "__all__"):
         return
+    # Garbage collections while modules are imported, and the examination of
+    # what they hold in later ones, take a fourth of the time.
+    gc.disable()
     with _without_probes():
         importlib.import_module(f"{_PACKAGE}.errors").require_tensorflow()
     assert package.__spec__ and package.__spec__.loader
     package.__spec__.loader.exec_module(package)
+    gc.freeze()
+    gc.enable()
 
 
 @contextmanager

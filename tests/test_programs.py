@@ -81,6 +81,8 @@ import sys, lstm_dssm_programs
 assert lstm_dssm_programs.start("split") == 0
 import keras
 assert keras.saving.get_registered_object("keras_lstm_dssm>TwoTower")
+import gc
+assert gc.isenabled() and gc.get_freeze_count() > 100_000
 print({"jax", "matplotlib", "pandas", "sklearn"} & set(sys.modules))
 import pandas
 """
