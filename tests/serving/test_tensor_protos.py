@@ -31,3 +31,16 @@ def test_strings() -> None:
     values = np.array([[b"a", b""], [b"\xff\0", b"long" * 9]], object)
     read = tf.make_ndarray(to_proto(values))
     assert read.tolist() == values.tolist()
+
+
+def test_numbers_of_dtypes_without_a_field() -> None:
+    """As TensorFlow packs them: no client reads them from another field."""
+    values = np.array([[0.5, -2.0], [1.5, 0.0]])
+    values = values.astype(tf.as_dtype("float8_e4m3fn").as_numpy_dtype)
+    proto = to_proto(values)
+    assert len(proto.tensor_content) == 4
+    read = tf.make_ndarray(proto)
+    assert read.dtype == values.dtype
+    np.testing.assert_array_equal(
+        read.astype(np.float32), values.astype(np.float32)
+    )

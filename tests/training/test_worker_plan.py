@@ -1,6 +1,8 @@
 """What each of several workers reads, and what they do together."""
 
+import dataclasses
 import pathlib
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -9,6 +11,7 @@ import pytest
 
 from keras_lstm_dssm.data import ClickFrequencies, ClickLog
 from keras_lstm_dssm.models import PRESETS
+from keras_lstm_dssm.training import HardNegatives, hard_negatives
 from keras_lstm_dssm.training.best_epoch import BestEpoch
 from keras_lstm_dssm.training.training_plan import TrainingPlan
 from keras_lstm_dssm.training.worker_callbacks import (
@@ -76,6 +79,65 @@ def test_wrong_logs_and_sizes(tmp_path: pathlib.Path) -> None:
         assert "b.tsv:2: found no tab" in str(error)
     for error in plans(paths[:1], batch_size=1):
         assert "batch_size is 1: expected 2 or more" in str(error)
+
+
+def test_bad_lines_of_all_workers_are_added(tmp_path: pathlib.Path) -> None:
+    paths = [write(tmp_path / "a.tsv", 12), write(tmp_path / "b.tsv", 12)]
+    for path in paths:
+        with open(path, "a") as file:
+            file.write("no tab\n")
+
+    def shares(max_bad_lines: int) -> list[Any]:
+        plan = TrainingPlan(ClickLog(paths, max_bad_lines), RECIPE, seed=3)
+        return run_workers(2, lambda workers: share_of(plan, workers, "space"))
+
+    for plan in shares(2):
+        assert plan.bad_lines == {"no tab": 2}
+        assert plan.examples == 24
+    for error in shares(1):  # each part has one, which is allowed
+        assert isinstance(error, JointError)
+        assert "found 2 bad lines in the parts of all workers" in str(error)
+
+
+def test_worker_0_mines_what_all_workers_read(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [write(tmp_path / "a.tsv", 20), write(tmp_path / "b.tsv", 20)]
+    minings = []
+
+    def mine(model: Any, clicks: ClickLog, *_: Any, **__: Any) -> Any:
+        minings.append(sorted(clicks.paths))
+        return {query: [f"not {query}"] for query, _ in clicks}
+
+    monkeypatch.setattr(hard_negatives, "mine_negatives", mine)
+    log = ClickLog(paths)
+    negatives = HardNegatives(tmp_path / "mined.json.gz", log, k=1, every=1)
+    recipe = RECIPE.replace(logq=False)
+    whole = TrainingPlan(log, recipe, 3, negatives)
+    trigrams = SimpleNamespace(split="space")
+    model = SimpleNamespace(query_encoder=SimpleNamespace(trigrams=trigrams))
+
+    def read(workers: Any) -> list[Any]:
+        plan = share_of(whole, workers, "space")
+        assert plan.negatives.of_epoch(0, model, True) is None
+        mined = plan.negatives.of_epoch(1, model, True)
+        return [*plan.batches(plan.steps, mined)]
+
+    for batches in run_workers(2, read):
+        assert len(batches) == 4
+        for query, _, extras in batches:
+            expected = [[b"not " + text] for text in query.numpy()]
+            assert extras["negatives"].numpy().tolist() == expected
+    assert minings == [paths]
+
+
+def test_what_workers_do_together_comes_before_other_callbacks(
+    tmp_path: pathlib.Path,
+) -> None:
+    (plan, _) = plans([write(tmp_path / "a.tsv", 20)] * 2)
+    callback = keras.callbacks.Callback()
+    together = dataclasses.replace(plan, callbacks=(callback,))
+    assert plan.watches == [] and together.watches == [callback]
 
 
 class Small(keras.Model):

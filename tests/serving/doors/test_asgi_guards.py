@@ -2,11 +2,17 @@
 
 import asyncio
 from collections.abc import Coroutine
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from keras_lstm_dssm.serving.doors import BodyLimit, RequestLimit, asgi_guards
+from keras_lstm_dssm.serving.doors import (
+    BodyLimit,
+    RequestLimit,
+    TokenCheck,
+    asgi_guards,
+)
 
 SCOPE = {"type": "http", "path": "/v1/", "headers": []}
 
@@ -135,3 +141,27 @@ def test_too_many_requests() -> None:
 
     run(ask())
     assert [refused.status(), late.status()] == [429, 200]
+
+
+def test_what_is_no_request_has_no_body_to_read() -> None:
+    """A server's start and end pass through both limits as they are."""
+    scopes, client = [], Client(b"larger than allowed")
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        scopes.append(scope)
+        assert await receive() is message
+
+    message = client.messages[0]
+    start = {"type": "lifespan"}
+    limits = RequestLimit(BodyLimit(app, 4, 20), max_requests=0)
+    run(limits(start, client.receive, client.send))
+    assert scopes == [start] and client.sent == []
+
+
+def test_a_web_socket_has_no_token() -> None:
+    """Only the headers of HTTP requests are searched for one."""
+    client, tokens = Client(b""), SimpleNamespace(allows=lambda value: True)
+    check = TokenCheck(client.app, tokens, {"/v1/"})
+    socket = {**SCOPE, "type": "websocket"}
+    run(check(socket, client.receive, client.send))
+    assert client.status() == 401

@@ -1,0 +1,72 @@
+"""The settings that several workers share, and what must be equal on them."""
+
+import pathlib
+
+import pytest
+
+import keras_lstm_dssm
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.models import PRESETS
+from keras_lstm_dssm.training import RunFolder, WorkerSettings
+from keras_lstm_dssm.training.worker_settings import worker_versions
+
+
+def test_the_recipe_is_best_or_that_of_the_run_to_continue(
+    trained_run: pathlib.Path,
+) -> None:
+    settings = WorkerSettings.make("clicks.tsv")
+    assert settings.recipe == PRESETS["best"].to_dict()
+    assert settings.init is None
+    settings = WorkerSettings.make("clicks.tsv", init=trained_run)
+    expected = PRESETS["lstm_32"].replace(epochs=3, batch_size=16)
+    assert settings.recipe == expected.to_dict()
+    assert settings.init == str(trained_run)
+
+
+def test_pair_scorers_are_trained_by_one_process() -> None:
+    with pytest.raises(InputError, match="several workers train two towers"):
+        WorkerSettings.make("clicks.tsv", "mv_lstm_cosine")
+
+
+def test_patience_is_that_of_the_recipe_where_epochs_are_evaluated() -> None:
+    recipe = PRESETS["best"].replace(patience=4)
+    for options, expected in (
+        ({}, None),
+        ({"dev": "api"}, 4),
+        ({"dev": "api", "patience": 7}, 7),
+    ):
+        settings = WorkerSettings.make("clicks.tsv", recipe, **options)
+        assert settings.data["patience"] == expected
+
+
+def test_what_must_be_equal_on_all_workers(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compares the settings, and the sources, of linked folders, too."""
+    package, linked = tmp_path / "package", tmp_path / "tools"
+    for folder in (package, linked):
+        folder.mkdir()
+        (folder / "module.py").write_text("1\n")
+    (package / "tools").symlink_to(linked)
+    monkeypatch.setattr(
+        keras_lstm_dssm, "__file__", str(package / "__init__.py")
+    )
+    run = RunFolder(tmp_path / "run")
+    settings = WorkerSettings.make("clicks.tsv", "lstm_32", seed=5)
+    versions = worker_versions(run, settings)
+    assert versions["output"] == str(tmp_path / "run")
+    assert versions["seed"] == 5
+    assert versions["recipe encoder_config"] == {"cells": 32}
+    assert versions["select"] == "mrr@10"
+    # A run that is resumed has its settings in its folder.
+    assert worker_versions(run, None)["seed"] == 0
+
+    (package / "notes.txt").write_text("no source\n")
+    assert worker_versions(run, settings) == versions
+    (linked / "module.py").write_text("2\n")
+    changed = {
+        name
+        for name, value in worker_versions(run, settings).items()
+        if value != versions[name]
+    }
+    assert changed == {"keras_lstm_dssm with source files of hash"}
