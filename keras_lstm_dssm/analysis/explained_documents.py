@@ -160,7 +160,6 @@ def explain_documents(
         vectors[list(rows)], nearest, exclude=[[row] for row in rows]
     )
     of_words = model.word_probabilities(vectors[list(rows)]).numpy()
-    vocabulary = model.key_vocabulary
     return [
         ExplainedDocument(
             document.id,
@@ -168,7 +167,7 @@ def explain_documents(
             document.label,
             list(document.summary),
             _sentences(document, p, targets),
-            *_words(document, p_words, targets, vocabulary, words),
+            *_words(document, p_words, targets, model, words),
             [
                 NearDocument(
                     documents[row].id,
@@ -213,22 +212,23 @@ def _words(
     document: Document,
     p: np.ndarray,
     targets: DocumentTargets | None,
-    vocabulary: list[str],
+    model: KeyVec,
     count: int,
 ) -> tuple[list[PredictedWord], list[SummaryWord]]:
     of_summary = [] if targets is None else targets.of(document).key_words
-    order = np.argsort(-p, kind="stable")
-    known = set(of_summary).intersection(vocabulary)
-    rank_of = {
-        vocabulary[row]: (rank, float(p[row]))
-        for rank, row in enumerate(order.tolist(), 1)
-        if vocabulary[row] in known
+    vocabulary = model.key_vocabulary
+    ids = model.key_word_ids(of_summary).tolist()
+    known, order = set(ids), np.argsort(-p, kind="stable").tolist()
+    rank_of: dict[int, tuple[int | None, float | None]] = {
+        row + 1: (rank, float(p[row]))
+        for rank, row in enumerate(order, 1)
+        if row + 1 in known
     }
     predicted = [
-        PredictedWord(vocabulary[row], float(p[row]), vocabulary[row] in known)
-        for row in order[:count].tolist()
+        PredictedWord(vocabulary[row], float(p[row]), row + 1 in rank_of)
+        for row in order[:count]
     ]
     return predicted, [
-        SummaryWord(word, *rank_of.get(word, (None, None)))
-        for word in of_summary
+        SummaryWord(word, *rank_of.get(i, (None, None)))
+        for word, i in zip(of_summary, ids, strict=True)
     ]

@@ -60,7 +60,7 @@ class DocumentModel(HashedModel):
     @property
     def key_vocabulary(self) -> list[str]:
         """The words that can be key words."""
-        return self.key_lookup.words
+        raise NotImplementedError(f"{type(self).__name__}.key_vocabulary")
 
     def read_sentences(
         self, sentences: tf.RaggedTensor

@@ -1,9 +1,10 @@
 """KeyVec: documents -> vectors, key sentences and key words."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
@@ -21,8 +22,12 @@ from keras_lstm_dssm.models.document_batches import (
 )
 from keras_lstm_dssm.models.document_model import DocumentModel
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.text import Vocabulary, as_strings, graph_sentences
-from keras_lstm_dssm.text.word_hashing import whole_words
+from keras_lstm_dssm.text import (
+    Vocabulary,
+    as_strings,
+    graph_sentences,
+    normalize,
+)
 
 
 @register
@@ -42,7 +47,8 @@ class KeyVec(DocumentModel):
     Args:
         words: Layer that turns sentences into word vectors.
         key_vocabulary: The words that can be key words, normalised. Default
-            `None`: the vocabulary of `words`.
+            `None`: the vocabulary of `words`. If `words` reads stems, a key
+            word stands for all words of its stem.
         filters: Number of filters of each window of the convolution. Default
             50.
         windows: Numbers of words in a window. Default 3, 4 and 5.
@@ -105,6 +111,7 @@ class KeyVec(DocumentModel):
         )
         self.words = words
         self.key_lookup = vocabulary
+        self._key_words = " ".join(key_vocabulary or vocabulary.words)
         self.weighted = weighted
         self.dropout = dropout
         self.max_sentences = max_sentences
@@ -131,6 +138,24 @@ class KeyVec(DocumentModel):
     def dimension(self) -> int:
         """Width of the documents' vectors."""
         return self.document_encoder.dimension
+
+    @property
+    def key_vocabulary(self) -> list[str]:
+        """The words that can be key words."""
+        return self._key_words.split(" ")
+
+    def key_word_ids(self, words: Iterable[str]) -> np.ndarray:
+        """Looks up key words.
+
+        Args:
+            words: Any words; they are normalised.
+
+        Returns:
+            int32 `(words,)`, from 1 in the order of `key_vocabulary`; 0 for a
+            word that is none of them.
+        """
+        normal = normalize(words, self.key_lookup.split)
+        return self.key_lookup.ids(tf.constant(normal, tf.string)).numpy()
 
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
         """Returns the vectors of documents."""
@@ -244,7 +269,7 @@ class KeyVec(DocumentModel):
         return {
             "name": self.name,
             "words": keras.saving.serialize_keras_object(self.words),
-            "key_vocabulary": None if shared else self.key_lookup.joined,
+            "key_vocabulary": None if shared else self._key_words,
             "filters": self.sentence_encoder.filters,
             "windows": self.sentence_encoder.windows,
             "units": self.reader.units,
@@ -269,7 +294,9 @@ def _key_vocabulary(
     words: WordVectors, key_vocabulary: Sequence[str] | None
 ) -> Vocabulary:
     if key_vocabulary is not None:
-        return Vocabulary(key_vocabulary, whole_words(words.split))
+        if words.split == "stems":
+            key_vocabulary = normalize(key_vocabulary, "stems")
+        return Vocabulary(key_vocabulary, words.split)
     if not isinstance(words, VocabularyVectors):
         raise InputError(
             "words has no vocabulary: give the words that can be key words as "

@@ -141,7 +141,8 @@ class KeyVecRecipe(WordsRecipe):
                 Default `None` for a random start; not used with
                 `words="trigrams"`.
             stems: The stems that are read, for `words="stems"`; see
-                `vocabulary_of`. Key words stay whole words.
+                `vocabulary_of`. Each word of `vocabulary` must have another
+                one; it stands for all words of that stem.
 
         Raises:
             InputError: The vocabulary is missing or wrong.

@@ -15,7 +15,7 @@ import numpy as np
 from keras_lstm_dssm.data import DocumentFolder, open_documents
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import KeyVec, KeyVecRecipe
-from keras_lstm_dssm.text import vocabulary_of
+from keras_lstm_dssm.text import normalize, vocabulary_of
 from keras_lstm_dssm.training.base_training import BaseTraining
 from keras_lstm_dssm.training.best_epoch import BestEpoch
 from keras_lstm_dssm.training.document_examples import DocumentExamples
@@ -124,11 +124,10 @@ class DocumentTraining(BaseTraining):
         model = new_keyvec(
             self.recipe, self.seed, sentences, self.folder.count("train")
         )
-        counts = Counter(
-            word for one in train for word in self.targets.of(one).key_words
-        )
-        shares = np.array([counts[word] for word in model.key_vocabulary])
-        shares = shares + _UNSEEN
+        counts = self._key_word_counts()
+        shares = np.full(len(model.key_lookup) + 1, _UNSEEN)
+        np.add.at(shares, model.key_word_ids(counts), list(counts.values()))
+        shares = shares[1:]  # without that of unknown words
         model.word_scores.bias.assign(np.log(shares / shares.sum()))
         return model
 
@@ -205,11 +204,21 @@ class DocumentTraining(BaseTraining):
 
     def _without_key_words(self, model: KeyVec) -> int:
         """Counts the training documents whose summary has no known word."""
-        vocabulary = set(model.key_vocabulary)
+        words = list(self._key_word_counts())
+        ids = model.key_word_ids(words).tolist()
+        known = {word for word, i in zip(words, ids, strict=True) if i}
         return sum(
-            not vocabulary.intersection(self.targets.of(one).key_words)
+            not known.intersection(self.targets.of(one).key_words)
             for one in self.folder.of("train")
             if one.summary
+        )
+
+    def _key_word_counts(self) -> Counter[str]:
+        """Counts the training documents of which each word is a key word."""
+        return Counter(
+            word
+            for one in self.folder.of("train")
+            for word in self.targets.of(one).key_words
         )
 
 
@@ -236,6 +245,12 @@ def new_keyvec(
         stems = vocabulary_of(
             sentences, recipe.min_count, recipe.vocabulary_size, recipe.split
         )
+        # The most frequent word of each stem is its key word.
+        key_words: dict[str, str] = {}
+        normal = normalize(vocabulary, recipe.split)
+        for stem, word in zip(normal, vocabulary, strict=True):
+            key_words.setdefault(stem, word)
+        vocabulary = list(key_words.values())
     vectors = None
     if recipe.words != "trigrams" and recipe.skip_gram:
         vectors = skip_gram_vectors(

@@ -52,24 +52,27 @@ def test_words_start_from_vectors_or_trigrams() -> None:
     assert model.key_vocabulary == ["hat"]
 
 
-def test_all_forms_of_a_word_have_one_vector_and_key_words_are_whole() -> None:
+def test_all_forms_of_a_word_are_one() -> None:
     vectors = np.arange(8.0).reshape(2, 4)
     model = SMALL.replace(words="stems").build(
-        0, ["hats", "heated", "hat"], vectors, ["hat", "heat"]
+        0, ["hats", "heated"], vectors, ["hat", "heat"]
     )
-    np.testing.assert_array_equal(
-        model.words.embedding.get_weights()[0][1:], vectors
-    )
-    assert model.key_vocabulary == ["hats", "heated", "hat"]
+    table = model.words.embedding.get_weights()[0]
+    np.testing.assert_array_equal(table[1:], vectors)
     one, same, other = model.encode(
         ["Heated hats. A hat.", "Heating hat. A hats.", "Red hats. A hat."]
     )
     np.testing.assert_array_equal(one, same)
     assert not np.array_equal(one, other)
     again = type(model).from_config(model.get_config())
-    assert again.key_vocabulary == model.key_vocabulary
     assert again.words.vocabulary == ["hat", "heat"]
-    assert again.words.split == "stems"
+    for each in (model, again):
+        assert each.words.split == "stems"
+        assert each.key_vocabulary == ["hats", "heated"]
+        words = ["Hat", "red", "heating", "hats"]
+        assert each.key_word_ids(words).tolist() == [1, 0, 2, 1]
+        found = each.key_words("A hat.", 5)
+        assert {word for word, _ in found} == {"hats", "heated"}
 
 
 @pytest.mark.parametrize("name", KEYVEC_PRESETS)

@@ -3,13 +3,14 @@
 import json
 import pathlib
 import shutil
+from typing import Any
 
 import keras
 import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.data import DocumentFolder, write_documents
+from keras_lstm_dssm.data import Document, DocumentFolder, write_documents
 from keras_lstm_dssm.errors import FailedTraining, InputError
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.models import KeyVec
@@ -139,6 +140,47 @@ def test_train_and_the_recipe_by_hand_give_one_model(
     )
     stored = DocumentTargets.from_file(run.path / TARGETS_FILE)
     assert stored.targets == {**targets.targets, **dev.targets}
+
+
+class StartBiases(keras.callbacks.Callback):
+    """Keeps the biases of the key words with which a training starts."""
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self.found = self.model.word_scores.bias.numpy()
+
+
+def test_a_key_word_stands_for_the_words_of_its_stem(
+    tmp_path: pathlib.Path,
+) -> None:
+    bodies = ["Hats heated.", "Hat of hats.", "Heating."]
+    summaries = ["Hats heating.", "A heated hat.", "Lamps heat."]
+    write_documents(
+        tmp_path / "data",
+        [
+            Document(f"d{n}", "", [body], [summary], None, "train")
+            for n, (body, summary) in enumerate(
+                zip(bodies, summaries, strict=True)
+            )
+        ],
+        {},
+        {},
+    )
+    start = StartBiases()
+    model = dssm.train(
+        tmp_path / "data", QUICK_KEYVEC.replace(words="stems", epochs=1),
+        output=tmp_path / "RUN", salience="lead", verbose=0, callbacks=[start],
+    )  # fmt: skip
+    # Of the words of a stem the most frequent one, else the first.
+    assert model.key_vocabulary == ["hats", "heated", "of"]
+    assert model.words.vocabulary == ["hat", "heat", "of"]
+    # "hat" is a key word of two summaries, "heat" of all; "lamps" is unknown.
+    shares = np.array([2.1, 3.1, 0.1]) / 5.3
+    np.testing.assert_allclose(start.found, np.log(shares), rtol=1e-6)
+    loaded = dssm.load_run(tmp_path / "RUN")
+    assert loaded.key_vocabulary == model.key_vocabulary
+    assert loaded.key_words("Heating hats.", 3) == model.key_words(
+        "Heated hat.", 3
+    )
 
 
 def test_a_stopped_run_ends_as_an_undisturbed_one(
