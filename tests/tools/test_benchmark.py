@@ -9,8 +9,10 @@ import pytest
 from keras_lstm_dssm.benchmarks import scale_suite, speed_suites
 from keras_lstm_dssm.benchmarks.measurement import program_command
 from keras_lstm_dssm.benchmarks.towers import new_peers
+from keras_lstm_dssm.data import Triples
 from keras_lstm_dssm.tools import benchmark
 from tests.benchmarks.conftest import small_towers  # noqa: F401  (fixture)
+from tests.ranker.small_ranker import write_graded
 from tests.tools.conftest import Refused
 
 pytestmark = pytest.mark.usefixtures("small_towers")
@@ -104,6 +106,30 @@ def test_the_data_of_documents(
     assert default["read"] == ["api_documents", 4, 1, 1]
     _, serve, beside = figures(tmp_path, "serve,documents", data).values()
     assert (serve["p50"], beside["read"][0]) == (1, "api_documents")
+
+
+def test_triples_have_judged_negatives_where_there_are_some(
+    collection_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Grades of the training queries, or else random titles for clicks."""
+    measured: list[tuple[Any, ...]] = []
+
+    def measure(triples: Triples, *effort: int) -> dict[str, int]:
+        measured.append((triples.describe(), *effort))
+        return {"lists": triples.lists}
+
+    monkeypatch.setattr(benchmark, "measure_matching", measure)
+    graded = write_graded(tmp_path / "graded")
+    for data, lists in ((graded, 12), (collection_folder, 6)):
+        flags = f"--data={data}", "--triples=4"
+        _, matching = figures(tmp_path, "matching", *flags).values()
+        assert matching == {"lists": lists}
+    of_grades, of_clicks = measured
+    assert of_grades[1:] == of_clicks[1:] == (4, 1, 1)
+    # Of three titles with grades for each query, and one without.
+    assert of_grades[0].startswith("36 triples of 12 queries; 14 answers of")
+    # Of 120 clicks with four random titles each.
+    assert of_clicks[0] == "480 triples of 6 queries"
 
 
 @pytest.mark.parametrize(

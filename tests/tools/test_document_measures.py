@@ -1,0 +1,67 @@
+"""What lstm-dssm-evaluate says of documents, and of those it cannot use."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keras_lstm_dssm.baselines import BM25System, RandomVectorSystem
+from keras_lstm_dssm.data import DocumentFolder, write_documents
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.tools import document_measures
+from keras_lstm_dssm.tools.document_measures import measure_documents
+from tests.training.small_documents import documents, write_small_documents
+
+KEYVEC: Any = None
+"""Stands for the model; its system is replaced, too."""
+
+
+def test_bad_lines_are_told_before_the_table(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The model is BM25 here, and the only baseline are random vectors."""
+    pytest.importorskip("sklearn")
+    baselines: list[list[str]] = []
+
+    def document_baselines(texts: list[str]) -> dict[str, Any]:
+        baselines.append(texts)
+        return {"random_vectors": RandomVectorSystem()}
+
+    monkeypatch.setattr(
+        document_measures, "document_baselines", document_baselines
+    )
+    monkeypatch.setattr(
+        document_measures, "system_of", lambda model, progress: BM25System()
+    )
+    folder = tmp_path / "folder"
+    write_small_documents(folder)
+    with gzip.open(folder / "documents.jsonl.gz", "at") as file:
+        file.write("no document\n")
+    tasks, measured = measure_documents(
+        KEYVEC, DocumentFolder(folder, max_bad_lines=1)
+    )
+    printed = capsys.readouterr().out
+    assert printed.startswith("skipped bad lines: no JSON: 1\nmodel against sy")
+    assert "trained on 10 documents\n" in printed
+    assert "test, retrieve: 2 queries, 4 documents\n" in printed
+    (texts,) = baselines
+    assert texts == [
+        "\n".join(one.sentences) for one in documents() if one.split == "train"
+    ]
+    assert list(tasks) == ["retrieve", "cluster"]
+    assert list(measured["retrieve"]) == ["model", "random_vectors", "random"]
+    # The words of a class are those of its query.
+    assert [of["map"] for of in measured["retrieve"]["model"].values()] == [
+        1,
+        1,
+    ]
+
+
+def test_no_document_to_train_baselines_on(tmp_path: Path) -> None:
+    tested = [one for one in documents() if one.split == "test"]
+    folder = write_documents(tmp_path / "folder", tested, {}, {})
+    with pytest.raises(InputError, match="found no document of the split tra"):
+        measure_documents(KEYVEC, folder)

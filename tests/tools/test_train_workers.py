@@ -1,0 +1,124 @@
+"""lstm-dssm-train with several workers: what each of them is to do.
+
+The trainings themselves are replaced here by functions that write a run's
+figures; `tests/reliability/test_worker_faults.py` has real ones.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.tools import train, train_workers
+from keras_lstm_dssm.training import RunFolder, ray_training
+from tests.tools.conftest import Refused
+
+
+def run(output: Path, *flags: str) -> int:
+    return train.run(["train", f"--output={output}", *flags])
+
+
+def join(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
+    """Makes this process one of two workers, as a launcher would."""
+    config = {
+        "cluster": {"worker": ["host0:1", "host1:1"]},
+        "task": {"type": "worker", "index": rank},
+    }
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--histograms"], "--histograms is not supported by several workers"),
+        (["--replay=a,0.5"], "--replay is not supported by several workers"),
+        (["--teacher=TEACH"], "--teacher is not supported by several worke"),
+        ([], "--data is missing: expected `api`, a BEIR folder or click file"),
+        (
+            ["--data=api", "--preset=mv_lstm_cosine"],
+            "several workers train two towers only",
+        ),
+    ],
+)
+def test_what_several_workers_cannot_do(
+    flags: list[str], message: str, tmp_path: Path, refused: Refused
+) -> None:
+    refused(run(tmp_path / "run", "--workers=2", *flags), message)
+
+
+def test_another_number_of_workers_than_that_of_the_launcher(
+    tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    join(monkeypatch, 0)
+    code = run(tmp_path / "run", "--workers=3", "--data=api")
+    refused(code, "--workers=3: found 2 workers in TF_CONFIG: leave the flag")
+
+
+def test_ray_starts_the_workers(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given: dict[str, Any] = {}
+
+    def train_on_ray(output: Path, settings: Any, **options: Any) -> None:
+        given.update(output=output, settings=settings, **options)
+        RunFolder(output).add_metrics("train", {"loss": 0.5})
+
+    monkeypatch.setattr(ray_training, "train_on_ray", train_on_ray)
+    output, figures = tmp_path / "run", tmp_path / "figures.json"
+    output.mkdir()
+    code = run(
+        output, "--workers=2", "--data=api", "--preset=dssm", "--epochs=4",
+        "--worker_cpus=3", "--ray_address=auto", "--save_minutes=7",
+        "--start_minutes=9", "--seed=5", f"--json={figures}",
+    )  # fmt: skip
+    assert code == 0
+    settings = given.pop("settings")
+    assert given == {
+        "output": output, "workers": 2, "address": "auto", "cpus": 3,
+        "save_minutes": 7, "start_minutes": 9,
+    }  # fmt: skip
+    assert settings.recipe == dssm.PRESETS["dssm"].replace(epochs=4).to_dict()
+    assert (settings.data["data"], settings.seed) == ("api", 5)
+    printed = capsys.readouterr().out
+    assert printed == f"wrote {RunFolder(output).model}\n"
+    assert json.loads(figures.read_text()) == {"loss": 0.5}
+
+
+@pytest.mark.parametrize(("rank", "epochs"), [(0, 0), (0, 1), (1, 1)])
+def test_a_worker_goes_on_and_the_first_one_reports(
+    rank: int,
+    epochs: int,
+    trained_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    refused: Refused,
+) -> None:
+    """Of a finished run, and of one that is trained one epoch longer."""
+    given: dict[str, Any] = {}
+
+    def train_worker(output: Path, settings: Any, **options: Any) -> None:
+        given.update(settings=settings, **options)
+        with RunFolder(output).history.open("a") as file:
+            file.writelines(last_line for _ in range(epochs))
+
+    monkeypatch.setattr(train_workers, "train_worker", train_worker)
+    join(monkeypatch, rank)
+    output = shutil.copytree(trained_run, tmp_path / "run")
+    last_line = RunFolder(output).history.read_text().splitlines(True)[-1]
+    code = run(output, "--resume", "--batch_size=17")
+    refused(code, "--batch_size=17: the run in")
+    assert run(output, "--resume", "--worker_cpus=3") == 0
+    assert (given["settings"], given["threads"]) == (None, 3)
+    printed = capsys.readouterr().out
+    if rank:
+        assert printed == ""
+    elif epochs:
+        assert printed == f"wrote {RunFolder(output).model}\n"
+    else:
+        assert printed.startswith(f"{output}: already finished; to train lon")
