@@ -46,8 +46,8 @@ def test_a_turn_starts_with_a_line_and_is_timed(
 
 def test_latency_and_bandwidth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Medians, without the first two sums; of 16 MB in a direction."""
-    small = [9, 9] + [0.5] * 10
-    large = [9, 9] + [2] * 10
+    small = [9, 9] + [0.4] * 5 + [0.6] * 5
+    large = [9, 9] + [1] * 5 + [3] * 5
     monkeypatch.setattr(worker_speed, "time", clock(*small, *large))
     collectives: Any = SimpleNamespace(sum=lambda values: values + 1)
     found = worker_speed.connection(collectives)

@@ -17,7 +17,9 @@ TITLES = [b"steel hex bolt", b"wood glue", b"wood glue", b"desk lamp"]
 
 @pytest.fixture(scope="module")
 def towers() -> dssm.TwoTower:
-    return dssm.Recipe("DSSMEncoder", {"units": [8]}).build(seed=1)
+    """Makes two towers whose weights differ, as after a training."""
+    recipe = dssm.Recipe("DSSMEncoder", {"units": [8]}, towers="separate")
+    return recipe.build(seed=1)
 
 
 def test_two_towers_give_the_cosine_of_their_vectors(
