@@ -243,7 +243,7 @@ def define_train_flags(values: flags.FlagValues) -> None:
     text(
         "init", None,
         "Folder of a run, from whose weights a new run starts, with the "
-        "recipe of that run unless --preset is given (docs/scaling.md).",
+        "recipe of that run unless --preset is given (docs/retrain.md).",
     )  # fmt: skip
     text(
         "replay", None,
