@@ -67,7 +67,7 @@ def test_skip_thought_is_trained_once_for_each_setting(
     ("name", "options"),
     [
         ("plsa", {"tokenizer": "stemmed", "topics": 2}),
-        ("doc2vec", {"tokenizer": "stemmed", "vector_size": 5, "epochs": 1}),
+        ("doc2vec", {"tokenizer": "stemmed", "vector_size": 5, "sample": 0.0}),
         ("tfidf", {"tokenizer": "stemmed"}),
         ("random_vectors", {}),
     ],
@@ -81,7 +81,7 @@ def test_a_baseline_is_what_its_name_and_options_say(
             tokenizer=stemmed, topics=2, seed=4
         ).fit(data.titles),
         "doc2vec": lambda: Doc2VecSystem(
-            tokenizer=stemmed, vector_size=5, epochs=1, seed=4
+            tokenizer=stemmed, vector_size=5, sample=0.0, seed=4
         ).fit(data.titles),
         "tfidf": lambda: TfidfSystem(tokenizer=stemmed).fit(data.titles),
         "random_vectors": lambda: RandomVectorSystem(seed=4),
