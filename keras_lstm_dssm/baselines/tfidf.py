@@ -39,7 +39,7 @@ class TfidfSystem(ScoringSystem):
 
     Example:
     >>> system = TfidfSystem().fit(["red hat", "blue hat", "garden hose"])
-    >>> system.encode(["Red hose", "sun"]).getnnz(axis=1).tolist()
+    >>> system.encode(["Red hose", "sun"]).count_nonzero(axis=1).tolist()
     [2, 0]
     """
 

@@ -133,12 +133,14 @@ def count_matrix(titles: Sequence[Sequence[int]], size: int) -> Any:
         size: Number of words in the vocabulary.
 
     Returns:
-        float32 `scipy.sparse.csr_array` `[titles, size]`, in canonical format.
+        float32 `scipy.sparse.csr_array` `[titles, size]`, in canonical format,
+        with int32 indices: scikit-learn 1.7 clusters no others.
     """
     from scipy import sparse
 
-    rows = [row for row, ids in enumerate(titles) for _ in ids]
-    columns = [word for ids in titles for word in ids]
+    lengths = [len(ids) for ids in titles]
+    rows = np.repeat(np.arange(len(titles), dtype=np.int32), lengths)
+    columns = np.array([word for ids in titles for word in ids], np.int32)
     ones = np.ones(len(columns), np.float32)
     return sparse.csr_array((ones, (rows, columns)), (len(titles), size))
 

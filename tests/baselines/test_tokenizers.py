@@ -65,6 +65,7 @@ def test_ids_and_counts() -> None:
     assert counts.toarray().tolist() == [[2, 1, 0], [0, 0, 0], [0, 1, 1]]
     assert counts.dtype == np.float32
     assert counts.indices.tolist() == [0, 1, 1, 2]
+    assert counts.indices.dtype == counts.indptr.dtype == np.int32
     # With a vocabulary of others.
     words = {"red": 0, "hat": 1}
     tokenized = TokenizedTitles(["hat coat hat"], space_separated, words)
