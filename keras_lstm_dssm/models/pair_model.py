@@ -169,6 +169,7 @@ class PairModel(PairSteps):
         """
         refuse_weights(class_weight=class_weight, sample_weight=sample_weight)
         pairs = self._only_batch(x, y)
+        self.reset_metrics()  # Keras does so from 3.13 on
         try:
             return super().train_on_batch(*pairs, return_dict=return_dict)
         finally:
@@ -184,6 +185,7 @@ class PairModel(PairSteps):
         """Measures loss and accuracy of one batch, two lists of texts."""
         refuse_weights(sample_weight=sample_weight)
         self.sync_weights()
+        self.reset_metrics()
         return super().test_on_batch(
             *self._only_batch(x, y), return_dict=return_dict
         )
