@@ -26,7 +26,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-_NOTES = (b"I0000 ", b"WARNING: All log messages before absl::Initialize")
+_NOTES = (
+    b"I0000 ",
+    b"To enable the following instructions",  # second line of a note
+    b"WARNING: All log messages before absl::Initialize",
+)
 
 _PACKAGE = "keras_lstm_dssm"
 

@@ -144,7 +144,7 @@ def test_a_received_function_is_imported_without_notes(
     )
     done = subprocess.run(
         [sys.executable, str(tmp_path / "parent.py")],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        env={**inherited(), "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
     )
