@@ -45,7 +45,8 @@ TEACHER = [
     "sentence-transformers>=5",
     "torch>=2.13",
 ]
-BASELINES = ["gensim>=4.4", SCIKIT_LEARN, "snowballstemmer>=3"]
+# snowballstemmer 3.0.0 holds no module.
+BASELINES = ["gensim>=4.4", SCIKIT_LEARN, "snowballstemmer>=3.0.1"]
 RANKER = ["lightgbm>=4.6"]
 PARQUET = ["pyarrow>=17"]
 RAY = [*PARQUET, "ray[data,train]>=2.60,<3"]
@@ -122,6 +123,7 @@ setup(
             "pytest-cov>=7",
             "pytest-xdist>=3.6",
             "ruff",
+            "setuptools>=77.0.1",
             "types-protobuf",
         ],
     },
