@@ -8,6 +8,7 @@ import zipfile
 
 import keras
 import pytest
+from packaging.version import Version
 
 import keras_lstm_dssm as dssm
 import lstm_dssm_client
@@ -186,9 +187,14 @@ def test_an_archive_cannot_reach_outside_its_folder(
         for name in ("../outside", "assets/../../outside"):
             archive.writestr(name, "outside")
     before = set(tmp_path.rglob("*"))
-    with pytest.warns(UserWarning, match="Skipping invalid path"):
-        model = run.load_model()
-    assert model.count_params() == 2 * towers[0].count_params()
+    if Version(keras.__version__) < Version("3.13"):
+        # Its warning fails for zip files, and with it the whole loading.
+        with pytest.raises(InputError, match="has no attribute 'name'"):
+            run.load_model()
+    else:
+        with pytest.warns(UserWarning, match="Skipping invalid path"):
+            model = run.load_model()
+        assert model.count_params() == 2 * towers[0].count_params()
     assert set(tmp_path.rglob("*")) == before
 
 

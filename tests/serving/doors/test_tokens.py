@@ -112,6 +112,8 @@ def test_the_file_is_read_again(
         (b"x" * 513, ":1: found 513 characters"),
         (b"x\n" * (1 << 20), "found more than a megabyte"),
     ],
+    # The path, which the message has, is made from the test's name.
+    ids=("empty", "comment", "spaces", "not_ascii", "long_token", "large"),
 )
 def test_files_without_tokens(
     tmp_path: Path, content: bytes, message: str
