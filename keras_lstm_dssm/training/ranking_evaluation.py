@@ -32,6 +32,8 @@ class RankingEvaluation(BestEpoch):
             last one when the training ends. Default `True`.
         patience: Number of evaluations without a better figure after which
             the training stops; `None`, the default, never stops it.
+        min_relevant: Grade from which a document of a `Collection` is
+            relevant, default 1; a task has its own.
 
     Attributes:
         best: The best figure so far, from 0 to 1; `None` before the first.
@@ -57,6 +59,7 @@ class RankingEvaluation(BestEpoch):
         every: int = 1,
         keep_best: bool = True,
         patience: int | None = None,
+        min_relevant: int = 1,
     ) -> None:
         super().__init__(every, keep_best, patience)
         known = (
@@ -73,7 +76,7 @@ class RankingEvaluation(BestEpoch):
             self.task = collection
         else:
             self.task = Task.from_collection(
-                collection, "dev", "retrieve", depth=100
+                collection, "dev", "retrieve", min_relevant, depth=100
             )
         self.measure = measure
 

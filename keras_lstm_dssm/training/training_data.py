@@ -159,7 +159,7 @@ class TrainingData(NamedTuple):
         dev: Collection | Task = open_collection(self.dev)
         if isinstance(dev, Collection) and isinstance(recipe, ScorerRecipe):
             dev = Task.from_collection(dev, "dev", "rerank", self.min_relevant)
-        return RankingEvaluation(dev, *options)
+        return RankingEvaluation(dev, *options, self.min_relevant)
 
     def _document_task(self, recipe: KeyVecRecipe) -> Task | ClusterTask:
         assert self.dev is not None

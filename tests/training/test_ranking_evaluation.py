@@ -13,6 +13,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import ClusterTask, DenseSystem, Task
+from keras_lstm_dssm.training.training_data import TrainingData
 from tests.conftest import TOPICS
 from tests.training.small_trainings import EpochWeights, check_equal
 
@@ -73,6 +74,9 @@ def test_the_whole_corpus_of_a_collection_is_searched(
     ranking = dssm.RankingEvaluation(Collection(collection_folder))
     assert len(ranking.task.queries) == len(ranking.task.documents) == 6
     assert (ranking.task.depth, ranking.name) == (100, "dev_mrr@10")
+    options = {"dev": str(collection_folder), "min_relevant": 2}
+    from_flags = TrainingData("", **options).ranking(dssm.PRESETS["dssm"])
+    assert from_flags is not None and from_flags.task.min_relevant == 2
     ranking.set_model(model)
     assert 1 / 6 <= ranking.evaluate() <= 1
 
