@@ -239,7 +239,9 @@ class HttpConnection:
             )
         reply = connection.getresponse()
         pieces, size = [], 0
-        while True:
+        # From Python 3.13 on, the last piece closes the reply, and with it the
+        # socket where the server does not keep the connection.
+        while not reply.isclosed():
             sock.settimeout(_remaining(end))
             piece = reply.read1(_PIECE)
             if not piece:
