@@ -74,6 +74,8 @@ VALUES = {
 }
 
 
+# TensorFlow reads float16 in a way that NumPy 2.5 warns of.
+@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")
 def test_bytes() -> None:
     """TF Serving's messages read our request, and ours read its reply."""
     ours = message_class("PredictRequest")(

@@ -109,9 +109,15 @@ def test_measures_equal_ir_measures(folder, seed: int) -> None:
 
     task = DocumentRetrieval.from_folder(folder)
     run, values = task.measure(DenseSystem(encode, encode))
+    measures = [
+        ir_measures.P @ 10,
+        ir_measures.AP,
+        ir_measures.RR,
+        ir_measures.RR @ 10,
+        ir_measures.R @ 10,
+    ]
     expected = ir_measures.calc_aggregate(
-        [ir_measures.parse_measure(m) for m in ("P@10", "AP", "RR", "RR@10",
-                                                "R@10")],
+        measures,
         [ir_measures.Qrel(q, d, g) for q, judged in task.qrels.items()
          for d, g in judged.items()],
         [ir_measures.ScoredDoc(q, d, s) for q, ranked in run.items()
@@ -120,9 +126,8 @@ def test_measures_equal_ir_measures(folder, seed: int) -> None:
     found = mean(values, task.measures)
     assert list(found) == list(DOCUMENT_MEASURES)
     assert list(found.values()) == pytest.approx(
-        [expected[m] for m in map(ir_measures.parse_measure, (
-            "P@10", "AP", "RR", "RR@10", "R@10"))]
-    )  # fmt: skip
+        [expected[measure] for measure in measures]
+    )
     assert task.evaluate(run) == pytest.approx(found)
 
 
