@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.export.encoder_details import encoder_fingerprint
+from keras_lstm_dssm.export.input_ranks import vectors_only
 from keras_lstm_dssm.export.saved_module import finite_weights, publish_module
 from keras_lstm_dssm.text import encode_in_batches
 
@@ -89,6 +90,7 @@ class EncoderModule(tf.Module):
         return encode_in_batches(self.encode, texts, _ENCODE_BATCH, progress)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    @vectors_only
     def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Encodes texts; the signature `serving_default`.
 

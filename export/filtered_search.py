@@ -8,6 +8,7 @@ import tensorflow as tf
 from keras_lstm_dssm.export.document_tags import DocumentTags
 from keras_lstm_dssm.export.document_vectors import DocumentVectors
 from keras_lstm_dssm.export.encoder import GraphEncoder
+from keras_lstm_dssm.export.input_ranks import vectors_only
 from keras_lstm_dssm.export.retriever import (
     MAX_K,
     Allowed,
@@ -41,6 +42,7 @@ class FilteredSearch(tf.Module):
             tf.TensorSpec([None], tf.string, "tags"),
         ]
     )
+    @vectors_only
     def filtered(
         self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
     ) -> dict[str, tf.Tensor]:

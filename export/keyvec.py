@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.export.encoder_details import encoder_fingerprint
+from keras_lstm_dssm.export.input_ranks import vectors_only
 from keras_lstm_dssm.export.saved_module import finite_weights, publish_module
 from keras_lstm_dssm.layers import unit
 from keras_lstm_dssm.models import KeyVec
@@ -77,6 +78,7 @@ class KeyVecModule(tf.Module):
         return unit(tf.constant(vectors)).numpy().astype(np.float32)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    @vectors_only
     def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Encodes documents; the signature `serving_default`.
 
@@ -95,6 +97,7 @@ class KeyVecModule(tf.Module):
             tf.TensorSpec([None], tf.int32, "n"),
         ]
     )
+    @vectors_only
     def keys(self, text: tf.Tensor, n: tf.Tensor) -> dict[str, tf.Tensor]:
         """Finds key sentences and words of documents; the signature `keys`.
 

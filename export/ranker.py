@@ -12,6 +12,7 @@ from keras_lstm_dssm.export.document_vectors import VECTORS
 from keras_lstm_dssm.export.documents import Documents
 from keras_lstm_dssm.export.encoder import EncoderModule
 from keras_lstm_dssm.export.filtered_search import FilteredSearch
+from keras_lstm_dssm.export.input_ranks import vectors_only
 from keras_lstm_dssm.export.retriever import (
     MAX_K,
     Allowed,
@@ -80,6 +81,7 @@ class RankerModule(tf.Module):
             tf.TensorSpec([None], tf.string, "document"),
         ]
     )
+    @vectors_only
     def serve(
         self, query: tf.Tensor, document: tf.Tensor
     ) -> dict[str, tf.Tensor]:
@@ -189,6 +191,7 @@ class TwoStageModule(RankerModule):
             tf.TensorSpec([None], tf.int32, "k"),
         ]
     )
+    @vectors_only
     def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
         """Finds documents; the signature `serving_default`.
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.document_vectors import VECTORS, DocumentVectors
 from keras_lstm_dssm.export.encoder import EncoderModule, GraphEncoder
+from keras_lstm_dssm.export.input_ranks import vectors_only
 from keras_lstm_dssm.export.keyvec import KeyVecModule
 from keras_lstm_dssm.export.retriever_details import RetrieverDetails
 from keras_lstm_dssm.models import KeyVec
@@ -146,6 +147,7 @@ class RetrieverModule(tf.Module):
             tf.TensorSpec([None], tf.int32, "k"),
         ]
     )
+    @vectors_only
     def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
         """Finds the nearest documents; the signature `serving_default`.
 

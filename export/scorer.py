@@ -7,6 +7,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.input_ranks import vectors_only
 from keras_lstm_dssm.export.saved_module import finite_weights, publish_module
 from keras_lstm_dssm.models import PairScorer
 
@@ -41,6 +42,7 @@ class ScorerModule(tf.Module):
             tf.TensorSpec([None], tf.string, "document"),
         ]
     )
+    @vectors_only
     def serve(
         self, query: tf.Tensor, document: tf.Tensor
     ) -> dict[str, tf.Tensor]:

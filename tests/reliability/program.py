@@ -1,5 +1,6 @@
 """lstm-dssm-train in a process of its own, to be killed or starved."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -28,4 +29,6 @@ def train(*flags: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # JAX sets a lower level where it is installed.
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
     )

@@ -188,6 +188,9 @@ class SignatureCall:
             if alias not in arrays:
                 sizes = [dim.size for dim in protos[alias].tensor_shape.dim]
                 raise _wrong_shape(alias, spec, sizes)
+            # A tensor of unknown rank is parsed as a scalar.
+            if not spec.shape.is_compatible_with(arrays[alias].shape):
+                raise _wrong_shape(alias, spec, arrays[alias].shape)
 
     def _run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         try:

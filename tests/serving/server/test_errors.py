@@ -47,6 +47,14 @@ def shape(*sizes: int) -> TensorShapeProto:
     return TensorShapeProto(dim=[{"size": size} for size in sizes])
 
 
+def unranked() -> PredictRequest:
+    made = encode(text=["a"])
+    made.inputs["text"].tensor_shape.CopyFrom(
+        TensorShapeProto(unknown_rank=True)
+    )
+    return made
+
+
 def initialise(**inputs: object) -> PredictRequest:
     made = encode(**inputs)
     made.model_spec.signature_name = "__saved_model_init_op"
@@ -122,6 +130,12 @@ def metadata(name: str | None, *fields: str) -> GetModelMetadataRequest:
         ),
         (
             encode(text="no batch"),
+            INVALID,
+            "input text must have shape (None,), got ()",
+        ),
+        (
+            # A scalar, of which some kernels for strings die.
+            unranked(),
             INVALID,
             "input text must have shape (None,), got ()",
         ),
