@@ -188,9 +188,6 @@ class SignatureCall:
             if alias not in arrays:
                 sizes = [dim.size for dim in protos[alias].tensor_shape.dim]
                 raise _wrong_shape(alias, spec, sizes)
-            # A tensor of unknown rank is parsed as a scalar.
-            if not spec.shape.is_compatible_with(arrays[alias].shape):
-                raise _wrong_shape(alias, spec, arrays[alias].shape)
 
     def _run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         try:
@@ -217,10 +214,11 @@ def _wrong_shape(
 
 
 def _fits(proto: TensorProto, spec: tf.TensorSpec) -> bool:
-    shape = proto.tensor_shape
-    # Parsing reports a size below 0 as an error in the message.
-    sizes = [None if dim.size < 0 else dim.size for dim in shape.dim]
-    return shape.unknown_rank or spec.shape.is_compatible_with(sizes)
+    # Parsing reports a size below 0 as an error in the message, and does not
+    # look at `unknown_rank`: without sizes the tensor is a scalar.
+    dims = proto.tensor_shape.dim
+    sizes = [None if dim.size < 0 else dim.size for dim in dims]
+    return spec.shape.is_compatible_with(sizes)
 
 
 def _array(alias: str, proto: TensorProto) -> np.ndarray:
