@@ -112,7 +112,10 @@ def _decimal(value: Any, dtype: str) -> float:
     limits = np.finfo(NUMPY_DTYPES[dtype])
     # Integers below 2^64 must be exact, others are decimals.
     exact = isinstance(value, int) and abs(value) < 2**64
-    most = 2 ** (limits.nmant + 1) - 1 if exact else float(limits.max)
+    most: float = 2 ** (limits.nmant + 1) - 1
+    if not exact:
+        # The largest float32 is above itself when nine digits are written.
+        most = float(limits.max) * (1 + 2.0 ** -(limits.nmant + 2))
     if abs(value) > most:
         raise JsonError(
             f"Cannot convert JSON value: {excerpt(value)} to {dtype} without "

@@ -90,6 +90,15 @@ def test_numbers_survive_the_way_there_and_back(
     np.testing.assert_array_equal(back, array)
 
 
+def test_the_largest_float_survives() -> None:
+    """Its nine digits, 3.40282347e+38, are above it."""
+    largest = np.array([3.4028235e38, -3.4028235e38], np.float32)
+    replied = json.loads(json_from_outputs({"x": largest}, False))
+    request = parse_object(json.dumps({"inputs": replied["outputs"]}).encode())
+    back = inputs_from_json(request, {"x": "float"})["x"]
+    assert back.tolist() == largest.tolist() and np.isfinite(back).all()
+
+
 @settings(deadline=None)
 @given(st_numpy.arrays(object, SHAPES, elements=st.binary()), st.booleans())
 def test_bytes_survive_the_way_there_and_back(

@@ -46,6 +46,8 @@ def test_numbers_that_are_not_finite() -> None:
         ('{"inputs": [{"b64": "YQ"}]}', {"x": "float"}, "Type: Object is not"),
         ('{"inputs": [16777216]}', {"x": "float"}, "without loss of precision"),
         ('{"inputs": [1e39]}', {"x": "float"}, "without loss of precision"),
+        ('{"inputs": [3.4028236e38]}', {"x": "float"},
+         "without loss of precision"),
         ('{"inputs": [{"b64": "*"}]}', TEXT, "Unable to base64 decode"),
         ('{"inputs": [{"b64": 1}]}', TEXT, "not formatted correctly for base"),
         ('{"inputs": ["\\ud800"]}', TEXT, "surrogate pair"),
