@@ -68,7 +68,11 @@ def build(folder: Path, epoch: int) -> list[Path]:
     (sdist,) = made.glob("*.tar.gz")
     _normalise(sdist, epoch)
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder / "unpacked", filter="data")
+        # Python before 3.10.12 and 3.11.4 has no filters. The archive is ours.
+        archive.extraction_filter = getattr(
+            tarfile, "data_filter", lambda member, _: member
+        )
+        archive.extractall(folder / "unpacked")
     (unpacked,) = (folder / "unpacked").iterdir()
     _setuptools("wheel", made, unpacked, environment)
     _setuptools("wheel", made, unpacked / "client", environment)
