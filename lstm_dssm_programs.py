@@ -109,12 +109,14 @@ def _load(package: ModuleType) -> None:
     # Garbage collections while modules are imported, and the examination of
     # what they hold in later ones, take a fourth of the time.
     gc.disable()
-    with _without_probes():
-        importlib.import_module(f"{_PACKAGE}.errors").require_tensorflow()
-    assert package.__spec__ and package.__spec__.loader
-    package.__spec__.loader.exec_module(package)
-    gc.freeze()
-    gc.enable()
+    try:
+        with _without_probes():
+            importlib.import_module(f"{_PACKAGE}.errors").require_tensorflow()
+        assert package.__spec__ and package.__spec__.loader
+        package.__spec__.loader.exec_module(package)
+        gc.freeze()
+    finally:
+        gc.enable()
 
 
 @contextmanager

@@ -58,7 +58,7 @@ class Known(NamedTuple):
 
 
 def checked_version(version: int) -> int:
-    """Checks and returns the number of a model's version.
+    """Checks that a version number fits into a request, and returns it.
 
     Raises:
         InputError: It is out of range.

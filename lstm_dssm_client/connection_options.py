@@ -39,7 +39,14 @@ def check_certificate_and_key(
     certificate: str | os.PathLike[str] | None,
     key: str | os.PathLike[str] | None,
 ) -> None:
-    """Checks that a client has both a certificate and its key, or neither.
+    """Checks the files by which a client proves to a server who it is, in TLS.
+
+    A certificate can be used with its private key only. A client may also
+    have neither.
+
+    Args:
+        certificate: Path of the client's certificate.
+        key: Path of its private key.
 
     Raises:
         InputError: Only one of the two is given.

@@ -1,6 +1,7 @@
-"""Runs lstm-dssm-analyze.
+"""Shows, on a page of HTML, what a trained model represents of a text.
 
-Its help and flags are in `tools/flags/analyze.py`, without TensorFlow.
+This is the work of the program lstm-dssm-analyze. Its help and its flags are in
+`tools/flags/analyze.py`, which is imported first and without TensorFlow.
 """
 
 import sys

@@ -1,6 +1,8 @@
-"""Runs lstm-dssm-benchmark.
+"""Measures the speed of training, encoding and serving.
 
-Its help and flags are in `tools/flags/benchmark.py`, without TensorFlow.
+This is the work of the program lstm-dssm-benchmark. Its help and its
+flags are in `tools/flags/benchmark.py`, which is imported first and without
+TensorFlow.
 """
 
 import sys

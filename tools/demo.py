@@ -1,6 +1,7 @@
-"""Runs lstm-dssm-demo.
+"""Trains, measures, exports and searches on text of this machine.
 
-Its help and flags are in `tools/flags/demo.py`, without TensorFlow.
+This is the work of the program lstm-dssm-demo. Its help and its flags are in
+`tools/flags/demo.py`, which is imported first and without TensorFlow.
 """
 
 import os

@@ -1,6 +1,7 @@
-"""Runs lstm-dssm-encode.
+"""Encodes texts into files of vectors with an exported encoder.
 
-Its help and flags are in `tools/flags/encode.py`, without TensorFlow.
+This is the work of the program lstm-dssm-encode. Its help and its flags are in
+`tools/flags/encode.py`, which is imported first and without TensorFlow.
 """
 
 import sys

@@ -1,4 +1,7 @@
-"""The flags of `lstm-dssm-encode` that write the vectors in several files."""
+"""Flags by which `lstm-dssm-encode` writes several files instead of one.
+
+The files are called parts; each has the vectors and the titles of some rows.
+"""
 
 from absl import flags
 

@@ -1,6 +1,8 @@
-"""Runs lstm-dssm-evaluate.
+"""Measures a trained model on judged data, beside BM25.
 
-Its help and flags are in `tools/flags/evaluate.py`, without TensorFlow.
+This is the work of the program lstm-dssm-evaluate. Its help and its
+flags are in `tools/flags/evaluate.py`, which is imported first and without
+TensorFlow.
 """
 
 import sys

@@ -1,6 +1,7 @@
-"""Runs lstm-dssm-export.
+"""Exports a trained model as SavedModels for TF Serving.
 
-Its help and flags are in `tools/flags/export.py`, without TensorFlow.
+This is the work of the program lstm-dssm-export. Its help and its flags are in
+`tools/flags/export.py`, which is imported first and without TensorFlow.
 """
 
 import sys

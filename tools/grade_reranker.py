@@ -1,6 +1,7 @@
-"""Runs the program grade_reranker.
+"""Measures how well word overlap alone reranks judged titles.
 
-Its help and flags are in `tools/flags/grade_reranker.py`, without TensorFlow.
+This is the work of the program grade_reranker. Its help and its flags are in
+`tools/flags/grade_reranker.py`, which is imported first and without TensorFlow.
 """
 
 import sys

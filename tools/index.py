@@ -1,6 +1,7 @@
-"""Runs lstm-dssm-index.
+"""Builds a faiss index over exported vectors; measures its recall.
 
-Its help and flags are in `tools/flags/index.py`, without TensorFlow.
+This is the work of the program lstm-dssm-index. Its help and its flags are in
+`tools/flags/index.py`, which is imported first and without TensorFlow.
 """
 
 import sys

@@ -1,6 +1,7 @@
-"""Runs lstm-dssm-keys.
+"""Prints the key sentences and the key words of a page.
 
-Its help and flags are in `tools/flags/keys.py`, without TensorFlow.
+This is the work of the program lstm-dssm-keys. Its help and its flags are in
+`tools/flags/keys.py`, which is imported first and without TensorFlow.
 """
 
 import sys

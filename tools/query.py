@@ -1,6 +1,7 @@
-"""Runs lstm-dssm-query.
+"""Sends queries to a server over gRPC and prints its replies.
 
-Its help and flags are in `tools/flags/query.py`, without TensorFlow.
+This is the work of the program lstm-dssm-query. Its help and its flags are in
+`tools/flags/query.py`, which is imported first and without TensorFlow.
 """
 
 import sys

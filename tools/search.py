@@ -1,6 +1,7 @@
-"""Runs lstm-dssm-search.
+"""Searches titles in this process, without a server.
 
-Its help and flags are in `tools/flags/search.py`, without TensorFlow.
+This is the work of the program lstm-dssm-search. Its help and its flags are in
+`tools/flags/search.py`, which is imported first and without TensorFlow.
 """
 
 import sys

@@ -1,6 +1,7 @@
-"""Runs the program sentence_model.
+"""Measures a pre-trained sentence-transformers model.
 
-Its help and flags are in `tools/flags/sentence_model.py`, without TensorFlow.
+This is the work of the program sentence_model. Its help and its flags are in
+`tools/flags/sentence_model.py`, which is imported first and without TensorFlow.
 """
 
 import sys

@@ -1,6 +1,7 @@
-"""Runs lstm-dssm-serve.
+"""Serves exported models over gRPC and HTTP.
 
-Its help and flags are in `tools/flags/serve.py`, without TensorFlow.
+This is the work of the program lstm-dssm-serve. Its help and its flags are in
+`tools/flags/serve.py`, which is imported first and without TensorFlow.
 """
 
 import gc

@@ -1,6 +1,7 @@
-"""Runs lstm-dssm-split.
+"""Divides a click log by query into training, dev and test.
 
-Its help and flags are in `tools/flags/split.py`, without TensorFlow.
+This is the work of the program lstm-dssm-split. Its help and its flags are in
+`tools/flags/split.py`, which is imported first and without TensorFlow.
 """
 
 import sys

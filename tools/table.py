@@ -1,6 +1,7 @@
-"""Runs lstm-dssm-table.
+"""Trains and measures the systems of the tables of a paper.
 
-Its help and flags are in `tools/flags/table.py`, without TensorFlow.
+This is the work of the program lstm-dssm-table. Its help and its flags are in
+`tools/flags/table.py`, which is imported first and without TensorFlow.
 """
 
 import os

@@ -1,6 +1,8 @@
-"""Runs lstm-dssm-table_iv.
+"""Trains and measures the systems of Table IV of Palangi et al.
 
-Its help and flags are in `tools/flags/table_iv.py`, without TensorFlow.
+This is the work of the program lstm-dssm-table_iv. Its help and its
+flags are in `tools/flags/table_iv.py`, which is imported first and without
+TensorFlow.
 """
 
 import sys

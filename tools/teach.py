@@ -1,6 +1,7 @@
-"""Runs lstm-dssm-teach.
+"""Computes a sentence encoder's vectors, from which towers learn.
 
-Its help and flags are in `tools/flags/teach.py`, without TensorFlow.
+This is the work of the program lstm-dssm-teach. Its help and its flags are in
+`tools/flags/teach.py`, which is imported first and without TensorFlow.
 """
 
 import sys

@@ -1,6 +1,7 @@
-"""Runs lstm-dssm-train.
+"""Trains two encoders, a pair scorer, a KeyVec or a ranker.
 
-Its help and flags are in `tools/flags/train.py`, without TensorFlow.
+This is the work of the program lstm-dssm-train. Its help and its flags are in
+`tools/flags/train.py`, which is imported first and without TensorFlow.
 """
 
 import signal

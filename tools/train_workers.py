@@ -1,4 +1,8 @@
-"""Trains with several processes, `lstm-dssm-train --workers` or TF_CONFIG."""
+"""Trains one model by several processes, the workers.
+
+`lstm-dssm-train --workers=N` starts them by Ray; a launcher that starts the
+program on each machine itself sets the environment variable TF_CONFIG.
+"""
 
 from typing import Any
 

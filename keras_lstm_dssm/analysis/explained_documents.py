@@ -160,6 +160,7 @@ def explain_documents(
         vectors[list(rows)], nearest, exclude=[[row] for row in rows]
     )
     of_words = model.word_probabilities(vectors[list(rows)]).numpy()
+    vocabulary = model.key_vocabulary
     return [
         ExplainedDocument(
             document.id,
@@ -167,7 +168,7 @@ def explain_documents(
             document.label,
             list(document.summary),
             _sentences(document, p, targets),
-            *_words(document, p_words, targets, model, words),
+            *_words(document, p_words, targets, model, vocabulary, words),
             [
                 NearDocument(
                     documents[row].id,
@@ -213,10 +214,10 @@ def _words(
     p: np.ndarray,
     targets: DocumentTargets | None,
     model: KeyVec,
+    vocabulary: list[str],
     count: int,
 ) -> tuple[list[PredictedWord], list[SummaryWord]]:
     of_summary = [] if targets is None else targets.of(document).key_words
-    vocabulary = model.key_vocabulary
     ids = model.key_word_ids(of_summary).tolist()
     known, order = set(ids), np.argsort(-p, kind="stable").tolist()
     rank_of: dict[int, tuple[int | None, float | None]] = {

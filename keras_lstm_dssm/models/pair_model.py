@@ -169,7 +169,7 @@ class PairModel(PairSteps):
         """
         refuse_weights(class_weight=class_weight, sample_weight=sample_weight)
         pairs = self._only_batch(x, y)
-        self.reset_metrics()  # Keras does so from 3.13 on
+        self.reset_metrics()  # Keras 3.12 does not
         try:
             return super().train_on_batch(*pairs, return_dict=return_dict)
         finally:

@@ -42,7 +42,7 @@ def test_scores_of_a_list_do_not_depend_on_its_grades(objective: str) -> None:
 def test_objectives_are_measured_beside_bm25(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of titles with equal grades in all lists, three objectives and BM25."""
+    """Measures trees with each objective, and BM25, and prints all of them."""
     data, results = write_graded(tmp_path / "graded"), tmp_path / "out.json"
     code = ranker_objectives.run(
         ["ranker_objectives", f"--data={data}", f"--json={results}",

@@ -42,7 +42,7 @@ def test_steps_of_a_log(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Four clicks of two titles, which two workers read in a step."""
+    """Counts titles and table rows in a step of two workers on four clicks."""
     log, output = tmp_path / "clicks.tsv", tmp_path / "out.json"
     log.write_text("ab\tcd\nab\tcd\nab\tef\nab\tef\n")
     recipe = Recipe("DSSMEncoder", {"units": [3, 2]})

@@ -27,7 +27,7 @@ def clock(*seconds: float) -> Any:
 def test_a_turn_starts_with_a_line_and_is_timed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two steps of three seconds each, in which 20 bytes are sent."""
+    """Prints seconds and bytes for each training step; a turn has two steps."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("go\n"))
     monkeypatch.setattr(worker_speed, "time", clock(6))
     collectives: Any = SimpleNamespace(sent=100)
@@ -45,7 +45,10 @@ def test_a_turn_starts_with_a_line_and_is_timed(
 
 
 def test_latency_and_bandwidth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Medians, without the first two sums; of 16 MB in a direction."""
+    """Both are medians over exchanged sums, without the first two.
+
+    A sum of 16 MB gives the bandwidth.
+    """
     small = [9, 9] + [0.4] * 5 + [0.6] * 5
     large = [9, 9] + [1] * 5 + [3] * 5
     monkeypatch.setattr(worker_speed, "time", clock(*small, *large))
@@ -59,7 +62,7 @@ def test_latency_and_bandwidth(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Child:
-    """Prints what a process of the benchmark would."""
+    """Stands for a process of the benchmark, and prints given seconds."""
 
     seconds = {"alone": [9, 2, 4, 6], "0": [9, 1, 4, 2], "1": [9, 0.5, 3, 3]}
     ended: list[str] = []

@@ -57,7 +57,10 @@ def test_queries_that_count() -> None:
 
 
 def test_a_constant_scorer_is_random_and_not_document_order() -> None:
-    """Document order has the answers first; equal scores are no order."""
+    """In this data the answers come first, so that document order is perfect.
+
+    Equal scores must not count as that order.
+    """
     qrels = {f"q{i}": {"good": 1, **dict.fromkeys("abcd", 0)} for i in range(3)}
     task = Task(
         dict.fromkeys(qrels, "no such word"),

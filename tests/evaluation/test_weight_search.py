@@ -131,7 +131,7 @@ def test_each_text_is_encoded_once() -> None:
 
 
 def test_words_alone_find_only_documents_with_them() -> None:
-    """The value of BM25 alone has no part in what the encoder finds."""
+    """BM25 alone is not measured on candidates that only the encoder found."""
     task = Task(
         {"q": "wood"}, {"x": "glue", "y": "wood"}, {"q": {"x": 1}}, 1, 9
     )

@@ -1,4 +1,4 @@
-"""A SavedModel in a session: its numbers, its memory, folders without one."""
+"""SavedGraph: outputs of a SavedModel, its memory, folders without a model."""
 
 import gc
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.serving.server.test_service_handlers import resident_mb
 
 
 def save(folder: Path, numbers: int) -> Path:
-    """Saves a model with a variable of so many ones, which it sums."""
+    """Saves a model that adds the sum of its variable, `numbers` ones, to x."""
     module = tf.Module()
     module.ones = tf.Variable(tf.ones([numbers]))
     module.serve = tf.function(
@@ -36,7 +36,7 @@ def test_outputs_by_name(tmp_path: Path) -> None:
 
 
 def test_memory_is_free_when_the_last_reference_is_gone(tmp_path: Path) -> None:
-    """A server unloads a version so; the garbage collector need not run."""
+    """Without the garbage collector: a server drops a version in this way."""
     megabytes = 48
     save(tmp_path, megabytes << 18)
 

@@ -34,7 +34,7 @@ def test_strings() -> None:
 
 
 def test_numbers_of_dtypes_without_a_field() -> None:
-    """As TensorFlow packs them: no client reads them from another field."""
+    """They are in `tensor_content`, where TensorFlow itself reads them."""
     values = np.array([[0.5, -2.0], [1.5, 0.0]])
     values = values.astype(tf.as_dtype("float8_e4m3fn").as_numpy_dtype)
     proto = to_proto(values)

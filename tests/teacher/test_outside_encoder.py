@@ -136,7 +136,7 @@ def test_a_model_that_is_not_on_the_machine_is_one_line(
 
 
 class FakeSentenceTransformer:
-    """Stands for a model of sentence-transformers; has no other one."""
+    """Stands for `SentenceTransformer` on a machine that has `a-model` only."""
 
     def __init__(self, name: str, local_files_only: bool = False) -> None:
         assert local_files_only, "would download a model"

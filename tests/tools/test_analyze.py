@@ -24,7 +24,11 @@ QUERIES = [query for query, _ in TOPICS.values()]
 
 @pytest.fixture(scope="module")
 def run(collection_folder: Path, tmp_path_factory) -> Path:
-    """Trains on a log with one bad line, with histograms of the gates."""
+    """Trains the run that is analysed.
+
+    One line of its clicks has no tab: the report must read the data as the
+    training did, without that line. The run has histograms of its gates.
+    """
     folder = tmp_path_factory.mktemp("analyze")
     data = shutil.copytree(collection_folder, folder / "data")
     with gzip.open(data / "clicks.train.tsv.gz", "at") as file:

@@ -111,7 +111,7 @@ def test_the_data_of_documents(
 def test_triples_have_judged_negatives_where_there_are_some(
     collection_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Grades of the training queries, or else random titles for clicks."""
+    """Without grades, random titles are the negatives of clicks."""
     measured: list[tuple[Any, ...]] = []
 
     def measure(triples: Triples, *effort: int) -> dict[str, int]:

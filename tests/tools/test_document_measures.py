@@ -14,7 +14,7 @@ from keras_lstm_dssm.tools.document_measures import measure_documents
 from tests.training.small_documents import documents, write_small_documents
 
 KEYVEC: Any = None
-"""Stands for the model; its system is replaced, too."""
+"""Stands for a trained KeyVec: the tests replace what would encode by it."""
 
 
 def test_bad_lines_are_told_before_the_table(
@@ -22,7 +22,7 @@ def test_bad_lines_are_told_before_the_table(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The model is BM25 here, and the only baseline are random vectors."""
+    """Counts bad lines first. BM25 and random vectors replace the systems."""
     pytest.importorskip("sklearn")
     baselines: list[list[str]] = []
 

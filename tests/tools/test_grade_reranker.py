@@ -35,7 +35,10 @@ def test_what_it_sees_of_a_pair() -> None:
 
 
 def test_it_learns_what_the_grades_say() -> None:
-    """The title with the high grade shares no word with its query."""
+    """In the training data, a title that shares a word with its query is bad.
+
+    So a title that shares one is ranked below a title that shares none.
+    """
     overlap = WordOverlap(TITLES)
     pairs = [("glue", TITLES[1], 0), ("glue", TITLES[2], 3)] * 30
     system = GradeReranker(overlap, pairs)

@@ -118,7 +118,11 @@ def test_status(
 def test_tags_tls_and_a_token(
     certificates: Path, tmp_path: Path, refused: Refused, capsys: Any
 ) -> None:
-    """Searches by tags over TLS with a token, and by lstm-dssm-search."""
+    """Only titles with a tag that is asked for are found, by two programs.
+
+    `lstm-dssm-query` asks a server over TLS, which refuses a wrong token;
+    `lstm-dssm-search` reads the same models without a server.
+    """
     (tmp_path / "titles.tsv").write_text(
         "a\thex bolt\tsteel, zinc\nb\twood glue\tin stock\nc\tsteel lamp\n"
     )

@@ -29,7 +29,11 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def two_folders(collection_folder: Path, tmp_path: Path) -> list[Path]:
-    """Writes a folder with lists of six judged titles, and one of three."""
+    """Makes two data sets, so that a table of several can be written.
+
+    In the first each query of dev and test has six judged titles, in the
+    second three.
+    """
     folders = [tmp_path / name for name in ("six", "three")]
     for folder in folders:
         shutil.copytree(collection_folder, folder)

@@ -99,7 +99,10 @@ def test_a_worker_goes_on_and_the_first_one_reports(
     capsys: pytest.CaptureFixture[str],
     refused: Refused,
 ) -> None:
-    """Of a finished run, and of one that is trained one epoch longer."""
+    """Resumes a run that has ended, and one that lacks an epoch.
+
+    The training is replaced by a function that writes the epochs' lines.
+    """
     given: dict[str, Any] = {}
 
     def train_worker(output: Path, settings: Any, **options: Any) -> None:

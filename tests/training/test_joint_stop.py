@@ -78,7 +78,7 @@ def test_the_second_signal_interrupts(number: signal.Signals) -> None:
 
 
 def test_no_handler_is_set_outside_of_the_main_thread() -> None:
-    """Python would raise an error there."""
+    """Python allows handlers of signals in the main thread only."""
     before = signal.getsignal(signal.SIGTERM)
     inside = []
 

@@ -50,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 @pytest.mark.slow
 def test_two_workers_continue_as_one_process(folder: pathlib.Path) -> None:
-    """With --init, --judged_negatives, --logq, --validation and --dev."""
+    """Trains with --init, --judged_negatives, --logq, --validation, --dev."""
     flags = [
         f"--init={folder / 'PARENT'}", f"--data={folder / 'JUDGED'}",
         "--judged_negatives=1", "--logq", f"--batch_size={QUERIES}",

@@ -101,7 +101,7 @@ def test_a_body_of_unknown_size_that_is_too_large() -> None:
 
 
 def test_a_request_that_is_cancelled_is_not_late() -> None:
-    """As when the server stops: the cancellation goes on, without answer."""
+    """A request that is cancelled, as when the server stops, gets no answer."""
     client = Client(b"a", ends=False)
 
     async def ask() -> None:
@@ -159,7 +159,7 @@ def test_what_is_no_request_has_no_body_to_read() -> None:
 
 
 def test_a_web_socket_has_no_token() -> None:
-    """Only the headers of HTTP requests are searched for one."""
+    """It is refused: tokens are read from the headers of HTTP requests only."""
     client, tokens = Client(b""), SimpleNamespace(allows=lambda value: True)
     check = TokenCheck(client.app, tokens, {"/v1/"})
     socket = {**SCOPE, "type": "websocket"}

@@ -91,7 +91,7 @@ def test_numbers_survive_the_way_there_and_back(
 
 
 def test_the_largest_float_survives() -> None:
-    """Its nine digits, 3.40282347e+38, are above it."""
+    """Replies write it with nine digits, 3.40282347e+38, which is above it."""
     largest = np.array([3.4028235e38, -3.4028235e38], np.float32)
     replied = json.loads(json_from_outputs({"x": largest}, False))
     request = parse_object(json.dumps({"inputs": replied["outputs"]}).encode())
