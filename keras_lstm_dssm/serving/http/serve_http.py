@@ -69,11 +69,11 @@ def served_over_http(
         import_optional(module, "http")
     from keras_lstm_dssm.serving.http.application import (
         HEALTH_PATHS,
-        RestEndpoint,
         new_application,
     )
     from keras_lstm_dssm.serving.http.http_server import HttpServer
     from keras_lstm_dssm.serving.http.page_routes import page_routes
+    from keras_lstm_dssm.serving.http.rest_endpoint import RestEndpoint
 
     check_exposure(
         host,

@@ -1,0 +1,109 @@
+"""In which thread a REST request is answered."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from keras_lstm_dssm.serving.http import rest_endpoint
+from keras_lstm_dssm.serving.http.rest_api import Reply
+from keras_lstm_dssm.serving.http.rest_endpoint import RestEndpoint
+
+QUICK = "/v1/models/quick:predict"
+SLOW = "/v1/models/slow:predict"
+WRONG = "/v1/models/wrong:predict"
+
+
+class Api:
+    """Answers with the name of the thread."""
+
+    def answer(self, method: str, path: str, body: bytes) -> Reply:
+        if path == SLOW:
+            time.sleep(0.3)
+        name = threading.current_thread().name
+        return Reply(400 if path == WRONG else 200, name.encode())
+
+
+@pytest.fixture(autouse=True)
+def sure_of_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine must not make quick requests slow ones."""
+    monkeypatch.setattr(rest_endpoint, "QUICK_SECONDS", 0.25)
+
+
+@pytest.fixture
+def endpoint() -> Iterator[RestEndpoint]:
+    with ThreadPoolExecutor(2, "pool") as pool:
+        yield RestEndpoint(Api(), pool)  # type: ignore[arg-type]
+
+
+async def ask(endpoint: RestEndpoint, path: str, body: bytes = b"") -> str:
+    """Returns `pool` or `loop`, the thread in which a request was answered."""
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def receive() -> MutableMapping[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {"method": "POST", "path": path, "raw_path": path.encode()}
+    await endpoint(scope, receive, send)
+    return "pool" if sent[1]["body"].startswith(b"pool") else "loop"
+
+
+def asked(endpoint: RestEndpoint, *paths: str) -> list[str]:
+    async def run() -> list[str]:
+        return [await ask(endpoint, path) for path in paths]
+
+    return asyncio.run(run())
+
+
+def test_a_path_that_was_quick_needs_no_thread(endpoint: RestEndpoint) -> None:
+    assert asked(endpoint, QUICK, QUICK, QUICK) == ["pool", "loop", "loop"]
+
+
+@pytest.mark.parametrize("path", [SLOW, WRONG])
+def test_slow_and_wrong_requests_stay_in_threads(
+    endpoint: RestEndpoint, path: str
+) -> None:
+    assert asked(endpoint, path, path, QUICK, path) == ["pool"] * 4
+
+
+def test_a_path_that_becomes_slow_goes_back_to_threads(
+    endpoint: RestEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert asked(endpoint, QUICK, QUICK) == ["pool", "loop"]
+    monkeypatch.setattr(rest_endpoint, "QUICK_SECONDS", 0.0)
+    assert asked(endpoint, QUICK, QUICK) == ["loop", "pool"]
+
+
+def test_long_bodies_go_to_threads(endpoint: RestEndpoint) -> None:
+    asked(endpoint, QUICK)
+    assert asyncio.run(ask(endpoint, QUICK, b"x" * 1024)) == "loop"
+    assert asyncio.run(ask(endpoint, QUICK, b"x" * 1025)) == "pool"
+
+
+def test_requests_at_the_same_time_go_to_threads(
+    endpoint: RestEndpoint,
+) -> None:
+    async def together() -> list[str]:
+        await ask(endpoint, QUICK)
+        return await asyncio.gather(
+            ask(endpoint, SLOW), ask(endpoint, QUICK), ask(endpoint, QUICK)
+        )
+
+    assert asyncio.run(together()) == ["pool"] * 3
+    assert asked(endpoint, QUICK) == ["loop"]
+
+
+def test_the_paths_that_are_remembered_are_bounded(
+    endpoint: RestEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rest_endpoint, "_MAX_PATHS", 1)
+    other = QUICK.replace("quick", "other")
+    assert asked(endpoint, QUICK, other, other) == ["pool"] * 3
+    assert asked(endpoint, QUICK) == ["loop"]
