@@ -2,7 +2,7 @@
 
 Each log is measured in a new process, because memory is counted by process:
 
-    python -m keras_lstm_dssm.benchmarks.scale_suite LOG BATCH_SIZE STEPS
+    python -m keras_lstm_dssm.benchmarks.scale_suite PRESET LOG BATCH_SIZE STEPS
 """
 
 import json
@@ -23,7 +23,8 @@ from keras_lstm_dssm.benchmarks.measurement import (
     results_of_process,
     seconds,
 )
-from keras_lstm_dssm.benchmarks.towers import OwnTowers
+from keras_lstm_dssm.benchmarks.recipe_cost import measure_recipe
+from keras_lstm_dssm.benchmarks.towers import PRESET, OwnTowers
 from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.errors import InputError
 
@@ -31,7 +32,11 @@ _POLL_SECONDS = 0.02
 
 
 def measure_scale(
-    sizes: Sequence[int], batch_size: int, steps: int, rounds: int
+    sizes: Sequence[int],
+    batch_size: int,
+    steps: int,
+    rounds: int,
+    preset: str = PRESET,
 ) -> dict[str, Any]:
     """Train on synthetic logs of several sizes, each in new processes.
 
@@ -40,6 +45,8 @@ def measure_scale(
         batch_size: Pairs in a training step.
         steps: Training steps timed in each process.
         rounds: Number of processes for each size, in turn, for medians.
+        preset: The towers; for others than the default the whole recipe is
+            measured, with its own batch size, see `measure_recipe`.
 
     Returns:
         The `summary`, and `first_step_seconds`, from the start of
@@ -54,10 +61,10 @@ def measure_scale(
         first_steps = []
         for round_number in range(rounds):
             for size, path in paths.items():
-                arguments = map(str, (path, batch_size, steps))
+                arguments = map(str, (preset, path, batch_size, steps))
                 results[size].append(results_of_process(__name__, *arguments))
             run = Path(folder, f"run-{round_number}")
-            first_steps.append(_first_step_seconds(run, batch_size))
+            first_steps.append(_first_step_seconds(run, batch_size, preset))
     return {
         **summary(results),
         "first_step_seconds": statistics.median(first_steps),
@@ -70,7 +77,8 @@ def summary(
     """Return medians by size, and compare the largest and smallest log.
 
     Args:
-        results: By size of the log, the results of `measure_log`.
+        results: By size of the log, the results of `measure_log` or of
+            `measure_recipe`.
 
     Returns:
         `logs`, the medians by size; `cost_ratio`, the cost of a pair in the
@@ -112,14 +120,14 @@ def measure_log(path: str, batch_size: int, steps: int) -> dict[str, Any]:
     }
 
 
-def _first_step_seconds(run: Path, batch_size: int) -> float:
+def _first_step_seconds(run: Path, batch_size: int, preset: str) -> float:
     """Return seconds to train on a log of one step and write the history."""
     log = run.with_name("one_step.tsv")
     write_log(log, batch_size)
     start = time.perf_counter()
     command = program_command(
-        "train", f"--data={log}", f"--output={run}", "--epochs=1",
-        f"--batch_size={batch_size}",
+        "train", f"--preset={preset}", f"--data={log}", f"--output={run}",
+        "--epochs=1", f"--batch_size={batch_size}",
     )  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         while not (run / "history.csv").exists():
@@ -129,6 +137,14 @@ def _first_step_seconds(run: Path, batch_size: int) -> float:
         return time.perf_counter() - start
 
 
+def main(preset: str, path: str, batch_size: str, steps: str) -> None:
+    """Print what one log costs, as JSON."""
+    if preset == PRESET:
+        costs = measure_log(path, int(batch_size), int(steps))
+    else:
+        costs = measure_recipe(path, preset, int(steps))
+    print(json.dumps(costs))
+
+
 if __name__ == "__main__":
-    path, batch_size, steps = sys.argv[1:]
-    print(json.dumps(measure_log(path, int(batch_size), int(steps))))
+    main(*sys.argv[1:])

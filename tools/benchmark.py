@@ -104,7 +104,9 @@ def _click_suites(
             log, FLAGS.titles_in_index, FLAGS.queries, rounds
         ),
         "profile": lambda: measure_profile(log, *effort),
-        "scale": lambda: measure_scale(_numbers("pairs"), *effort),
+        "scale": lambda: measure_scale(
+            _numbers("pairs"), *effort, FLAGS.preset
+        ),
         "matching": lambda: measure_matching(
             _triples(log), FLAGS.triples, FLAGS.steps, rounds
         ),

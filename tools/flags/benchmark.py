@@ -29,6 +29,7 @@ negatives for its clicks. Results are medians. Run it on an idle machine; its
 load is printed first.
 """
 
+from keras_lstm_dssm.settings.presets import TOWER_PRESETS
 from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
@@ -66,6 +67,12 @@ define.integer(
 define.list(
     "pairs", ["10000", "100000", "1000000", "10000000"],
     "Sizes of the logs in `scale`; ten million pairs take 0.8 GB on disk.",
+)  # fmt: skip
+
+define.enum(
+    "preset", "lstm_96", list(TOWER_PRESETS),
+    "Towers of `scale`; of others than `lstm_96` the whole recipe is measured, "
+    "with its synthetic pairs, mining and batch size.",
 )  # fmt: skip
 
 COMMAND_LINE = CommandLine(__doc__, FLAGS)
