@@ -21,9 +21,24 @@ _OF_ONE_PROCESS = (
 )  # fmt: skip
 
 
+_OF_WORKERS = ("ray_address", "worker_cpus", "start_minutes")
+
+
 def trains_by_workers(values: flags.FlagValues) -> bool:
-    """Returns whether this process is to train together with others."""
-    return (values.workers or 1) > 1 or in_cluster()
+    """Returns whether this process is to train together with others.
+
+    Raises:
+        InputError: It is not, and a flag of workers is set.
+    """
+    if (values.workers or 1) > 1 or in_cluster():
+        return True
+    for name in _OF_WORKERS:
+        if values[name].present:
+            raise InputError(
+                f"--{name} is set, but one process trains: leave it out, or "
+                "set --workers or TF_CONFIG"
+            )
+    return False
 
 
 def is_first_worker() -> bool:
@@ -55,6 +70,11 @@ def train_by_workers(values: flags.FlagValues, run: RunFolder) -> None:
             raise InputError(
                 f"--workers={values.workers}: found {cluster.size} workers in "
                 "TF_CONFIG: leave the flag out, or unset TF_CONFIG"
+            )
+        if values.ray_address:
+            raise InputError(
+                "--ray_address and TF_CONFIG are both set: expected one of "
+                "them: leave the flag out, or unset TF_CONFIG"
             )
         options["threads"] = values.worker_cpus
         train_worker(run.path, settings, **options)

@@ -55,6 +55,18 @@ def test_another_number_of_workers_than_that_of_the_launcher(
     join(monkeypatch, 0)
     code = run(tmp_path / "run", "--workers=3", "--data=api")
     refused(code, "--workers=3: found 2 workers in TF_CONFIG: leave the flag")
+    code = run(tmp_path / "run", "--ray_address=auto", "--data=api")
+    refused(code, "--ray_address and TF_CONFIG are both set")
+
+
+@pytest.mark.parametrize(
+    "flag", ["--ray_address=auto", "--worker_cpus=1", "--start_minutes=5"]
+)
+def test_flags_of_workers_are_refused_without_them(
+    flag: str, tmp_path: Path, refused: Refused
+) -> None:
+    code = run(tmp_path / "run", "--workers=1", "--data=api", flag)
+    refused(code, f"{flag.split('=')[0]} is set, but one process trains")
 
 
 def test_ray_starts_the_workers(
