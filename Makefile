@@ -80,8 +80,8 @@ sbom: setup $(TOOLS)/nox
 	    --output-file build/sbom.cdx.json $(BIN)/python
 	@echo "wrote build/sbom.cdx.json"
 
-# The tests on each Python that this machine has, with the oldest packages that
-# setup.py allows and with the newest: `make nox NOX='-s tests-3.12(newest)'`.
+# The tests on each Python that this machine has, with the newest packages; those
+# with the oldest that setup.py allows: `make nox NOX='-s "tests-3.12(oldest)"'`.
 nox: $(TOOLS)/nox
 	$(TOOLS)/nox $(NOX)
 

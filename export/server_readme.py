@@ -109,7 +109,8 @@ For a trial, without TensorFlow Serving:
   of its documents.
 - The `ids` and `scores` of a retriever are as wide as the largest `k` in the
   batch; columns beyond a row's own `k` hold "" and -2. An export limits `k`
-  (`--max_k`, by default 1000): a larger one is reduced to the limit.
+  (`--max_k`, by default 1000): a larger one is reduced to the limit. A
+  `two_stage` returns 100 at most, and fills with the lowest float32 number.
 - The signature `filtered` finds only documents that have any of the `tags`,
   which are separated by commas; all documents where they are "".
 - The outputs of the signature `keys` are as wide as the largest `n` in the
@@ -117,8 +118,8 @@ For a trial, without TensorFlow Serving:
   hold "" and 0.
 - The server runs the requests in `assets.extra/tf_serving_warmup_requests`
   before it serves a version, and rejects the version if one of them has more
-  rows than `max_batch_size`. The largest has {warmup} rows; `batching.config`
-  says how to get smaller ones.
+  rows than `max_batch_size`. The largest has {warmup} rows, fewer where
+  `max_batch_size` was smaller; `batching.config` says how to get smaller ones.
 
 ## Which server
 

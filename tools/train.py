@@ -27,6 +27,7 @@ from keras_lstm_dssm.tools.train_workers import (
 )
 from keras_lstm_dssm.training import RunFolder
 from keras_lstm_dssm.training.ranker_folder import check_resumable
+from keras_lstm_dssm.workers.cluster import in_cluster
 
 
 def main(_: list[str]) -> dict[str, Any]:
@@ -34,6 +35,8 @@ def main(_: list[str]) -> dict[str, Any]:
     run = RunFolder(FLAGS.output)
     check_ranker_flags(FLAGS)
     if FLAGS.preset == RANKER:
+        if in_cluster():
+            raise InputError("one process trains a ranker: unset TF_CONFIG")
         _check(run)
         return train_by_flags(FLAGS, run, allowed_bad_lines(FLAGS))
     options: dict[str, Any] = {

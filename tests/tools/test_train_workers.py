@@ -49,6 +49,14 @@ def test_what_several_workers_cannot_do(
     refused(run(tmp_path / "run", "--workers=2", *flags), message)
 
 
+def test_a_ranker_in_a_cluster(
+    tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    join(monkeypatch, 0)
+    code = run(tmp_path / "run", "--data=api", "--preset=ranker")
+    refused(code, "one process trains a ranker: unset TF_CONFIG")
+
+
 def test_another_number_of_workers_than_that_of_the_launcher(
     tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
