@@ -225,6 +225,20 @@ def start_on_ray(
     )
 
 
+def test_a_cluster_without_room(
+    log: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    room = ("--worker_cpus=999", "--start_minutes=1")
+    code, errors = finish(start_on_ray(log, tmp_path / "run", *room))
+    assert code == 1
+    assert re.fullmatch(
+        "error: found no room for 2 workers of 999 cores in the Ray cluster "
+        "within 1 minutes .* cores are free.: give fewer --workers .*",
+        errors,
+    ), errors
+    assert not RunFolder(tmp_path / "run").checkpoint.exists()
+
+
 @pytest.mark.parametrize(
     ("rank", "fault"),
     [
