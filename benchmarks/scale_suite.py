@@ -50,7 +50,8 @@ def measure_scale(
 
     Returns:
         The `summary`, and `first_step_seconds`, from the start of
-        `lstm-dssm-train` to the end of its first step and epoch.
+        `lstm-dssm-train` to the end of its first epoch, of `batch_size`
+        clicks.
     """
     sizes = sorted(set(sizes))
     with tempfile.TemporaryDirectory() as folder:
@@ -121,7 +122,7 @@ def measure_log(path: str, batch_size: int, steps: int) -> dict[str, Any]:
 
 
 def _first_step_seconds(run: Path, batch_size: int, preset: str) -> float:
-    """Return seconds to train on a log of one step and write the history."""
+    """Return seconds to train on one batch of clicks and write the history."""
     log = run.with_name("one_step.tsv")
     write_log(log, batch_size)
     start = time.perf_counter()
@@ -138,7 +139,7 @@ def _first_step_seconds(run: Path, batch_size: int, preset: str) -> float:
 
 
 def main(preset: str, path: str, batch_size: str, steps: str) -> None:
-    """Print what one log costs, as JSON."""
+    """Train on one log in this process, and print time and memory as JSON."""
     if preset == PRESET:
         costs = measure_log(path, int(batch_size), int(steps))
     else:

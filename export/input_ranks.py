@@ -1,4 +1,4 @@
-"""vectors_only: signatures refuse inputs that are not one value a row."""
+"""vectors_only: makes a signature refuse inputs that are not vectors."""
 
 import functools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Trains, measures, exports and searches on text of this machine.
+"""The demo: from the docstrings of installed packages to a search.
 
 This is the work of the program lstm-dssm-demo. Its help and its flags are in
 `tools/flags/demo.py`, which is imported first and without TensorFlow.

@@ -1,4 +1,4 @@
-"""Measures a trained model on judged data, beside BM25.
+"""Computes NDCG, MRR and others of a trained model and of BM25.
 
 This is the work of the program lstm-dssm-evaluate. Its help and its
 flags are in `tools/flags/evaluate.py`, which is imported first and without

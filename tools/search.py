@@ -1,4 +1,4 @@
-"""Searches titles in this process, without a server.
+"""Searches the titles of an exported retriever, without a server.
 
 This is the work of the program lstm-dssm-search. Its help and its flags are in
 `tools/flags/search.py`, which is imported first and without TensorFlow.

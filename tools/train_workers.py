@@ -19,8 +19,6 @@ from keras_lstm_dssm.workers.cluster import Cluster, in_cluster
 _OF_ONE_PROCESS = (
     "histograms", "negatives_from", "replay", "salience", "teacher",
 )  # fmt: skip
-
-
 _OF_WORKERS = ("ray_address", "worker_cpus", "start_minutes")
 
 

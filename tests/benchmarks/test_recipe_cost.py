@@ -1,4 +1,4 @@
-"""What a pair costs in a recipe with mined negatives."""
+"""The time of a pair in a recipe that mines negatives between epochs."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from keras_lstm_dssm.models import PRESETS
 def test_mining_and_preparation_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Timed are the steps after the first mining, of clicks and titles."""
+    """The steps that are timed read mined negatives and synthetic pairs."""
     small = PRESETS["lstm_32"].replace(
         negatives="in_batch", title_pairs=1, hard_negatives=2, mine_every=3,
         epochs=4, batch_size=16, mine_top=5,

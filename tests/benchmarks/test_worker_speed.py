@@ -45,9 +45,10 @@ def test_a_turn_starts_with_a_line_and_is_timed(
 
 
 def test_latency_and_bandwidth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both are medians over exchanged sums, without the first two.
+    """Both are medians of the times of sums that two workers exchange.
 
-    A sum of 16 MB gives the bandwidth.
+    Small sums give the latency, sums of 16 MB the bandwidth; the first two of
+    each are left out.
     """
     small = [9, 9] + [0.4] * 5 + [0.6] * 5
     large = [9, 9] + [1] * 5 + [3] * 5

@@ -1,4 +1,4 @@
-"""Exported graphs refuse inputs that are not one value a row."""
+"""Each exported signature refuses scalars and matrices as inputs."""
 
 import inspect
 from pathlib import Path

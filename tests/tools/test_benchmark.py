@@ -111,7 +111,7 @@ def test_the_data_of_documents(
 def test_triples_have_judged_negatives_where_there_are_some(
     collection_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without grades, random titles are the negatives of clicks."""
+    """The suite `matching` trains on grades, or on clicks if there are none."""
     measured: list[tuple[Any, ...]] = []
 
     def measure(triples: Triples, *effort: int) -> dict[str, int]:

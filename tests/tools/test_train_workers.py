@@ -49,22 +49,23 @@ def test_what_several_workers_cannot_do(
     refused(run(tmp_path / "run", "--workers=2", *flags), message)
 
 
-def test_a_ranker_in_a_cluster(
-    tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--preset=ranker", "one process trains a ranker: unset TF_CONFIG"),
+        ("--workers=3", "--workers=3: found 2 workers in TF_CONFIG: leave the"),
+        ("--ray_address=auto", "--ray_address and TF_CONFIG are both set"),
+    ],
+)
+def test_what_a_worker_of_a_launcher_refuses(
+    flag: str,
+    message: str,
+    tmp_path: Path,
+    refused: Refused,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     join(monkeypatch, 0)
-    code = run(tmp_path / "run", "--data=api", "--preset=ranker")
-    refused(code, "one process trains a ranker: unset TF_CONFIG")
-
-
-def test_another_number_of_workers_than_that_of_the_launcher(
-    tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    join(monkeypatch, 0)
-    code = run(tmp_path / "run", "--workers=3", "--data=api")
-    refused(code, "--workers=3: found 2 workers in TF_CONFIG: leave the flag")
-    code = run(tmp_path / "run", "--ray_address=auto", "--data=api")
-    refused(code, "--ray_address and TF_CONFIG are both set")
+    refused(run(tmp_path / "run", "--data=api", flag), message)
 
 
 @pytest.mark.parametrize(

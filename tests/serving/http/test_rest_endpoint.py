@@ -1,4 +1,4 @@
-"""In which thread a REST request is answered."""
+"""RestEndpoint: in which of its threads a request is answered."""
 
 import asyncio
 import threading
@@ -19,7 +19,7 @@ WRONG = "/v1/models/wrong:predict"
 
 
 class Api:
-    """Answers with the name of the thread."""
+    """Stands for `RestApi`; replies with the name of the thread it runs in."""
 
     def answer(self, method: str, path: str, body: bytes) -> Reply:
         if path == SLOW:
@@ -30,7 +30,7 @@ class Api:
 
 @pytest.fixture(autouse=True)
 def sure_of_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine must not make quick requests slow ones."""
+    """Sets a limit that quick requests also keep on a busy machine."""
     monkeypatch.setattr(rest_endpoint, "QUICK_SECONDS", 0.25)
 
 
@@ -41,7 +41,10 @@ def endpoint() -> Iterator[RestEndpoint]:
 
 
 async def ask(endpoint: RestEndpoint, path: str, body: bytes = b"") -> str:
-    """Returns `pool` or `loop`, the thread in which a request was answered."""
+    """Sends a request; returns `pool` if a thread of the pool answered it.
+
+    Otherwise it was the thread of the event loop: `loop`.
+    """
     sent: list[MutableMapping[str, Any]] = []
 
     async def receive() -> MutableMapping[str, Any]:
