@@ -111,7 +111,8 @@ def _load(package: ModuleType) -> None:
     gc.disable()
     try:
         with _without_probes():
-            importlib.import_module(f"{_PACKAGE}.errors").require_tensorflow()
+            start = importlib.import_module(f"{_PACKAGE}.tensorflow_start")
+            start.start_tensorflow()
         assert package.__spec__ and package.__spec__.loader
         package.__spec__.loader.exec_module(package)
         gc.freeze()

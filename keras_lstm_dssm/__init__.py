@@ -6,9 +6,9 @@ Importing the package registers its Keras classes, so that
 `keras.saving.load_model` finds them in a fresh process.
 """
 
-from keras_lstm_dssm.errors import require_tensorflow
+from keras_lstm_dssm.tensorflow_start import start_tensorflow
 
-require_tensorflow()
+start_tensorflow()
 
 # ruff: noqa: E402 (the backend is checked before Keras is used)
 from keras_lstm_dssm.encoders import (

@@ -1,7 +1,6 @@
 """InputError, and one-line errors for missing packages."""
 
 import importlib
-import os
 from types import ModuleType
 
 from lstm_dssm_client.errors import InputError
@@ -22,31 +21,6 @@ class FailedTraining(InputError):
     ...     print(error)
     the loss is NaN: lower the learning rate
     """
-
-
-def require_tensorflow() -> None:
-    """Check that TensorFlow is the backend of Keras.
-
-    Raises:
-        ImportError: `KERAS_BACKEND` or Keras's configuration file names
-            another backend; the message is one line.
-    """
-    backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
-    if backend == "tensorflow":
-        try:
-            import keras
-
-            backend = keras.config.backend()
-        except ModuleNotFoundError as error:
-            # The backend in the configuration file may not be installed.
-            if error.name not in ("jax", "torch", "openvino"):
-                raise
-            backend = error.name
-    if backend != "tensorflow":
-        raise ImportError(
-            f"keras_lstm_dssm needs Keras on TensorFlow, found the backend "
-            f"{backend}: set KERAS_BACKEND=tensorflow before Keras is imported"
-        )
 
 
 def import_optional(module: str, extra: str) -> ModuleType:

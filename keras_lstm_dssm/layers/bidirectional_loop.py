@@ -119,6 +119,8 @@ def loop_backward(
     """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
+    # A batched product by a transposed matrix would take twice the time.
+    transposed = tf.transpose(recurrent, [0, 2, 1])
 
     def body(t: tf.Tensor, dy: tf.Tensor, dc: tf.Tensor, arrays: Any) -> Any:
         first, rows = starts[t], counts[t]
@@ -131,7 +133,7 @@ def loop_backward(
             {"y": tf.pad(dy, added) + error, "c": tf.pad(dc, added)},
             {},
         )
-        dy = tf.matmul(dz, recurrent, transpose_b=True)
+        dy = tf.matmul(dz, transposed)
         arrays = [array.write(t, dz[d]) for d, array in enumerate(arrays)]
         return t - 1, dy, before["c"], arrays
 

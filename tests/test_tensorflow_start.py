@@ -1,10 +1,14 @@
-"""What `import keras_lstm_dssm` does to the process: nothing."""
+"""What the package does to the process and to TensorFlow: hardly anything."""
 
 import os
 import pathlib
 import subprocess
 import sys
 from collections.abc import Mapping
+
+import pytest
+
+from keras_lstm_dssm.tensorflow_start import one_thread_an_operation
 
 CODE = """
 import os, signal, sys, warnings
@@ -43,7 +47,12 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     inherited: Mapping[str, str] = {
         name: value
         for name, value in os.environ.items()
-        if name not in ("TF_CPP_MIN_LOG_LEVEL", "KERAS_BACKEND")
+        if name
+        not in (
+            "TF_CPP_MIN_LOG_LEVEL",
+            "KERAS_BACKEND",
+            "TF_ENABLE_ONEDNN_OPTS",
+        )
     }
     return subprocess.run(
         [sys.executable, "-c", code],
@@ -58,6 +67,16 @@ def test_the_process_stays_as_it_is() -> None:
     assert done.stdout == "same\n", done.stderr
 
 
+def test_tensorflow_has_the_fast_kernels_of_onednn() -> None:
+    """Where TensorFlow itself uses them by its own default, too."""
+    code = """
+import keras_lstm_dssm, os
+from tensorflow.python.util import _pywrap_util_port
+print(os.environ["TF_ENABLE_ONEDNN_OPTS"], _pywrap_util_port.IsMklEnabled())
+"""
+    assert python(code).stdout == "1 True\n"
+
+
 def test_another_backend_is_one_clear_line(tmp_path: pathlib.Path) -> None:
     """In Keras's file; test_programs.py has it in the environment."""
     (tmp_path / "keras.json").write_text('{"backend": "jax"}')
@@ -67,3 +86,16 @@ def test_another_backend_is_one_clear_line(tmp_path: pathlib.Path) -> None:
         "keras_lstm_dssm needs Keras on TensorFlow, found the backend jax: "
         "set KERAS_BACKEND=tensorflow before Keras is imported\n"
     ), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("cores", "before", "after"), [(2, "", "1"), (2, "2", "2"), (3, "", None)]
+)
+def test_threads_of_an_operation(
+    monkeypatch: pytest.MonkeyPatch, cores: int, before: str, after: str | None
+) -> None:
+    name = "TF_NUM_INTRAOP_THREADS"
+    monkeypatch.setattr(os, "environ", {name: before} if before else {})
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    one_thread_an_operation()
+    assert os.environ.get(name) == after

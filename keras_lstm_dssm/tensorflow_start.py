@@ -1,0 +1,51 @@
+"""Settings that TensorFlow reads when it is imported, or when it starts."""
+
+import os
+import sys
+
+_FEW_CORES = 2
+
+
+def start_tensorflow() -> None:
+    """Import Keras on TensorFlow, with the fast kernels of oneDNN.
+
+    TensorFlow uses oneDNN by default only on processors with AVX-512 VNNI or
+    AVX-VNNI. On others its products take no advantage of AVX2 and FMA, and a
+    training step takes twice the time (docs/performance.md). TensorFlow reads
+    `TF_ENABLE_ONEDNN_OPTS` once, when it is imported: so nothing is set if
+    that was before, or if the variable has a value.
+
+    Raises:
+        ImportError: `KERAS_BACKEND` or Keras's configuration file names
+            another backend; the message is one line.
+    """
+    if "tensorflow" not in sys.modules:
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+    backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
+    if backend == "tensorflow":
+        try:
+            import keras
+
+            backend = keras.config.backend()
+        except ModuleNotFoundError as error:
+            # The backend in the configuration file may not be installed.
+            if error.name not in ("jax", "torch", "openvino"):
+                raise
+            backend = error.name
+    if backend != "tensorflow":
+        raise ImportError(
+            f"keras_lstm_dssm needs Keras on TensorFlow, found the backend "
+            f"{backend}: set KERAS_BACKEND=tensorflow before Keras is imported"
+        )
+
+
+def one_thread_an_operation() -> None:
+    """Let TensorFlow run operations side by side where there are two cores.
+
+    In a training step, the encoders and the texts of the next batch leave no
+    core idle. To divide each operation among two threads costs time that
+    nothing gains (docs/performance.md). A value of `TF_NUM_INTRAOP_THREADS`
+    is kept. TensorFlow reads it at the first operation of a process.
+    """
+    if (os.cpu_count() or 1) <= _FEW_CORES:
+        os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
