@@ -35,7 +35,12 @@ from keras_lstm_dssm.data import describe_bad
 from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_writable
-from keras_lstm_dssm.models import KeyVec, PairScorer
+from keras_lstm_dssm.models import (
+    KeyVec,
+    KeyVecRecipe,
+    PairScorer,
+    recipe_from_dict,
+)
 from keras_lstm_dssm.ranker import Ranker
 from keras_lstm_dssm.settings.choices import DEFAULT_SALIENCE
 from keras_lstm_dssm.settings.reports import ReportSettings
@@ -164,9 +169,12 @@ def _analyze_documents(model: KeyVec, run: RunFolder) -> dict[str, Any]:
     if teacher is None:
         teacher = run.read_config().get("salience") or DEFAULT_SALIENCE
         theta = DocumentTargets.from_file(run.path / TARGETS_FILE).counts.theta
+    recipe = recipe_from_dict(run.read_config()["recipe"])
+    assert isinstance(recipe, KeyVecRecipe)
     given = read_report_documents(
-        data, teacher, theta, model.max_sentences, max_bad_lines
-    )
+        data, teacher, theta, model.max_sentences, max_bad_lines,
+        recipe.key_words_of,
+    )  # fmt: skip
     if given.bad_lines:
         print(f"skipped bad lines: {describe_bad(given.bad_lines)}")
     figures = document_figures(

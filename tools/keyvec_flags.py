@@ -2,7 +2,7 @@
 
 from absl import flags
 
-from keras_lstm_dssm.settings.choices import DEFAULT_SALIENCE
+from keras_lstm_dssm.settings.choices import DEFAULT_SALIENCE, KEY_WORDS_OF
 from keras_lstm_dssm.tools.program import definers
 
 _LEAST = 1e-9  # absl's bounds are inclusive
@@ -10,7 +10,8 @@ _MOST = 1e30  # absl's bounds let NaN pass; float32 overflows at 3e38
 
 KEYVEC_FLAGS = (
     "word_dimension", "max_words", "max_sentences", "min_count",
-    "vocabulary_size", "skip_gram", "filters", "units", "dimension",
+    "vocabulary_size", "skip_gram", "key_words_of", "key_word_start",
+    "filters", "units", "dimension",
     "read_weight", "word_weight", "dropout", "normalize",
     "excerpt", "decay",
 )  # fmt: skip
@@ -20,7 +21,7 @@ The flags of all recipes, such as `--epochs`, are defined elsewhere."""
 
 def define_keyvec_flags(values: flags.FlagValues) -> None:
     """Defines the flags of a KeyVec; pair scorers use some of them, too."""
-    text, whole, real, switch, _, _ = definers(values)
+    text, whole, real, switch, choice, _ = definers(values)
     text(
         "salience", None,
         "KeyVec: what finds the salient sentences of a document, which the "
@@ -49,6 +50,16 @@ def define_keyvec_flags(values: flags.FlagValues) -> None:
         "skip_gram", None,
         "KeyVec, pair scorers: start words from skip-gram vectors of the "
         "training texts.",
+    )  # fmt: skip
+    choice(
+        "key_words_of", None, list(KEY_WORDS_OF),
+        "KeyVec: whether key words are those of the summary, as in the paper, "
+        "or of all the text of a document.",
+    )  # fmt: skip
+    real(
+        "key_word_start", None,
+        "KeyVec: length of the skip-gram vectors with which the weights of "
+        "key words start; 0 for random weights.", 0.0, _MOST,
     )  # fmt: skip
     whole(
         "filters", None, "KeyVec: filters of each window of the convolution.", 1

@@ -115,6 +115,7 @@ def read_report_documents(
     theta: float | None = None,
     max_sentences: int | None = None,
     max_bad_lines: int = 0,
+    key_words_of: str = "summary",
 ) -> ReportDocuments:
     """Read the documents of the last split, and compute their targets.
 
@@ -128,6 +129,7 @@ def read_report_documents(
         max_sentences: Number of sentences to read of each document, as the
             model does. Default `None` for all.
         max_bad_lines: Largest number of bad lines to leave out.
+        key_words_of: The `source` of `KeyWords`. Default `"summary"`.
 
     Raises:
         InputError: The data or the teacher are not found, or a line is bad.
@@ -137,7 +139,7 @@ def read_report_documents(
     documents = list(folder.of(split))
     train = folder.of("train") if folder.count("train") else documents
     compared = salience_teacher(teacher, train)
-    key_words = KeyWords(train)
+    key_words = KeyWords(train, source=key_words_of)
     if theta is None and compared.theta is None:
         of_train = DocumentTargets.from_teacher(train, compared, key_words)
         theta = of_train.counts.theta

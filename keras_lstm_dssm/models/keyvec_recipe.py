@@ -13,7 +13,7 @@ from keras_lstm_dssm.models.base_recipe import (
 from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.models.words_recipe import WordsRecipe
 from keras_lstm_dssm.settings import presets
-from keras_lstm_dssm.settings.choices import WORDS
+from keras_lstm_dssm.settings.choices import KEY_WORDS_OF, WORDS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +39,12 @@ class KeyVecRecipe(WordsRecipe):
         skip_gram: Whether the words of a vocabulary start from skip-gram
             vectors of the training documents (the paper's), or from random
             ones.
+        key_words_of: `"summary"`, whose words are key words in the paper; or
+            `"document"`, all its text, so that documents without a summary
+            are learnt from, too.
+        key_word_start: Length of the vectors with which the weights of key
+            words start, W_v: directions of skip-gram vectors of the training
+            documents. 0 for random weights.
         filters: Number of filters of each window of the convolution.
         windows: Numbers of words in a window.
         units: Width of the LSTM of each direction.
@@ -80,6 +86,8 @@ class KeyVecRecipe(WordsRecipe):
     min_count: int = 5
     vocabulary_size: int = 30_000
     skip_gram: bool = True
+    key_words_of: str = "summary"
+    key_word_start: float = 0.0
     filters: int = 50
     windows: Sequence[int] = (3, 4, 5)
     units: int = 100
@@ -98,10 +106,11 @@ class KeyVecRecipe(WordsRecipe):
 
     def __post_init__(self) -> None:
         self._check_choice("words", WORDS)
+        self._check_choice("key_words_of", KEY_WORDS_OF)
         self._check_positive("learning_rate")
         self._check_whole_numbers()
         self._check_flags()
-        for name in ("read_weight", "word_weight"):
+        for name in ("key_word_start", "read_weight", "word_weight"):
             value = getattr(self, name)
             if not is_number(value) or not 0 <= value < float("inf"):
                 raise InputError(
@@ -168,6 +177,6 @@ KEYVEC_PRESETS: dict[str, KeyVecRecipe] = {
     name: KeyVecRecipe(**settings)
     for name, settings in presets.KEYVEC_PRESETS.items()
 }
-"""Name -> recipe: KeyVec, learnt from excerpts; KeyVec with the loss as
-printed, learnt from whole documents; and what is left of `keyvec` without
+"""Name -> recipe: KeyVec, learnt from excerpts; the same with key words of all
+the text in place of the summary; KeyVec with the loss as printed, learnt from whole documents; and what is left of `keyvec` without
 L_read, without L_enc, and with a p_i of 1 for all sentences."""

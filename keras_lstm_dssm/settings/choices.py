@@ -35,6 +35,9 @@ NEGATIVES = ("random", "in_batch")
 WORDS = ("vocabulary", "stems", "trigrams")
 """Where word vectors come from, see `WordsRecipe`."""
 
+KEY_WORDS_OF = ("summary", "document")
+"""The texts whose words of highest TF-IDF are key words, see `KeyWords`."""
+
 DEFAULT_SALIENCE = "bm25"
 """The default teacher of salient sentences."""
 

@@ -110,11 +110,13 @@ _KEYVEC: Settings = {
     "excerpt": 16,
     "learning_rate": 0.003,
     "decay": True,
-    "epochs": 160,
+    "key_word_start": 3.0,
+    "epochs": 80,
 }
 
 KEYVEC_PRESETS: dict[str, Settings] = {
     "keyvec": _KEYVEC,
+    "keyvec_document": _KEYVEC | {"key_words_of": "document"},
     "keyvec_printed": {"patience": 3},
     "keyvec_without_read": _KEYVEC | {"read_weight": 0.0},
     "keyvec_without_words": _KEYVEC | {"word_weight": 0.0},

@@ -16,8 +16,8 @@ from keras_lstm_dssm.tables.neural_rows import recipe_of_row, train_on
 from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.table_settings import TableSettings
 from keras_lstm_dssm.training.document_targets import DocumentTargets
-from keras_lstm_dssm.training.document_training import new_keyvec
 from keras_lstm_dssm.training.key_words import KeyWords
+from keras_lstm_dssm.training.new_keyvec import new_keyvec
 from keras_lstm_dssm.training.salience import agreement
 from keras_lstm_dssm.training.salience_teachers import salience_teacher
 
@@ -53,7 +53,9 @@ def train_keyvec(
             seed,
             data,
             settings,
-            salience=_targets(data.folder, salience, "train"),
+            salience=_targets(
+                data.folder, salience, recipe.key_words_of, "train"
+            ),
         )
         assert isinstance(model, KeyVec)
         if recipe.weighted and recipe.read_weight:
@@ -82,17 +84,17 @@ def train_keyvec(
 
 @functools.lru_cache(2)  # all seeds and trials have the same targets
 def _targets(
-    folder: DocumentFolder, salience: str, split: str
+    folder: DocumentFolder, salience: str, key_words_of: str, split: str
 ) -> DocumentTargets:
     """Computes the targets of a split; teacher and theta are those of train."""
     train = folder.of("train")
     theta = None
     if split != "train":
-        theta = _targets(folder, salience, "train").counts.theta
+        theta = _targets(folder, salience, key_words_of, "train").counts.theta
     return DocumentTargets.from_teacher(
         folder.of(split),
         salience_teacher(salience, train),
-        KeyWords(train),
+        KeyWords(train, source=key_words_of),
         theta,
     )
 
@@ -111,7 +113,7 @@ def _salience_agreement(
     documents = [one for one in folder.of("test") if one.summary]
     if not documents:
         return {}
-    targets = _targets(folder, salience, "test")
+    targets = _targets(folder, salience, "summary", "test")
     marks = []
     for document in documents:
         salient = np.zeros(len(document.sentences), bool)

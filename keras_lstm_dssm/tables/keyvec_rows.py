@@ -30,6 +30,9 @@ KEYVEC_ROWS: dict[str, Row] = {
         "KeyVec, first sentences as key sentences", "keyvec"
     )._replace(salience="lead"),
     "keyvec": _row("KeyVec", "keyvec"),
+    "keyvec_document": _row(
+        "KeyVec, key words of all the text", "keyvec_document"
+    ),
 }
 """Name -> row: baselines, ablations of KeyVec, and KeyVec itself."""
 

@@ -1,21 +1,17 @@
 """DocumentTraining: the model and the plan of a training of a KeyVec."""
 
-import math
 import os
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 
 from keras_lstm_dssm.data import DocumentFolder, open_documents
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import KeyVec, KeyVecRecipe
-from keras_lstm_dssm.text import normalize, vocabulary_of
 from keras_lstm_dssm.training.base_training import BaseTraining
 from keras_lstm_dssm.training.best_epoch import BestEpoch
 from keras_lstm_dssm.training.document_examples import DocumentExamples
@@ -25,11 +21,10 @@ from keras_lstm_dssm.training.document_targets import (
     DocumentTargets,
 )
 from keras_lstm_dssm.training.key_words import KeyWords
-from keras_lstm_dssm.training.keyvec_loss import KeyVecLoss
+from keras_lstm_dssm.training.new_keyvec import compile_keyvec, new_keyvec
 from keras_lstm_dssm.training.parent import Parent
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.salience_teachers import salience_teacher
-from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from keras_lstm_dssm.training.training_data import (
     KEYVEC,
     DataOptions,
@@ -96,7 +91,7 @@ class DocumentTraining(BaseTraining):
             )
         targets = options.salience
         if not isinstance(targets, DocumentTargets):
-            targets = _targets(folder, targets)
+            targets = _targets(folder, targets, recipe.key_words_of)
         targets.write(path)
         return cls(recipe, seed, spec, folder, targets)
 
@@ -117,7 +112,7 @@ class DocumentTraining(BaseTraining):
                 self.seed, parent.vocabulary, stems=parent.stems
             )
             parent.give_weights(model)
-            _compile(model, self.recipe, self.folder.count("train"))
+            compile_keyvec(model, self.recipe, self.folder.count("train"))
             return model
         train = self.folder.of("train")
         sentences = [text for one in train for text in one.sentences]
@@ -171,16 +166,19 @@ class DocumentTraining(BaseTraining):
     def warn(self, model: KeyVec) -> None:
         """Warns of documents without summary, key words or key sentences."""
         counts = self.targets.counts
+        without, source = "", "no word"
+        if self.recipe.key_words_of == "summary":
+            without = ", and they have no key words"
+            source = "a summary, but no word of it"
         for number, what in (
             (
                 counts.no_summary,
-                "have no summary: their first sentences are salient, and they"
-                " have no key words",
+                "have no summary: their first sentences are salient" + without,
             ),
             (
                 self._without_key_words(model),
-                "have a summary, but no word of it that is in the vocabulary"
-                " can be a key word: they have none",
+                f"have {source} that is in the vocabulary and can be a key"
+                " word: they have none",
             ),
             (
                 counts.none,
@@ -203,14 +201,14 @@ class DocumentTraining(BaseTraining):
             )
 
     def _without_key_words(self, model: KeyVec) -> int:
-        """Counts the training documents whose summary has no known word."""
+        """Counts the training documents that have words, but no known one."""
         words = list(self._key_word_counts())
         ids = model.key_word_ids(words).tolist()
         known = {word for word, i in zip(words, ids, strict=True) if i}
         return sum(
             not known.intersection(self.targets.of(one).key_words)
             for one in self.folder.of("train")
-            if one.summary
+            if one.summary or self.recipe.key_words_of == "document"
         )
 
     def _key_word_counts(self) -> Counter[str]:
@@ -220,62 +218,6 @@ class DocumentTraining(BaseTraining):
             for one in self.folder.of("train")
             for word in self.targets.of(one).key_words
         )
-
-
-def new_keyvec(
-    recipe: KeyVecRecipe, seed: int, sentences: Sequence[str], documents: int
-) -> KeyVec:
-    """Builds and compiles the model that a recipe describes.
-
-    Args:
-        recipe: The recipe.
-        seed: Seed of the weights and of the skip-gram vectors.
-        sentences: The sentences of the training documents, from which the
-            vocabulary is taken, and the vectors with which its words start.
-        documents: The number of training documents.
-
-    Raises:
-        InputError: No word is frequent enough, or gensim is not installed.
-    """
-    vocabulary = vocabulary_of(
-        sentences, recipe.min_count, recipe.vocabulary_size
-    )
-    stems: Sequence[str] = ()
-    if recipe.words == "stems":
-        stems = vocabulary_of(
-            sentences, recipe.min_count, recipe.vocabulary_size, recipe.split
-        )
-        # The most frequent word of each stem is its key word.
-        key_words: dict[str, str] = {}
-        normal = normalize(vocabulary, recipe.split)
-        for stem, word in zip(normal, vocabulary, strict=True):
-            key_words.setdefault(stem, word)
-        vocabulary = list(key_words.values())
-    vectors = None
-    if recipe.words != "trigrams" and recipe.skip_gram:
-        vectors = skip_gram_vectors(
-            sentences,
-            stems or vocabulary,
-            recipe.word_dimension,
-            seed=seed,
-            split=recipe.split,
-        )
-    model = recipe.build(seed, vocabulary, vectors, stems)
-    _compile(model, recipe, documents)
-    return model
-
-
-def _compile(model: KeyVec, recipe: KeyVecRecipe, documents: int) -> None:
-    learning_rate: Any = recipe.learning_rate
-    if recipe.decay:
-        steps = recipe.epochs * math.ceil(documents / recipe.batch_size)
-        learning_rate = keras.optimizers.schedules.CosineDecay(
-            learning_rate, steps
-        )
-    model.compile(
-        keras.optimizers.Adam(learning_rate),
-        KeyVecLoss(recipe.read_weight, recipe.word_weight, recipe.normalize),
-    )
 
 
 def _open_folder(
@@ -300,10 +242,13 @@ def _open_folder(
     return folder, spec
 
 
-def _targets(folder: DocumentFolder, salience: Any) -> DocumentTargets:
+def _targets(
+    folder: DocumentFolder, salience: Any, key_words_of: str
+) -> DocumentTargets:
     """Computes the targets of train, and of dev with the same threshold."""
     train = folder.of("train")
-    teacher, key_words = salience_teacher(salience, train), KeyWords(train)
+    teacher = salience_teacher(salience, train)
+    key_words = KeyWords(train, source=key_words_of)
     targets = DocumentTargets.from_teacher(train, teacher, key_words)
     counts = targets.counts
     dev = DocumentTargets.from_teacher(

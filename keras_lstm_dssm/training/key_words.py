@@ -1,4 +1,4 @@
-"""KeyWords: the words of summaries that `KeyVec` learns to predict."""
+"""KeyWords: the words that `KeyVec` learns to predict."""
 
 import itertools
 import math
@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from keras_lstm_dssm.data import Document
 from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.settings.choices import KEY_WORDS_OF
 from keras_lstm_dssm.text import check_split, normalize
 from keras_lstm_dssm.text.word_hashing import EMPTY_TEXT
 
@@ -17,13 +18,13 @@ _DOCUMENTS_AT_ONCE = 256
 
 
 class KeyWords:
-    """Chooses the words of a summary with the highest TF-IDF.
+    """Chooses the words of a summary or document with the highest TF-IDF.
 
         tf-idf(w) = tf(w) * (ln((1 + n) / (1 + df(w))) + 1)
 
-    tf is the count in the summary, df the number of the n training documents
-    that have the word in their body or summary. The paper gives no formula;
-    the IDF is that of scikit-learn.
+    tf is the count in the summary, or in all the document, df the number of
+    the n training documents that have the word in their body or summary. The
+    paper gives no formula; the IDF is that of scikit-learn.
 
     Args:
         documents: The training documents, which are streamed once.
@@ -31,6 +32,8 @@ class KeyWords:
             distinct words gives all of them. Default 30, as in the paper.
         stop_words: Normalised words that are never chosen. By default those
             of scikit-learn, which needs the extra `[analysis]`.
+        source: `"summary"`, the default and the paper's; or `"document"`, its
+            sentences and its summary, if it has one.
         split: Rule that separates words, default `"alphanumeric"`; it must
             be that of the model's vocabulary. See `normalize_texts`.
 
@@ -38,8 +41,8 @@ class KeyWords:
         documents: The number of training documents.
 
     Raises:
-        InputError: There are no documents, `count` is less than 1, or
-            scikit-learn is not installed.
+        InputError: There are no documents, `count` is less than 1, `source`
+            is another one, or scikit-learn is not installed.
 
     Example:
     >>> documents = [Document("d1", "", ["It sorts."], ["Sort a list."])]
@@ -53,9 +56,15 @@ class KeyWords:
         count: int = KEY_WORDS,
         stop_words: Collection[str] | None = None,
         split: str = "alphanumeric",
+        source: str = "summary",
     ) -> None:
         if count < 1:
             raise InputError(f"count must be 1 or more, not {count}")
+        if source not in KEY_WORDS_OF:
+            raise InputError(
+                f"source must be one of {', '.join(KEY_WORDS_OF)}, not "
+                f"{source!r}"
+            )
         check_split(None, split)
         if stop_words is None:
             stop_words = import_optional(
@@ -64,10 +73,10 @@ class KeyWords:
         self._stop_words = frozenset(stop_words)
         self._count = count
         self._split = split
+        self._source = source
         self.documents = 0
         self._frequency: Counter[str] = Counter()
-        texts = ((*one.sentences, *one.summary) for one in documents)
-        for words in self._words(texts):
+        for words in self._words(_whole(one) for one in documents):
             self.documents += 1
             self._frequency.update(set(words))
         if not self.documents:
@@ -95,9 +104,11 @@ class KeyWords:
         Yields:
             Normalised words of two or more ASCII letters, or of others, the
             highest TF-IDF first; those with the same TF-IDF in the order of
-            their first occurrence. None for a document without a summary.
+            their first occurrence. With `source="summary"`, none for a
+            document without a summary.
         """
-        for words in self._words(one.summary for one in documents):
+        text = _whole if self._source == "document" else _summary
+        for words in self._words(text(one) for one in documents):
             counts = Counter(filter(self._may_be_key, words))
             # `sorted` is stable, and a `Counter` has the order of the words.
             ranked = sorted(counts, key=lambda w: -counts[w] * self.idf(w))
@@ -115,3 +126,11 @@ class KeyWords:
             for text in normalize(block, self._split):
                 words = text.split(" ")
                 yield words if words != [EMPTY_TEXT] else []
+
+
+def _summary(document: Document) -> Collection[str]:
+    return document.summary
+
+
+def _whole(document: Document) -> Collection[str]:
+    return (*document.sentences, *document.summary)

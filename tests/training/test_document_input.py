@@ -56,6 +56,26 @@ def test_what_documents_lack_is_told(
     assert len(lines) == 4
 
 
+def test_words_of_the_document_need_no_summary(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = documents({"train": 8, "dev": 2})
+    few[0] = few[0]._replace(summary=[])
+    few[1] = few[1]._replace(summary=["unheard"])
+    write_documents(tmp_path / "data", few, {}, {})
+    work = DocumentTraining.open(
+        QUICK_KEYVEC.replace(key_words_of="document", skip_gram=False),
+        0,
+        RunFolder(tmp_path),
+        DataOptions(str(tmp_path / "data"), salience="bm25"),
+    )
+    assert all(target.key_words for target in work.targets.targets.values())
+    work.warn(work.new_model())
+    error = capsys.readouterr().err.splitlines()
+    assert error[0].endswith("summary: their first sentences are salient")
+    assert "above theta" in error[1] and len(error) == 2
+
+
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [

@@ -34,6 +34,19 @@ def test_hand_made_key_words() -> None:
     ]
 
 
+def test_key_words_of_the_whole_document() -> None:
+    """The third one has no summary; "sorts" and "quickly" are in no other."""
+    of_all = KeyWords(DOCUMENTS, count=4, source="document")
+    assert list(of_all.of(DOCUMENTS)) == [
+        ["sort", "list", "sorts", "quickly"],  # 2 * 1.92, 3 * 1.22, 1.92
+        ["trees", "order", "list"],
+        ["list"],
+        ["\u4e16", "\u754c", "1st"],
+    ]
+    with pytest.raises(InputError, match="source must be one of summary, doc"):
+        KeyWords(DOCUMENTS, source="title")
+
+
 def test_number_and_stop_words() -> None:
     of_first = [DOCUMENTS[0]]
     assert list(KeyWords(DOCUMENTS, count=1).of(of_first)) == [["sort"]]
