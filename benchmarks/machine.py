@@ -30,13 +30,13 @@ def describe_machine() -> dict[str, Any]:
         running processes before the benchmark: results of a machine in use
         mean little), `date`, `system`, `python`, `versions`, and two rates:
         `gemm_flops`, floating point operations a second in TensorFlow's
-        float32 matrix product, and `copy_bytes`, bytes read and written a
-        second when all cores copy. Both are the best of several attempts.
+        float32 matrix products, and `copy_bytes`, bytes read and written a
+        second, when all cores work. Both are the best of several attempts.
     """
     cores = os.cpu_count() or 1
     load = os.getloadavg()[0]
     rates = {
-        "gemm_flops": max(gemm_rate() for _ in range(_TRIES)),
+        "gemm_flops": max(gemm_rate(cores) for _ in range(_TRIES)),
         "copy_bytes": max(copy_rate(cores) for _ in range(_TRIES)),
     }
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -53,10 +53,17 @@ def describe_machine() -> dict[str, Any]:
     }
 
 
-def gemm_rate() -> float:
-    """Return floating point operations a second in a float32 product."""
+def gemm_rate(threads: int) -> float:
+    """Return operations a second in float32 products of all threads."""
     a = tf.random.uniform([_SIDE, _SIDE])
-    return 2 * _SIDE**3 / seconds(lambda: tf.matmul(a, a).numpy())
+
+    def product(_: int) -> None:
+        tf.matmul(a, a).numpy()
+
+    # TensorFlow itself may have been given one thread for an operation.
+    with ThreadPoolExecutor(threads) as pool:
+        taken = seconds(lambda: list(pool.map(product, range(threads))))
+    return 2 * threads * _SIDE**3 / taken
 
 
 def copy_rate(threads: int) -> float:
