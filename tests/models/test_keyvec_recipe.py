@@ -90,7 +90,11 @@ def test_presets_differ_as_their_names_say() -> None:
         for recipe in KEYVEC_PRESETS.values()
     ]
     whole = (1, 1, True)
-    assert found == [whole, whole, (0, 1, True), (1, 0, True), (1, 1, False)]
+    assert found == [
+        *[whole] * 3, (0, 1, True), (1, 0, True), (1, 1, False)
+    ]  # fmt: skip
+    document = KEYVEC_PRESETS["keyvec_document"]
+    assert document.replace(key_words_of="summary") == KEYVEC_PRESETS["keyvec"]
     printed = KEYVEC_PRESETS["keyvec_printed"]
     assert printed == KeyVecRecipe(patience=3)
     assert not printed.normalize and not printed.excerpt
