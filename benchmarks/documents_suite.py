@@ -30,7 +30,7 @@ LENGTHS = (8, 40, 200, 1000)
 """Numbers of sentences of the documents that `measure_growth` times."""
 
 RECIPE = KEYVEC_PRESETS["keyvec"].replace(
-    max_sentences=LENGTHS[-1], skip_gram=False
+    max_sentences=LENGTHS[-1], skip_gram=False, key_word_start=0.0
 )
 _SENTENCES = 8000  # of all documents of one length, and of a training step
 _GROWTH_STEPS = 3

@@ -54,7 +54,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def gemm_rate(threads: int) -> float:
-    """Return operations a second in float32 products of all threads."""
+    """Return the operations a second of float32 products in all threads."""
     a = tf.random.uniform([_SIDE, _SIDE])
 
     def product(_: int) -> None:

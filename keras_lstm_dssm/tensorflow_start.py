@@ -1,6 +1,7 @@
 """Settings that TensorFlow reads when it is imported, or when it starts."""
 
 import os
+import platform
 import sys
 
 _FEW_CORES = 2
@@ -9,17 +10,18 @@ _FEW_CORES = 2
 def start_tensorflow() -> None:
     """Import Keras on TensorFlow, with the fast kernels of oneDNN.
 
-    TensorFlow uses oneDNN by default only on processors with AVX-512 VNNI or
-    AVX-VNNI. On others its products take no advantage of AVX2 and FMA, and a
-    training step takes twice the time (docs/performance.md). TensorFlow reads
-    `TF_ENABLE_ONEDNN_OPTS` once, when it is imported: so nothing is set if
-    that was before, or if the variable has a value.
+    TensorFlow uses oneDNN by default only on x86 processors with VNNI. On
+    others its products take no advantage of AVX2 and FMA, and a training
+    step of `lstm_96` takes twice the time (docs/performance.md). TensorFlow
+    reads `TF_ENABLE_ONEDNN_OPTS` once, when it is imported: so nothing is set
+    if that was before, or if the variable has a value.
 
     Raises:
         ImportError: `KERAS_BACKEND` or Keras's configuration file names
             another backend; the message is one line.
     """
-    if "tensorflow" not in sys.modules:
+    on_x86 = platform.machine() in ("x86_64", "AMD64")
+    if on_x86 and "tensorflow" not in sys.modules:
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
     if backend == "tensorflow":
@@ -39,13 +41,14 @@ def start_tensorflow() -> None:
         )
 
 
-def one_thread_an_operation() -> None:
-    """Let TensorFlow run operations side by side where there are two cores.
+def use_one_intra_op_thread() -> None:
+    """Limit TensorFlow to one intra-op thread on machines of two cores.
 
-    In a training step, the encoders and the texts of the next batch leave no
-    core idle. To divide each operation among two threads costs time that
-    nothing gains (docs/performance.md). A value of `TF_NUM_INTRAOP_THREADS`
-    is kept. TensorFlow reads it at the first operation of a process.
+    In a training step, independent operations and the hashing of the next
+    batch run in parallel and use both cores. Dividing each operation among
+    threads only adds work (docs/performance.md). A value of
+    `TF_NUM_INTRAOP_THREADS` is kept. TensorFlow reads it at the first
+    operation of a process.
     """
     if (os.cpu_count() or 1) <= _FEW_CORES:
         os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")

@@ -15,6 +15,10 @@ from pathlib import Path
 # The processes of a run share the cores: threads of OpenMP and OpenBLAS
 # that wait for one another would take many times as long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# As the package and its programs do, so that no test depends on what was
+# imported or run before it.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
 import pytest
 

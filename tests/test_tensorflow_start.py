@@ -1,14 +1,15 @@
-"""What the package does to the process and to TensorFlow: hardly anything."""
+"""Importing the package sets TF_ENABLE_ONEDNN_OPTS, and nothing else."""
 
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 from collections.abc import Mapping
 
 import pytest
 
-from keras_lstm_dssm.tensorflow_start import one_thread_an_operation
+from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 
 CODE = """
 import os, signal, sys, warnings
@@ -67,14 +68,18 @@ def test_the_process_stays_as_it_is() -> None:
     assert done.stdout == "same\n", done.stderr
 
 
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="oneDNN is of x86"
+)
 def test_tensorflow_has_the_fast_kernels_of_onednn() -> None:
-    """Where TensorFlow itself uses them by its own default, too."""
+    """Also where TensorFlow would leave oneDNN off; 0 is kept."""
     code = """
 import keras_lstm_dssm, os
 from tensorflow.python.util import _pywrap_util_port
 print(os.environ["TF_ENABLE_ONEDNN_OPTS"], _pywrap_util_port.IsMklEnabled())
 """
     assert python(code).stdout == "1 True\n"
+    assert python(code, TF_ENABLE_ONEDNN_OPTS="0").stdout == "0 False\n"
 
 
 def test_another_backend_is_one_clear_line(tmp_path: pathlib.Path) -> None:
@@ -97,5 +102,5 @@ def test_threads_of_an_operation(
     name = "TF_NUM_INTRAOP_THREADS"
     monkeypatch.setattr(os, "environ", {name: before} if before else {})
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
-    one_thread_an_operation()
+    use_one_intra_op_thread()
     assert os.environ.get(name) == after

@@ -165,11 +165,12 @@ def _analyze_documents(model: KeyVec, run: RunFolder) -> dict[str, Any]:
         f"the KeyVec in {run.path}",
     )
     data, max_bad_lines, _ = _data(run)
+    config = run.read_config()
     teacher, theta = FLAGS.salience, None
     if teacher is None:
-        teacher = run.read_config().get("salience") or DEFAULT_SALIENCE
+        teacher = config.get("salience") or DEFAULT_SALIENCE
         theta = DocumentTargets.from_file(run.path / TARGETS_FILE).counts.theta
-    recipe = recipe_from_dict(run.read_config()["recipe"])
+    recipe = recipe_from_dict(config["recipe"])
     assert isinstance(recipe, KeyVecRecipe)
     given = read_report_documents(
         data, teacher, theta, model.max_sentences, max_bad_lines,

@@ -15,7 +15,7 @@ from keras_lstm_dssm.data import describe_bad
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.settings.presets import RANKER
-from keras_lstm_dssm.tensorflow_start import one_thread_an_operation
+from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 from keras_lstm_dssm.tools.flagged_recipe import check_unchanged, flagged_recipe
 from keras_lstm_dssm.tools.flags.train import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.tools.ranker_flags import check_ranker_flags
@@ -54,13 +54,13 @@ def main(_: list[str]) -> dict[str, Any]:
         check_resumable(run.path)
         check_unchanged(FLAGS, run.read_config())
         epochs = run.read_history()
-        one_thread_an_operation()
+        use_one_intra_op_thread()
         with _sigterm_as_ctrl_c():
             dssm.resume(run.path, **options)
         finished = run.read_history() == epochs
     else:
         _check(run)
-        one_thread_an_operation()
+        use_one_intra_op_thread()
         with _sigterm_as_ctrl_c():
             dssm.train(
                 FLAGS.data,

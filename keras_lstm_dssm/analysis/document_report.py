@@ -140,7 +140,7 @@ def _sentence_table(document: ExplainedDocument) -> HtmlTable:
 
 
 def _word_table(document: ExplainedDocument) -> HtmlTable:
-    """Return the predicted words beside those of the summary."""
+    """Return the predicted words beside the key words."""
     rows: list[list[Cell]] = []
     words = zip_longest(document.predicted, document.summary_words)
     for number, (predicted, of_summary) in enumerate(words, 1):
@@ -163,12 +163,12 @@ def _word_table(document: ExplainedDocument) -> HtmlTable:
             ]
         rows.append(row)
     return HtmlTable(
-        ["", "Predicted", "Probability", "Of the summary", "Rank",
+        ["", "Predicted", "Probability", "Key word", "Rank",
          "Probability"],
         rows,
-        "Key words: those that the vector predicts (bold: in the summary), "
-        "and those of the summary with the highest TF-IDF, with their ranks "
-        "among the predicted ones (-: not in the vocabulary)",
+        "Words that the vector predicts (bold: a key word), and the key words "
+        "of the document, of highest TF-IDF, with their ranks among the "
+        "predicted ones (-: not in the vocabulary)",
         text_columns=[1, 3],
     )  # fmt: skip
 

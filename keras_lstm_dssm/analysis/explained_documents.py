@@ -40,7 +40,7 @@ class PredictedWord:
     Attributes:
         word: The word.
         probability: Its softmax(W_v d + b_v).
-        in_summary: Whether it is one of the summary's key words.
+        in_summary: Whether it is a key word, of the summary or of all text.
     """
 
     word: str
@@ -50,7 +50,7 @@ class PredictedWord:
 
 @dataclass(frozen=True)
 class SummaryWord:
-    """Holds a key word of a document's summary.
+    """Holds a key word of a document, mostly of its summary.
 
     Attributes:
         word: The word.
@@ -92,7 +92,7 @@ class ExplainedDocument:
         summary: The sentences of its summary, which the model does not read.
         sentences: The sentences that the model reads, in their order.
         predicted: The most probable words, the most probable one first.
-        summary_words: The key words of the summary, the best one first.
+        summary_words: The key words, the best one first.
         nearest: The other documents with the nearest vectors.
 
     Example:

@@ -33,7 +33,7 @@ def train_keyvec(
     """Trains a `KeyVec`, and keeps the best epoch on dev.
 
     A row that is not `trained` is measured with its initial weights: those
-    of the words are skip-gram vectors, the others are random.
+    of words and key words are skip-gram vectors, the others are random.
 
     Args:
         row: The row of the system.
@@ -60,7 +60,7 @@ def train_keyvec(
         assert isinstance(model, KeyVec)
         if recipe.weighted and recipe.read_weight:
             results["further"] = _salience_agreement(
-                model, data.folder, salience
+                model, data.folder, salience, recipe.key_words_of
             )
     else:
         sentences = [
@@ -100,7 +100,7 @@ def _targets(
 
 
 def _salience_agreement(
-    model: KeyVec, folder: DocumentFolder, salience: str
+    model: KeyVec, folder: DocumentFolder, salience: str, key_words_of: str
 ) -> dict[str, float]:
     """Compares the p_i of the test documents with their salient sentences.
 
@@ -113,7 +113,7 @@ def _salience_agreement(
     documents = [one for one in folder.of("test") if one.summary]
     if not documents:
         return {}
-    targets = _targets(folder, salience, "summary", "test")
+    targets = _targets(folder, salience, key_words_of, "test")
     marks = []
     for document in documents:
         salient = np.zeros(len(document.sentences), bool)

@@ -201,7 +201,7 @@ class DocumentTraining(BaseTraining):
             )
 
     def _without_key_words(self, model: KeyVec) -> int:
-        """Counts the training documents that have words, but no known one."""
+        """Counts the documents whose text for key words has no known word."""
         words = list(self._key_word_counts())
         ids = model.key_word_ids(words).tolist()
         known = {word for word, i in zip(words, ids, strict=True) if i}

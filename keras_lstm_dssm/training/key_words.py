@@ -32,10 +32,10 @@ class KeyWords:
             distinct words gives all of them. Default 30, as in the paper.
         stop_words: Normalised words that are never chosen. By default those
             of scikit-learn, which needs the extra `[analysis]`.
-        source: `"summary"`, the default and the paper's; or `"document"`, its
-            sentences and its summary, if it has one.
         split: Rule that separates words, default `"alphanumeric"`; it must
             be that of the model's vocabulary. See `normalize_texts`.
+        source: `"summary"`, the default and the paper's; or `"document"`, its
+            sentences and its summary, if it has one.
 
     Attributes:
         documents: The number of training documents.

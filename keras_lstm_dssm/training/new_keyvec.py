@@ -22,8 +22,10 @@ def new_keyvec(
         recipe: The recipe.
         seed: Seed of the weights and of the skip-gram vectors.
         sentences: The sentences of the training documents, from which the
-            vocabulary is taken, and the vectors with which its words start.
-        documents: The number of training documents.
+            vocabulary is taken, and the skip-gram vectors with which words
+            and key words start.
+        documents: The number of training documents; with `recipe.decay`, it
+            gives the number of steps in which the learning rate falls to 0.
 
     Raises:
         InputError: No word is frequent enough, or gensim is not installed.

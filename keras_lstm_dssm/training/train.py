@@ -79,7 +79,7 @@ def train(
 
     `lstm-dssm-train` and the benchmarks call this function, too: the same
     data, recipe and seed give the same weights, bit for bit on one kind of
-    processor.
+    processor with the same settings of TensorFlow.
 
     Args:
         clicks: Click files (a path, a glob, or several separated by commas),

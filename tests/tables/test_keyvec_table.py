@@ -262,7 +262,7 @@ def test_key_sentences_need_summaries(tmp_path: Path) -> None:
     line = {"_id": "a", "text": "One. Two.", "split": "test"}
     (tmp_path / "documents.jsonl").write_text(json.dumps(line))
     folder, model = DocumentFolder(tmp_path), TINY.build(vocabulary=["one"])
-    assert _salience_agreement(model, folder, "lead") == {}
+    assert _salience_agreement(model, folder, "lead", "summary") == {}
 
 
 def test_rows_and_published_figures() -> None:
