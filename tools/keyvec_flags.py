@@ -59,7 +59,8 @@ def define_keyvec_flags(values: flags.FlagValues) -> None:
     real(
         "key_word_start", None,
         "KeyVec: length of the skip-gram vectors with which the weights of "
-        "key words start (extra [baselines]); 0 for random weights.", 0.0, _MOST,
+        "key words start (extra [baselines]); 0 for random weights.",
+        0.0, _MOST,
     )  # fmt: skip
     whole(
         "filters", None, "KeyVec: filters of each window of the convolution.", 1

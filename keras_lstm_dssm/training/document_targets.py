@@ -85,8 +85,9 @@ class DocumentTargets:
             documents: The documents: a list, or another iterable that can
                 be read more than once, such as `DocumentFolder.of` returns.
             teacher: Compares sentences with the summary.
-            key_words: Chooses words of the summary or of all the text. It is made from the
-                training documents, for documents of other splits, too.
+            key_words: Chooses words of the summary or of all the text. It is
+                made from the training documents, for documents of other
+                splits, too.
             theta: Threshold of the similarity. By default that of the
                 teacher, or else it is computed from these documents (see
                 `salience_threshold`), which must then be the training ones.
