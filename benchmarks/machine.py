@@ -54,7 +54,11 @@ def describe_machine() -> dict[str, Any]:
 
 
 def gemm_rate(threads: int) -> float:
-    """Return the operations a second of float32 products in all threads."""
+    """Return the FLOP/s of float32 matrix products that all threads compute.
+
+    Args:
+        threads: Number of products at the same time, one for each core.
+    """
     a = tf.random.uniform([_SIDE, _SIDE])
 
     def product(_: int) -> None:

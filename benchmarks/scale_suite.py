@@ -139,7 +139,7 @@ def _first_step_seconds(run: Path, batch_size: int, preset: str) -> float:
 
 
 def main(preset: str, path: str, batch_size: str, steps: str) -> None:
-    """Train on one log in this process, and print time and memory as JSON."""
+    """Measure a training on one click file; print time and memory as JSON."""
     if preset == PRESET:
         costs = measure_log(path, int(batch_size), int(steps))
     else:

@@ -1,4 +1,4 @@
-"""Settings that TensorFlow reads when it is imported, or when it starts."""
+"""Sets environment variables of TensorFlow: oneDNN and intra-op threads."""
 
 import os
 import platform
@@ -8,13 +8,14 @@ _FEW_CORES = 2
 
 
 def start_tensorflow() -> None:
-    """Import Keras on TensorFlow, with the fast kernels of oneDNN.
+    """Switch oneDNN on, import Keras, and check that it runs on TensorFlow.
 
-    TensorFlow uses oneDNN by default only on x86 processors with VNNI. On
-    others its products take no advantage of AVX2 and FMA, and a training
-    step of `lstm_96` takes twice the time (docs/performance.md). TensorFlow
-    reads `TF_ENABLE_ONEDNN_OPTS` once, when it is imported: so nothing is set
-    if that was before, or if the variable has a value.
+    oneDNN is the library of matrix products that use AVX2, FMA and AVX-512.
+    By default TensorFlow uses it only on x86 processors with VNNI; on others
+    a training step of `lstm_96` takes twice as long without it
+    (docs/performance.md). TensorFlow reads `TF_ENABLE_ONEDNN_OPTS` only when
+    it is imported. So this function leaves the variable alone if TensorFlow
+    has been imported already, or if the variable has a value.
 
     Raises:
         ImportError: `KERAS_BACKEND` or Keras's configuration file names

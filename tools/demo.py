@@ -1,4 +1,4 @@
-"""The demo: from the docstrings of installed packages to a search.
+"""Runs the demo: trains, evaluates, exports and searches, on docstrings.
 
 This is the work of the program lstm-dssm-demo. Its help and its flags are in
 `tools/flags/demo.py`, which is imported first and without TensorFlow.

@@ -1,4 +1,4 @@
-"""Computes NDCG, MRR and others of a trained model and of BM25.
+"""Evaluates a trained model and BM25 by NDCG, MRR, MAP, P@k and recall@k.
 
 This is the work of the program lstm-dssm-evaluate. Its help and its
 flags are in `tools/flags/evaluate.py`, which is imported first and without

@@ -58,8 +58,8 @@ def define_keyvec_flags(values: flags.FlagValues) -> None:
     )  # fmt: skip
     real(
         "key_word_start", None,
-        "KeyVec: length of the skip-gram vectors with which the weights of "
-        "key words start (extra [baselines]); 0 for random weights.",
+        "KeyVec: length of the skip-gram vectors that are the initial weights "
+        "of key words (extra [baselines]); 0 for random initial weights.",
         0.0, _MOST,
     )  # fmt: skip
     whole(

@@ -1,4 +1,4 @@
-"""Searches the titles of an exported retriever, without a server.
+"""Searches documents with an exported retriever or a run, in this process.
 
 This is the work of the program lstm-dssm-search. Its help and its flags are in
 `tools/flags/search.py`, which is imported first and without TensorFlow.

@@ -57,7 +57,7 @@ class DocumentFigures:
         """Write the figures as CSV files.
 
         The files are `sentences.csv`, `predicted_words.csv`,
-        `summary_words.csv`, `nearest.csv` and `map.csv`, with a header each.
+        `key_words.csv`, `nearest.csv` and `map.csv`, with a header each.
         In all but the last one, the column `document` has the id of the
         document that a row is about.
 
@@ -66,7 +66,7 @@ class DocumentFigures:
         """
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
-        for name in ("sentences", "predicted", "summary_words", "nearest"):
+        for name in ("sentences", "predicted", "key_words", "nearest"):
             file = "predicted_words" if name == "predicted" else name
             rows = [
                 {"document": document.id, **asdict(record)}

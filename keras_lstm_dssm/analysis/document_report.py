@@ -140,15 +140,15 @@ def _sentence_table(document: ExplainedDocument) -> HtmlTable:
 
 
 def _word_table(document: ExplainedDocument) -> HtmlTable:
-    """Return the predicted words beside the key words."""
+    """Return a table of the predicted words and of the key words."""
     rows: list[list[Cell]] = []
-    words = zip_longest(document.predicted, document.summary_words)
+    words = zip_longest(document.predicted, document.key_words)
     for number, (predicted, of_summary) in enumerate(words, 1):
         row: list[Cell] = [str(number), "", ""]
         if predicted:
             word = predicted.word
             row[1:] = [
-                Strong(word) if predicted.in_summary else word,
+                Strong(word) if predicted.is_key_word else word,
                 f"{predicted.probability:.4f}",
             ]
         if not of_summary:

@@ -40,17 +40,18 @@ class PredictedWord:
     Attributes:
         word: The word.
         probability: Its softmax(W_v d + b_v).
-        in_summary: Whether it is a key word, of the summary or of all text.
+        is_key_word: Whether it is one of the document's key words, see
+            `KeyWords`.
     """
 
     word: str
     probability: float
-    in_summary: bool
+    is_key_word: bool
 
 
 @dataclass(frozen=True)
-class SummaryWord:
-    """Holds a key word of a document, mostly of its summary.
+class KeyWord:
+    """Holds a key word of a document, see `training.KeyWords`.
 
     Attributes:
         word: The word.
@@ -92,7 +93,7 @@ class ExplainedDocument:
         summary: The sentences of its summary, which the model does not read.
         sentences: The sentences that the model reads, in their order.
         predicted: The most probable words, the most probable one first.
-        summary_words: The key words, the best one first.
+        key_words: The key words, the highest TF-IDF first.
         nearest: The other documents with the nearest vectors.
 
     Example:
@@ -107,7 +108,7 @@ class ExplainedDocument:
     summary: list[str]
     sentences: list[ExplainedSentence]
     predicted: list[PredictedWord]
-    summary_words: list[SummaryWord]
+    key_words: list[KeyWord]
     nearest: list[NearDocument]
 
 
@@ -216,7 +217,7 @@ def _words(
     model: KeyVec,
     vocabulary: list[str],
     count: int,
-) -> tuple[list[PredictedWord], list[SummaryWord]]:
+) -> tuple[list[PredictedWord], list[KeyWord]]:
     of_summary = [] if targets is None else targets.of(document).key_words
     ids = model.key_word_ids(of_summary).tolist()
     known, order = set(ids), np.argsort(-p, kind="stable").tolist()
@@ -230,6 +231,6 @@ def _words(
         for row in order[:count]
     ]
     return predicted, [
-        SummaryWord(word, *rank_of.get(i, (None, None)))
+        KeyWord(word, *rank_of.get(i, (None, None)))
         for word, i in zip(of_summary, ids, strict=True)
     ]

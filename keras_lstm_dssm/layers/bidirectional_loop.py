@@ -119,7 +119,7 @@ def loop_backward(
     """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
-    # A batched product by a transposed matrix would take twice the time.
+    # Transposed once, and not by each product of the loop.
     transposed = tf.transpose(recurrent, [0, 2, 1])
 
     def body(t: tf.Tensor, dy: tf.Tensor, dc: tf.Tensor, arrays: Any) -> Any:

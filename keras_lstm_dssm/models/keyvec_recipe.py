@@ -39,12 +39,12 @@ class KeyVecRecipe(WordsRecipe):
         skip_gram: Whether the words of a vocabulary start from skip-gram
             vectors of the training documents (the paper's), or from random
             ones.
-        key_words_of: `"summary"`, whose words are key words in the paper; or
-            `"document"`, all its text, so that documents without a summary
-            are learnt from, too.
-        key_word_start: Length of the vectors with which the weights of key
-            words start, W_v: directions of skip-gram vectors of the training
-            documents. 0 for random weights.
+        key_words_of: The text whose words of highest TF-IDF are a document's
+            key words: `"summary"` (the paper's), or `"document"`, sentences
+            and summary, so that a document without a summary has some, too.
+        key_word_start: Factor of the initial weights W_v of the key words:
+            their skip-gram vectors, scaled to unit length, less the mean of
+            all. 0 for random initial weights; the paper gives none.
         filters: Number of filters of each window of the convolution.
         windows: Numbers of words in a window.
         units: Width of the LSTM of each direction.

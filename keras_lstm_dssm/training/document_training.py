@@ -201,7 +201,11 @@ class DocumentTraining(BaseTraining):
             )
 
     def _without_key_words(self, model: KeyVec) -> int:
-        """Counts the documents whose text for key words has no known word."""
+        """Counts the training documents without a key word in the vocabulary.
+
+        Documents without the text that key words are taken from, the summary
+        or all sentences, are not counted.
+        """
         words = list(self._key_word_counts())
         ids = model.key_word_ids(words).tolist()
         known = {word for word, i in zip(words, ids, strict=True) if i}

@@ -1,4 +1,4 @@
-"""KeyWords: the words that `KeyVec` learns to predict."""
+"""KeyWords: chooses the key words of documents, the targets of `KeyVec`."""
 
 import itertools
 import math
@@ -18,13 +18,14 @@ _DOCUMENTS_AT_ONCE = 256
 
 
 class KeyWords:
-    """Chooses the words of a summary or document with the highest TF-IDF.
+    """Chooses the key words of a document: those with the highest TF-IDF.
 
         tf-idf(w) = tf(w) * (ln((1 + n) / (1 + df(w))) + 1)
 
-    tf is the count in the summary, or in all the document, df the number of
-    the n training documents that have the word in their body or summary. The
-    paper gives no formula; the IDF is that of scikit-learn.
+    tf is the count of the word in the summary, or in the whole document (see
+    `source`); df is the number of the n training documents that contain it in
+    their sentences or summary. The paper gives no formula; the IDF is that of
+    scikit-learn.
 
     Args:
         documents: The training documents, which are streamed once.
@@ -34,15 +35,16 @@ class KeyWords:
             of scikit-learn, which needs the extra `[analysis]`.
         split: Rule that separates words, default `"alphanumeric"`; it must
             be that of the model's vocabulary. See `normalize_texts`.
-        source: `"summary"`, the default and the paper's; or `"document"`, its
-            sentences and its summary, if it has one.
+        source: The text that key words are chosen from: `"summary"`, the
+            default and the paper's, or `"document"`, the sentences and, if
+            there is one, the summary.
 
     Attributes:
         documents: The number of training documents.
 
     Raises:
         InputError: There are no documents, `count` is less than 1, `source`
-            is another one, or scikit-learn is not installed.
+            is not supported, or scikit-learn is not installed.
 
     Example:
     >>> documents = [Document("d1", "", ["It sorts."], ["Sort a list."])]

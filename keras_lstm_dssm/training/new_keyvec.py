@@ -1,4 +1,4 @@
-"""new_keyvec: builds and compiles the `KeyVec` that a recipe describes."""
+"""new_keyvec: builds, initialises and compiles the `KeyVec` of a recipe."""
 
 import math
 from collections.abc import Sequence
@@ -55,14 +55,10 @@ def new_keyvec(
         )
     model = recipe.build(seed, vocabulary, vectors, stems)
     if recipe.key_word_start:
-        if (
-            recipe.words != "vocabulary"
-            or vectors is None
-            or (recipe.dimension != recipe.word_dimension)
-        ):
-            vectors = skip_gram_vectors(
-                sentences, vocabulary, recipe.dimension, seed=seed
-            )
+        # Often the same vectors; `skip_gram_vectors` then trains only once.
+        vectors = skip_gram_vectors(
+            sentences, vocabulary, recipe.dimension, seed=seed
+        )
         model.word_scores.kernel.assign(
             recipe.key_word_start * _directions(vectors).T
         )
@@ -76,8 +72,8 @@ def compile_keyvec(model: KeyVec, recipe: KeyVecRecipe, documents: int) -> None:
     Args:
         model: The model.
         recipe: The recipe.
-        documents: The number of training documents, which is that of the
-            steps in which the learning rate falls.
+        documents: The number of training documents. With `recipe.decay` the
+            learning rate falls to 0 over `recipe.epochs` passes over them.
     """
     learning_rate: Any = recipe.learning_rate
     if recipe.decay:
@@ -94,8 +90,8 @@ def compile_keyvec(model: KeyVec, recipe: KeyVecRecipe, documents: int) -> None:
 def _directions(vectors: np.ndarray) -> np.ndarray:
     """Scales vectors to unit length, and subtracts their mean.
 
-    Skip-gram vectors of all words have a direction in common, which would
-    give no word a larger score than another one.
+    The skip-gram vectors of all words have a direction in common. In W_v it
+    would change the scores of all key words by the same number.
     """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     directions = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)

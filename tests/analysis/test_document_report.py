@@ -97,7 +97,7 @@ def test_page(figures: DocumentFigures, tmp_path: Path) -> None:
             assert f"{near.cosine:.4f}" in page.of("th")
             assert near.title in cells
         for word in document.predicted:
-            assert word.word in page.of("strong" if word.in_summary else "td")
+            assert word.word in page.of("strong" if word.is_key_word else "td")
             assert f"{word.probability:.4f}" in cells
     assert "gizmo" in cells
 
@@ -111,7 +111,7 @@ def test_files_have_the_figures_of_the_page(
     assert [one["id"] for one in found["documents"]] == [
         one.id for one in figures.explained
     ]
-    for name in ("sentences", "predicted", "summary_words", "nearest"):
+    for name in ("sentences", "predicted", "key_words", "nearest"):
         file = "predicted_words" if name == "predicted" else name
         expected = [
             {"document": one["id"], **record}

@@ -33,16 +33,16 @@ def test_sentences_words_and_neighbours_are_those_of_the_model(
         (one.word, pytest.approx(one.probability, rel=1e-5))
         for one in bolts.predicted
     ] == words[:4]
-    in_summary = [one.word for one in bolts.predicted if one.in_summary]
-    assert in_summary == [w for w, _ in words[:4] if w in ("bolt", "drill")]
+    is_key_word = [one.word for one in bolts.predicted if one.is_key_word]
+    assert is_key_word == [w for w, _ in words[:4] if w in ("bolt", "drill")]
     ranked = dict(words)
-    for one in bolts.summary_words:
+    for one in bolts.key_words:
         if one.word == "gizmo":  # not in the vocabulary
             assert one.rank is one.probability is None
         else:
             assert words[one.rank - 1][0] == one.word
             assert one.probability == pytest.approx(ranked[one.word], rel=1e-5)
-    assert [w.word for w in bolts.summary_words] == ["bolt", "gizmo", "drill"]
+    assert [w.word for w in bolts.key_words] == ["bolt", "gizmo", "drill"]
     vectors = model.encode(SENTENCES)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     cosines = unit @ unit[0]
@@ -58,11 +58,11 @@ def test_sentences_words_and_neighbours_are_those_of_the_model(
 def test_nothing_to_compare_with(model: KeyVec) -> None:
     lamps = explain_documents(model, DOCUMENTS, TARGETS, [2])[0]
     assert [one.salient for one in lamps.sentences] == [None, None]
-    assert lamps.summary_words == [] and len(lamps.nearest) == 3
+    assert lamps.key_words == [] and len(lamps.nearest) == 3
     everything = explain_documents(model, DOCUMENTS)
     assert [one.id for one in everything] == ["d1", "d2", "d3", "d4"]
     assert everything[1].title == "Wood glue"  # its first sentence
-    assert everything[0].summary_words == []
+    assert everything[0].key_words == []
     (alone,) = explain_documents(model, DOCUMENTS[:1])
     assert alone.nearest == []
     with pytest.raises(InputError, match="found no documents to explain"):

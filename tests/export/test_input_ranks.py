@@ -1,4 +1,4 @@
-"""Each exported signature refuses scalars and matrices as inputs."""
+"""Each exported signature raises an error for scalars and matrices."""
 
 import inspect
 from pathlib import Path

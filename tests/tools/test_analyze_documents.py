@@ -61,7 +61,7 @@ def test_report(
         assert salient == [row == 1 for row in range(len(salient))]
         predicted = [w["word"] for w in one["predicted"]]
         assert predicted == [w for w, _ in model.key_words(document.sentences)]
-        words = {w["word"] for w in one["summary_words"]}
+        words = {w["word"] for w in one["key_words"]}
         assert words == set(document.summary[0].split())
         assert words < set(WORDS[document.label])
     text = " ".join(page.of("p"))
@@ -74,6 +74,28 @@ def test_report(
     lines = (run / "logs/projector/titles.labels.tsv").read_text().splitlines()
     assert lines == [one.sentences[0] for one in documents.values()]
     assert f"wrote {output}" in capsys.readouterr().out
+
+
+def test_key_words_are_those_of_the_recipe(run: Path, tmp_path: Path) -> None:
+    """With `key_words_of="document"`, words of all sentences."""
+    of_all, values = tmp_path / "run", tmp_path / "out.json"
+    shutil.copytree(run, of_all)
+    config = json.loads((of_all / "config.json").read_text())
+    config["recipe"]["key_words_of"] = "document"
+    (of_all / "config.json").write_text(json.dumps(config))
+    output = tmp_path / "report.html"
+    succeed(
+        analyze, run=of_all, output=output, json=values, map="pca", examples=4
+    )
+    documents = DocumentFolder(run.parent / "data").of("test")
+    expected = {
+        one.id: set(" ".join(one.sentences).split()) for one in documents
+    }
+    found = json.loads(values.read_text())["documents"]
+    assert {
+        one["id"]: {word["word"] for word in one["key_words"]} for one in found
+    } == expected
+    assert {len(words) for words in expected.values()} != {3}  # of a summary
 
 
 def test_another_teacher_and_other_data(run: Path, tmp_path: Path) -> None:

@@ -111,7 +111,11 @@ def test_the_data_of_documents(
 def test_triples_have_judged_negatives_where_there_are_some(
     collection_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The suite `matching` trains on grades, or on clicks if there are none."""
+    """What the suite `matching` trains on depends on its data.
+
+    The triples are of graded documents where the data has irrelevant ones;
+    otherwise of clicked titles and random negatives.
+    """
     measured: list[tuple[Any, ...]] = []
 
     def measure(triples: Triples, *effort: int) -> dict[str, int]:

@@ -35,7 +35,7 @@ def test_hand_made_key_words() -> None:
 
 
 def test_key_words_of_the_whole_document() -> None:
-    """The third one has no summary; "sorts" and "quickly" are in no other."""
+    """TF counts the words of the sentences and of the summary together."""
     of_all = KeyWords(DOCUMENTS, count=4, source="document")
     assert list(of_all.of(DOCUMENTS)) == [
         ["sort", "list", "sorts", "quickly"],  # 2 * 1.92, 3 * 1.22, 1.92

@@ -1,4 +1,4 @@
-"""new_keyvec: what the weights of a KeyVec start from."""
+"""new_keyvec: the initial weights of a KeyVec."""
 
 import numpy as np
 import pytest

@@ -30,7 +30,7 @@ class Api:
 
 @pytest.fixture(autouse=True)
 def sure_of_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sets a limit that quick requests also keep on a busy machine."""
+    """Raises the time limit of quick requests, as the machine may be busy."""
     monkeypatch.setattr(rest_endpoint, "QUICK_SECONDS", 0.25)
 
 
