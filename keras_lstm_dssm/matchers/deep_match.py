@@ -54,8 +54,8 @@ class DeepMatch(Matcher):
         word_dimension: Width of the word vectors, which are not used.
             Default 50.
         topics: Numbers of topics of the levels, ascending, at least two.
-            Default 20, 50 and 100; `topic_levels` gives others for large
-            data.
+            Default 20, 50 and 100. Where a recipe gives none, `dssm.train`
+            takes 50, 100 and 200 for more than 20,000 training pairs.
         units: Number of units of layer I for each patch. Default 3.
         rank: Rank of the bilinear match. Default 3.
         committee: Number of units of the committee layer. Default 50.

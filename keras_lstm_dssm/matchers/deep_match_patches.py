@@ -30,7 +30,7 @@ class Patches(NamedTuple):
 
 
 def topic_levels(pairs: int) -> tuple[int, ...]:
-    """Choose the numbers of topics by the number of training pairs.
+    """Chooses the numbers of topics by the number of training pairs.
 
     Example:
     >>> topic_levels(1000)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from keras_lstm_dssm.data import (
     open_collection,
 )
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.matchers.deep_match_patches import (
+    SMALL_LEVELS,
+    topic_levels,
+)
 from keras_lstm_dssm.models import PairScorer, ScorerRecipe
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training.adagrad import Adagrad
@@ -116,7 +121,9 @@ class ScorerTraining(BaseTraining):
     def _of_parent(self, parent: Parent) -> PairScorer:
         parent.check_kind(PairScorer)
         parent.check_words(self.recipe.words)
-        model = self.recipe.build(self.seed, parent.vocabulary)
+        levels = getattr(parent.model.matcher, "topics", SMALL_LEVELS)
+        recipe = _with_topics(self.recipe, levels)
+        model = recipe.build(self.seed, parent.vocabulary)
         parent.give_weights(model)
         return model
 
@@ -136,9 +143,10 @@ class ScorerTraining(BaseTraining):
                     seed=self.seed,
                     split=recipe.split,
                 )
+        queries, documents = self.triples.positive_pairs()
+        recipe = _with_topics(recipe, topic_levels(len(queries)))
         model = recipe.build(self.seed, vocabulary, vectors)
         if model.matcher.needs_pretraining:
-            queries, documents = self.triples.positive_pairs()
             model.matcher.pretrain(model.words, queries, documents, self.seed)
         return model
 
@@ -162,3 +170,10 @@ class ScorerTraining(BaseTraining):
                 "positives of the training split, too",
                 file=sys.stderr,
             )
+
+
+def _with_topics(recipe: ScorerRecipe, levels: Sequence[int]) -> ScorerRecipe:
+    """Gives `DeepMatch` these numbers of topics, if it has none of its own."""
+    if recipe.matcher != "DeepMatch" or "topics" in recipe.matcher_config:
+        return recipe
+    return recipe.with_matcher(topics=list(levels))

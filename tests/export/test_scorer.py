@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from keras_lstm_dssm.text import as_bytes
 from tests.export.agreement import assert_cpp_agrees
 from tests.export.ops import serving_ops, stock_ops
 from tests.fresh_process import FreshProcesses
+from tests.matchers.small_matchers import SMALL_MATCHERS
 from tests.precision import precision
 from tests.serving.wire import predict_request, warmup_requests
 
@@ -31,24 +32,16 @@ DOCUMENTS = [
     *("steel hex bolt", "hex bolt", "wood", "", "steel hex bolt"),
     *("wood 酒店 glue", "glue", "steel hose", "wood glue " * 30, ""),
 ]
-SIZES: dict[str, dict[str, Any]] = {
-    "ARCI": {"filters": [3, 3], "hidden": [3], "max_words": 8},
-    "ARCII": {"filters": [3], "hidden": [3], "max_words": 8},
-    "CNTN": {"filters": [3], "k_top": 2, "dimension": 3, "slices": 2},
-    "DeepMatch": {"topics": [4, 2], "committee": 3},
-    "MVLSTM": {"units": 2, "hidden": 3, "k": 2, "slices": 2},
-    "MultiGranCNN": {
-        "blocks": 1, "match_filters": [3], "sizes": [4, 2], "hidden": [3],
-    },
-    "RAE": {"size": 3, "hidden": [3], "max_words": 8, "epochs": 1},
-    "RecurrentCosine": {"units": 2, "bidirectional": True},
-}  # fmt: skip
 
 
 def scorer(matcher: str, words: str = "vocabulary") -> dssm.PairScorer:
     """A small pair scorer whose scores differ."""
     recipe = dssm.ScorerRecipe(
-        matcher, SIZES[matcher], words=words, word_dimension=4, max_words=8
+        matcher,
+        SMALL_MATCHERS[matcher],
+        words=words,
+        word_dimension=4,
+        max_words=8,
     )
     vocabulary = WORDS if words == "vocabulary" else ()
     model = recipe.build(0, vocabulary)
@@ -88,10 +81,10 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exported]:
 
 def test_every_matcher_is_here() -> None:
     presets = dssm.SCORER_PRESETS.values()
-    assert {recipe.matcher for recipe in presets} == SIZES.keys()
+    assert {recipe.matcher for recipe in presets} == SMALL_MATCHERS.keys()
 
 
-@pytest.mark.parametrize("matcher", SIZES)
+@pytest.mark.parametrize("matcher", SMALL_MATCHERS)
 def test_every_matcher_as_a_stock_server_loads_it(
     matcher: str, tmp_path: Path
 ) -> None:
@@ -223,7 +216,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     ):
         export_scorer(model, tmp_path)
     model = recipe.replace(
-        matcher="DeepMatch", matcher_config=SIZES["DeepMatch"]
+        matcher="DeepMatch", matcher_config=SMALL_MATCHERS["DeepMatch"]
     )
     with pytest.raises(InputError, match="DeepMatch has not been pre-trained"):
         export_scorer(model.build(0, WORDS), tmp_path)

@@ -93,6 +93,21 @@ def test_a_text_without_an_end_is_cut() -> None:
     assert split_sentences(text) == in_graph([text])[0]
 
 
+@pytest.mark.parametrize(
+    ("piece", "sentences"),
+    [
+        (" ", 1), ("\t\n ", 1), ("a", 1), ("a.", 1), (".\"", 1), ("上", 1),
+        ("。", 100_000), ("A. ", 1667), ("a\n", 1667), (".\x01 ", 1667),
+    ],
+)  # fmt: skip
+def test_time_is_linear(piece: str, sentences: int) -> None:
+    """Here in a tenth of a second; quadratic time would be minutes."""
+    text = piece * 100_000
+    found = split_sentences(text)
+    assert len(found) == sentences
+    assert found == in_graph([text])[0]
+
+
 def test_wrong_input_is_explained() -> None:
     with pytest.raises(InputError, match="text 0 is None"):
         split_sentences(None)  # type: ignore[arg-type]
