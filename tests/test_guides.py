@@ -1,4 +1,4 @@
-"""The guides evaluate, tune, retrain and reranking: their commands and code."""
+"""Guides and pages of results: their commands and code."""
 
 import importlib
 import re
@@ -16,7 +16,10 @@ from keras_lstm_dssm.tools.flagged_recipe import flagged_recipe
 from tests.conftest import TOPICS
 
 DOCS = Path(__file__).parents[1] / "docs"
-GUIDES = ("evaluate", "tune", "retrain", "reranking")
+GUIDES = (
+    *("documents", "evaluate", "tune", "retrain", "reranking"),
+    *("results/few_clicks", "results/keyvec/README", "results/mv_lstm/README"),
+)
 
 
 def blocks(guide: str, language: str) -> list[str]:
@@ -66,7 +69,9 @@ def test_commands_are_understood(guide: str) -> None:
             f"keras_lstm_dssm.tools.flags.{name}"
         ).FLAGS
     }
-    assert set(re.findall(r"--(\w+)", page)) <= known | {"new_epochs"}
+    assert set(re.findall(r"--(\w+)", page)) <= known | {"new_epochs"} | {
+        f"no{flag}" for flag in known
+    }
 
 
 @pytest.fixture

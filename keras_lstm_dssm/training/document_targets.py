@@ -93,13 +93,18 @@ class DocumentTargets:
                 `salience_threshold`), which must then be the training ones.
 
         Raises:
-            InputError: No document has a summary.
+            InputError: No document has a summary, and the key words are to be
+                words of it.
         """
         similarities = list(teacher.similarities(documents))
         if theta is None:
             theta = teacher.theta
         if theta is None:
-            theta = salience_threshold(similarities)
+            compared = not all(np.isnan(one[0]) for one in similarities)
+            if compared or key_words.source == "summary":
+                theta = salience_threshold(similarities)
+            else:
+                theta = 0.0  # no summaries: the first K are salient
         targets = {
             document.id: Target(
                 len(similarity),

@@ -41,6 +41,7 @@ class KeyWords:
 
     Attributes:
         documents: The number of training documents.
+        source: `source` as given.
 
     Raises:
         InputError: There are no documents, `count` is less than 1, `source`
@@ -75,7 +76,7 @@ class KeyWords:
         self._stop_words = frozenset(stop_words)
         self._count = count
         self._split = split
-        self._source = source
+        self.source = source
         self.documents = 0
         self._frequency: Counter[str] = Counter()
         for words in self._words(_whole(one) for one in documents):
@@ -109,7 +110,7 @@ class KeyWords:
             their first occurrence. With `source="summary"`, none for a
             document without a summary.
         """
-        text = _whole if self._source == "document" else _summary
+        text = _whole if self.source == "document" else _summary
         for words in self._words(text(one) for one in documents):
             counts = Counter(filter(self._may_be_key, words))
             # `sorted` is stable, and a `Counter` has the order of the words.

@@ -56,9 +56,9 @@ def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
             halves.append(float(np.sort(similarity)[-half]))
     if not halves:
         raise InputError(
-            "found no training document with a summary, which salient"
-            " sentences are compared with: add summaries, or take the first"
-            " sentences of each document (--salience=lead)"
+            "found no training document with a summary, which sentences are"
+            " compared with and key words taken from: add summaries, or learn"
+            " without them (--preset=keyvec_document)"
         )
     median = sorted(halves)[(len(halves) - 1) // 2]
     # Just below, because only what is above the threshold is salient.

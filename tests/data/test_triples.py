@@ -132,3 +132,16 @@ def test_real_lists_of_five(
     assert triples.held_out_queries == triples.shared_answers == 0
     rows = triples.rows(np.arange(len(triples)))
     assert not (rows[:, 1] == rows[:, 2]).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "queries", "answers"),
+    [("tldr", 1, 1), ("trecqa", 0, 0), ("wikiqa", 1, 13)],
+)
+def test_what_train_shares_with_dev_and_test(
+    shared_data: pathlib.Path, name: str, queries: int, answers: int
+) -> None:
+    """Such queries are left out, and such answers counted."""
+    triples = Triples.from_collection(Collection(shared_data / name))
+    assert triples.held_out_queries == queries
+    assert triples.shared_answers == answers

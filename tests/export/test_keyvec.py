@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import json
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from keras_lstm_dssm.serving import (
     PredictionServer,
     SavedKeyVec,
 )
+from keras_lstm_dssm.serving.http.rest_api import RestApi
 from keras_lstm_dssm.text import as_bytes, strings
 from tests.export.agreement import assert_cpp_agrees
 from tests.export.ops import serving_ops, stock_ops
@@ -176,6 +178,7 @@ def test_served_by_the_local_service(words: dssm.KeyVec, models: Path) -> None:
         with pytest.raises(InputError, match="n is 0; expected 1 or more"):
             client.keys(TEXTS, n=0)
         assert client.keys([]) == []
+        check_rest_keys(server, TEXTS[0], parts[0])
 
         async def keys() -> list[KeyParts]:
             async with AsyncClient(server.address, timeout=60) as other:
@@ -195,6 +198,26 @@ def test_served_by_the_local_service(words: dssm.KeyVec, models: Path) -> None:
             np.sort(cosines[row])[:-3:-1],
             atol=1e-6,
         )
+
+
+def check_rest_keys(
+    server: PredictionServer, text: str, parts: KeyParts
+) -> None:
+    """Asks for two key sentences and words as JSON, as the README does."""
+    inputs = {"text": [text], "n": [2]}
+    body = json.dumps({"signature_name": "keys", "inputs": inputs}).encode()
+    api = RestApi(server.models)
+    code, reply = api.answer("POST", "/v1/models/keyvec:predict", body)
+    assert code == 200, reply
+    outputs = json.loads(reply)["outputs"]
+    found = zip(
+        outputs["sentences"][0], outputs["probabilities"][0], strict=True
+    )
+    assert list(found) == [
+        (sentence, pytest.approx(p, abs=1e-6))
+        for sentence, p in parts.sentences
+    ]
+    assert outputs["words"][0] == parts.words
 
 
 def parts_of_readme(model: dssm.KeyVec) -> list[KeyParts]:

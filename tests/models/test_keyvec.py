@@ -150,6 +150,9 @@ def test_strings_are_split_and_bounded() -> None:
     longer = small_keyvec(max_sentences=None)
     assert np.abs(longer.encode([text]) - expected).max() > 1e-3
     assert np.shape(longer.probabilities([text])) == (1, 3)
+    many = [text.split(" ")[number % 5] for number in range(5000)]
+    (p,) = longer.probabilities([many])
+    assert len(p) == 5000 and np.isfinite(longer.encode([many])).all()
 
 
 ODD = {

@@ -76,6 +76,26 @@ def test_words_of_the_document_need_no_summary(
     assert "above theta" in error[1] and len(error) == 2
 
 
+def test_documents_without_any_summary(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Are learnt from with key words of all the text, and told in one line."""
+    few = documents({"train": 4, "dev": 2})
+    none = [one._replace(summary=[]) for one in few]
+    write_documents(tmp_path / "data", none, {}, {})
+    options = DataOptions(str(tmp_path / "data"), salience="bm25")
+    recipe = QUICK_KEYVEC.replace(key_words_of="document", skip_gram=False)
+    run = RunFolder(tmp_path)
+    work = DocumentTraining.open(recipe, 0, run, options)
+    work.warn(work.new_model())
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "100.0% of 4 documents to train on have no summary" in line
+    for target in work.targets.targets.values():
+        assert target.salient == [0] and target.key_words
+    with pytest.raises(InputError, match="no training document with a summ"):
+        DocumentTraining.open(QUICK_KEYVEC, 0, run, options)
+
+
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
