@@ -93,7 +93,8 @@ def define_train_flags(values: flags.FlagValues) -> None:
     text(
         "dev", None,
         "`api` or a BEIR folder: search its dev queries in its whole corpus "
-        "after epochs; the best epoch becomes the model. KeyVec: "
+        "after epochs; the best epoch becomes the model. Pair scorers, also "
+        "of `api_sentences`: rerank the judged lists of dev. KeyVec: "
         "`api_documents` or a folder of documents; without --dev, the loss on "
         "the documents of the split dev is measured.",
     )  # fmt: skip

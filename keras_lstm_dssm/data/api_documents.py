@@ -3,7 +3,7 @@
 The body of a document is a docstring without its first paragraph, which is
 the summary; its class is the subpackage that it is from. The queries are the
 docstrings of subpackages: "Statistical functions" -> the documents of
-scipy.stats. There are about 3,900 documents; the number depends on the
+scipy.stats. There are about 3,800 documents; the number depends on the
 versions of Python and of the packages.
 """
 
@@ -73,7 +73,7 @@ def build_api_documents(
 
     Example:
         >>> build_api_documents().count("test")  # doctest: +SKIP
-        775
+        759
     """
     packages = distributions()
     if folder is None:

@@ -27,7 +27,7 @@ PAPER_OPTIONS: dict[str, dict[str, Any]] = {
         "select": None,
     },
     "keyvec": {
-        "epochs": 20,
+        "epochs": 30,
         "batch_size": 32,
         "min_relevant": 1,
         "learning_rates": (0.003,),

@@ -55,9 +55,5 @@ class DocumentPlan(BasePlan):
         )
 
     def describe(self) -> str:
-        """Describes the amount of data."""
-        salient = self.counts.salient / self.counts.sentences
-        return (
-            f"{self.examples:,} documents, {self.counts.sentences:,} sentences"
-            f" ({salient:.1%} salient)"
-        )
+        """Describes the amount of data, and the salient sentences."""
+        return f"{self.examples:,} documents; {self.counts.describe()}"

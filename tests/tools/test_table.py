@@ -123,7 +123,7 @@ def test_wrong_flags(
 def test_the_defaults_are_in_the_help(capsys) -> None:
     assert table.run(["table", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "By default 30 (table_iv), 7 (mv_lstm), 20 (keyvec)." in text
+    assert "By default 30 (table_iv), 7 (mv_lstm), 30 (keyvec)." in text
     assert (
         "By default 0.003,0.01,0.03,0.1 (table_iv), 0.003,0.01,0.03,0.1,0.3"
         in text

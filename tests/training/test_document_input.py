@@ -43,7 +43,12 @@ def test_what_documents_lack_is_told(
     )
     model = work.new_model()
     plan = work.plan(tmp_path, model)
-    assert plan.describe() == "8 documents, 39 sentences (20.5% salient)"
+    assert plan.describe() == (
+        "8 documents; salient: 20.5% of 39 sentences, theta 0.999995; of 8"
+        " documents 12.5% have none above theta and keep their most similar"
+        " sentence, 100.0% have the largest number; 1 without a summary: the"
+        " first ones"
+    )
     work.warn(model)
     error = capsys.readouterr().err
     start = f"warning: {tmp_path / 'data'}: 12.5% of 8 documents to train on"
