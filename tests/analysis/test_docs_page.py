@@ -71,7 +71,7 @@ def test_flags_and_pictures_exist() -> None:
     for flag in re.findall(r"--(\w+)", " ".join(commands)):
         assert flag in analyze.FLAGS, flag
     pictures = set(re.findall(r"\]\(images/(\w+\.png)\)", PAGE))
-    assert len(pictures) == 6
+    assert len(pictures) == 7
     for name in pictures:
         assert (ROOT / "docs" / "images" / name).is_file()
 
