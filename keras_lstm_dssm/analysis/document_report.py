@@ -143,7 +143,7 @@ def _word_table(document: ExplainedDocument) -> HtmlTable:
     """Return a table of the predicted words and of the key words."""
     rows: list[list[Cell]] = []
     words = zip_longest(document.predicted, document.key_words)
-    for number, (predicted, of_summary) in enumerate(words, 1):
+    for number, (predicted, key_word) in enumerate(words, 1):
         row: list[Cell] = [str(number), "", ""]
         if predicted:
             word = predicted.word
@@ -151,15 +151,15 @@ def _word_table(document: ExplainedDocument) -> HtmlTable:
                 Strong(word) if predicted.is_key_word else word,
                 f"{predicted.probability:.4f}",
             ]
-        if not of_summary:
+        if not key_word:
             row += ["", "", ""]
-        elif of_summary.rank is None:
-            row += [of_summary.word, "-", "-"]
+        elif key_word.rank is None:
+            row += [key_word.word, "-", "-"]
         else:
             row += [
-                of_summary.word,
-                f"{of_summary.rank:,}",
-                f"{of_summary.probability:.4f}",
+                key_word.word,
+                f"{key_word.rank:,}",
+                f"{key_word.probability:.4f}",
             ]
         rows.append(row)
     return HtmlTable(

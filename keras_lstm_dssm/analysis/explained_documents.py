@@ -218,8 +218,8 @@ def _words(
     vocabulary: list[str],
     count: int,
 ) -> tuple[list[PredictedWord], list[KeyWord]]:
-    of_summary = [] if targets is None else targets.of(document).key_words
-    ids = model.key_word_ids(of_summary).tolist()
+    key_words = [] if targets is None else targets.of(document).key_words
+    ids = model.key_word_ids(key_words).tolist()
     known, order = set(ids), np.argsort(-p, kind="stable").tolist()
     rank_of: dict[int, tuple[int | None, float | None]] = {
         row + 1: (rank, float(p[row]))
@@ -232,5 +232,5 @@ def _words(
     ]
     return predicted, [
         KeyWord(word, *rank_of.get(i, (None, None)))
-        for word, i in zip(of_summary, ids, strict=True)
+        for word, i in zip(key_words, ids, strict=True)
     ]

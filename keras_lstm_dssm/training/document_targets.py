@@ -90,7 +90,8 @@ class DocumentTargets:
                 splits, too.
             theta: Threshold of the similarity. By default that of the
                 teacher, or else it is computed from these documents (see
-                `salience_threshold`), which must then be the training ones.
+                `salience_threshold`), which must then be the training ones;
+                it is 0 where none has a summary.
 
         Raises:
             InputError: No document has a summary, and the key words are to be

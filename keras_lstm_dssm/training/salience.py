@@ -57,8 +57,8 @@ def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
     if not halves:
         raise InputError(
             "found no training document with a summary, which sentences are"
-            " compared with and key words taken from: add summaries, or learn"
-            " without them (--preset=keyvec_document)"
+            " compared with and key words taken from: add summaries, or take"
+            " key words from all the text (recipe keyvec_document)"
         )
     median = sorted(halves)[(len(halves) - 1) // 2]
     # Just below, because only what is above the threshold is salient.

@@ -1,5 +1,6 @@
 """Prints P@1 of a finished table by the rarest word of query and answer.
 
+    cd docs/results/mv_lstm
     python rarest_shared_word.py DATA OUT bm25 mv_lstm_cosine
 
 DATA is the folder of judged lists, OUT the output of `lstm-dssm-table` for it.
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_lstm_dssm.data import Triples, open_collection
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text import split_in_batches
 
 GROUPS = {
@@ -49,9 +51,9 @@ def rarest_shared_words(folder: str) -> dict[str, int]:
     documents = collection.documents
     rarest = {}
     for query, judged in collection.qrels("test").items():
-        right = [documents[one] for one, grade in judged.items() if grade > 0]
-        asked, *answers = words_of([collection.queries[query], *right])
-        shared = asked.intersection(set().union(*answers))
+        relevant = [documents[name] for name in judged if judged[name] > 0]
+        words, *answers = words_of([collection.queries[query], *relevant])
+        shared = words.intersection(set().union(*answers))
         rarest[query] = min((frequency[word] for word in shared), default=-1)
     return rarest
 
@@ -63,8 +65,13 @@ def precision(output: str, system: str) -> dict[str, float]:
         with path.open(newline="") as file:
             rows = list(csv.DictReader(file))
         of_seeds.append({row["query"]: float(row["p@1"]) for row in rows})
+    if not of_seeds:
+        raise InputError(
+            f"{output}: found no results of {system!r} on test, expected the"
+            " output of lstm-dssm-table with this system"
+        )
     return {
-        query: float(np.mean([one[query] for one in of_seeds]))
+        query: float(np.mean([seed[query] for seed in of_seeds]))
         for query in of_seeds[0]
     }
 
@@ -76,8 +83,10 @@ def main(folder: str, output: str, *systems: str) -> None:
     print("rarest shared word | lists |", " | ".join(systems))
     for group, (least, most) in GROUPS.items():
         ids = [q for q, count in rarest.items() if least <= count <= most]
-        means = [100 * np.mean([of[q] for q in ids]) for of in values.values()]
-        print(group, "|", len(ids), "|", " | ".join(f"{m:.0f}" for m in means))
+        if ids:
+            means = (np.mean([p[q] for q in ids]) for p in values.values())
+            cells = " | ".join(f"{100 * mean:.0f}" for mean in means)
+            print(f"{group} | {len(ids)} | {cells}")
 
 
 if __name__ == "__main__":
