@@ -81,7 +81,10 @@ def test_python_and_program_give_one_model_that_is_measured(
     flags = ["--preset=keyvec", "--salience=lead", "--seed=3", "--patience=1"]
     begin = ["train", f"--data={folder}", f"--output={run}", *flags]
     assert train.run(begin) == 0
-    assert "10 documents, 49 sentences (" in capsys.readouterr().out
+    assert (
+        "10 documents; salient: 20.4% of 49 sentences"
+        in capsys.readouterr().out
+    )
     model = dssm.train(
         folder, "keyvec", seed=3, salience="lead", patience=1, verbose=0
     )
