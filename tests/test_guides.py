@@ -1,4 +1,4 @@
-"""Guides and pages of results: their commands and code."""
+"""Commands in docs/ have flags that exist, and the Python code there runs."""
 
 import importlib
 import re

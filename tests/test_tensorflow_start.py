@@ -1,4 +1,7 @@
-"""Importing the package changes TF_ENABLE_ONEDNN_OPTS, and nothing else."""
+"""Importing the package switches oneDNN on, by one environment variable.
+
+The import sets TF_ENABLE_ONEDNN_OPTS, and changes nothing else of the process.
+"""
 
 import os
 import pathlib
@@ -72,7 +75,7 @@ def test_the_process_stays_as_it_is() -> None:
     platform.machine() not in ("x86_64", "AMD64"), reason="oneDNN is of x86"
 )
 def test_tensorflow_has_the_fast_kernels_of_onednn() -> None:
-    """oneDNN is on, on any x86 processor, unless the variable is 0."""
+    """TensorFlow uses oneDNN, unless TF_ENABLE_ONEDNN_OPTS is set to 0."""
     code = """
 import keras_lstm_dssm, os
 from tensorflow.python.util import _pywrap_util_port

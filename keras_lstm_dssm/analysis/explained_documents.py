@@ -51,7 +51,9 @@ class PredictedWord:
 
 @dataclass(frozen=True)
 class KeyWord:
-    """Holds a key word of a document, see `training.KeyWords`.
+    """Holds a key word of a document, and how probable a `KeyVec` finds it.
+
+    Key words are the words of highest TF-IDF, see `training.KeyWords`.
 
     Attributes:
         word: The word.

@@ -166,6 +166,11 @@ class Triples:
         for query, positive, negative in self.rows(np.arange(len(self))):
             yield self.texts[query], self.texts[positive], self.texts[negative]
 
+    @property
+    def positives(self) -> int:
+        """The number of pairs of a query and one of its positives."""
+        return len(self._positive)
+
     def positive_pairs(self) -> tuple[list[str], list[str]]:
         """Returns the queries and their positives, each pair once."""
         rows = np.repeat(self._query, np.diff(self._positives))

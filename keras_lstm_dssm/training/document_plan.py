@@ -55,5 +55,5 @@ class DocumentPlan(BasePlan):
         )
 
     def describe(self) -> str:
-        """Describes the amount of data, and the salient sentences."""
+        """Describes how many documents and salient sentences there are."""
         return f"{self.examples:,} documents; {self.counts.describe()}"

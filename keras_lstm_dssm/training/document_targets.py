@@ -101,11 +101,11 @@ class DocumentTargets:
         if theta is None:
             theta = teacher.theta
         if theta is None:
-            compared = not all(np.isnan(one[0]) for one in similarities)
-            if compared or key_words.source == "summary":
-                theta = salience_threshold(similarities)
+            no_summaries = all(np.isnan(values[0]) for values in similarities)
+            if no_summaries and key_words.source == "document":
+                theta = 0.0  # not used: the first K are salient
             else:
-                theta = 0.0  # no summaries: the first K are salient
+                theta = salience_threshold(similarities)
         targets = {
             document.id: Target(
                 len(similarity),

@@ -143,10 +143,10 @@ class ScorerTraining(BaseTraining):
                     seed=self.seed,
                     split=recipe.split,
                 )
-        queries, documents = self.triples.positive_pairs()
-        recipe = _with_topics(recipe, topic_levels(len(queries)))
+        recipe = _with_topics(recipe, topic_levels(self.triples.positives))
         model = recipe.build(self.seed, vocabulary, vectors)
         if model.matcher.needs_pretraining:
+            queries, documents = self.triples.positive_pairs()
             model.matcher.pretrain(model.words, queries, documents, self.seed)
         return model
 
@@ -173,7 +173,7 @@ class ScorerTraining(BaseTraining):
 
 
 def _with_topics(recipe: ScorerRecipe, levels: Sequence[int]) -> ScorerRecipe:
-    """Gives `DeepMatch` these numbers of topics, if it has none of its own."""
+    """Adds numbers of topics to a recipe of `DeepMatch` that has none."""
     if recipe.matcher != "DeepMatch" or "topics" in recipe.matcher_config:
         return recipe
     return recipe.with_matcher(topics=list(levels))

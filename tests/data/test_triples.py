@@ -141,7 +141,7 @@ def test_real_lists_of_five(
 def test_what_train_shares_with_dev_and_test(
     shared_data: pathlib.Path, name: str, queries: int, answers: int
 ) -> None:
-    """Such queries are left out, and such answers counted."""
+    """Training leaves out queries of dev and test, and counts their answers."""
     triples = Triples.from_collection(Collection(shared_data / name))
     assert triples.held_out_queries == queries
     assert triples.shared_answers == answers

@@ -1,4 +1,4 @@
-"""Each exported signature raises an error for scalars and matrices."""
+"""Exported signatures take vectors: a scalar or a matrix is an error."""
 
 import inspect
 from pathlib import Path

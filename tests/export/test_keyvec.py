@@ -203,7 +203,7 @@ def test_served_by_the_local_service(words: dssm.KeyVec, models: Path) -> None:
 def check_rest_keys(
     server: PredictionServer, text: str, parts: KeyParts
 ) -> None:
-    """Asks for two key sentences and words as JSON, as the README does."""
+    """Asks the REST API for two key sentences and words of a text."""
     inputs = {"text": [text], "n": [2]}
     body = json.dumps({"signature_name": "keys", "inputs": inputs}).encode()
     api = RestApi(server.models)

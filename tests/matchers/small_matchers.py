@@ -1,4 +1,4 @@
-"""Sizes with which each matcher is quick to trace."""
+"""Small sizes of each matcher, with which TensorFlow traces it quickly."""
 
 from typing import Any
 
@@ -14,4 +14,4 @@ SMALL_MATCHERS: dict[str, dict[str, Any]] = {
     "RAE": {"size": 3, "hidden": [3], "max_words": 8, "epochs": 1},
     "RecurrentCosine": {"units": 2, "bidirectional": True},
 }  # fmt: skip
-"""Name of the class -> arguments."""
+"""Name of the matcher's class -> arguments of its constructor."""

@@ -77,7 +77,10 @@ def test_report(
 
 
 def test_key_words_are_those_of_the_recipe(run: Path, tmp_path: Path) -> None:
-    """With `key_words_of="document"`, words of all sentences."""
+    """The report shows key words of the text that the recipe takes them from.
+
+    With `key_words_of="document"`, that is all sentences, not the summary.
+    """
     of_all, values = tmp_path / "run", tmp_path / "out.json"
     shutil.copytree(run, of_all)
     config = json.loads((of_all / "config.json").read_text())

@@ -111,10 +111,10 @@ def test_the_data_of_documents(
 def test_triples_have_judged_negatives_where_there_are_some(
     collection_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the suite `matching` trains on depends on its data.
+    """The suite `matching` takes its triples from judgements, or from clicks.
 
-    The triples are of graded documents where the data has irrelevant ones;
-    otherwise of clicked titles and random negatives.
+    Where the data have documents judged irrelevant, these are the negatives;
+    otherwise negatives of clicked titles are drawn at random.
     """
     measured: list[tuple[Any, ...]] = []
 

@@ -84,7 +84,10 @@ def test_words_of_the_document_need_no_summary(
 def test_documents_without_any_summary(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Are learnt from with key words of all the text, and told in one line."""
+    """They can be trained on if key words are taken from all the text.
+
+    One warning says that their first sentences are the salient ones.
+    """
     few = documents({"train": 4, "dev": 2})
     none = [one._replace(summary=[]) for one in few]
     write_documents(tmp_path / "data", none, {}, {})

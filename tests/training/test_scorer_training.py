@@ -97,7 +97,11 @@ def test_each_matcher_learns(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every weight moves; the loss falls, but of ARC-I only after 100 steps."""
+    """Training changes every trainable weight, and the loss falls.
+
+    The loss of ARC-I stays at the margin for longer than the eight steps.
+    """
+    # Eight eager steps take less time than tracing a graph.
     eagerly = functools.partialmethod(PairScorer.compile, run_eagerly=True)
     monkeypatch.setattr(PairScorer, "compile", eagerly)
     recipe = dssm.ScorerRecipe(
@@ -125,7 +129,11 @@ def test_each_matcher_learns(
 def test_the_topics_of_deep_match_are_chosen_by_the_data(
     lists: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A child has those of its parent; numbers of a recipe are kept."""
+    """The numbers of topics depend on the number of training pairs.
+
+    A model that is trained on from another one (`init`) has the numbers of
+    that one, and a recipe that gives numbers is followed.
+    """
     levels = {6: (2, 3)}  # of six training pairs
     monkeypatch.setattr(scorer_training, "topic_levels", levels.__getitem__)
     recipe = QUICK.replace(

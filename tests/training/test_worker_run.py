@@ -34,7 +34,7 @@ def opened(
 def test_a_run_of_an_earlier_version_is_resumed(
     settings: WorkerSettings | None, tmp_path: pathlib.Path
 ) -> None:
-    """A setting that is missing in its `config.json` has the default value."""
+    """A setting that its `config.json` lacks gets its default value."""
     recipe = dict(SETTINGS.recipe)
     del recipe["mine_clusters"]
     runs = opened(tmp_path, settings, recipe=recipe, replay="")

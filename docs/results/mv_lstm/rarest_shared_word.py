@@ -1,15 +1,17 @@
-"""Prints P@1 of a finished table by the rarest word of query and answer.
+"""Prints P@1 for groups of queries, by how rare a shared word is.
 
     cd docs/results/mv_lstm
     python rarest_shared_word.py DATA OUT bm25 mv_lstm_cosine
 
-DATA is the folder of judged lists, OUT the output of `lstm-dssm-table` for it.
-A word is a run of letters and digits. How rare it is says the number of
-training texts, queries and documents, that have it. Queries are those of the
-split test; P@1 is the mean over seeds, in percent.
+For each test query, the rarest word that the query and its relevant documents
+share is found: that in the fewest training texts (queries and documents).
+Queries are grouped by this number of texts, and the mean P@1 of each group is
+printed in percent, averaged over seeds. Words are runs of letters and digits.
+
+DATA is a folder of judged lists, OUT the output of
+`lstm-dssm-table --paper=mv_lstm --data=DATA` with three seeds or fewer.
 """
 
-import csv
 import sys
 from collections import Counter
 from pathlib import Path
@@ -18,6 +20,8 @@ import numpy as np
 
 from keras_lstm_dssm.data import Triples, open_collection
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.tables import PAPERS, choose_rows
+from keras_lstm_dssm.tables.system_results import read_results
 from keras_lstm_dssm.text import split_in_batches
 
 GROUPS = {
@@ -27,10 +31,11 @@ GROUPS = {
     "in 10 to 99": (10, 99),
     "in 100 or more": (100, sys.maxsize),
 }
+SEEDS = 3
 
 
-def words_of(texts: list[str]) -> list[set[bytes]]:
-    """Returns the distinct words of each text."""
+def distinct_words(texts: list[str]) -> list[set[bytes]]:
+    """Splits texts into words; returns the set of words of each text."""
     return [
         set(words)
         for batch in split_in_batches(texts, "alphanumeric")
@@ -39,52 +44,60 @@ def words_of(texts: list[str]) -> list[set[bytes]]:
 
 
 def rarest_shared_words(folder: str) -> dict[str, int]:
-    """Counts the training texts that have the rarest shared word.
+    """Finds how rare the rarest word is that query and answer share.
+
+    Args:
+        folder: A folder of judged lists.
 
     Returns:
-        Id of each test query -> that count, or -1 if it shares no word with
-        a right answer.
+        Id of each test query -> the number of training texts that have the
+        rarest shared word; -1 for a query that shares no word with its
+        relevant documents.
     """
     collection = open_collection(folder)
-    train = words_of(Triples.from_collection(collection).texts)
+    train = distinct_words(Triples.from_collection(collection).texts)
     frequency = Counter(word for words in train for word in words)
-    documents = collection.documents
+    queries, documents = collection.queries, collection.documents
+    query_words = dict(
+        zip(queries, distinct_words(list(queries.values())), strict=True)
+    )
+    document_words = dict(
+        zip(documents, distinct_words(list(documents.values())), strict=True)
+    )
     rarest = {}
-    for query, judged in collection.qrels("test").items():
-        relevant = [documents[name] for name in judged if judged[name] > 0]
-        words, *answers = words_of([collection.queries[query], *relevant])
-        shared = words.intersection(set().union(*answers))
+    for query, grades in collection.qrels("test").items():
+        relevant = [document_words[id_] for id_ in grades if grades[id_] > 0]
+        shared = query_words[query].intersection(set().union(*relevant))
         rarest[query] = min((frequency[word] for word in shared), default=-1)
     return rarest
 
 
-def precision(output: str, system: str) -> dict[str, float]:
-    """Returns the id of each test query -> P@1, the mean over seeds."""
-    of_seeds = []
-    for path in Path(output, "systems", system).glob("seed_*/test.*.csv"):
-        with path.open(newline="") as file:
-            rows = list(csv.DictReader(file))
-        of_seeds.append({row["query"]: float(row["p@1"]) for row in rows})
-    if not of_seeds:
-        raise InputError(
-            f"{output}: found no results of {system!r} on test, expected the"
-            " output of lstm-dssm-table with this system"
-        )
-    return {
-        query: float(np.mean([seed[query] for seed in of_seeds]))
-        for query in of_seeds[0]
-    }
-
-
 def main(folder: str, output: str, *systems: str) -> None:
-    """Prints the table."""
+    """Prints a row for each group: its name, its size, P@1 of each system.
+
+    Args:
+        folder: The folder of judged lists.
+        output: The output folder of its table.
+        *systems: Names of rows of the table.
+
+    Raises:
+        InputError: A name is no row, or the table has no results of it.
+    """
+    rows = choose_rows(PAPERS["mv_lstm"].rows, systems)
+    results = read_results(Path(output), rows, SEEDS)
+    for name in rows:
+        if name not in results:
+            raise InputError(
+                f"{output}: found no results of {name!r} on test, expected the"
+                " output of lstm-dssm-table with this system"
+            )
+    p_at_1 = [results[name].queries("lists", "p@1") for name in systems]
     rarest = rarest_shared_words(folder)
-    values = {name: precision(output, name) for name in systems}
     print("rarest shared word | lists |", " | ".join(systems))
     for group, (least, most) in GROUPS.items():
         ids = [q for q, count in rarest.items() if least <= count <= most]
         if ids:
-            means = (np.mean([p[q] for q in ids]) for p in values.values())
+            means = (np.mean([values[q] for q in ids]) for values in p_at_1)
             cells = " | ".join(f"{100 * mean:.0f}" for mean in means)
             print(f"{group} | {len(ids)} | {cells}")
 
