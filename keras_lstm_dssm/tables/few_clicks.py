@@ -31,6 +31,8 @@ FEW_CLICKS_ROWS: dict[str, Row] = {
     "taught": _BEST._replace(
         label="taught", recipe=PRESETS["taught"], taught=True
     ),
+    "best_taught": _BEST._replace(label="best, taught", taught=True),
+    "best_bm25": Row("best + BM25", parts=("best", "bm25")),
     "best_teacher": Row("best + teacher", parts=("best", "teacher")),
     "best_bm25_teacher": Row(
         "best + BM25 + teacher", parts=("best", "bm25", "teacher")
@@ -87,7 +89,8 @@ def _notes(summary: Summary) -> list[str]:
         " towers that are taught learn from its vectors of the training"
         " queries and of all titles, and do without it afterwards. A mixture"
         " is the weighted sum of the scores of its parts, with weights chosen"
-        " on dev for each seed.",
+        f" for each seed by {summary['dev_measure']} of whole-corpus search on"
+        " dev, for reranking, too.",
         f"Of {settings['dev_evaluations']} evaluations on dev, the best epoch"
         " is measured on test. Parameters are those of one of the two towers.",
         *closing_notes(summary),

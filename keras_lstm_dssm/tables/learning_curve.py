@@ -18,6 +18,9 @@ from keras_lstm_dssm.tables.system_results import (
 from keras_lstm_dssm.tables.table_data import TableData, open_table_data
 from keras_lstm_dssm.tables.table_settings import TableSettings
 
+_FURTHER_MEASURES = {"retrieve": ("recall@100",)}
+"""Mode -> the measures in `curve.csv` beside the one in the picture."""
+
 
 def check_pairs(pairs: Sequence[int], data: BaseTableData) -> None:
     """Checks that the log has more clicks than each size of the curve.
@@ -127,7 +130,10 @@ def run_learning_curve(
                 value = result.value(mode, measure)
                 curves.setdefault(result.row.label, {})[size] = value.percent
                 names = {"mode": mode, "system": name, "pairs": size}
-                values.append({**names, "measure": measure, **value._asdict()})
+                values += [
+                    {**names, "measure": m, **result.value(mode, m)._asdict()}
+                    for m in (measure, *_FURTHER_MEASURES.get(mode, ()))
+                ]
         pictures[mode] = output / f"curve.{mode}.png"
         curve_chart(
             pictures[mode],

@@ -4,17 +4,24 @@ import json
 import pathlib
 import sys
 import zlib
+from types import SimpleNamespace
 
 import keras
 import numpy as np
 import pytest
 
 from keras_lstm_dssm import InputError
-from keras_lstm_dssm.evaluation import DenseSystem, choose_weights, system_of
+from keras_lstm_dssm.evaluation import (
+    DenseSystem,
+    Task,
+    choose_weights,
+    system_of,
+)
 from keras_lstm_dssm.files import read_csv, read_json
 from keras_lstm_dssm.tables import (
     TableSettings,
     make_table,
+    mixture_rows,
     open_table_data,
     run_learning_curve,
     run_system,
@@ -116,16 +123,23 @@ def test_table_of_taught_towers_and_their_mixture(
         ).system,
         "teacher": DenseSystem(encode, encode),
     }
-    chosen = choose_weights(parts, data.dev, "mrr@10")
+    # Ten titles of each part, as `data.dev` has, are too few for their sum.
+    dev = data.dev._replace(depth=100)
+    chosen = choose_weights(parts, dev, "mrr@10")
     assert result["dev"]["mrr@10"] == chosen.value
     for name, weight in chosen.weights.items():
         assert result[f"weight_{name}"] == pytest.approx(weight)
 
     curve = {
-        (row["system"], row["pairs"])
+        (row["system"], row["pairs"], row["measure"])
         for row in read_csv(tmp_path / "curve.csv")
+        if row["mode"] == "retrieve"
     }
-    assert {("taught_bm25_teacher", "40"), ("taught", "120")} <= curve
+    assert {
+        ("taught_bm25_teacher", "40", "mrr@10"),
+        ("taught", "120", "mrr@10"),
+        ("taught", "120", "recall@100"),
+    } <= curve
     notes = (tmp_path / "table.md").read_text()
     assert "(teach)" in notes and "paper's" not in notes
     json.dumps(summary)
@@ -151,3 +165,40 @@ def test_teacher_is_needed(
     with pytest.raises(InputError, match="--teacher is missing"):
         make_table(tmp_path / "table", FEW_CLICKS, rows, settings, 1)
     assert not (tmp_path / "table").exists()
+
+
+def test_weights_are_chosen_on_more_than_ten_titles_of_each_part(
+    monkeypatch: pytest.MonkeyPatch,
+    settings: TableSettings,
+    tmp_path: pathlib.Path,
+) -> None:
+    """The right title is first in the sum, but the eleventh of both parts."""
+    cosines = np.full([2, 21], 0.1)
+    cosines[0, :10] = cosines[1, 10:20] = 0.6
+    cosines[:, 20] = 0.5
+    documents = {f"d{number}": f"title {number}" for number in range(21)}
+    rows = {title: row for row, title in enumerate(documents.values())}
+
+    def part(number: int) -> DenseSystem:
+        rest = np.sqrt(1 - cosines[number] ** 2)
+        vectors = np.stack([cosines[number], rest], axis=1)
+        return DenseSystem(
+            lambda texts: np.array([[1.0, 0.0]] * len(texts)),
+            lambda texts: vectors[[rows[text] for text in texts]],
+        )
+
+    monkeypatch.setattr(
+        mixture_rows, "_part", lambda name, *_: part(int(name == "bm25"))
+    )
+    dev = Task({"q": "words"}, documents, {"q": {"d20": 1}}, depth=10)
+    data = SimpleNamespace(dev=dev, dev_measure="mrr@10")
+    row = FEW_CLICKS_ROWS["taught_bm25"]
+    trained = mixture_rows.train_mixture(
+        row,
+        0,
+        data,  # type: ignore[arg-type]
+        settings,
+        tmp_path,
+    )
+    assert trained.system.weights == pytest.approx({"taught": 0.5, "bm25": 0.5})
+    assert trained.dev == 1
