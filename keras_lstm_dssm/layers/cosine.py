@@ -1,5 +1,7 @@
 """Cosine similarity R(Q, D), eq. (3), defined for zero vectors, too."""
 
+from typing import Any
+
 import tensorflow as tf
 
 
@@ -21,11 +23,19 @@ def unit(y: tf.Tensor) -> tf.Tensor:
     >>> unit(tf.constant([[0.0, 2.0], [0.0, 0.0]])).numpy().tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
+    return _unit_and_scale(y)[0]
+
+
+def _unit_and_scale(y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Scale vectors, and return the factors, `(..., 1)`; 0 for a zero one."""
     square = tf.reduce_sum(y * y, axis=-1, keepdims=True)
     zero = square <= 1e-30  # False for NaN
     basis = tf.one_hot(0, tf.shape(y)[-1], dtype=y.dtype)
-    square = tf.where(zero, tf.ones_like(square), square)
-    return tf.where(zero, basis, y * tf.math.rsqrt(square))
+    scale = tf.math.rsqrt(tf.where(zero, tf.ones_like(square), square))
+    return (
+        tf.where(zero, basis, y * scale),
+        tf.where(zero, tf.zeros_like(scale), scale),
+    )
 
 
 def cosine_pairs(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
@@ -46,12 +56,19 @@ def cosine_pairs(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(unit(query) * unit(document), axis=-1)
 
 
-def cosine_matrix(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
+def cosine_matrix(
+    query: tf.Tensor, document: tf.Tensor, trained: int | None = None
+) -> tf.Tensor:
     """Compute R of every query and every document, (3).
+
+    Its gradient is (15), for all pairs at once.
 
     Args:
         query: Vectors `(queries, d)`.
         document: Vectors `(documents, d)`.
+        trained: Number of columns, the first ones, that depend on trained
+            weights; the others get a gradient of zero, which takes no
+            product. Default `None` for all.
 
     Returns:
         `(queries, documents)`.
@@ -62,4 +79,29 @@ def cosine_matrix(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
     >>> cosine_matrix(query, documents).numpy().round(4)
     array([[0.6, 1. ]], dtype=float32)
     """
-    return tf.matmul(unit(query), unit(document), transpose_b=True)
+
+    @tf.custom_gradient
+    def cosines(query: tf.Tensor, document: tf.Tensor) -> Any:
+        query_unit, query_scale = _unit_and_scale(query)
+        document_unit, document_scale = _unit_and_scale(document)
+        result = tf.matmul(query_unit, document_unit, transpose_b=True)
+        width = query.shape[-1]
+        columns = width if trained is None else trained
+
+        def gradient(error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            q, d = query_unit[:, :columns], document_unit[:, :columns]
+            # What (15) subtracts: the part along the vector itself.
+            along = error * result
+            of_query = tf.matmul(error, d)
+            of_query -= q * tf.reduce_sum(along, axis=1)[:, tf.newaxis]
+            of_document = tf.matmul(error, q, transpose_a=True)
+            of_document -= d * tf.reduce_sum(along, axis=0)[:, tf.newaxis]
+            rest = [[0, 0], [0, width - columns]]
+            return (
+                tf.pad(of_query * query_scale, rest),
+                tf.pad(of_document * document_scale, rest),
+            )
+
+        return result, gradient
+
+    return cosines(query, document)

@@ -24,9 +24,14 @@ def last_output_of_one(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
         y at the last step, `(1, units)`.
     """
     weights = cell.recurrent_weights()
-    time, width = tf.shape(values)[0], values.shape[1]
+    zero = tf.zeros([1, cell.units], values.dtype)
+    # The states before time 0 are zero, and need no product.
+    now = cell.activate(
+        values[:1], dict.fromkeys(cell.state_names, zero), weights
+    )
+    left, width = tf.shape(values)[0] - 1, values.shape[1]
     # What steps past the end compute is not read.
-    padded = tf.pad(values, [[0, tf.math.floormod(-time, _STEPS)], [0, 0]])
+    padded = tf.pad(values[1:], [[0, tf.math.floormod(-left, _STEPS)], [0, 0]])
     parts = tf.reshape(padded, [-1, _STEPS, width])
 
     def body(
@@ -40,15 +45,14 @@ def last_output_of_one(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
         return part + 1, states, tf.concat(outputs, axis=0)
 
     count = tf.shape(parts)[0]
-    zero = tf.zeros([1, cell.units], values.dtype)
     _, _, outputs = tf.while_loop(
         lambda part, *_: part < count,
         body,
         (
             tf.constant(0),
-            dict.fromkeys(cell.state_names, zero),
-            tf.zeros([_STEPS, cell.units], values.dtype),
+            {name: now[name] for name in cell.state_names},
+            tf.repeat(now["y"], _STEPS, axis=0),  # the result for one word
         ),
     )
-    last = tf.math.floormod(time - 1, _STEPS)
+    last = tf.math.floormod(left - 1, _STEPS)
     return tf.gather(outputs, last[tf.newaxis])

@@ -46,7 +46,7 @@ def run_to_last_output(
     Returns:
         `(rows, units)`.
     """
-    time = tf.size(steps.counts)
+    time = _time(steps)
     next_counts = tf.pad(steps.counts[1:], [[0, 1]])
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
@@ -67,6 +67,8 @@ def _loop(
 ) -> Arrays:
     """Run a cell over time; at time t on the first `counts[t]` rows only.
 
+    Time 0 comes before the loop: its states are zero, and need no product.
+
     Args:
         cell: Cell whose `step` is called at each time.
         weights: Result of `cell.recurrent_weights`.
@@ -74,7 +76,7 @@ def _loop(
         names: Names of the arrays to create.
         write: Function that stores the activations of one time.
     """
-    time, starts = tf.size(steps.counts), steps.starts
+    time, starts = _time(steps), steps.starts
     dtype = steps.values.dtype
 
     def body(
@@ -87,10 +89,11 @@ def _loop(
         states = {name: now[name] for name in states}
         return t + 1, states, write(t, now, arrays)
 
-    rows = tf.shape(steps.lengths)[0]
-    states = {
-        name: tf.zeros([rows, cell.units], dtype) for name in cell.state_names
-    }
+    rows = tf.size(steps.lengths)
+    zeros = tf.zeros([rows, cell.units], dtype)
+    now = cell.activate(
+        steps.values[:rows], dict.fromkeys(cell.state_names, zeros), weights
+    )
     wide = tf.TensorShape([None, cell.units])
     arrays = {
         name: tf.TensorArray(
@@ -105,10 +108,14 @@ def _loop(
     _, _, arrays = tf.while_loop(
         lambda t, *_: t < time,
         body,
-        (tf.constant(0), states, arrays),
+        (
+            tf.constant(1),
+            {name: now[name] for name in cell.state_names},
+            write(tf.constant(0), now, arrays),
+        ),
         shape_invariants=(
             tf.TensorShape([]),
-            dict.fromkeys(states, wide),
+            dict.fromkeys(cell.state_names, wide),
             dict.fromkeys(names, tf.TensorShape(None)),
         ),
     )
@@ -188,15 +195,19 @@ def backpropagate_through_time(
         Gradients for the values of `steps`, and for each of the weights.
     """
     states = {name: now[name].concat() for name in cell.gradient_states}
-    before = {name: _shift(value, steps) for name, value in states.items()}
-    time, starts = tf.size(steps.counts), steps.starts
+    before = {name: _earlier(value, steps) for name, value in states.items()}
+    starts, all_rows = steps.starts, tf.size(steps.lengths)
+    # Transposed once, and not by each product of the loop.
+    transposed = tf.transpose(weights["recurrent"])
     wide = tf.TensorShape([None, cell.units])
 
-    def body(
-        t: tf.Tensor, errors: Tensors, array: tf.TensorArray
-    ) -> tuple[tf.Tensor, Tensors, tf.TensorArray]:
-        first, rows = starts[t], steps.counts[t]
-
+    def backpropagate(
+        t: tf.Tensor | int,
+        first: tf.Tensor | int,
+        rows: tf.Tensor,
+        earlier: Tensors,
+        errors: Tensors,
+    ) -> tuple[tf.Tensor, Tensors]:
         # Going back in time, each row is added at its last step.
         longer = tf.shape(errors["y"])[0]
         zeros = tf.zeros([rows - longer, cell.units], error.dtype)
@@ -207,13 +218,17 @@ def backpropagate_through_time(
         }
         if at_all_steps:
             errors["y"] += error[first : first + rows]
-        dz, errors = cell.backpropagate(
-            {name: array.read(t) for name, array in now.items()},
-            {n: value[first : first + rows] for n, value in before.items()},
-            errors,
-            weights,
-        )
-        errors["y"] = tf.matmul(dz, weights["recurrent"], transpose_b=True)
+        at_t = {name: array.read(t) for name, array in now.items()}
+        return cell.backpropagate(at_t, earlier, errors, weights)
+
+    def body(
+        t: tf.Tensor, errors: Tensors, array: tf.TensorArray
+    ) -> tuple[tf.Tensor, Tensors, tf.TensorArray]:
+        first, rows = starts[t], steps.counts[t]
+        place = first - all_rows  # `before` has no time 0
+        earlier = {n: each[place : place + rows] for n, each in before.items()}
+        dz, errors = backpropagate(t, first, rows, earlier, errors)
+        errors["y"] = tf.matmul(dz, transposed)
         if truncate is not None:
             # States from before the last T steps count as constants.
             back = steps.lengths[:rows] - 1 - t
@@ -221,8 +236,9 @@ def backpropagate_through_time(
             errors = {n: e * inside for n, e in errors.items()}
         return t - 1, errors, array.write(t, dz)
 
-    _, _, array = tf.while_loop(
-        lambda t, *_: t >= 0,
+    time = _time(steps)
+    _, errors, array = tf.while_loop(
+        lambda t, *_: t > 0,
         body,
         (
             time - 1,
@@ -240,15 +256,20 @@ def backpropagate_through_time(
             tf.TensorShape(None),
         ),
     )
-    dz = array.concat()
+    zeros = tf.zeros([all_rows, cell.units], error.dtype)
+    dz, _ = backpropagate(0, 0, all_rows, dict.fromkeys(before, zeros), errors)
+    dz = array.write(0, dz).concat()
     return dz, cell.weight_gradients(dz, states, before)
 
 
-def _shift(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:
-    """Take the value of the same row one step earlier, zero at time 0."""
+def _earlier(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:
+    """Take the value of the same row one step earlier, from time 1 on."""
     # Row r at time t has the index starts[t] + r, and starts[t-1] + r before.
-    back = tf.repeat(tf.pad(steps.counts[:-1], [[1, 0]]), steps.counts)
-    earlier = tf.range(tf.shape(values)[0]) - back
-    first = steps.counts[0]
-    zeros = tf.zeros([first, values.shape[-1]], values.dtype)
-    return tf.concat([zeros, tf.gather(values, earlier[first:])], axis=0)
+    index = tf.range(tf.size(steps.lengths), tf.shape(values)[0])
+    back = tf.repeat(steps.counts[:-1], steps.counts[1:])
+    return tf.gather(values, index - back)
+
+
+def _time(steps: PackedSequence) -> tf.Tensor:
+    """Count the steps of the longest row; without rows there is one step."""
+    return tf.maximum(tf.size(steps.counts), 1)

@@ -6,7 +6,11 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.recurrent import Recurrent
-from keras_lstm_dssm.layers.recurrent_cell import RecurrentCell, Tensors
+from keras_lstm_dssm.layers.recurrent_cell import (
+    RecurrentCell,
+    Tensors,
+    last_rows,
+)
 from keras_lstm_dssm.registration import register
 
 PEEPHOLES = (None, "diagonal", "full")
@@ -156,10 +160,11 @@ class PeepholeLSTMCell(RecurrentCell):
         parts = self._split_gates(dz)
         for gate in self.peepholes:
             cell_state = now["c"] if gate == "o" else before["c"]
+            part = last_rows(parts[gate], cell_state)
             result[gate] = (
-                tf.reduce_sum(parts[gate] * cell_state, axis=0)
+                tf.reduce_sum(part * cell_state, axis=0)
                 if self.peephole == "diagonal"
-                else tf.matmul(parts[gate], cell_state, transpose_a=True)
+                else tf.matmul(part, cell_state, transpose_a=True)
             )
         return result
 

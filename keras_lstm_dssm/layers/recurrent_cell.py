@@ -178,12 +178,14 @@ class RecurrentCell(keras.layers.Layer):
         Args:
             dz: Gradients for z at all steps, `(steps, gates * units)`.
             now: The `gradient_states` at all steps, `(steps, units)`.
-            before: The `gradient_states` one step earlier, `(steps, units)`.
+            before: The `gradient_states` one step earlier, from time 1 on,
+                `(steps - rows, units)`; those before time 0 are zero.
 
         Returns:
             The gradient for each weight of `recurrent_weights`, by name.
         """
-        return {"recurrent": tf.matmul(before["y"], dz, transpose_a=True)}
+        later = last_rows(dz, before["y"])
+        return {"recurrent": tf.matmul(before["y"], later, transpose_a=True)}
 
     def step(self, x: tf.Tensor, states: Tensors, weights: Tensors) -> Tensors:
         """Compute all activations at time t from inputs after `project`."""
@@ -218,6 +220,11 @@ class RecurrentCell(keras.layers.Layer):
             "project_inputs": self.project_inputs,
             **{name: serialize(getattr(self, name)) for name in names},
         }
+
+
+def last_rows(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
+    """Take as many rows of `values` as `like` has, the last ones."""
+    return values[tf.shape(values)[0] - tf.shape(like)[0] :]
 
 
 @register

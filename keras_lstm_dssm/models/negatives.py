@@ -6,7 +6,10 @@ from keras_lstm_dssm.layers import cosine_matrix, cosine_pairs
 
 
 def in_batch(
-    query: tf.Tensor, document: tf.Tensor, clicked: tf.Tensor
+    query: tf.Tensor,
+    document: tf.Tensor,
+    clicked: tf.Tensor,
+    trained: int | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Uses every other document of the batch as a negative.
 
@@ -18,13 +21,14 @@ def in_batch(
         document: Vectors of the distinct documents, `(distinct, d)`: those
             clicked, and the judged or mined negatives of all rows.
         clicked: int `(batch,)`, the row of `document` that was clicked.
+        trained: Number of columns that get a gradient, see `cosine_matrix`.
 
     Returns:
         `(cosines, labels)`, both `(batch, distinct)`; labels are 1 for the
         clicked document and 0 for the negatives.
     """
     labels = tf.one_hot(clicked, tf.shape(document)[0], dtype=query.dtype)
-    return cosine_matrix(query, document), labels
+    return cosine_matrix(query, document, trained), labels
 
 
 def random_negatives(

@@ -173,8 +173,8 @@ class TwoTower(PairModel):
                 self.document_encoder.compose(document, training),
             )
         joint = batch.joint if training else None
+        trained = max(tower.trained_dimension for tower in self.towers)
         if joint is not None and self.joint_step is not None:
-            trained = self.document_encoder.trained_dimension
             queries, documents = vectors
             vectors = (
                 queries,
@@ -183,7 +183,7 @@ class TwoTower(PairModel):
             candidates = tf.gather(joint.index, candidates)
             clicked, negatives = candidates[:, 0], candidates[:, 1:]
         if self.negatives == "in_batch":
-            cosines, labels = in_batch(*vectors, clicked)
+            cosines, labels = in_batch(*vectors, clicked, trained)
         else:
             # A function of the training step, so that a resumed run draws
             # the same; Keras does not save the state of a generator. An
@@ -212,7 +212,7 @@ class TwoTower(PairModel):
             all_cosines = (
                 cosines
                 if self.negatives == "in_batch"
-                else cosine_matrix(*vectors)
+                else cosine_matrix(*vectors, trained)
             )
             loss += self._teacher_loss(teacher, all_cosines)
         best_negative = tf.reduce_max(tf.where(labels == 0, cosines, -2.0), -1)

@@ -52,6 +52,31 @@ def test_the_gradient_is_v_of_the_paper() -> None:
     )
 
 
+@pytest.mark.parametrize("trained", [None, 4])
+def test_the_gradient_of_a_matrix_is_that_of_the_formula(
+    trained: int | None,
+) -> None:
+    """The gradient of all pairs, one of them with a zero vector.
+
+    TensorFlow derives that of the formula. Only trained columns have one.
+    """
+    query, document = tf.Variable(QUERY), tf.Variable(DOCUMENT)
+    query[1].assign(tf.zeros([6], tf.float64))
+    weights = tf.constant(RANDOM.normal(size=(4, 3)))
+    with tf.GradientTape(persistent=True) as tape:
+        fast = cosine_matrix(query * 2, document * 2, trained)
+        plain = tf.matmul(unit(query * 2), unit(document * 2), transpose_b=True)
+        of_fast = tf.reduce_sum(weights * tf.exp(fast))
+        of_plain = tf.reduce_sum(weights * tf.exp(plain))
+    np.testing.assert_array_equal(fast, plain)
+    for variable in (query, document):
+        expected = tape.gradient(of_plain, variable).numpy()
+        if trained is not None:
+            expected[:, trained:] = 0
+        found = tape.gradient(of_fast, variable)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+
+
 def test_nan_stays_nan() -> None:
     """A spoilt vector must not pass for the first basis vector."""
     vectors = unit(tf.constant([[1.0, float("nan")], [3.0, 4.0]]))
