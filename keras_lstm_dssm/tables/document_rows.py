@@ -104,24 +104,26 @@ def _salience_agreement(
 ) -> dict[str, float]:
     """Compares the p_i of the test documents with their salient sentences.
 
-    Documents without a summary have no salient sentences to compare with.
+    The order of the sentences in the document is compared with the same
+    salient sentences. Documents without a summary have none to compare with.
 
     Returns:
-        The values of `Agreement`, their names after `salience_`; none if no
-        test document has a summary.
+        The values of `Agreement`, their names after `salience_`, and the
+        average precision of the order in the document, as
+        `salience_order_average_precision`; nothing if no test document has a
+        summary.
     """
     documents = [one for one in folder.of("test") if one.summary]
     if not documents:
         return {}
     targets = _targets(folder, salience, key_words_of, "test")
-    marks = []
-    for document in documents:
-        salient = np.zeros(len(document.sentences), bool)
-        salient[targets.of(document).salient] = True
-        marks.append(salient)
+    marks = [targets.of(document).marks() for document in documents]
     texts = [document.sentences for document in documents]
-    found = agreement(marks, model.probabilities(texts))
-    return {
+    by_model = agreement(marks, model.probabilities(texts))
+    by_order = agreement(marks, [-np.arange(len(one)) for one in marks])
+    figures = {
         f"salience_{name}": float(value)
-        for name, value in found._asdict().items()
+        for name, value in by_model._asdict().items()
     }
+    figures["salience_order_average_precision"] = by_order.average_precision
+    return figures

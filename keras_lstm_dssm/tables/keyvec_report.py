@@ -21,11 +21,16 @@ from keras_lstm_dssm.tables.summary import Summary, summarise
 from keras_lstm_dssm.tables.system_results import SystemResults, compare_with
 from keras_lstm_dssm.tables.text_table import TextTable
 
-_REFERENCES = ("word2vec", "doc2vec", "lsa")
+_REFERENCES = ("word2vec", "doc2vec", "lsa", "keyvec")
 _RECALL = "recall@10"
 _PAPER_COLUMNS = {RETRIEVE: ("p@10", "map", "mrr"), CLUSTER: ("f1", "v", "ari")}
-_KEY_SENTENCES = "salience_average_precision"
-_BASE_RATE = "salience_base_rate"
+_KEY_SENTENCES = {
+    "salience_average_precision": "Average precision of p",
+    "salience_order_average_precision": "Average precision of sentence order",
+    "salience_precision": "Precision of p",
+    "salience_base_rate": "Share of key sentences",
+}
+"""Entry of `result.json` -> heading of its column."""
 
 
 def write_keyvec_report(
@@ -38,7 +43,8 @@ def write_keyvec_report(
 
     The files are those of `write_report_files`, and `dev.png` and `.csv`
     (with trained KeyVecs). Systems are compared with averaged word2vec,
-    Paragraph Vector and TF-IDF reduced by SVD.
+    Paragraph Vector, TF-IDF reduced by SVD, and KeyVec, of which some are
+    variants.
 
     Args:
         output: Folder of the table.
@@ -70,7 +76,7 @@ def write_keyvec_report(
     }
     for name, result in results.items():
         summary["systems"][name]["key_sentences"] = {
-            key: result.mean_of(key) for key in (_KEY_SENTENCES, _BASE_RATE)
+            key: result.mean_of(key) for key in _KEY_SENTENCES
         }
     tables = []
     if RETRIEVE in data.tests:
@@ -147,13 +153,24 @@ def _differences(summary: Summary) -> TextTable:
 
 
 def _key_sentences(summary: Summary) -> TextTable:
-    """Returns how well p_i finds the key sentences of unseen documents."""
-    rows = [
-        [system["label"], *(f"{100 * value:.2f}" for value in values)]
-        for system in summary["systems"].values()
-        if None not in (values := list(system["key_sentences"].values()))
+    """Returns how well p_i finds the key sentences of unseen documents.
+
+    Columns that no system has are left out, such as the one of the sentence
+    order if all results are from before it was measured.
+    """
+    systems = summary["systems"].values()
+    names = [
+        name
+        for name in _KEY_SENTENCES
+        if any(s["key_sentences"][name] is not None for s in systems)
     ]
-    header = ["System", "Average precision of p", "Share of key sentences"]
+    rows = []
+    for system in systems:
+        values = [system["key_sentences"][name] for name in names]
+        cells = ["-" if v is None else f"{100 * v:.2f}" for v in values]
+        if set(cells) - {"-"}:
+            rows.append([system["label"], *cells])
+    header = ["System", *(_KEY_SENTENCES[name] for name in names)]
     return TextTable("Key sentences of the test documents", header, rows)
 
 
@@ -210,6 +227,8 @@ def _notes(summary: Summary) -> list[str]:
             " Parameters are all, with those that predict key words."
             " Average precision of p: of the ranking of a test document's"
             " sentences by p, against the key sentences that the same teacher"
-            " chooses; their share is the precision of a random order."
+            " chooses. That of sentence order: of their order in the document."
+            " Precision of p: of as many of the first sentences by p as are"
+            " key. Their share is the precision of a random order."
         )
     return notes + closing_notes(summary)

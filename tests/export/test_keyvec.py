@@ -33,9 +33,10 @@ TEXTS = [
     "The hex bolt of steel. Glue. Wood! The drill of the lamp? Wood glue",
     *("", "Wood", b"\xff\xfe glue. \xc3 Wood.", "今天天气很好。glue！「wood」"),
     *("The hex bolt. " * 300, "glue wood " * 200, "nul\0bolt.\n\nA \x01lamp."),
+    "Wood of the lamp. " * 5000,
 ]
 IDS = [f"d{number}" for number in range(len(TEXTS))]
-N = [3, 1, 9, 2, 0, 260, 4, 1]
+N = [3, 1, 9, 2, 0, 260, 4, 1, 5]
 
 
 def trigram_keyvec() -> dssm.KeyVec:
@@ -66,7 +67,10 @@ def models(
 
 
 def vectors_of(model: dssm.KeyVec) -> np.ndarray:
-    return unit(tf.constant(model.encode(TEXTS))).numpy()
+    vectors = unit(tf.constant(model.encode(TEXTS))).numpy()
+    # NaN equals NaN in the comparisons with these vectors.
+    assert np.isfinite(vectors).all()
+    return vectors
 
 
 @functools.cache
@@ -85,7 +89,7 @@ def check_key_parts(found: list[KeyParts], expected: list[KeyParts]) -> None:
         assert one.words == other.words
         texts, probabilities = zip(*one.sentences, strict=True)
         other_texts, others = zip(*other.sentences, strict=True)
-        assert texts == other_texts
+        assert texts == other_texts and np.isfinite(probabilities).all()
         np.testing.assert_allclose(probabilities, others, atol=1e-6)
 
 
@@ -97,7 +101,8 @@ def test_cpp_loader_finds_the_same_keys(
     folders = models / "keyvec" / "1", export_keyvec(trigrams, tmp_path)
     request = predict_request("x", text=as_bytes(TEXTS), n=np.int32(N))
     request.model_spec.signature_name = "keys"
-    retriever = predict_request("x", text=as_bytes(TEXTS), k=np.int32([1] * 8))
+    ones = np.ones(len(TEXTS), np.int32)
+    retriever = predict_request("x", text=as_bytes(TEXTS), k=ones)
     outputs = assert_cpp_agrees(
         dict.fromkeys(folders, request)
         | {models / "retriever" / "1": retriever}
@@ -122,6 +127,7 @@ def test_cpp_loader_finds_the_same_keys(
 def check_outputs(model: dssm.KeyVec, output: dict[str, np.ndarray]) -> None:
     """Each row has its own n, at most 250; the rest is "" and 0."""
     assert output["probabilities"].dtype == np.float32
+    assert np.isfinite(output["probabilities"]).all()
     for row, (text, n) in enumerate(zip(TEXTS, N, strict=True)):
         n = min(n, 250)
         sentences = model.key_sentences(text, max(n, 1))[:n]

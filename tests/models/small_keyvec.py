@@ -26,6 +26,20 @@ SALIENT = [
 ]  # fmt: skip
 KEY_WORDS = [["hex", "Bolt"], ["wood", "unknown"], [], ["lamp"]]
 EXAMPLES = (DOCUMENTS, SALIENT, KEY_WORDS)
+ODD = {
+    "empty": "",
+    "no sentences": [],
+    "an empty sentence": [""],
+    "one word": "glue",
+    "one sentence": "The glue of wood.",
+    "5,000 sentences": "The hex bolt. " * 5000,
+    "no full stop": "glue wood " * 3000,
+    "Chinese": "今天天气很好。我们去公园！「好吗？」好" * 20,
+    "invalid UTF-8": b"\xff\xfe glue. \xc3 Wood.",
+    "surrogates": "glue \ud800. \udcff Wood.",
+    "control characters": "\x00\x01\x02. \x1bGlue.",
+}
+"""Documents that must neither stop a program nor give NaN, by what is odd."""
 
 
 def small_keyvec(**options: Any) -> KeyVec:

@@ -14,6 +14,7 @@ from tests.matchers.ragged_texts import check_central_differences
 from tests.models.small_keyvec import (
     DOCUMENTS,
     EXAMPLES,
+    ODD,
     SALIENT,
     VOCABULARY,
     by_numpy,
@@ -84,15 +85,16 @@ def test_losses_equal_numpy(float64: None, normalize: bool) -> None:
     if normalize:
         x = tf.data.Dataset.from_tensors(ragged_examples())
     found = model.evaluate(x, batch_size=3, verbose=0, return_dict=True)
-    assert found == pytest.approx(expected, rel=1e-6)
+    assert found == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_gradients_of_all_weights_equal_differences(
-    float64: None, weighted: bool
+    float64: None, weighted: bool, normalize: bool
 ) -> None:
     model = small_keyvec(weighted=weighted)
-    model.compile(keras.optimizers.Adam(), KeyVecLoss(0.5, 2.0))
+    model.compile(keras.optimizers.Adam(), KeyVecLoss(0.5, 2.0, normalize))
     batch = model.hasher(*ragged_examples())
     variables = [variable.value for variable in model.trainable_variables]
     assert len(variables) == (16 if weighted else 14)
@@ -113,7 +115,7 @@ def test_the_reader_learns_from_key_words(float64: None) -> None:
 
 
 def test_a_vector_does_not_depend_on_its_batch(
-    monkeypatch: pytest.MonkeyPatch,
+    float64: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = small_keyvec()
     choice = np.random.default_rng(0)
@@ -126,12 +128,13 @@ def test_a_vector_does_not_depend_on_its_batch(
     ]
     together = model.encode(documents, progress=True)
     alone = np.concatenate([model.encode([d]) for d in documents])
-    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-6)
+    assert together.dtype == np.float64
+    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-10)
     monkeypatch.setattr(
         "keras_lstm_dssm.models.document_reading.SENTENCES_AT_ONCE", 50
     )
     np.testing.assert_allclose(
-        model.encode(documents[::-1])[::-1], alone, rtol=0, atol=1e-6
+        model.encode(documents[::-1])[::-1], alone, rtol=0, atol=1e-10
     )
     assert np.ptp(alone, axis=0).min() > 0.05
 
@@ -155,21 +158,6 @@ def test_strings_are_split_and_bounded() -> None:
     assert len(p) == 5000 and np.isfinite(longer.encode([many])).all()
 
 
-ODD = {
-    "empty": "",
-    "no sentences": [],
-    "an empty sentence": [""],
-    "one word": "glue",
-    "one sentence": "The glue of wood.",
-    "5,000 sentences": "The hex bolt. " * 5000,
-    "no full stop": "glue wood " * 3000,
-    "Chinese": "今天天气很好。我们去公园！「好吗？」好" * 20,
-    "invalid UTF-8": b"\xff\xfe glue. \xc3 Wood.",
-    "surrogates": "glue \ud800. \udcff Wood.",
-    "control characters": "\x00\x01\x02. \x1bGlue.",
-}
-
-
 def test_odd_documents_have_defined_vectors() -> None:
     model = small_keyvec()
     documents = list(ODD.values())
@@ -185,7 +173,10 @@ def test_odd_documents_have_defined_vectors() -> None:
                for t in strings]  # fmt: skip
     assert np.isfinite(model(tf.constant(encoded))).all()
     for document in documents:
-        assert model.key_sentences(document) and model.key_words(document)
+        for found in (model.key_sentences(document), model.key_words(document)):
+            values = [value for _, value in found]
+            assert values and np.isfinite(values).all()
+            assert 0 <= min(values) and max(values) <= 1
     assert model.encode([]).shape == (0, 5)
     assert model.probabilities([]) == []
 

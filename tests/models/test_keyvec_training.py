@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import NOT_FINITE, InputError
 from keras_lstm_dssm.layers import TrigramVectors
 from keras_lstm_dssm.models import KeyVec
+from keras_lstm_dssm.text import split_sentences
 from keras_lstm_dssm.training import (
     CosineSoftmax,
     KeyVecLoss,
@@ -20,6 +21,7 @@ from tests.models.small_keyvec import (
     DOCUMENTS,
     EXAMPLES,
     KEY_WORDS,
+    ODD,
     SALIENT,
     VOCABULARY,
     compiled,
@@ -87,6 +89,28 @@ def test_a_loss_that_is_not_finite_leaves_the_weights() -> None:
         for one, other in zip(before, model.get_weights(), strict=True):
             np.testing.assert_array_equal(one, other)
         assert int(model.optimizer.iterations) == 1
+
+
+def test_a_step_on_odd_documents_is_finite() -> None:
+    documents = [
+        split_sentences(text) if isinstance(text, str | bytes) else text
+        for text in ODD.values()
+    ]
+    salient = [[False] * len(document) for document in documents]
+    salient[list(ODD).index("5,000 sentences")][9] = True
+    key_words = [[], ["glue"], ["", "公园", "\ud800"]] * len(documents)
+    model = compiled()
+    before = model.get_weights()
+    history = model.fit(
+        (documents, salient, key_words[: len(documents)]),
+        batch_size=len(documents),
+        verbose=0,
+    ).history
+    assert int(model.optimizer.iterations) == 1
+    for name in ("loss", "read_loss", "key_word_loss"):
+        assert np.isfinite(history[name]).all() and history[name][0] > 0
+    for old, new in zip(before, model.get_weights(), strict=True):
+        assert np.isfinite(new).all() and not np.array_equal(old, new)
 
 
 def test_saved_model_in_a_fresh_process(

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.data import DocumentFolder
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import read_csv, read_json
+from keras_lstm_dssm.evaluation.significance import holm
+from keras_lstm_dssm.files import read_csv, read_json, write_json
 from keras_lstm_dssm.models import KeyVecRecipe
 from keras_lstm_dssm.tables import (
     KEYVEC_ROWS,
@@ -22,7 +22,6 @@ from keras_lstm_dssm.tables import (
     run_system,
 )
 from keras_lstm_dssm.tables.document_data import DocumentTableData
-from keras_lstm_dssm.tables.document_rows import _salience_agreement
 from keras_lstm_dssm.tables.keyvec_rows import PUBLISHED
 
 pytest.importorskip("sklearn")
@@ -168,6 +167,7 @@ def test_a_keyvec_is_trained_and_its_best_epoch_kept(table: Path) -> None:
     # Of seven sentences the first is key: K = max(1, 7 // 4).
     assert result["salience_base_rate"] == pytest.approx(1 / 7)
     assert 1 / 7 <= result["salience_average_precision"] <= 1
+    assert result["salience_order_average_precision"] == 1
     other = read_json(table / "systems/keyvec_untrained/seed_0/result.json")
     assert "salience_base_rate" not in other
     assert other["parameters"] == result["parameters"]
@@ -208,11 +208,25 @@ def test_the_layout_of_the_paper(table: Path) -> None:
     assert "BM25" not in clusters
     assert differences["System"] == [
         "System",
-        f"MRR@10 against {word2vec}", "MRR@10 against TF-IDF, SVD 100",
-        f"RECALL@10 against {word2vec}", "RECALL@10 against TF-IDF, SVD 100",
+        *(
+            f"{measure} against {reference}"
+            for measure in ("MRR@10", "RECALL@10")
+            for reference in (word2vec, "TF-IDF, SVD 100", "KeyVec")
+        ),
+    ]
+    assert differences[word2vec][1::3] == ["-", "-"]
+    assert differences["KeyVec"][3::3] == ["-", "-"]
+    assert "-" not in differences["KeyVec, untrained"]
+    assert key["System"] == [
+        "System", "Average precision of p",
+        "Average precision of sentence order", "Precision of p",
+        "Share of key sentences",
     ]  # fmt: skip
-    assert differences[word2vec][1::2] == ["-", "-"]
-    assert key["KeyVec"][2] == "14.29"
+    result = read_json(table / "systems/keyvec/seed_0/result.json")
+    assert key["KeyVec"][1:] == [
+        f"{100 * result['salience_average_precision']:.2f}", "100.00",
+        f"{100 * result['salience_precision']:.2f}", "14.29",
+    ]  # fmt: skip
     assert "KeyVec, untrained" not in key
     assert "Clusters: k-means of 12 test documents, k = 2" in text
     assert "MRR@10 and on recall@10, averaged over seeds" in text
@@ -225,20 +239,54 @@ def test_the_files_and_significance(table: Path) -> None:
         "dev.png", "dev.csv",
     }  # fmt: skip
     summary = read_json(table / "table.json")
-    assert summary["references"] == ["word2vec", "lsa"]
+    assert summary["references"] == ["word2vec", "lsa", "keyvec"]
     assert list(summary["published"]) == ["word2vec", "keyvec"]
     tests = summary["systems"]["bm25"]["significance"]
     assert list(tests) == ["retrieve", "recall@10"]
     systems = summary["systems"]
     for key, measure in (("retrieve", "mrr@10"), ("recall@10", "recall@10")):
-        ours, theirs = (
-            systems[name]["test"]["retrieve"][measure]["mean"]
-            for name in ("bm25", "lsa")
+        means = {
+            name: system["test"]["retrieve"][measure]["mean"]
+            for name, system in systems.items()
+        }
+        assert tests[key]["lsa"]["difference"] == pytest.approx(
+            means["bm25"] - means["lsa"]
         )
-        difference = tests[key]["lsa"]["difference"]
-        assert difference == pytest.approx(ours - theirs)
+        # Holm's correction is over all systems that keyvec is compared with.
+        against = {
+            name: system["significance"][key]["keyvec"]
+            for name, system in systems.items()
+            if name != "keyvec"
+        }
+        assert "keyvec" not in systems["keyvec"]["significance"][key]
+        assert means["keyvec"] - means["keyvec_untrained"] == pytest.approx(
+            -against["keyvec_untrained"]["difference"]
+        )
+        p_values = np.array([test["p"] for test in against.values()])
+        assert 0 < p_values.min() < 1
+        assert [test["p_holm"] for test in against.values()] == pytest.approx(
+            holm(p_values)
+        )
     assert summary["random"]["cluster"]["ari"] == pytest.approx(0, abs=0.2)
     assert summary["settings"]["salience"] == "bm25"
+
+
+def test_results_from_before_have_no_precision_of_the_order(
+    table: Path, settings: TableSettings, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    shutil.copytree(table, output)
+    path = output / "systems/keyvec/seed_0/result.json"
+    result = read_json(path)
+    del result["salience_order_average_precision"]
+    write_json(path, result)
+    make_table(output, PAPERS["keyvec"], ROWS, settings, 1)
+    (row,) = [
+        cells(line)
+        for line in (output / "table.md").read_text().splitlines()
+        if line.startswith("| KeyVec |") and line.endswith("| 14.29 |")
+    ]
+    assert len(row) == 4  # the column is left out
 
 
 def test_a_folder_without_queries_has_table_2_only(
@@ -256,13 +304,6 @@ def test_a_folder_without_queries_has_table_2_only(
     assert "bm25: left out, has no vectors to cluster" in printed
     text = (output / "table.md").read_text()
     assert "Table 1" not in text and "Table 2: clusters on news" in text
-
-
-def test_key_sentences_need_summaries(tmp_path: Path) -> None:
-    line = {"_id": "a", "text": "One. Two.", "split": "test"}
-    (tmp_path / "documents.jsonl").write_text(json.dumps(line))
-    folder, model = DocumentFolder(tmp_path), TINY.build(vocabulary=["one"])
-    assert _salience_agreement(model, folder, "lead", "summary") == {}
 
 
 def test_rows_and_published_figures() -> None:
