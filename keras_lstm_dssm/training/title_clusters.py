@@ -1,15 +1,17 @@
 """TitleClusters: fast search for near titles, for mining in large logs."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.text.strings import WORKERS
 
 _SAMPLED_IN_CLUSTER = 32
 _ROUNDS = 6
 _FOUND_AT_ONCE = 2**25  # titles of all clusters that queries are compared with
-_SCORES_AT_ONCE = 2**26
+_SCORES_AT_ONCE = 2**24  # of each thread; 64 MiB, and twice that to sort them
 
 
 class TitleClusters:
@@ -102,12 +104,10 @@ class TitleClusters:
             np.arange(len(queries)), [len(each) for each in exclude]
         )
         excluded_row = np.array([row for each in exclude for row in each], int)
-        for members, reading, excluded in zip(
-            self._members,
-            self._by_cluster(read.ravel()),
-            self._by_cluster(self._cluster_of[excluded_row]),
-            strict=True,
-        ):
+
+        def compare(
+            members: np.ndarray, reading: np.ndarray, excluded: np.ndarray
+        ) -> None:
             query, place = np.divmod(reading, read.shape[1])  # ascending
             block = queries[query] @ self.titles[members].T
             excluded = excluded[np.isin(excluded_query[excluded], query)]
@@ -122,6 +122,22 @@ class TitleClusters:
             rows[query, place, :count] = np.where(
                 cosines > -np.inf, members[best], -1
             )
+
+        # NumPy computes in several threads, each of which has one cluster and
+        # the queries of one block.
+        with ThreadPoolExecutor(WORKERS) as pool:
+            blocks = [
+                pool.submit(compare, members, part, excluded)
+                for members, reading, excluded in zip(
+                    self._members,
+                    self._by_cluster(read.ravel()),
+                    self._by_cluster(self._cluster_of[excluded_row]),
+                    strict=True,
+                )
+                for part in _parts(reading, len(members))
+            ]
+            for block in blocks:
+                block.result()
         return rows.reshape(len(queries), -1), scores.reshape(len(queries), -1)
 
     def _by_cluster(self, clusters: np.ndarray) -> list[np.ndarray]:
@@ -151,11 +167,21 @@ def _nearest_centres(
     vectors: np.ndarray, centres: np.ndarray, count: int
 ) -> np.ndarray:
     """Returns the numbers of the nearest centres, `[vectors, count]`."""
-    size = max(1, _SCORES_AT_ONCE // len(centres))
-    parts = [
-        vectors[start : start + size] for start in range(0, len(vectors), size)
+    return np.concatenate(
+        [
+            _largest(each @ centres.T, count)
+            for each in _parts(vectors, len(centres))
+        ]
+    )
+
+
+def _parts(values: np.ndarray, scores: int) -> list[np.ndarray]:
+    """Divides values that have so many scores each; an empty array is one."""
+    size = max(1, _SCORES_AT_ONCE // scores)
+    return [
+        values[start : start + size]
+        for start in range(0, max(len(values), 1), size)
     ]
-    return np.concatenate([_largest(each @ centres.T, count) for each in parts])
 
 
 def _largest(scores: np.ndarray, count: int) -> np.ndarray:

@@ -65,6 +65,32 @@ def test_recall_and_excluded_titles(
     np.testing.assert_array_equal(found, expected)
 
 
+def test_a_popular_cluster_is_read_in_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Memory is bounded where all queries read one cluster of most titles."""
+    monkeypatch.setattr(title_clusters, "_SCORES_AT_ONCE", 1_000)
+    sizes = []
+    largest = title_clusters._largest
+
+    def measured(scores: np.ndarray, count: int) -> np.ndarray:
+        sizes.append(scores.size)
+        return largest(scores, count)
+
+    monkeypatch.setattr(title_clusters, "_largest", measured)
+    random = np.random.default_rng(0)
+    near = np.array([1, 0, 0, 0]) + 0.1 * random.normal(size=(400, 4))
+    titles = unit_vectors(np.concatenate([np.eye(4)[1:], near]))
+    search = TitleClusters(titles)
+    sizes.clear()
+    found = search.nearest(titles, 1, [[row] for row in range(403)], 20)
+    assert max(sizes) <= 20 * 403  # the candidates of all clusters, at last
+    assert sorted(sizes)[-2] <= 1_000
+    cosines = titles @ titles.T
+    np.fill_diagonal(cosines, -np.inf)
+    np.testing.assert_array_equal(found[:, 0], cosines.argmax(axis=1))
+
+
 def test_fewer_titles_than_asked_for() -> None:
     titles = np.eye(3, dtype=np.float32)
     search = TitleClusters(titles)
