@@ -104,6 +104,7 @@ def test_threads_of_an_operation(
 ) -> None:
     name = "TF_NUM_INTRAOP_THREADS"
     monkeypatch.setattr(os, "environ", {name: before} if before else {})
-    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    usable = set(range(cores))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: usable, False)
     use_one_intra_op_thread()
     assert os.environ.get(name) == after

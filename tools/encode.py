@@ -18,6 +18,7 @@ from keras_lstm_dssm.export.documents import (
 )
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
+from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 from keras_lstm_dssm.tools.encode_flags import PART_FLAGS
 from keras_lstm_dssm.tools.encode_into_parts import encode_by_flags
 from keras_lstm_dssm.tools.flags.encode import COMMAND_LINE, FLAGS
@@ -25,6 +26,7 @@ from keras_lstm_dssm.tools.flags.encode import COMMAND_LINE, FLAGS
 
 def main(_: list[str]) -> dict[str, Any]:
     """Encodes the texts and returns the array's shape and the speed."""
+    use_one_intra_op_thread()
     if any(FLAGS[name].present for name in PART_FLAGS):
         if FLAGS.ids:
             raise InputError(

@@ -30,6 +30,7 @@ from keras_lstm_dssm.evaluation.task import (
 )
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.models import KeyVec, PairScorer
+from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 from keras_lstm_dssm.tools.document_measures import measure_documents
 from keras_lstm_dssm.tools.flags.evaluate import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.tools.mixture_flags import MIXTURE, MODEL
@@ -52,6 +53,7 @@ _WORDS = {
 
 def main(argv: list[str]) -> dict[str, Any]:
     """Loads model and data; returns the mode and each system's measures."""
+    use_one_intra_op_thread()
     if FLAGS.run_file:
         check_writable(FLAGS.run_file)
     check_mixture_flags(FLAGS)

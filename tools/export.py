@@ -15,6 +15,7 @@ from keras_lstm_dssm.export.documents import Documents, read_documents
 from keras_lstm_dssm.export.encoded_parts import EncodedParts, has_parts
 from keras_lstm_dssm.export.export_models import export_models
 from keras_lstm_dssm.export.refresh import refresh_retriever
+from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 from keras_lstm_dssm.tools.flags.export import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.tools.mixture_flags import MODEL
 from keras_lstm_dssm.tools.mixture_systems import required_weights
@@ -23,6 +24,7 @@ from keras_lstm_dssm.training import RunFolder
 
 def main(_: list[str]) -> dict[str, Any]:
     """Exports the models and returns the folders of their new versions."""
+    use_one_intra_op_thread()
     if FLAGS.update:
         return _refreshed()
     for flag in (FLAGS["run"], FLAGS["output"]):
