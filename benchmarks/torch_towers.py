@@ -5,6 +5,7 @@ sequences, and `SGD` has Nesterov momentum. The texts are hashed before the
 clock starts, which favours this peer. Importing this module needs PyTorch.
 """
 
+import os
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -66,9 +67,15 @@ class TorchTower(torch.nn.Module):
 
 
 class TorchTowers:
-    """Trains and runs two towers on batches that are hashed beforehand."""
+    """Trains and runs two towers on batches that are hashed beforehand.
 
-    def __init__(self) -> None:
+    Args:
+        threads: Threads of an operation of PyTorch. Default `None`: as many
+            as there are cores.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = threads or os.cpu_count() or 1
         self.query, self.document = TorchTower(), TorchTower()
         self._optimizer = torch.optim.SGD(
             [*self.query.parameters(), *self.document.parameters()],
@@ -79,6 +86,7 @@ class TorchTowers:
 
     def train(self, batches: tf.data.Dataset, steps: int) -> float:
         """Return the seconds of a training step, from hashed batches."""
+        torch.set_num_threads(self._threads)
         hashed = [
             (hash_texts(query), hash_texts(document))
             for query, document in batches.take(WARM_STEPS + steps)
@@ -103,6 +111,7 @@ class TorchTowers:
     @torch.inference_mode()
     def encode(self, batches: list[Hashed]) -> Any:
         """Encode hashed titles into `[titles, 96]`."""
+        torch.set_num_threads(self._threads)
         return torch.cat([self.document(batch) for batch in batches]).numpy()
 
     def _step(self, query: Hashed, document: Hashed) -> None:

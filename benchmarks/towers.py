@@ -18,6 +18,9 @@ from keras_lstm_dssm.benchmarks.optional_peer import optional_peer
 PRESET = "lstm_96"
 KERAS_FORMS = ("keras_segments", "keras_padded")
 """The two ways to sum an `Embedding` by word; `keras` is the faster one."""
+TORCH_FORMS = {"torch_one_thread": 1, "torch_all_threads": None}
+"""Name -> threads of an operation; `torch` is the faster one. Which one that
+is depends on the processor."""
 
 
 def new_model(cells: int) -> dssm.TwoTower:
@@ -65,7 +68,8 @@ def new_peers() -> dict[str, Any]:
     with optional_peer("torch"):
         from keras_lstm_dssm.benchmarks.torch_towers import TorchTowers
 
-        optional["torch"] = TorchTowers()
+        for name, threads in TORCH_FORMS.items():
+            optional[name] = TorchTowers(threads)
     with optional_peer("jax"):
         from keras_lstm_dssm.benchmarks.jax_towers import JaxTowers
 
@@ -81,19 +85,21 @@ def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
         unit: Name of the rate in the result, such as `pairs_per_second`.
 
     Returns:
-        `{name: {unit: rate}}`, with `keras` for the faster of the Keras forms,
-        and `ratio_<name>` for each peer, above 1 where ours is faster.
+        `{name: {unit: rate}}`, with `keras` and `torch` for the faster of
+        their forms, and `ratio_<name>` for each peer, above 1 where ours is
+        faster.
         `ratio_exported` is the exported encoder's rate divided by ours.
 
     Example:
-    >>> compared({"ours": 6.0, "torch": 2.0}, "pairs_per_second")
-    {'ours': {'pairs_per_second': 6.0}, 'torch': {'pairs_per_second': 2.0}, \
-'ratio_torch': 3.0}
+    >>> compared({"ours": 6.0, "jax": 2.0}, "pairs_per_second")
+    {'ours': {'pairs_per_second': 6.0}, 'jax': {'pairs_per_second': 2.0}, \
+'ratio_jax': 3.0}
     """
     rates = dict(rates)
-    forms = [rates[name] for name in KERAS_FORMS if name in rates]
-    if forms:
-        rates["keras"] = max(forms)
+    for peer, names in (("keras", KERAS_FORMS), ("torch", TORCH_FORMS)):
+        forms = [rates[name] for name in names if name in rates]
+        if forms:
+            rates[peer] = max(forms)
     result: dict[str, Any] = {
         name: {unit: rate} for name, rate in rates.items()
     }

@@ -1,5 +1,6 @@
 """The peers compute what the model computes, and ratios point one way."""
 
+import os
 import sys
 from typing import Any
 
@@ -49,6 +50,18 @@ def test_pytorch_gives_the_same_vectors() -> None:
     )
 
 
+def test_pytorch_has_the_threads_it_is_given() -> None:
+    torch = pytest.importorskip("torch")
+    from keras_lstm_dssm.benchmarks.torch_towers import TorchTowers
+
+    before = torch.get_num_threads()
+    for threads, expected in ((1, 1), (None, os.cpu_count())):
+        towers = TorchTowers(threads)
+        towers.encode(towers.prepare(["hex bolt", "glue"], 2))
+        assert torch.get_num_threads() == expected
+    torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("library", ["torch", "jax"])
 def test_a_missing_peer_is_one_line_with_its_installation(
     library: str,
@@ -70,7 +83,8 @@ def test_ratios_are_ours_by_theirs() -> None:
     result: dict[str, Any] = compared(
         {
             "ours": 12.0,
-            "torch": 3.0,
+            "torch_one_thread": 3.0,
+            "torch_all_threads": 2.0,
             "keras_segments": 4.0,
             "keras_padded": 2.0,
             "exported": 9.0,
@@ -79,9 +93,12 @@ def test_ratios_are_ours_by_theirs() -> None:
     )
     assert result["ours"] == {"titles_per_second": 12.0}
     assert result["keras"] == {"titles_per_second": 4.0}
+    assert result["torch"] == {"titles_per_second": 3.0}
     ratios = {k: v for k, v in result.items() if k.startswith("ratio_")}
     assert ratios == {
         "ratio_torch": 4.0,
+        "ratio_torch_one_thread": 4.0,
+        "ratio_torch_all_threads": 6.0,
         "ratio_keras": 3.0,
         "ratio_keras_segments": 3.0,
         "ratio_keras_padded": 6.0,
