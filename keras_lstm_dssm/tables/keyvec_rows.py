@@ -33,6 +33,10 @@ KEYVEC_ROWS: dict[str, Row] = {
     "keyvec_document": _row(
         "KeyVec, key words of all the text", "keyvec_document"
     ),
+    "keyvec_document_without_read": _row(
+        "KeyVec, key words of all the text, without L_read",
+        "keyvec_document_without_read",
+    ),
 }
 """Name -> row: baselines, ablations of KeyVec, and KeyVec itself."""
 
