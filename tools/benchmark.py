@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from keras_lstm_dssm.benchmarks.cores_suite import measure_cores
 from keras_lstm_dssm.benchmarks.documents_suite import measure_documents
 from keras_lstm_dssm.benchmarks.load_suite import measure_load
 from keras_lstm_dssm.benchmarks.machine import describe_machine
@@ -42,7 +43,7 @@ from keras_lstm_dssm.tools.flags.benchmark import COMMAND_LINE, FLAGS
 DOCUMENTS = "documents"
 SUITES = (
     "train", "encode", "serve", "load", "batch", "retriever", "profile",
-    "scale", "matching", DOCUMENTS,
+    "scale", "cores", "matching", DOCUMENTS,
 )  # fmt: skip
 
 
@@ -107,6 +108,7 @@ def _click_suites(
         "scale": lambda: measure_scale(
             _numbers("pairs"), *effort, FLAGS.preset
         ),
+        "cores": lambda: measure_cores(log, *effort),
         "matching": lambda: measure_matching(
             _triples(log), FLAGS.triples, FLAGS.steps, rounds
         ),

@@ -16,6 +16,8 @@ Suites, several separated by commas, or `all`:
           the step by number of cells, words and pairs in a batch
   scale   cost of a pair, memory, and time to the first training step, on
           synthetic logs
+  cores   milliseconds of a training step and of encoding with 1, 2, 4 and more
+          cores, and the speed with 8 and 16 as Amdahl's law predicts it
   matching  triples/s of pair scorers, from strings to updated weights, and
           milliseconds to score 1,000 candidates of one query
   documents  documents/s and sentences/s of KeyVec, from strings to updated
