@@ -3,8 +3,12 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+
+from keras_lstm_dssm.teacher import open_outside_encoder
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -84,10 +88,39 @@ def test_the_page_of_few_clicks_runs(
     run_blocks: Callable[[str, int], str],
 ) -> None:
     page = (ROOT / "docs/few_clicks.md").read_text()
-    run_blocks(page, 2)
+    run_blocks(page, 3)
     train = __import__("keras_lstm_dssm.tools.train", fromlist=["FLAGS"])
     for flag in re.findall(r"`--(teacher\w*)", page):
         assert flag in train.FLAGS, flag
+
+
+def test_the_cosine_of_several_teachers_is_the_sum_of_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs the function of the page of few clicks with two small encoders."""
+    monkeypatch.chdir(tmp_path)
+    Path("two_encoders.py").write_text(
+        "def small(texts): return [[len(t), 1.0] for t in texts]\n"
+        "def large(texts): return [[1.0, t.count('e'), 2.0] for t in texts]\n"
+    )
+    page = (ROOT / "docs/few_clicks.md").read_text()
+    (block,) = re.findall(r"```python\n([^`]*def both\([^`]*)```", page)
+    weights = {"two_encoders:small": 0.7, "two_encoders:large": 0.3}
+    names: dict[str, Any] = {}
+    exec(block, names)
+    names["WEIGHTS"] = weights
+    texts = ["hex bolt", "wood glue", "e"]
+    encoders = {name: open_outside_encoder(name) for name in weights}
+    vectors = names["both"](texts)
+    assert vectors.shape == (3, 5)
+    np.testing.assert_allclose(
+        vectors @ vectors.T,
+        sum(
+            weight * encoders[name](texts) @ encoders[name](texts).T
+            for name, weight in weights.items()
+        ),
+        atol=1e-6,
+    )
 
 
 def test_every_flag_of_the_page_of_http_exists() -> None:

@@ -46,6 +46,7 @@ def main(_: list[str]) -> dict[str, Any]:
     }
     if trains_by_workers(FLAGS):
         epochs = _finished_epochs(run)
+        _warn_without_teacher()
         train_by_workers(FLAGS, run)
         if not is_first_worker():
             return {}
@@ -60,6 +61,7 @@ def main(_: list[str]) -> dict[str, Any]:
         finished = run.read_history() == epochs
     else:
         _check(run)
+        _warn_without_teacher()
         use_one_intra_op_thread()
         with _sigterm_as_ctrl_c():
             dssm.train(
@@ -104,6 +106,17 @@ def _check(run: RunFolder) -> None:
     run.read_metrics()  # reports a damaged file early
     run.read_history()
     check_folder(run.path)
+
+
+def _warn_without_teacher() -> None:
+    """Prints a warning if a new run has the preset of a teacher, but none."""
+    new = not FLAGS.resume and is_first_worker()
+    if new and FLAGS.preset == "taught" and not FLAGS.teacher:
+        print(
+            "warning: --preset=taught has the schedule for a --teacher, and"
+            " there is none: --preset=best is the recipe without one",
+            file=sys.stderr,
+        )
 
 
 @contextmanager

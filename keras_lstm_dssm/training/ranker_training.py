@@ -16,10 +16,12 @@ from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation import Index, Task
 from keras_lstm_dssm.ranker import OverlapFeatures, PairFeatures, Ranker
 from keras_lstm_dssm.ranker.feature_sources import TowerCosine
+from keras_lstm_dssm.teacher.outside_encoder import absolute_encoder
 from keras_lstm_dssm.training.dev_lists import DevLists
 from keras_lstm_dssm.training.graded_lists import open_graded_lists
 from keras_lstm_dssm.training.ranker_folder import (
     digest_of,
+    digest_of_encoder,
     open_sources,
     write_ranker,
 )
@@ -70,7 +72,8 @@ def train_ranker(
             of pair scorers, whose score is one. The ranker reads their models
             from there.
         encoder: An encoder of others whose cosine is a feature, see
-            `open_outside_encoder`. A ranker with one cannot be exported.
+            `open_outside_encoder`. The ranker reads a folder from where it is.
+            A ranker with an encoder cannot be exported.
         output: Run folder, by default none.
         dev: A BEIR folder, a `Collection` or a `Task` of lists to rerank, to
             choose the number of trees, their leaves, and whether trees read
@@ -99,6 +102,7 @@ def train_ranker(
     """
     import_optional("lightgbm", "ranker")
     options = options or TreeOptions()
+    encoder = absolute_encoder(encoder) if encoder else None
     paths = [os.path.abspath(run) for run in features]
     with ExitStack() as stack:
         folder = output or stack.enter_context(tempfile.TemporaryDirectory())
@@ -150,6 +154,7 @@ def train_ranker(
                 "features": paths,
                 "digests": [digest_of(path) for path in paths],
                 "encoder": encoder,
+                "encoder_digest": encoder and digest_of_encoder(encoder),
                 "options": vars(options),
                 "mined_negatives": mined_negatives,
             }

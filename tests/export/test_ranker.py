@@ -143,6 +143,33 @@ def test_cpp_loader_gives_the_same_scores(
             assert TITLES[IDS.index(key.decode())] == title.decode()
 
 
+def test_the_exported_scores_are_those_of_lightgbm(
+    ranker: Ranker, tmp_path: Path
+) -> None:
+    """Compares trees over all sources, without weights of added scores."""
+    lightgbm = pytest.importorskip("lightgbm")
+    queries = [query for query in QUERIES for _ in range(24)]
+    titles = TITLES[:24] * len(QUERIES)
+    rows = ranker.features(queries, titles)
+    read = rows[:, [0, len(NAMES), len(NAMES) + 1]]  # as _TREES do
+    target = np.sum((read - read.mean(axis=0)) / read.std(axis=0), axis=1)
+    settings = {
+        "objective": "regression", "num_leaves": 7, "min_data_in_leaf": 3,
+        "num_threads": 1, "verbose": -1,
+    }  # fmt: skip
+    booster = lightgbm.train(settings, lightgbm.Dataset(rows, target), 20)
+    text = booster.model_to_string()
+    trees = BoostedTrees(text)
+    towers, scorer, _ = trees.splits()[len(NAMES) :]
+    assert towers and scorer
+    (folder,) = export_models(Ranker(ranker.features, trees), tmp_path)
+    serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
+    scores = serve(query=tf.constant(queries), document=tf.constant(titles))
+    expected = lightgbm.Booster(model_str=text).predict(rows)
+    assert np.ptp(expected) > 1
+    np.testing.assert_allclose(scores["score"], expected, rtol=0, atol=1e-6)
+
+
 def test_in_process(ranker: Ranker, models: dict[str, Path]) -> None:
     folder = models["ranker"].parent
     scores = SavedScorer(folder).score("hex bolt", TITLES[:9])

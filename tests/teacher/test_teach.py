@@ -10,8 +10,13 @@ import pytest
 
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.data import Pair, write_collection
-from keras_lstm_dssm.teacher import TeacherVectors, teach
+from keras_lstm_dssm.teacher import (
+    TeacherVectors,
+    open_outside_encoder,
+    teach,
+)
 from keras_lstm_dssm.teacher import teacher_vectors as module_of_blocks
+from keras_lstm_dssm.teacher.outside_encoder import MINILM, absolute_encoder
 from keras_lstm_dssm.teacher.teach import teach as function
 from keras_lstm_dssm.tools import teach as program
 from tests.tools.conftest import Refused, refused, succeed
@@ -136,6 +141,41 @@ def test_other_data_or_another_encoder_need_another_folder(
     pathlib.Path("docs/page.md").touch()
     with pytest.raises(InputError, match="found page.md, expected a new fold"):
         teach(data, SPEC, "docs")
+
+
+def test_the_path_of_an_encoder_is_stored_as_an_absolute_one(
+    collection_folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a folder with another's vectors is read from anywhere."""
+    data = str(collection_folder)
+    teach(data, SPEC, "FIRST")
+    teach(data, "FIRST", "SECOND")
+    file = pathlib.Path("SECOND/teacher.json").resolve()
+    settings = json.loads(file.read_text())
+    assert settings["encoder"] == str(pathlib.Path("FIRST").resolve())
+    # Folders of before, with the path as it was given, are continued.
+    file.write_text(json.dumps({**settings, "encoder": "FIRST"}))
+    teach(data, "FIRST", "SECOND")
+    with pytest.raises(InputError, match="vectors of the encoder FIRST"):
+        teach(data, SPEC, "SECOND")
+    file.write_text(json.dumps(settings))
+    pathlib.Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    encode = open_outside_encoder("../SECOND")
+    assert encode(["no text of the data"]).shape == (1, 5)
+
+
+def test_names_of_encoders_that_are_no_folders_stay(
+    tmp_path: pathlib.Path,
+) -> None:
+    for name in (MINILM, "model"):
+        assert absolute_encoder(name) == name
+        (tmp_path / name).mkdir()
+    assert absolute_encoder("model") == str(tmp_path / "model")
+    assert absolute_encoder(MINILM) == MINILM  # opens the package
+    assert absolute_encoder(SPEC) == SPEC
+    with pytest.raises(InputError, match="found the encoder ''"):
+        absolute_encoder("")
 
 
 def test_damaged_files_are_one_line(collection_folder: pathlib.Path) -> None:

@@ -128,6 +128,33 @@ def test_each_flag_of_a_teacher_changes_a_value_of_the_recipe(
     assert not other.exists()
 
 
+def test_the_preset_of_a_teacher_without_one_is_warned_of(
+    collection_folder: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(dssm.PRESETS, "taught", QUICK)
+    encoder = "keras_lstm_dssm.baselines:encode_lengths"
+    monkeypatch.setattr(
+        encoder.replace(":", "."),
+        lambda texts: [[len(text), 1.0] for text in texts],
+        raising=False,
+    )
+    teach(str(collection_folder), encoder, tmp_path / "TEACH")
+    for name, flags, warnings in (
+        ("alone", [], 1),
+        ("alone", ["--resume"], 0),
+        ("taught", [f"--teacher={tmp_path / 'TEACH'}"], 0),
+    ):
+        output, preset = tmp_path / name, "--preset=taught"
+        assert run(collection_folder, output, preset, *flags) == 0
+        lines = capsys.readouterr().err.splitlines()
+        found = [line for line in lines if line.startswith("warning: ")]
+        assert len(found) == warnings, flags
+        assert all("--preset=best is the recipe wi" in line for line in found)
+
+
 def test_each_flag_changes_a_value_of_a_pair_scorers_recipe(
     collection_folder: pathlib.Path,
     tmp_path: pathlib.Path,

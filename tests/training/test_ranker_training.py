@@ -112,25 +112,6 @@ def test_the_same_seed_gives_the_same_files(
         assert again == (ranker_run / name).read_bytes(), name
 
 
-def test_an_outside_encoder(
-    graded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "letter_counts.py").write_text(
-        "import numpy as np\n"
-        "def encode(texts):\n"
-        "    return np.array([[t.count('e'), 1.0] for t in texts])\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    name = "letter_counts:encode"
-    ranker = dssm.train_ranker(
-        graded, encoder=name, options=small_trees(), verbose=0
-    )
-    assert ranker.features.names == (*NAMES, name)
-    assert ranker.trees.trees == 20 and ranker.towers is None
-    row = ranker.features(["eee"], ["x"])[0]
-    assert row[-1] == pytest.approx(1 / np.sqrt(10), abs=2.0**-13)
-
-
 def test_scores_of_systems_can_be_added(
     graded: Path, trained_run: Path
 ) -> None:

@@ -56,6 +56,19 @@ def nearest_other(model: dssm.TwoTower, name: str) -> str:
     return next(hit.id for hit in hits if hit.id != name)
 
 
+def teacher_loss(model: dssm.TwoTower, teacher: pathlib.Path) -> float:
+    """The teacher's part of the loss for all queries and titles."""
+    sides = [list(side) for side in zip(*TOPICS.values(), strict=True)]
+    vectors = [TeacherVectors.open(teacher)[side] for side in sides]
+    encoders = (model.query_encoder, model.document_encoder)
+    student = [e.encode(side) for e, side in zip(encoders, sides, strict=True)]
+    return float(
+        dssm.Distillation().teacher_loss(
+            vectors[0] @ vectors[1].T, student[0] @ student[1].T
+        )
+    )
+
+
 @pytest.mark.parametrize(
     ("towers", "negatives"), [("equal_start", "in_batch"), ("tied", "random")]
 )
@@ -115,13 +128,24 @@ def test_stopped_within_epochs_and_resumed_bit_for_bit(
 def test_best_learns_from_a_teacher(
     collection_folder: pathlib.Path, teacher: pathlib.Path
 ) -> None:
-    weights = [
-        dssm.train(
-            collection_folder, BEST, teacher=teacher, seed=3, verbose=0
-        ).get_weights()
-        for _ in range(2)
+    """Repeats the training, and compares it with one without the teacher."""
+    recipe = BEST.replace(mine_every=2)  # all titles are in each batch
+    taught, again, untaught = (
+        dssm.train(collection_folder, recipe, teacher=vectors, verbose=0)
+        for vectors in (teacher, teacher, None)
+    )
+    check_equal(taught.get_weights(), again.get_weights())
+    differences = [
+        abs(one - other).max()
+        for one, other in zip(
+            taught.get_weights(), untaught.get_weights(), strict=True
+        )
     ]
-    check_equal(*weights)
+    assert max(differences) > 1e-2
+    loss, without = (
+        teacher_loss(model, teacher) for model in (taught, untaught)
+    )
+    assert loss < 0.7 * without
 
 
 def test_another_teacher_cannot_resume_a_run(

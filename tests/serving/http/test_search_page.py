@@ -1,13 +1,25 @@
 """How the page compares words, and which titles it shows."""
 
+import json
 from pathlib import Path
 
 import pytest
 import tensorflow as tf
 
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.export import Documents, export_models
+from keras_lstm_dssm.serving.http.rest_api import RestApi
 from keras_lstm_dssm.serving.http.search_page import SearchPage
 from keras_lstm_dssm.serving.server.model_registry import ModelRegistry
 from tests.serving.tiny_models import save_encoder
+
+TITLES = {
+    "a": "steel hex bolt",
+    "b": "wood glue 8 oz",
+    "c": "led desk lamp",
+    "d": "zinc bolt M8",
+    "e": "garden hose",
+}
 
 
 class TwoStage(tf.Module):
@@ -73,3 +85,28 @@ def test_words_by_encoder_and_by_letters(models: ModelRegistry) -> None:
             {"word": "bolts", "similarity": 0.444, "shared": ["lts", "ts#"]}
         ],
     }
+
+
+def test_the_retriever_of_a_mixture_of_towers(tmp_path: Path) -> None:
+    """The page and the REST API rank as `Index` does."""
+    parts = {
+        name: dssm.TwoTower(*(dssm.DSSMEncoder([units]) for _ in range(2)))
+        for name, units in (("small", 4), ("large", 6))
+    }
+    mixture = dssm.Mixture(parts, [0.7, 0.3])
+    export_models(mixture, tmp_path, Documents([*TITLES], [*TITLES.values()]))
+    models = ModelRegistry(tmp_path)
+    page, rest = SearchPage(models, titles=TITLES), RestApi(models)
+    queries = ["hex bolt", "lamp", "glu"]
+    rankings = dssm.Index(mixture, TITLES.values(), TITLES).search(queries, 5)
+    for query, ranking in zip(queries, rankings, strict=True):
+        ids = [hit.id for hit in ranking]
+        scores = pytest.approx([hit.score for hit in ranking], abs=1e-6)
+        found = page.search({"model": "retriever", "text": query, "k": 5})
+        assert found["similarity"] == "encoder"
+        assert [hit["id"] for hit in found["hits"]] == ids
+        assert [hit["score"] for hit in found["hits"]] == scores
+        body = json.dumps({"inputs": {"text": [query], "k": [5]}}).encode()
+        path = "/v1/models/retriever:predict"
+        outputs = json.loads(rest.answer("POST", path, body).body)["outputs"]
+        assert (outputs["ids"], outputs["scores"]) == ([ids], [scores])
