@@ -178,6 +178,6 @@ KEYVEC_PRESETS: dict[str, KeyVecRecipe] = {
     for name, settings in presets.KEYVEC_PRESETS.items()
 }
 """Name -> recipe: KeyVec, learnt from excerpts; the same with key words of all
-the text, with L_read and without; KeyVec with the loss as printed, learnt from
-whole documents; and what is left of `keyvec` without L_read, without L_enc, and
-with a p_i of 1 for all sentences."""
+the text; KeyVec with the loss as printed, learnt from whole documents; and
+what is left of `keyvec` without L_read, without L_enc, and with a p_i of 1
+for all sentences."""

@@ -117,8 +117,6 @@ _KEYVEC: Settings = {
 KEYVEC_PRESETS: dict[str, Settings] = {
     "keyvec": _KEYVEC,
     "keyvec_document": _KEYVEC | {"key_words_of": "document"},
-    "keyvec_document_without_read": _KEYVEC
-    | {"key_words_of": "document", "read_weight": 0.0},
     "keyvec_printed": {"patience": 3},
     "keyvec_without_read": _KEYVEC | {"read_weight": 0.0},
     "keyvec_without_words": _KEYVEC | {"word_weight": 0.0},

@@ -33,9 +33,9 @@ KEYVEC_ROWS: dict[str, Row] = {
     "keyvec_document": _row(
         "KeyVec, key words of all the text", "keyvec_document"
     ),
-    "keyvec_document_without_read": _row(
+    "keyvec_document_without_read": Row(
         "KeyVec, key words of all the text, without L_read",
-        "keyvec_document_without_read",
+        recipe=KEYVEC_PRESETS["keyvec_document"].replace(read_weight=0.0),
     ),
 }
 """Name -> row: baselines, ablations of KeyVec, and KeyVec itself."""

@@ -91,13 +91,10 @@ def test_presets_differ_as_their_names_say() -> None:
     ]
     whole = (1, 1, True)
     assert found == [
-        *[whole] * 2, (0, 1, True), whole, (0, 1, True), (1, 0, True),
-        (1, 1, False),
+        *[whole] * 3, (0, 1, True), (1, 0, True), (1, 1, False)
     ]  # fmt: skip
     document = KEYVEC_PRESETS["keyvec_document"]
     assert document.replace(key_words_of="summary") == KEYVEC_PRESETS["keyvec"]
-    without = KEYVEC_PRESETS["keyvec_document_without_read"]
-    assert without.replace(read_weight=1) == document
     printed = KEYVEC_PRESETS["keyvec_printed"]
     assert printed == KeyVecRecipe(patience=3)
     assert not printed.normalize and not printed.excerpt
