@@ -1,6 +1,7 @@
 """The suite `cores`: training and encoding by the number of processor cores.
 
-Each number of cores is measured in a new process that may use no others:
+Each number of logical processors is measured in a new process that may use no
+others, with TensorFlow's default number of threads:
 
     python -m keras_lstm_dssm.benchmarks.cores_suite LOGS BATCH_SIZE STEPS CORES
 
@@ -26,7 +27,7 @@ from keras_lstm_dssm.benchmarks.measurement import (
 from keras_lstm_dssm.benchmarks.towers import OwnTowers
 from keras_lstm_dssm.data import ClickLog, open_log
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
+from keras_lstm_dssm.tensorflow_start import usable_cores
 
 PREDICTED = (8, 16)
 _WORKS = ("train", "encode")
@@ -57,7 +58,7 @@ def measure_cores(
             "this system cannot limit a process to some cores: use Linux for"
             " --suite=cores"
         )
-    usable = len(os.sched_getaffinity(0))
+    usable = usable_cores()
     counts = sorted({usable, *(2**n for n in range(usable.bit_length()))})
     arguments = (",".join(log.paths), str(batch_size), str(steps))
 
@@ -106,8 +107,8 @@ def predict(times: Mapping[int, float]) -> dict[str, float]:
     if len(times) < 2:
         return {}
     shares = 1 / np.array(list(times), float)
-    parallel, serial = np.polyfit(shares, list(times.values()), 1)
-    parallel, serial = max(parallel, 0), max(serial, 0)
+    fitted = np.polyfit(shares, list(times.values()), 1).tolist()
+    parallel, serial = (max(part, 0.0) for part in fitted)
     alone = serial + parallel
     return {
         "serial_share": round(serial / alone, 4),
@@ -130,7 +131,6 @@ def measure_on(
     """
     usable = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, usable[:cores])
-    use_one_intra_op_thread()
     towers, log = OwnTowers(), open_log(paths)
     step = towers.train(whole_batches(log, batch_size, steps), steps)
     titles = list(islice(log.documents(), batch_size * steps))

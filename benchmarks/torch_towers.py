@@ -5,7 +5,6 @@ sequences, and `SGD` has Nesterov momentum. The texts are hashed before the
 clock starts, which favours this peer. Importing this module needs PyTorch.
 """
 
-import os
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -14,6 +13,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from keras_lstm_dssm.benchmarks import keras_towers
 from keras_lstm_dssm.benchmarks.measurement import WARM_STEPS, seconds
+from keras_lstm_dssm.tensorflow_start import usable_cores
 
 
 class Hashed(NamedTuple):
@@ -71,11 +71,11 @@ class TorchTowers:
 
     Args:
         threads: Threads of an operation of PyTorch. Default `None`: as many
-            as there are cores.
+            as the process may use.
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self._threads = threads or os.cpu_count() or 1
+        self._threads = threads or usable_cores()
         self.query, self.document = TorchTower(), TorchTower()
         self._optimizer = torch.optim.SGD(
             [*self.query.parameters(), *self.document.parameters()],

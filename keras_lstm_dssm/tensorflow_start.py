@@ -42,18 +42,21 @@ def start_tensorflow() -> None:
         )
 
 
+def usable_cores() -> int:
+    """Return the number of logical processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def use_one_intra_op_thread() -> None:
     """Limit TensorFlow to one intra-op thread where there are two cores.
 
     In a training step, independent operations and the hashing of the next
     batch run in parallel and use both cores; in encoding, two batches do.
-    Dividing each operation among threads only adds work
+    Dividing each operation among threads adds more work than it saves time
     (docs/performance.md). A value of `TF_NUM_INTRAOP_THREADS` is kept.
     TensorFlow reads it at the first operation of a process.
     """
-    if hasattr(os, "sched_getaffinity"):  # those that the process may use
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
-    if cores <= _FEW_CORES:
+    if usable_cores() <= _FEW_CORES:
         os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")

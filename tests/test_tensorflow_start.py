@@ -12,7 +12,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
+from keras_lstm_dssm.tensorflow_start import (
+    usable_cores,
+    use_one_intra_op_thread,
+)
 
 CODE = """
 import os, signal, sys, warnings
@@ -108,3 +111,15 @@ def test_threads_of_an_operation(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: usable, False)
     use_one_intra_op_thread()
     assert os.environ.get(name) == after
+
+
+def test_cores_of_the_process_or_else_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 5, 6}, False)
+    assert usable_cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert usable_cores() == 8
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert usable_cores() == 1

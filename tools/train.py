@@ -110,8 +110,8 @@ def _check(run: RunFolder) -> None:
 
 def _warn_without_teacher() -> None:
     """Prints a warning if a new run has the preset of a teacher, but none."""
-    new = not FLAGS.resume and is_first_worker()
-    if new and FLAGS.preset == "taught" and not FLAGS.teacher:
+    is_new = not FLAGS.resume and is_first_worker()
+    if is_new and FLAGS.preset == "taught" and not FLAGS.teacher:
         print(
             "warning: --preset=taught has the schedule for a --teacher, and"
             " there is none: --preset=best is the recipe without one",

@@ -85,7 +85,7 @@ def cosine_matrix(
         query_unit, query_scale = _unit_and_scale(query)
         document_unit, document_scale = _unit_and_scale(document)
         result = tf.matmul(query_unit, document_unit, transpose_b=True)
-        width = query.shape[-1]
+        width = tf.shape(query)[-1]
         columns = width if trained is None else trained
 
         def gradient(error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -89,7 +89,7 @@ def _loop(
         states = {name: now[name] for name in states}
         return t + 1, states, write(t, now, arrays)
 
-    rows = tf.size(steps.lengths)
+    rows = _rows(steps)
     zeros = tf.zeros([rows, cell.units], dtype)
     now = cell.activate(
         steps.values[:rows], dict.fromkeys(cell.state_names, zeros), weights
@@ -196,7 +196,7 @@ def backpropagate_through_time(
     """
     states = {name: now[name].concat() for name in cell.gradient_states}
     before = {name: _earlier(value, steps) for name, value in states.items()}
-    starts, all_rows = steps.starts, tf.size(steps.lengths)
+    starts, all_rows = steps.starts, _rows(steps)
     # Transposed once, and not by each product of the loop.
     transposed = tf.transpose(weights["recurrent"])
     wide = tf.TensorShape([None, cell.units])
@@ -225,8 +225,8 @@ def backpropagate_through_time(
         t: tf.Tensor, errors: Tensors, array: tf.TensorArray
     ) -> tuple[tf.Tensor, Tensors, tf.TensorArray]:
         first, rows = starts[t], steps.counts[t]
-        place = first - all_rows  # `before` has no time 0
-        earlier = {n: each[place : place + rows] for n, each in before.items()}
+        start = first - all_rows  # `before` has no time 0
+        earlier = {n: each[start : start + rows] for n, each in before.items()}
         dz, errors = backpropagate(t, first, rows, earlier, errors)
         errors["y"] = tf.matmul(dz, transposed)
         if truncate is not None:
@@ -265,11 +265,16 @@ def backpropagate_through_time(
 def _earlier(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:
     """Take the value of the same row one step earlier, from time 1 on."""
     # Row r at time t has the index starts[t] + r, and starts[t-1] + r before.
-    index = tf.range(tf.size(steps.lengths), tf.shape(values)[0])
+    index = tf.range(_rows(steps), tf.shape(values)[0])
     back = tf.repeat(steps.counts[:-1], steps.counts[1:])
     return tf.gather(values, index - back)
 
 
+def _rows(steps: PackedSequence) -> tf.Tensor:
+    """Count the rows that have a step at time 0."""
+    return tf.reduce_sum(steps.counts[:1])
+
+
 def _time(steps: PackedSequence) -> tf.Tensor:
-    """Count the steps of the longest row; without rows there is one step."""
+    """Count the time steps; there is at least one, perhaps of no rows."""
     return tf.maximum(tf.size(steps.counts), 1)

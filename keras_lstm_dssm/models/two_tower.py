@@ -173,8 +173,8 @@ class TwoTower(PairModel):
                 self.document_encoder.compose(document, training),
             )
         joint = batch.joint if training else None
-        trained = max(tower.trained_dimension for tower in self.towers)
         if joint is not None and self.joint_step is not None:
+            trained = self.document_encoder.trained_dimension
             queries, documents = vectors
             vectors = (
                 queries,
@@ -182,6 +182,7 @@ class TwoTower(PairModel):
             )
             candidates = tf.gather(joint.index, candidates)
             clicked, negatives = candidates[:, 0], candidates[:, 1:]
+        trained = max(tower.trained_dimension for tower in self.towers)
         if self.negatives == "in_batch":
             cosines, labels = in_batch(*vectors, clicked, trained)
         else:

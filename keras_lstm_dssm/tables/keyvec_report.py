@@ -27,7 +27,7 @@ _PAPER_COLUMNS = {RETRIEVE: ("p@10", "map", "mrr"), CLUSTER: ("f1", "v", "ari")}
 _KEY_SENTENCES = {
     "salience_average_precision": "Average precision of p",
     "salience_order_average_precision": "Average precision of sentence order",
-    "salience_precision": "Precision of p",
+    "salience_precision": "R-precision of p",
     "salience_base_rate": "Share of key sentences",
 }
 """Entry of `result.json` -> heading of its column."""
@@ -43,8 +43,8 @@ def write_keyvec_report(
 
     The files are those of `write_report_files`, and `dev.png` and `.csv`
     (with trained KeyVecs). Systems are compared with averaged word2vec,
-    Paragraph Vector, TF-IDF reduced by SVD, and KeyVec, of which some are
-    variants.
+    Paragraph Vector and TF-IDF reduced by SVD; variants of KeyVec, also with
+    KeyVec.
 
     Args:
         output: Folder of the table.
@@ -228,7 +228,7 @@ def _notes(summary: Summary) -> list[str]:
             " Average precision of p: of the ranking of a test document's"
             " sentences by p, against the key sentences that the same teacher"
             " chooses. That of sentence order: of their order in the document."
-            " Precision of p: of as many of the first sentences by p as are"
+            " R-precision of p: of as many of the first sentences by p as are"
             " key. Their share is the precision of a random order."
         )
     return notes + closing_notes(summary)

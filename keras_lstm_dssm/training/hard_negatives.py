@@ -228,7 +228,8 @@ class HardNegatives:
                 for query, rows in mined["rows"].items()
             }
         except (
-            OSError, EOFError, zlib.error, ValueError, LookupError, TypeError
+            OSError, EOFError, zlib.error, ValueError, LookupError, TypeError,
+            AttributeError,
         ) as error:  # fmt: skip
             raise InputError(
                 f"{self.path}: found no negatives mined before epoch"

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.text.strings import WORKERS
 
 _SAMPLED_IN_CLUSTER = 32
 _ROUNDS = 6
 _FOUND_AT_ONCE = 2**25  # titles of all clusters that queries are compared with
 _SCORES_AT_ONCE = 2**24  # of each thread; 64 MiB, and twice that to sort them
+_THREADS = 2
 
 
 class TitleClusters:
@@ -31,15 +31,14 @@ class TitleClusters:
         InputError: There is no title.
 
     Example:
-    >>> clusters = TitleClusters(np.eye(3, dtype="float32"))
-    >>> clusters.nearest(clusters.titles[:1], 2, [[0]], clusters=1).tolist()
+    >>> titles = np.eye(3, dtype="float32")
+    >>> TitleClusters(titles).nearest(titles[:1], 2, [[0]], clusters=1).tolist()
     [[1, 2]]
     """
 
     def __init__(self, titles: np.ndarray, seed: int = 0) -> None:
         if not len(titles):
             raise InputError("found no title: expected one or more")
-        self.titles = titles
         centres = _centres(titles, np.random.default_rng(seed))
         # Of equal centres, only one is that of a cluster with titles.
         filled, self._cluster_of = np.unique(
@@ -47,6 +46,8 @@ class TitleClusters:
         )
         self._centres = centres[filled]
         self._members = self._by_cluster(self._cluster_of)
+        # In the order of clusters, so that those of one are no copy.
+        self._titles = titles[np.concatenate(self._members)]
 
     def nearest(
         self,
@@ -106,10 +107,13 @@ class TitleClusters:
         excluded_row = np.array([row for each in exclude for row in each], int)
 
         def compare(
-            members: np.ndarray, reading: np.ndarray, excluded: np.ndarray
+            members: np.ndarray,
+            titles: np.ndarray,
+            reading: np.ndarray,
+            excluded: np.ndarray,
         ) -> None:
             query, place = np.divmod(reading, read.shape[1])  # ascending
-            block = queries[query] @ self.titles[members].T
+            block = queries[query] @ titles.T
             excluded = excluded[np.isin(excluded_query[excluded], query)]
             block[
                 np.searchsorted(query, excluded_query[excluded]),
@@ -123,13 +127,15 @@ class TitleClusters:
                 cosines > -np.inf, members[best], -1
             )
 
-        # NumPy computes in several threads, each of which has one cluster and
-        # the queries of one block.
-        with ThreadPoolExecutor(WORKERS) as pool:
+        ends = np.cumsum([len(members) for members in self._members])
+        # NumPy computes without Python's lock, so that blocks of queries run
+        # in parallel.
+        with ThreadPoolExecutor(_THREADS) as pool:
             blocks = [
-                pool.submit(compare, members, part, excluded)
-                for members, reading, excluded in zip(
+                pool.submit(compare, members, titles, part, excluded)
+                for members, titles, reading, excluded in zip(
                     self._members,
+                    np.split(self._titles, ends[:-1]),
                     self._by_cluster(read.ravel()),
                     self._by_cluster(self._cluster_of[excluded_row]),
                     strict=True,

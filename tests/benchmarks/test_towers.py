@@ -1,6 +1,5 @@
 """The peers compute what the model computes, and ratios point one way."""
 
-import os
 import sys
 from typing import Any
 
@@ -50,16 +49,19 @@ def test_pytorch_gives_the_same_vectors() -> None:
     )
 
 
-def test_pytorch_has_the_threads_it_is_given() -> None:
+def test_pytorch_has_the_threads_it_is_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     torch = pytest.importorskip("torch")
-    from keras_lstm_dssm.benchmarks.torch_towers import TorchTowers
+    from keras_lstm_dssm.benchmarks import torch_towers
 
-    before = torch.get_num_threads()
-    for threads, expected in ((1, 1), (None, os.cpu_count())):
-        towers = TorchTowers(threads)
+    given: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", given.append)
+    monkeypatch.setattr(torch_towers, "usable_cores", lambda: 6)
+    for threads in (1, None):
+        towers = torch_towers.TorchTowers(threads)
         towers.encode(towers.prepare(["hex bolt", "glue"], 2))
-        assert torch.get_num_threads() == expected
-    torch.set_num_threads(before)
+    assert given == [1, 6]
 
 
 @pytest.mark.parametrize("library", ["torch", "jax"])

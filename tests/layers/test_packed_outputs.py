@@ -106,3 +106,29 @@ def test_states_and_other_orders_need_padded_rows() -> None:
         layer = Recurrent(RNNCell(UNITS), **{argument: True})
         with pytest.raises(InputError, match="read forward"):
             layer(steps)
+
+
+@pytest.mark.parametrize("time", [0, TIME])
+@pytest.mark.parametrize("at_all_steps", [False, True])
+def test_a_batch_without_rows_has_a_gradient(
+    time: int, at_all_steps: bool
+) -> None:
+    layer = PeepholeLSTM(UNITS, "full", True, return_sequences=at_all_steps)
+    layer.build((None, None, FEATURES))
+    lengths = tf.zeros([0], tf.int32)
+
+    @tf.function
+    def gradients(values: tf.Tensor) -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            packing = Packing.from_lengths(lengths, time)
+            steps = packing.pack(layer.project(values))
+            outputs = layer(steps, training=True)
+            loss = tf.reduce_sum(outputs.values if at_all_steps else outputs)
+        return tape.gradient(loss, layer.trainable_variables)
+
+    found = gradients(tf.zeros([0, time, FEATURES], tf.float64))
+    assert len(found) == 6
+    for gradient, variable in zip(
+        found, layer.trainable_variables, strict=True
+    ):
+        np.testing.assert_array_equal(gradient, np.zeros(variable.shape))

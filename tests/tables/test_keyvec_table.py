@@ -219,7 +219,7 @@ def test_the_layout_of_the_paper(table: Path) -> None:
     assert "-" not in differences["KeyVec, untrained"]
     assert key["System"] == [
         "System", "Average precision of p",
-        "Average precision of sentence order", "Precision of p",
+        "Average precision of sentence order", "R-precision of p",
         "Share of key sentences",
     ]  # fmt: skip
     result = read_json(table / "systems/keyvec/seed_0/result.json")

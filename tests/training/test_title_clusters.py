@@ -68,7 +68,7 @@ def test_recall_and_excluded_titles(
 def test_a_popular_cluster_is_read_in_blocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Memory is bounded where all queries read one cluster of most titles."""
+    """Memory is bounded where all queries read clusters of many titles."""
     monkeypatch.setattr(title_clusters, "_SCORES_AT_ONCE", 1_000)
     sizes = []
     largest = title_clusters._largest

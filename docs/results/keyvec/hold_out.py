@@ -1,4 +1,4 @@
-"""Holds documents of train out as dev, with the queries that clicked them.
+"""Holds documents of train out as dev, with the queries of their clicks.
 
     cd docs/results/keyvec
     python hold_out.py PAPERS HELD [155]
@@ -21,8 +21,6 @@ from keras_lstm_dssm.data import ClickLog, DocumentFolder, write_documents
 def hold_out(papers: str, held: str, count: int = 155) -> None:
     """Writes the folder, and prints the numbers of documents and queries.
 
-    A query that clicked several documents is a query of the first of them.
-
     Args:
         papers: The folder of documents, with clicks.
         held: The folder to write.
@@ -35,35 +33,44 @@ def hold_out(papers: str, held: str, count: int = 155) -> None:
     clicks: defaultdict[str, list[str]] = defaultdict(list)
     for query, title in ClickLog(str(Path(papers, "clicks.train.tsv.gz"))):
         clicks[title].append(query)
-    titles = Counter(one.title for one in folder)
+    titles = Counter(document.title for document in folder)
     candidates = [
-        (hashlib.md5(one.id.encode()).hexdigest(), one.id, one.title)
-        for one in folder.of("train")
-        if one.title in clicks and titles[one.title] == 1
+        (hashlib.md5(document.id.encode()).hexdigest(), document)
+        for document in folder.of("train")
+        if document.title in clicks and titles[document.title] == 1
     ]
-    chosen = {id_: title for _, id_, title in sorted(candidates)[:count]}
-    wanted: dict[str, str] = {}
-    for id_, title in chosen.items():
+    candidates.sort(key=lambda candidate: candidate[0])
+    title_of = {
+        document.id: document.title for _, document in candidates[:count]
+    }
+    clicked: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for id_, title in title_of.items():
         for query in clicks[title]:
-            wanted.setdefault(query, id_)
-    new = {f"held{number}": query for number, query in enumerate(wanted)}
-    dev = folder.qrels("dev")
-    split = dict.fromkeys(chosen, "dev")
+            clicked[query][id_] = 1
+    held_queries = {f"held{n}": query for n, query in enumerate(clicked)}
+    former_dev = folder.qrels("dev")
+    splits = {"dev": "test"}
     write_documents(
         held,
         (
-            one._replace(
-                split="test"
-                if one.split == "dev"
-                else split.get(one.id, "train")
+            document._replace(
+                split="dev"
+                if document.id in title_of
+                else splits.get(document.split, document.split)
             )
-            for one in folder
-            if one.split != "test"
+            for document in folder
+            if document.split != "test"
         ),
-        new | {query: folder.queries[query] for query in dev},
-        {"dev": {id_: {wanted[new[id_]]: 1} for id_ in new}, "test": dev},
+        held_queries | {id_: folder.queries[id_] for id_ in former_dev},
+        {
+            "dev": {id_: clicked[text] for id_, text in held_queries.items()},
+            "test": former_dev,
+        },
     )
-    print(f"{len(chosen)} of {len(candidates)} documents, {len(new)} queries")
+    print(
+        f"{len(title_of)} of {len(candidates)} documents,"
+        f" {len(held_queries)} queries"
+    )
 
 
 if __name__ == "__main__":
