@@ -1,4 +1,4 @@
-"""hold_out.py makes dev of documents of train, and test of the former dev."""
+"""hold_out.py moves documents from train to dev, and those of dev to test."""
 
 import gzip
 import runpy

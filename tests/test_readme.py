@@ -97,7 +97,7 @@ def test_the_page_of_few_clicks_runs(
 def test_the_cosine_of_several_teachers_is_the_sum_of_theirs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Runs the function of the page of few clicks with two small encoders."""
+    """Runs the function on docs/few_clicks.md that joins two encoders."""
     monkeypatch.chdir(tmp_path)
     Path("two_encoders.py").write_text(
         "def small(texts): return [[len(t), 1.0] for t in texts]\n"

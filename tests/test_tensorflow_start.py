@@ -1,6 +1,7 @@
-"""Importing the package switches oneDNN on, by one environment variable.
+"""Importing keras_lstm_dssm turns on TensorFlow's fast products, oneDNN.
 
-The import sets TF_ENABLE_ONEDNN_OPTS, and changes nothing else of the process.
+The import sets the environment variable TF_ENABLE_ONEDNN_OPTS, and changes
+nothing else of the process.
 """
 
 import os

@@ -109,7 +109,7 @@ def _check(run: RunFolder) -> None:
 
 
 def _warn_without_teacher() -> None:
-    """Prints a warning if a new run has the preset of a teacher, but none."""
+    """Warns of a new run by the preset `taught` that has no teacher."""
     is_new = not FLAGS.resume and is_first_worker()
     if is_new and FLAGS.preset == "taught" and not FLAGS.teacher:
         print(

@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_lstm_dssm.layers.packed_sequence import earlier_values, last_rows
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTMCell
 
 Arrays = dict[str, tf.TensorArray]
@@ -14,24 +15,12 @@ def recurrent_gradients(
     outputs: Sequence[tf.Tensor], dz: Sequence[tf.Tensor], counts: tf.Tensor
 ) -> list[tf.Tensor]:
     """Compute the gradient of W_rec of each direction, by one product."""
-    # y(t-1) of the same row; at time 0 a row of zeros, the last one.
-    steps = tf.shape(dz[0])[0]
-    row = tf.range(counts[0], steps)
-    earlier = tf.concat(
-        [
-            tf.fill([counts[0]], steps),
-            row - tf.repeat(counts[:-1], counts[1:]),
-        ],
-        axis=0,
-    )
-    return [
-        tf.matmul(
-            tf.gather(tf.pad(y, [[0, 1], [0, 0]]), earlier),
-            each,
-            transpose_a=True,
-        )
-        for y, each in zip(outputs, dz, strict=True)
-    ]
+    gradients = []
+    for y, each in zip(outputs, dz, strict=True):
+        before = earlier_values(y, counts)
+        later = last_rows(each, before)
+        gradients.append(tf.matmul(before, later, transpose_a=True))
+    return gradients
 
 
 def loop_forward(

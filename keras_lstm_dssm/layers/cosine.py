@@ -27,7 +27,10 @@ def unit(y: tf.Tensor) -> tf.Tensor:
 
 
 def _unit_and_scale(y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Scale vectors, and return the factors, `(..., 1)`; 0 for a zero one."""
+    """Return unit vectors as `unit` does, and what each was multiplied by.
+
+    The factors are `(..., 1)`, and 0 for a zero vector, which has no gradient.
+    """
     square = tf.reduce_sum(y * y, axis=-1, keepdims=True)
     zero = square <= 1e-30  # False for NaN
     basis = tf.one_hot(0, tf.shape(y)[-1], dtype=y.dtype)

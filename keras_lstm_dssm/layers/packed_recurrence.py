@@ -5,7 +5,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_lstm_dssm.layers.packed_sequence import PackedSequence, last_values
+from keras_lstm_dssm.layers.packed_sequence import (
+    PackedSequence,
+    earlier_values,
+    last_values,
+)
 from keras_lstm_dssm.layers.recurrent_cell import RecurrentCell, Tensors
 
 Arrays = dict[str, tf.TensorArray]
@@ -195,7 +199,10 @@ def backpropagate_through_time(
         Gradients for the values of `steps`, and for each of the weights.
     """
     states = {name: now[name].concat() for name in cell.gradient_states}
-    before = {name: _earlier(value, steps) for name, value in states.items()}
+    before = {
+        name: earlier_values(value, steps.counts)
+        for name, value in states.items()
+    }
     starts, all_rows = steps.starts, _rows(steps)
     # Transposed once, and not by each product of the loop.
     transposed = tf.transpose(weights["recurrent"])
@@ -262,19 +269,11 @@ def backpropagate_through_time(
     return dz, cell.weight_gradients(dz, states, before)
 
 
-def _earlier(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:
-    """Take the value of the same row one step earlier, from time 1 on."""
-    # Row r at time t has the index starts[t] + r, and starts[t-1] + r before.
-    index = tf.range(_rows(steps), tf.shape(values)[0])
-    back = tf.repeat(steps.counts[:-1], steps.counts[1:])
-    return tf.gather(values, index - back)
-
-
 def _rows(steps: PackedSequence) -> tf.Tensor:
-    """Count the rows that have a step at time 0."""
+    """Return the number of rows that are not empty."""
     return tf.reduce_sum(steps.counts[:1])
 
 
 def _time(steps: PackedSequence) -> tf.Tensor:
-    """Count the time steps; there is at least one, perhaps of no rows."""
+    """Return the number of time steps, at least 1, also without rows."""
     return tf.maximum(tf.size(steps.counts), 1)

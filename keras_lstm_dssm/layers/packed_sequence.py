@@ -88,6 +88,36 @@ def last_values(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:
     return tf.gather(values, tf.gather(steps.starts, steps.lengths - 1) + rows)
 
 
+def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
+    """Take the value of the same row one step earlier, from time 1 on.
+
+    Args:
+        values: `(steps, units)`, packed.
+        counts: int32 `(time,)`, as in `PackedSequence`.
+
+    Returns:
+        `(steps - counts[0], units)`: those of time 0 have none earlier.
+
+    Example:
+    >>> counts = tf.constant([2, 1])  # two rows, of two steps and of one
+    >>> earlier_values(tf.constant([[1], [4], [2]]), counts).numpy()
+    array([[1]], dtype=int32)
+    """
+    # Row r at time t has the index starts[t] + r, and starts[t-1] + r before.
+    index = tf.range(tf.reduce_sum(counts[:1]), tf.shape(values)[0])
+    return tf.gather(values, index - tf.repeat(counts[:-1], counts[1:]))
+
+
+def last_rows(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
+    """Take the last rows of `values`, as many as `like` has.
+
+    Example:
+    >>> last_rows(tf.constant([[1], [4], [2]]), tf.zeros([1, 1])).numpy()
+    array([[2]], dtype=int32)
+    """
+    return values[tf.shape(values)[0] - tf.shape(like)[0] :]
+
+
 class Packing(NamedTuple):
     """Packs and unpacks padded rows of any order, forward or backward.
 

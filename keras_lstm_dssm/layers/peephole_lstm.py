@@ -5,12 +5,9 @@ from typing import Any
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers.packed_sequence import last_rows
 from keras_lstm_dssm.layers.recurrent import Recurrent
-from keras_lstm_dssm.layers.recurrent_cell import (
-    RecurrentCell,
-    Tensors,
-    last_rows,
-)
+from keras_lstm_dssm.layers.recurrent_cell import RecurrentCell, Tensors
 from keras_lstm_dssm.registration import register
 
 PEEPHOLES = (None, "diagonal", "full")

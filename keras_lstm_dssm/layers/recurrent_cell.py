@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers.packed_sequence import last_rows
 from keras_lstm_dssm.registration import register
 
 Tensors = dict[str, tf.Tensor]
@@ -220,11 +221,6 @@ class RecurrentCell(keras.layers.Layer):
             "project_inputs": self.project_inputs,
             **{name: serialize(getattr(self, name)) for name in names},
         }
-
-
-def last_rows(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-    """Take as many rows of `values` as `like` has, the last ones."""
-    return values[tf.shape(values)[0] - tf.shape(like)[0] :]
 
 
 @register

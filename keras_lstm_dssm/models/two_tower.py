@@ -174,11 +174,12 @@ class TwoTower(PairModel):
             )
         joint = batch.joint if training else None
         if joint is not None and self.joint_step is not None:
-            trained = self.document_encoder.trained_dimension
             queries, documents = vectors
             vectors = (
                 queries,
-                self.joint_step.share_vectors(documents, joint, trained),
+                self.joint_step.share_vectors(
+                    documents, joint, self.document_encoder.trained_dimension
+                ),
             )
             candidates = tf.gather(joint.index, candidates)
             clicked, negatives = candidates[:, 0], candidates[:, 1:]

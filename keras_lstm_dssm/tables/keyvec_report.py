@@ -30,7 +30,7 @@ _KEY_SENTENCES = {
     "salience_precision": "R-precision of p",
     "salience_base_rate": "Share of key sentences",
 }
-"""Entry of `result.json` -> heading of its column."""
+"""Name of a figure in `result.json` -> heading of its column."""
 
 
 def write_keyvec_report(

@@ -19,7 +19,8 @@ from keras_lstm_dssm.tables.table_data import TableData, open_table_data
 from keras_lstm_dssm.tables.table_settings import TableSettings
 
 _FURTHER_MEASURES = {"retrieve": ("recall@100",)}
-"""Mode -> the measures in `curve.csv` beside the one in the picture."""
+"""`"retrieve"`, the search of the whole corpus -> measures that are listed in
+`curve.csv`, too. Each chart shows one measure, of `MAIN_MEASURES`."""
 
 
 def check_pairs(pairs: Sequence[int], data: BaseTableData) -> None:

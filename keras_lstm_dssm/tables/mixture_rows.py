@@ -29,10 +29,6 @@ MODEL_FILE = "model.keras"
 
 _BM25 = "bm25"
 
-_DEPTH = 100
-"""Documents of each part that a mixture ranks on dev. A document below the
-tenth rank of every part can be among the first ten of their sum."""
-
 
 def train_mixture(
     row: Row,
@@ -58,10 +54,7 @@ def train_mixture(
         name: _part(name, seed, data, settings, output / "systems" / name)
         for name in row.parts
     }
-    dev = data.dev
-    if dev.depth is not None:
-        dev = dev._replace(depth=max(_DEPTH, dev.depth))
-    chosen = choose_weights(parts, dev, data.dev_measure)
+    chosen = choose_weights(parts, data.dev, data.dev_measure)
     return TrainedSystem(
         Mixture(parts, chosen.weights),
         0,

@@ -107,10 +107,10 @@ class TeacherFolder:
         return vectors
 
     def digest(self) -> str:
-        """Returns a SHA-256 of the texts and of the files of vectors.
+        """Hashes texts and vectors, so that a change of either is noticed.
 
-        Unlike `TeacherVectors.sha256`, it does not depend on how a machine
-        rounds when it scales the vectors.
+        Returns the SHA-256 in hexadecimal. Unlike `TeacherVectors.sha256`, it
+        does not depend on how a machine rounds when it scales the vectors.
 
         Raises:
             InputError: `teacher.json` is missing or damaged.

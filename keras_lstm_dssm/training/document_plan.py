@@ -55,5 +55,9 @@ class DocumentPlan(BasePlan):
         )
 
     def describe(self) -> str:
-        """Describes how many documents and salient sentences there are."""
+        """Returns a line for users about the documents to train on.
+
+        It states how many there are, and how many of their sentences the
+        model is to find.
+        """
         return f"{self.examples:,} documents; {self.counts.describe()}"

@@ -22,7 +22,7 @@ MAX_COMPARISONS = 4 * 10**9
 _SAMPLED_TITLES = 50_000
 
 _LEVEL = 1
-"""Of compression. The default, 9, takes four times as long for a tenth."""
+"""Level of compression, the fastest: the file is read only by a resumed run."""
 
 
 def mine_negatives(
@@ -202,7 +202,12 @@ class HardNegatives:
         return GivenNegatives(titles, self.k, self.seed, split)
 
     def _write(self, epoch: int, titles: dict[str, list[str]]) -> None:
-        """Writes each title once, and its number for each query."""
+        """Writes a list of all mined titles, and for each query rows of it.
+
+        Args:
+            epoch: The epoch before which they were mined.
+            titles: Query -> its titles, nearest first.
+        """
         number: dict[str, int] = {}
         rows = {
             query: [number.setdefault(title, len(number)) for title in nearest]

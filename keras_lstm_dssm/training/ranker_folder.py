@@ -108,7 +108,13 @@ def open_sources(
 
 
 def _open_encoder(encoder: str, digest: str | None) -> OutsideCosine:
-    """Opens an outside encoder; checks that it has the vectors of before."""
+    """Opens an outside encoder as a feature of a ranker.
+
+    Args:
+        encoder: Its name, or the folder of a teacher.
+        digest: The digest of the folder when the ranker was trained; the
+            folder must have it still. `None`: nothing is compared.
+    """
     if digest and not TeacherFolder(encoder).settings.exists():
         raise InputError(
             f"{encoder}: found no vectors here, expected the folder of"

@@ -46,8 +46,9 @@ class TitleClusters:
         )
         self._centres = centres[filled]
         self._members = self._by_cluster(self._cluster_of)
-        # In the order of clusters, so that those of one are no copy.
-        self._titles = titles[np.concatenate(self._members)]
+        ends = np.cumsum([len(members) for members in self._members])
+        in_order = titles[np.concatenate(self._members)]
+        self._titles = np.split(in_order, ends[:-1])  # views of each cluster
 
     def nearest(
         self,
@@ -127,7 +128,6 @@ class TitleClusters:
                 cosines > -np.inf, members[best], -1
             )
 
-        ends = np.cumsum([len(members) for members in self._members])
         # NumPy computes without Python's lock, so that blocks of queries run
         # in parallel.
         with ThreadPoolExecutor(_THREADS) as pool:
@@ -135,7 +135,7 @@ class TitleClusters:
                 pool.submit(compare, members, titles, part, excluded)
                 for members, titles, reading, excluded in zip(
                     self._members,
-                    np.split(self._titles, ends[:-1]),
+                    self._titles,
                     self._by_cluster(read.ravel()),
                     self._by_cluster(self._cluster_of[excluded_row]),
                     strict=True,
@@ -182,7 +182,12 @@ def _nearest_centres(
 
 
 def _parts(values: np.ndarray, scores: int) -> list[np.ndarray]:
-    """Divides values that have so many scores each; an empty array is one."""
+    """Divides an array into parts that have `_SCORES_AT_ONCE` scores each.
+
+    Args:
+        values: The array; an empty one is returned as one part.
+        scores: Number of scores that are computed for each of its rows.
+    """
     size = max(1, _SCORES_AT_ONCE // scores)
     return [
         values[start : start + size]

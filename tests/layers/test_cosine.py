@@ -59,9 +59,9 @@ def test_the_gradient_is_v_of_the_paper() -> None:
 def test_the_gradient_of_a_matrix_is_that_of_the_formula(
     dtype: str, error: float, trained: int | None
 ) -> None:
-    """The gradient of all pairs, some of them with a zero vector.
+    """Equals the gradient that TensorFlow derives from the plain formula.
 
-    TensorFlow derives that of the formula. Only trained columns have one.
+    Some vectors are zero. Columns that are not trained get a gradient of 0.
     """
     query, document = (
         tf.Variable(QUERY, dtype=dtype),

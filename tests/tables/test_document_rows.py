@@ -1,4 +1,7 @@
-"""How well p_i and the order of sentences find the salient sentences."""
+"""How a table measures the key sentences that a KeyVec finds in a document.
+
+The sentences are ranked by the model's probabilities, and by their order.
+"""
 
 import json
 from pathlib import Path

@@ -123,9 +123,7 @@ def test_table_of_taught_towers_and_their_mixture(
         ).system,
         "teacher": DenseSystem(encode, encode),
     }
-    # Ten titles of each part, as `data.dev` has, are too few for their sum.
-    dev = data.dev._replace(depth=100)
-    chosen = choose_weights(parts, dev, "mrr@10")
+    chosen = choose_weights(parts, data.dev, "mrr@10")
     assert result["dev"]["mrr@10"] == chosen.value
     for name, weight in chosen.weights.items():
         assert result[f"weight_{name}"] == pytest.approx(weight)
@@ -172,7 +170,11 @@ def test_weights_are_chosen_on_more_than_ten_titles_of_each_part(
     settings: TableSettings,
     tmp_path: pathlib.Path,
 ) -> None:
-    """The right title is first in the sum, but the eleventh of both parts."""
+    """Finds weights for a relevant title that each part ranks eleventh.
+
+    The sum of its two scores is the largest, so that with equal weights the
+    mixture ranks it first.
+    """
     cosines = np.full([2, 21], 0.1)
     cosines[0, :10] = cosines[1, 10:20] = 0.6
     cosines[:, 20] = 0.5
@@ -190,7 +192,8 @@ def test_weights_are_chosen_on_more_than_ten_titles_of_each_part(
     monkeypatch.setattr(
         mixture_rows, "_part", lambda name, *_: part(int(name == "bm25"))
     )
-    dev = Task({"q": "words"}, documents, {"q": {"d20": 1}}, depth=10)
+    depth = open_table_data(settings, tmp_path).dev.depth
+    dev = Task({"q": "words"}, documents, {"q": {"d20": 1}}, depth=depth)
     data = SimpleNamespace(dev=dev, dev_measure="mrr@10")
     row = FEW_CLICKS_ROWS["taught_bm25"]
     trained = mixture_rows.train_mixture(

@@ -146,7 +146,7 @@ def test_other_data_or_another_encoder_need_another_folder(
 def test_the_path_of_an_encoder_is_stored_as_an_absolute_one(
     collection_folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that a folder with another's vectors is read from anywhere."""
+    """The folder of a teacher is found from any working directory."""
     data = str(collection_folder)
     teach(data, SPEC, "FIRST")
     teach(data, "FIRST", "SECOND")

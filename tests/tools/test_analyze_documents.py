@@ -77,7 +77,7 @@ def test_report(
 
 
 def test_key_words_are_those_of_the_recipe(run: Path, tmp_path: Path) -> None:
-    """The report shows key words of the text that the recipe takes them from.
+    """The report takes key words from the text that the recipe names.
 
     With `key_words_of="document"`, that is all sentences, not the summary.
     """

@@ -111,10 +111,11 @@ def test_the_data_of_documents(
 def test_triples_have_judged_negatives_where_there_are_some(
     collection_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The suite `matching` takes its triples from judgements, or from clicks.
+    """The benchmark of pair scorers trains on judged documents, or on clicks.
 
-    Where the data have documents judged irrelevant, these are the negatives;
-    otherwise negatives of clicked titles are drawn at random.
+    A triple is a query, a relevant document and a negative. Where the data
+    have documents judged irrelevant, these are the negatives; otherwise a
+    negative is a title drawn at random for each click.
     """
     measured: list[tuple[Any, ...]] = []
 

@@ -35,7 +35,7 @@ def test_hand_made_key_words() -> None:
 
 
 def test_key_words_of_the_whole_document() -> None:
-    """The term frequency is that in sentences and summary together."""
+    """The term frequency counts words of the sentences and the summary."""
     of_all = KeyWords(DOCUMENTS, count=4, source="document")
     assert list(of_all.of(DOCUMENTS)) == [
         ["sort", "list", "sorts", "quickly"],  # 2 * 1.92, 3 * 1.22, 1.92

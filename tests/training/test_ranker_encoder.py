@@ -1,4 +1,4 @@
-"""Rankers that read an encoder of others: its name, its folder, its vectors."""
+"""Rankers one of whose features is the cosine of an outside encoder."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ PAIRS = (["red hex bolt", "lamp"], ["blue steel hex bolt", "eee"])
 
 @pytest.fixture
 def graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Graded titles; the encoder's module is in the working directory."""
+    """Writes graded titles, and a module with an encoder of others."""
     (tmp_path / "letter_counts.py").write_text(
         "import numpy as np\n"
         "def encode(texts):\n"

@@ -129,7 +129,7 @@ def test_each_matcher_learns(
 def test_the_topics_of_deep_match_are_chosen_by_the_data(
     lists: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The numbers of topics depend on the number of training pairs.
+    """`DeepMatch` has topics by the number of training pairs.
 
     A model that is trained on from another one (`init`) has the numbers of
     that one, and a recipe that gives numbers is followed.

@@ -68,7 +68,10 @@ def test_recall_and_excluded_titles(
 def test_a_popular_cluster_is_read_in_blocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Memory is bounded where all queries read clusters of many titles."""
+    """A cluster that many queries read is compared with some at a time.
+
+    So memory is bounded, however many titles and queries there are.
+    """
     monkeypatch.setattr(title_clusters, "_SCORES_AT_ONCE", 1_000)
     sizes = []
     largest = title_clusters._largest

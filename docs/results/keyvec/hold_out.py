@@ -1,4 +1,4 @@
-"""Holds documents of train out as dev, with the queries of their clicks.
+"""Makes a larger dev split, from documents of train and their clicks.
 
     cd docs/results/keyvec
     python hold_out.py PAPERS HELD [155]
@@ -19,7 +19,9 @@ from keras_lstm_dssm.data import ClickLog, DocumentFolder, write_documents
 
 
 def hold_out(papers: str, held: str, count: int = 155) -> None:
-    """Writes the folder, and prints the numbers of documents and queries.
+    """Copies a folder of documents, with documents of train moved to dev.
+
+    Prints how many documents were moved, and how many queries they have.
 
     Args:
         papers: The folder of documents, with clicks.
@@ -34,30 +36,27 @@ def hold_out(papers: str, held: str, count: int = 155) -> None:
     for query, title in ClickLog(str(Path(papers, "clicks.train.tsv.gz"))):
         clicks[title].append(query)
     titles = Counter(document.title for document in folder)
-    candidates = [
-        (hashlib.md5(document.id.encode()).hexdigest(), document)
+    candidates = {
+        document.id: document.title
         for document in folder.of("train")
         if document.title in clicks and titles[document.title] == 1
-    ]
-    candidates.sort(key=lambda candidate: candidate[0])
-    title_of = {
-        document.id: document.title for _, document in candidates[:count]
     }
+    by_hash = sorted(
+        candidates, key=lambda id_: hashlib.md5(id_.encode()).digest()
+    )
+    title_of = {id_: candidates[id_] for id_ in by_hash[:count]}
     clicked: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for id_, title in title_of.items():
         for query in clicks[title]:
             clicked[query][id_] = 1
     held_queries = {f"held{n}": query for n, query in enumerate(clicked)}
     former_dev = folder.qrels("dev")
-    splits = {"dev": "test"}
+    splits = {document.id: "test" for document in folder.of("dev")}
+    splits |= dict.fromkeys(title_of, "dev")
     write_documents(
         held,
         (
-            document._replace(
-                split="dev"
-                if document.id in title_of
-                else splits.get(document.split, document.split)
-            )
+            document._replace(split=splits.get(document.id, "train"))
             for document in folder
             if document.split != "test"
         ),

@@ -73,7 +73,10 @@ def rarest_shared_words(folder: str) -> dict[str, int]:
 
 
 def main(folder: str, output: str, *systems: str) -> None:
-    """Prints a row for each group: its name, its size, P@1 of each system.
+    """Prints a table of P@1, a line for each group of queries.
+
+    A line has the name of the group, how many queries it has, and their mean
+    P@1 in percent for each system.
 
     Args:
         folder: The folder of judged lists.

@@ -88,7 +88,10 @@ def test_words_by_encoder_and_by_letters(models: ModelRegistry) -> None:
 
 
 def test_the_retriever_of_a_mixture_of_towers(tmp_path: Path) -> None:
-    """The page and the REST API rank as `Index` does."""
+    """Searches by the page and by REST find what `Index.search` finds.
+
+    Both give its ids in its order, and its scores.
+    """
     parts = {
         name: dssm.TwoTower(*(dssm.DSSMEncoder([units]) for _ in range(2)))
         for name, units in (("small", 4), ("large", 6))
