@@ -35,7 +35,6 @@ class DocumentModel(HashedModel):
     rankings_hint = "measure rankings with evaluation.evaluate_documents"
     export_hint = "encode(documents)"
     examples_hint = "(documents, salient, key_words)"
-    optimizer_hint = "one of keras.optimizers, such as Adam"
 
     key_lookup: Vocabulary
     """The words that can be key words, with their ids."""
@@ -87,14 +86,15 @@ class DocumentModel(HashedModel):
         """Sets optimizer and loss.
 
         Args:
-            optimizer: Any Keras optimizer, such as Adam.
+            optimizer: Any Keras optimizer, such as Adam, or
+                `NesterovMomentum`.
             loss: `KeyVecLoss`.
             **kwargs: See `keras.Model.compile`; loss, accuracy, read_loss and
                 key_word_loss are the only metrics.
 
         Raises:
-            InputError: Another loss, metrics, XLA, mixed precision or an
-                optimizer of `TwoTower` are requested.
+            InputError: Another loss, metrics, XLA or mixed precision are
+                requested.
         """
         if not hasattr(loss, "read_costs"):
             raise InputError(f"the loss is {loss!r}: expected KeyVecLoss()")

@@ -46,10 +46,6 @@ class HashedModel(BuiltModel):
     export_hint: str
     """What exports the model, for users who call `export`."""
 
-    optimizer_hint: str | None = None
-    """What the error message suggests instead of an optimizer of `TwoTower`,
-    such as `NesterovMomentum`; `None` if these can train the model."""
-
     seed: int
     """Seed of the order of lists in `fit`."""
 
@@ -72,14 +68,13 @@ class HashedModel(BuiltModel):
         """Sets optimizer and loss.
 
         Args:
-            optimizer: Any Keras optimizer.
+            optimizer: `NesterovMomentum`, or any Keras optimizer.
             loss: Any Keras loss.
             **kwargs: See `keras.Model.compile`; loss and accuracy are the
                 only metrics, and `jit_compile` must be `False`.
 
         Raises:
-            InputError: Metrics, XLA, mixed precision or an optimizer that
-                cannot train the model are requested.
+            InputError: Metrics, XLA or mixed precision are requested.
         """
         if kwargs.get("metrics") or kwargs.get("weighted_metrics"):
             raise InputError(
@@ -98,11 +93,6 @@ class HashedModel(BuiltModel):
             raise InputError(
                 "mixed precision with loss scaling is not supported: use the "
                 "dtype policy float32 or float64"
-            )
-        if self.optimizer_hint and hasattr(self.optimizer, "look_ahead"):
-            raise InputError(
-                f"{type(self.optimizer).__name__} is an optimizer of TwoTower:"
-                f" use {self.optimizer_hint}"
             )
         self.optimizer.build(self.trainable_variables)
 
@@ -173,7 +163,13 @@ class HashedModel(BuiltModel):
         return loss, gradients
 
     def _before_gradient(self, batch: Any) -> None:
-        """Moves the weights to where the gradient is computed: not at all."""
+        """Moves the weights to where the gradient is computed.
+
+        With `NesterovMomentum` this is the look-ahead point of Algorithm 1,
+        here of all rows of all weights.
+        """
+        if hasattr(self.optimizer, "look_ahead"):
+            self.optimizer.look_ahead(self.trainable_variables)
 
     def _batch(self, data: tuple[Any, ...]) -> Any:
         hashed = isinstance(data[0], self._hashed_class)
@@ -267,4 +263,8 @@ class HashedModel(BuiltModel):
                 callbacks = callbacks.callbacks
             for callback in keras.tree.flatten(callbacks or []):
                 getattr(callback, "on_interrupt", lambda: None)()
+            raise
+        except tf.errors.InvalidArgumentError:
+            # From the look-ahead point of the step that failed.
+            getattr(self.optimizer, "sync", lambda: None)()
             raise

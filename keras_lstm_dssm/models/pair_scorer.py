@@ -63,7 +63,6 @@ class PairScorer(HashedModel):
     rankings_hint = "measure rankings with evaluation.evaluate_lists"
     export_hint = "keras_lstm_dssm.export.export_models(model, folder)"
     examples_hint = "(queries, positives, negatives)"
-    optimizer_hint = "Adagrad, or one of keras.optimizers"
 
     def __init__(
         self,
@@ -106,7 +105,8 @@ class PairScorer(HashedModel):
         """Sets optimizer and loss.
 
         Args:
-            optimizer: `Adagrad`, or any other Keras optimizer.
+            optimizer: `Adagrad`, or any other Keras optimizer, such as
+                `NesterovMomentum`.
             loss: `PairwiseHinge`, or another loss of labels `(batch, 2)`,
                 always 1 and 0, and scores `(batch, 2)` of the positives and
                 the negatives.
@@ -114,8 +114,7 @@ class PairScorer(HashedModel):
                 only metrics.
 
         Raises:
-            InputError: Metrics, XLA, mixed precision or an optimizer of
-                `TwoTower` are requested.
+            InputError: Metrics, XLA or mixed precision are requested.
         """
         super().compile(optimizer, loss, **kwargs)
 

@@ -20,7 +20,8 @@ def fit_plan(
 
     The last training step is that of `optimizer.iterations`. Callbacks see
     one training, although `fit` is called again after each mining. If the
-    optimizer has a momentum to change, it follows the recipe's schedule.
+    optimizer has a momentum to change, it follows the recipe's schedule, if
+    there is one.
 
     Args:
         model: The `TwoTower`, `PairScorer` or `KeyVec`.
@@ -53,7 +54,9 @@ def fit_plan(
     if done >= end:
         return
     schedule = []
-    if hasattr(model.optimizer, "look_ahead"):
+    if hasattr(model.optimizer, "look_ahead") and hasattr(
+        recipe, "momentum_ends"
+    ):
         schedule.append(
             NesterovSchedule(
                 end,
