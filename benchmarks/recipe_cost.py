@@ -17,13 +17,17 @@ from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.training.tower_training import TowerTraining
 
 
-def measure_recipe(path: str, preset: str, steps: int) -> dict[str, float]:
+def measure_recipe(
+    path: str, preset: str, steps: int, mine_clusters: int = 0
+) -> dict[str, float]:
     """Prepare a training, mine once, and time training steps.
 
     Args:
         path: A click file.
         preset: Name of the recipe.
         steps: Number of training steps to time.
+        mine_clusters: As in `Recipe`. Default 0: mining is exact, of a sample
+            of a large log.
 
     Returns:
         `prepare_seconds`, to count the log, to adapt the model and to write
@@ -38,7 +42,7 @@ def measure_recipe(path: str, preset: str, steps: int) -> dict[str, float]:
     >>> costs["microseconds_per_pair"] > costs["step_microseconds_per_pair"]
     True
     """
-    recipe = PRESETS[preset]
+    recipe = PRESETS[preset].replace(mine_clusters=mine_clusters)
     training = TowerTraining(recipe, 0, ClickLog(path), path)
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()

@@ -1,8 +1,9 @@
-"""The suite `scale`: cost and memory by log size; time to the first step.
+r"""The suite `scale`: cost and memory by log size; time to the first step.
 
 Each log is measured in a new process, because memory is counted by process:
 
-    python -m keras_lstm_dssm.benchmarks.scale_suite PRESET LOG BATCH_SIZE STEPS
+    python -m keras_lstm_dssm.benchmarks.scale_suite \
+        PRESET LOG BATCH_SIZE STEPS MINE_CLUSTERS
 """
 
 import json
@@ -37,6 +38,7 @@ def measure_scale(
     steps: int,
     rounds: int,
     preset: str = PRESET,
+    mine_clusters: int = 0,
 ) -> dict[str, Any]:
     """Train on synthetic logs of several sizes, each in new processes.
 
@@ -47,6 +49,7 @@ def measure_scale(
         rounds: Number of processes for each size, in turn, for medians.
         preset: The towers; for others than the default the whole recipe is
             measured, with its own batch size, see `measure_recipe`.
+        mine_clusters: As in `Recipe`, of a recipe that mines. Default 0.
 
     Returns:
         The `summary`, and `first_step_seconds`, from the start of
@@ -62,8 +65,10 @@ def measure_scale(
         first_steps = []
         for round_number in range(rounds):
             for size, path in paths.items():
-                arguments = map(str, (preset, path, batch_size, steps))
-                results[size].append(results_of_process(__name__, *arguments))
+                arguments = preset, path, batch_size, steps, mine_clusters
+                results[size].append(
+                    results_of_process(__name__, *map(str, arguments))
+                )
             run = Path(folder, f"run-{round_number}")
             first_steps.append(_first_step_seconds(run, batch_size, preset))
     return {
@@ -138,12 +143,14 @@ def _first_step_seconds(run: Path, batch_size: int, preset: str) -> float:
         return time.perf_counter() - start
 
 
-def main(preset: str, path: str, batch_size: str, steps: str) -> None:
+def main(
+    preset: str, path: str, batch_size: str, steps: str, mine_clusters: str
+) -> None:
     """Measure a training on one click file; print time and memory as JSON."""
     if preset == PRESET:
         costs = measure_log(path, int(batch_size), int(steps))
     else:
-        costs = measure_recipe(path, preset, int(steps))
+        costs = measure_recipe(path, preset, int(steps), int(mine_clusters))
     print(json.dumps(costs))
 
 

@@ -106,7 +106,7 @@ def _click_suites(
         ),
         "profile": lambda: measure_profile(log, *effort),
         "scale": lambda: measure_scale(
-            _numbers("pairs"), *effort, FLAGS.preset
+            _numbers("pairs"), *effort, FLAGS.preset, FLAGS.mine_clusters
         ),
         "cores": lambda: measure_cores(log, *effort),
         "matching": lambda: measure_matching(

@@ -8,10 +8,12 @@ import pytest
 from keras_lstm_dssm.benchmarks import recipe_cost
 from keras_lstm_dssm.benchmarks.click_data import write_log
 from keras_lstm_dssm.models import PRESETS
+from keras_lstm_dssm.training.title_clusters import TitleClusters
 
 
+@pytest.mark.parametrize("clusters", [0, 3])
 def test_mining_and_preparation_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clusters: int
 ) -> None:
     """The steps that are timed read mined negatives and synthetic pairs."""
     small = PRESETS["lstm_32"].replace(
@@ -26,9 +28,18 @@ def test_mining_and_preparation_are_counted(
         return 0.008
 
     monkeypatch.setattr(recipe_cost, "fit_seconds", fit_seconds)
+    read: list[int] = []
+    nearest = TitleClusters.nearest
+
+    def nearest_titles(self: TitleClusters, *given: Any) -> Any:
+        read.append(given[-1])
+        return nearest(self, *given)
+
+    monkeypatch.setattr(TitleClusters, "nearest", nearest_titles)
     log = tmp_path / "clicks.tsv"
     write_log(log, 60)
-    costs = recipe_cost.measure_recipe(str(log), "small", steps=7)
+    costs = recipe_cost.measure_recipe(str(log), "small", 7, clusters)
+    assert read == [clusters] * bool(clusters)
     model, batch, steps = timed
     assert steps == 7
     assert model.query_encoder.cells == 32

@@ -77,4 +77,9 @@ define.enum(
     "with its synthetic pairs, mining and batch size.",
 )  # fmt: skip
 
+define.integer(
+    "mine_clusters", 0,
+    "As for lstm-dssm-train, in the recipe that `scale` measures.", 0,
+)  # fmt: skip
+
 COMMAND_LINE = CommandLine(__doc__, FLAGS)
