@@ -29,6 +29,9 @@ KEYVEC_ROWS: dict[str, Row] = {
     "keyvec_lead": _row(
         "KeyVec, first sentences as key sentences", "keyvec"
     )._replace(salience="lead"),
+    "keyvec_printed": _row(
+        "KeyVec, loss as printed, whole documents", "keyvec_printed"
+    )._replace(tuned=False),
     "keyvec": _row("KeyVec", "keyvec"),
     "keyvec_document": _row(
         "KeyVec, key words of all the text", "keyvec_document"

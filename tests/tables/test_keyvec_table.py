@@ -11,7 +11,7 @@ import pytest
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.significance import holm
 from keras_lstm_dssm.files import read_csv, read_json, write_json
-from keras_lstm_dssm.models import KeyVecRecipe
+from keras_lstm_dssm.models import KEYVEC_PRESETS, KeyVecRecipe
 from keras_lstm_dssm.tables import (
     KEYVEC_ROWS,
     PAPERS,
@@ -310,6 +310,9 @@ def test_rows_and_published_figures() -> None:
     assert set(PUBLISHED) < set(KEYVEC_ROWS)
     assert KEYVEC_ROWS["keyvec_lead"].salience == "lead"
     assert KEYVEC_ROWS["keyvec_lead"].recipe == KEYVEC_ROWS["keyvec"].recipe
+    printed = KEYVEC_ROWS["keyvec_printed"]  # not with --epochs of the table
+    assert printed.recipe == KEYVEC_PRESETS["keyvec_printed"]
+    assert not printed.tuned and not printed.recipe.normalize
     kinds = {name: of_name.kind for name, of_name in KEYVEC_ROWS.items()}
     assert kinds["lsa"] == "baseline" and kinds["keyvec"] == "recurrent"
     # F1 is above ARI by about the chance level of F1 in every row.
