@@ -10,8 +10,8 @@ _MOST = 1e30  # absl's bounds let NaN pass; float32 overflows at 3e38
 
 KEYVEC_FLAGS = (
     "word_dimension", "max_words", "max_sentences", "min_count",
-    "vocabulary_size", "skip_gram", "key_words_of", "key_word_start",
-    "filters", "units", "dimension",
+    "vocabulary_size", "skip_gram", "skip_gram_epochs", "key_words_of",
+    "key_word_start", "filters", "units", "dimension",
     "read_weight", "word_weight", "dropout", "normalize",
     "excerpt", "decay",
 )  # fmt: skip
@@ -50,6 +50,11 @@ def define_keyvec_flags(values: flags.FlagValues) -> None:
         "skip_gram", None,
         "KeyVec, pair scorers: start words from skip-gram vectors of the "
         "training texts.",
+    )  # fmt: skip
+    whole(
+        "skip_gram_epochs", None,
+        "KeyVec, pair scorers: passes over the training texts for these "
+        "vectors.", 1,
     )  # fmt: skip
     choice(
         "key_words_of", None, list(KEY_WORDS_OF),

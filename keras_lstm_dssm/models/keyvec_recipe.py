@@ -39,6 +39,8 @@ class KeyVecRecipe(WordsRecipe):
         skip_gram: Whether the words of a vocabulary start from skip-gram
             vectors of the training documents (the paper's), or from random
             ones.
+        skip_gram_epochs: Passes over the training documents for these
+            vectors.
         key_words_of: The text whose words of highest TF-IDF are a document's
             key words: `"summary"` (the paper's), or `"document"`, sentences
             and summary, so that a document without a summary has some, too.
@@ -86,6 +88,7 @@ class KeyVecRecipe(WordsRecipe):
     min_count: int = 5
     vocabulary_size: int = 30_000
     skip_gram: bool = True
+    skip_gram_epochs: int = 5
     key_words_of: str = "summary"
     key_word_start: float = 0.0
     filters: int = 50

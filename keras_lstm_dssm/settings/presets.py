@@ -110,6 +110,7 @@ _KEYVEC: Settings = {
     "excerpt": 16,
     "learning_rate": 0.003,
     "decay": True,
+    "skip_gram_epochs": 20,
     "key_word_start": 3.0,
     "epochs": 80,
 }

@@ -50,6 +50,7 @@ def new_keyvec(
             sentences,
             stems or vocabulary,
             recipe.word_dimension,
+            epochs=recipe.skip_gram_epochs,
             seed=seed,
             split=recipe.split,
         )
@@ -57,7 +58,11 @@ def new_keyvec(
     if recipe.key_word_start:
         # Often the same vectors; `skip_gram_vectors` then trains only once.
         vectors = skip_gram_vectors(
-            sentences, vocabulary, recipe.dimension, seed=seed
+            sentences,
+            vocabulary,
+            recipe.dimension,
+            epochs=recipe.skip_gram_epochs,
+            seed=seed,
         )
         model.word_scores.kernel.assign(
             recipe.key_word_start * _directions(vectors).T

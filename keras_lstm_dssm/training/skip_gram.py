@@ -26,7 +26,7 @@ def skip_gram_vectors(
     rare words, and of each text the first 10,000 words are read.
 
     Training runs in one thread, so that a seed gives one result, in every
-    process on one machine. The last two results are kept: trainings with other
+    process on one machine. The last four results are kept: trainings with other
     learning rates start from the same vectors. Needs the extra `[baselines]`.
 
     Args:
@@ -73,7 +73,7 @@ def skip_gram_vectors(
     ).copy()
 
 
-@functools.lru_cache(2)  # of words that are read, and of key words
+@functools.lru_cache(4)  # such as those of three seeds of a table
 def _train(
     texts: Iterable[str | bytes],
     vocabulary: tuple[str, ...],

@@ -30,6 +30,7 @@ FLAGS = {
     "epochs": 2, "batch_size": 9, "learning_rate": 0.25, "words": "trigrams",
     "word_dimension": 7, "max_words": 30, "max_sentences": 99, "min_count": 2,
     "vocabulary_size": 500, "skip_gram": False, "filters": 8, "units": 9,
+    "skip_gram_epochs": 3,
     "key_words_of": "document", "key_word_start": 0.75,
     "dimension": 11, "read_weight": 0.5, "word_weight": 0.0, "dropout": 0.25,
     "normalize": False, "excerpt": 7, "decay": False,

@@ -11,7 +11,9 @@ from tests.training.small_documents import QUICK_KEYVEC, documents
 pytest.importorskip("gensim")
 
 SENTENCES = [text for one in documents() for text in one.sentences]
-START = QUICK_KEYVEC.replace(word_dimension=3, key_word_start=2.5)
+START = QUICK_KEYVEC.replace(
+    word_dimension=3, key_word_start=2.5, skip_gram_epochs=2
+)
 
 
 @pytest.mark.parametrize(
@@ -28,13 +30,23 @@ START = QUICK_KEYVEC.replace(word_dimension=3, key_word_start=2.5)
 def test_key_words_start_from_skip_gram_vectors(recipe: KeyVecRecipe) -> None:
     model = new_keyvec(recipe, 5, SENTENCES, 10)
     words = model.key_vocabulary
-    vectors = skip_gram_vectors(SENTENCES, words, 3, seed=5)
+    vectors = skip_gram_vectors(SENTENCES, words, 3, epochs=2, seed=5)
     lengths = np.sqrt(np.sum(vectors**2, axis=1, keepdims=True))
     expected = vectors / lengths
     expected = 2.5 * (expected - np.sum(expected, axis=0) / len(words))
     np.testing.assert_allclose(
         model.word_scores.kernel.numpy(), expected.T, rtol=1e-4, atol=1e-5
     )
+
+
+def test_words_start_from_skip_gram_vectors() -> None:
+    model = new_keyvec(START, 5, SENTENCES, 10)
+    one_more = new_keyvec(START.replace(skip_gram_epochs=3), 5, SENTENCES, 10)
+    words = model.key_vocabulary
+    vectors = skip_gram_vectors(SENTENCES, words, 3, epochs=2, seed=5)
+    found = model.words.weights[0].numpy()[-len(words) :]  # 0 is unknown
+    np.testing.assert_array_equal(found, vectors)
+    assert not np.array_equal(found, one_more.words.weights[0].numpy()[1:])
 
 
 def test_only_the_weights_of_key_words_depend_on_the_start() -> None:
