@@ -7,7 +7,7 @@ This is the work of the program lstm-dssm-export. Its help and its flags are in
 import sys
 from typing import Any
 
-from keras_lstm_dssm.cards import write_models_card
+from keras_lstm_dssm.cards import refresh_models_card, write_models_card
 from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
@@ -108,6 +108,13 @@ def _refreshed() -> dict[str, Any]:
         f"{result.deleted:,} removed"
     )
     if result.published:
+        version = result.folder
+        refresh_models_card(
+            version.parents[1],
+            version.parent.name,
+            int(version.name),
+            result.rows,
+        )
         print(f"wrote {result.folder}")
     else:
         print(f"{result.folder}: nothing has changed, no new version")

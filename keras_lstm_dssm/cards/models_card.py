@@ -33,7 +33,43 @@ def write_models_card(
             models are their mixture.
         documents: Number of documents of a retriever, or `None`.
     """
-    folder = Path(folder)
+    described = [
+        {
+            "name": Path(run).absolute().name,
+            "config": read_config(run),
+            "facts": read_facts(run),
+        }
+        for run in runs
+    ]
+    _write(Path(folder), exported, described, documents)
+
+
+def refresh_models_card(
+    folder: str | os.PathLike[str], model: str, version: int, documents: int
+) -> None:
+    """Writes the card anew after a retriever was refreshed.
+
+    The runs are those of the retriever's last export. Nothing is written if
+    the card does not have the retriever, as after an export from Python.
+
+    Args:
+        folder: The folder of the models.
+        model: The name of the retriever.
+        version: Its new version.
+        documents: Number of its documents.
+    """
+    for entry in read_facts(folder).get("exports", []):
+        if model in entry["models"]:
+            _write(Path(folder), {model: version}, entry["runs"], documents)
+
+
+def _write(
+    folder: Path,
+    exported: Mapping[str, int],
+    runs: Sequence[Mapping[str, Any]],
+    documents: int | None,
+) -> None:
+    """Adds an export to a card, in place of the earlier ones of its models."""
     exports: list[dict[str, Any]] = []
     for entry in read_facts(folder).get("exports", []):
         models = {
@@ -48,14 +84,7 @@ def write_models_card(
             "date": now(),
             "models": dict(exported),
             "documents": documents,
-            "runs": [
-                {
-                    "name": Path(run).absolute().name,
-                    "config": read_config(run),
-                    "facts": read_facts(run),
-                }
-                for run in runs
-            ],
+            "runs": list(runs),
         }
     )
     facts = {"exports": exports}

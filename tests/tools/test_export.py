@@ -54,6 +54,27 @@ def test_int8_retriever_finds_the_same_up_to_its_largest_k(
     assert 0 < max(differences) < 0.01
 
 
+def test_the_card_follows_a_refresh(
+    models: Path, trained_run: Path, tmp_path: Path
+) -> None:
+    refreshed = shutil.copytree(models, tmp_path / "models")
+    before = (refreshed / "CARD.md").read_text()
+    gone = tmp_path / "gone.txt"
+    gone.write_text("t3\n")
+    succeed(export, update=refreshed / "retriever", delete=gone)
+    card = (refreshed / "CARD.md").read_text()
+    for text, version, documents in ((before, 1, 3), (card, 2, 2)):
+        (row,) = [r for r in text.splitlines() if r.startswith("| `retriever`")]
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        assert (cells[1], cells[3]) == (str(version), str(documents))
+        assert cells[4] == trained_run.name
+    assert card.count("| `query_encoder` | 1 |") == 1
+    (refreshed / "card.json").unlink()  # as after an export from Python
+    gone.write_text("t2\n")
+    succeed(export, update=refreshed / "retriever", delete=gone)
+    assert (refreshed / "CARD.md").read_text() == card
+
+
 def test_search_finds_the_right_title(
     models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
