@@ -29,7 +29,8 @@ class Word2VecSystem(GensimSystem):
         vector_size: Width of the vectors. Default 100.
         window: Largest distance of two words of a training pair. Default 5.
         negative: Number of negative samples for each pair. Default 5.
-        epochs: Passes over the texts. Default 5.
+        epochs: Passes over the texts. Default 20: gensim's 5 are too few for
+            some thousand documents (docs/results/keyvec).
         min_count: Least number of occurrences of a word in training; rarer
             words are ignored. Default 5.
         tokenizer: String -> words; one of `TOKENIZERS`, or any function.
@@ -54,7 +55,7 @@ class Word2VecSystem(GensimSystem):
         vector_size: int = 100,
         window: int = 5,
         negative: int = 5,
-        epochs: int = 5,
+        epochs: int = 20,
         min_count: int = 5,
         tokenizer: Tokenizer = alphanumeric,
         seed: int = 0,

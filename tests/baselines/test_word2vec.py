@@ -26,7 +26,7 @@ def test_trains_skip_gram_on_lines_as_gensim_does(
     system: Word2VecSystem,
 ) -> None:
     model = gensim.Word2Vec(
-        SENTENCES, vector_size=8, window=5, negative=5, epochs=5, min_count=5,
+        SENTENCES, vector_size=8, window=5, negative=5, epochs=20, min_count=5,
         sg=1, seed=0, workers=1,
     )  # fmt: skip
     assert model.wv.index_to_key == system.words_.index_to_key
