@@ -10,6 +10,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import VocabularyVectors
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training import skip_gram_vectors
+from keras_lstm_dssm.training.skip_gram import skip_gram_kept_in
 from tests.fresh_process import FreshProcesses
 
 word2vec = pytest.importorskip("gensim.models.word2vec")
@@ -63,6 +64,23 @@ def test_equal_trainings_are_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(again, expected)
     with pytest.raises(TypeError):
         skip_gram_vectors(TITLES, VOCABULARY, 8, seed=6)
+
+
+def test_vectors_kept_in_a_folder_are_read(tmp_path: pathlib.Path) -> None:
+    expected = skip_gram_vectors(TITLES, VOCABULARY, 8, seed=7)
+    folder = tmp_path / "skip_gram"
+    with skip_gram_kept_in(folder):
+        trained = skip_gram_vectors(TITLES, VOCABULARY, 8, seed=7)
+        (file,) = folder.iterdir()
+        np.save(file, expected + 1)
+        read = skip_gram_vectors(iter(TITLES), VOCABULARY, 8, seed=7)
+        other = skip_gram_vectors(TITLES, VOCABULARY, 8, seed=8)
+    np.testing.assert_array_equal(trained, expected)
+    np.testing.assert_array_equal(read, expected + 1)
+    assert (other != expected).all() and len([*folder.iterdir()]) == 2
+    np.testing.assert_array_equal(
+        skip_gram_vectors(TITLES, VOCABULARY, 8, seed=7), expected
+    )
 
 
 SAVE_VECTORS = """
