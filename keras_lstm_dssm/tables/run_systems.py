@@ -30,7 +30,7 @@ from keras_lstm_dssm.tables.mixture_rows import MODEL_FILE
 from keras_lstm_dssm.tables.rows import Row
 from keras_lstm_dssm.tables.table_data import change_queries, open_data
 from keras_lstm_dssm.tables.table_settings import TableSettings
-from keras_lstm_dssm.training.skip_gram import skip_gram_kept_in
+from keras_lstm_dssm.training.skip_gram import skip_gram_cache
 from lstm_dssm_programs import call_received
 
 
@@ -228,7 +228,7 @@ def _child(arguments: tuple[Any, ...], sender: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent terminates it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        with skip_gram_kept_in(arguments[0] / "skip_gram"):
+        with skip_gram_cache(arguments[0] / "skip_gram"):
             run_system(*arguments)
         sender.send(None)
     except (InputError, OSError) as error:

@@ -13,30 +13,31 @@ from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.text import split_in_batches
 
-_folder: ContextVar[Path | None] = ContextVar("skip_gram", default=None)
+_cache_folder: ContextVar[Path | None] = ContextVar("cache", default=None)
 
 
 @contextmanager
-def skip_gram_kept_in(folder: Path) -> Iterator[None]:
-    """Keep the vectors that `skip_gram_vectors` trains in a folder.
+def skip_gram_cache(folder: Path) -> Iterator[None]:
+    """Cache the word vectors that `skip_gram_vectors` returns on disk.
 
-    The systems of a table, each trained in its own process, start from the
-    same vectors: 20 passes over 1,186 papers take five minutes, the training
-    of a KeyVec that starts from them two.
+    Inside the `with` block, `skip_gram_vectors` writes its result to a file
+    and reads that file when it is called with the same arguments again, also
+    by another process. The systems of a table need this: each is trained in
+    its own process, and all with one seed start from the same vectors.
 
     Args:
-        folder: Is made if it is missing. A file holds one result; trainings
-            with the same arguments read it.
+        folder: Folder of the files, one for each set of arguments. It is
+            created if it does not exist.
 
     Example:
-    >>> with skip_gram_kept_in(Path("kept")):
+    >>> with skip_gram_cache(Path("cache")):
     ...     vectors = skip_gram_vectors(["red hat"], ["hat", "red"])
     """
-    token = _folder.set(folder)
+    token = _cache_folder.set(folder)
     try:
         yield
     finally:
-        _folder.reset(token)
+        _cache_folder.reset(token)
 
 
 def skip_gram_vectors(
@@ -56,9 +57,9 @@ def skip_gram_vectors(
     rare words, and of each text the first 10,000 words are read.
 
     Training runs in one thread, so that a seed gives one result, in every
-    process on one machine. The last four results are kept: trainings with other
-    learning rates start from the same vectors. `skip_gram_kept_in` keeps all of
-    them for other processes. Needs the extra `[baselines]`.
+    process on one machine. The last four results are cached in memory, because
+    trainings with other learning rates start from the same vectors;
+    `skip_gram_cache` caches results on disk. Needs the extra `[baselines]`.
 
     Args:
         texts: The texts to train on, any iterable of `str` or `bytes`.
@@ -98,10 +99,9 @@ def skip_gram_vectors(
     import_optional("gensim.models.word2vec", "baselines")  # raises without
     if not isinstance(texts, str | bytes):  # which `split_in_batches` refuses
         texts = tuple(texts)
-    arguments = (
-        texts, tuple(vocabulary), dimension, window, epochs, seed, split
-    )  # fmt: skip
-    folder = _folder.get()
+    words = tuple(vocabulary)
+    arguments = (texts, words, dimension, window, epochs, seed, split)
+    folder = _cache_folder.get()
     if folder is None:
         return _train(*arguments).copy()  # as the caller may change it
     digest = hashlib.sha256(ascii(arguments).encode()).hexdigest()

@@ -51,7 +51,8 @@ def test_objectives_are_measured_beside_bm25(
     assert code == 0
     measured = json.loads(results.read_text())
     objectives = ["lambdarank", "rank_xendcg", "regression"]
-    assert list(measured) == ["bm25 alone", *objectives]
+    bagged = "regression, bagged"
+    assert list(measured) == ["bm25 alone", *objectives, bagged]
     printed = capsys.readouterr().out
     for name, values in measured.items():
         assert list(values) == ["ndcg@1", "ndcg@3", "ndcg@10"]

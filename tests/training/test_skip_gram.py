@@ -10,7 +10,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import VocabularyVectors
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training import skip_gram_vectors
-from keras_lstm_dssm.training.skip_gram import skip_gram_kept_in
+from keras_lstm_dssm.training.skip_gram import skip_gram_cache
 from tests.fresh_process import FreshProcesses
 
 word2vec = pytest.importorskip("gensim.models.word2vec")
@@ -66,10 +66,10 @@ def test_equal_trainings_are_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
         skip_gram_vectors(TITLES, VOCABULARY, 8, seed=6)
 
 
-def test_vectors_kept_in_a_folder_are_read(tmp_path: pathlib.Path) -> None:
+def test_results_are_cached_on_disk(tmp_path: pathlib.Path) -> None:
     expected = skip_gram_vectors(TITLES, VOCABULARY, 8, seed=7)
     folder = tmp_path / "skip_gram"
-    with skip_gram_kept_in(folder):
+    with skip_gram_cache(folder):
         trained = skip_gram_vectors(TITLES, VOCABULARY, 8, seed=7)
         (file,) = folder.iterdir()
         np.save(file, expected + 1)
