@@ -20,6 +20,7 @@ from keras_lstm_dssm.tables import (
     make_table,
     open_data,
     run_system,
+    run_systems,
 )
 from keras_lstm_dssm.tables.document_data import DocumentTableData
 from keras_lstm_dssm.tables.keyvec_rows import PUBLISHED
@@ -108,6 +109,28 @@ def choices(name: str) -> dict[str, object] | None:
         "word2vec": {"min_count": 1},
     }
     return chosen.get(name)
+
+
+def test_systems_share_their_skip_gram_vectors(
+    settings: TableSettings, tmp_path: Path
+) -> None:
+    """Two processes train with one seed: the second one reads a file."""
+    untrained = KEYVEC_ROWS["keyvec_untrained"]._replace(
+        recipe=TINY.replace(skip_gram=True)
+    )
+    rows = {"first": untrained, "second": untrained}
+    settings.record(tmp_path, open_data(settings, tmp_path).sizes)
+    assert run_systems(tmp_path, {"first": rows["first"]}, settings, 1) == {}
+    (file,) = (tmp_path / "skip_gram").iterdir()
+    written = file.stat().st_mtime_ns
+    assert run_systems(tmp_path, rows, settings, 1) == {}
+    assert [*(tmp_path / "skip_gram").iterdir()] == [file]
+    assert file.stat().st_mtime_ns == written
+    results = [
+        read_json(tmp_path / "systems" / name / "seed_0/result.json")["test"]
+        for name in rows
+    ]
+    assert results[0] == results[1]
 
 
 def test_the_data(settings: TableSettings, tmp_path: Path) -> None:
