@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.data.click_lines import Pair
+from keras_lstm_dssm.data.click_lines import Pair, line_field
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.errors import InputError
 
@@ -167,30 +167,32 @@ def _pair_batches(
     # Several batches at once: each call from TensorFlow to Python takes time.
     element_size = batch_size * max(1, _LINES_PER_ELEMENT // batch_size)
 
+    def fields(lines: np.ndarray) -> np.ndarray:
+        # `ClickLog.files` has checked that each line has exactly one tab.
+        both = [
+            line_field(field)
+            for line in lines.tolist()
+            for field in line.split(b"\t")
+        ]
+        return _array(both).reshape(-1, 2)
+
     def elements() -> Iterator[np.ndarray]:
         for epoch in epochs():
             rest = _array([])
             for lines in epoch:
                 rest = np.concatenate([rest, lines])
                 while len(rest) >= element_size:
-                    yield rest[:element_size]
+                    yield fields(rest[:element_size])
                     rest = rest[element_size:]
             if len(rest):
-                yield rest
-
-    def split(lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        # `ClickLog.files` has checked that each line has exactly one tab.
-        fields = tf.strings.split(lines, "\t").values
-        fields = tf.strings.regex_replace(fields, r"^[\s\v]*\x{feff}", "")
-        fields = tf.reshape(tf.strings.strip(fields), [-1, 2])
-        return fields[:, 0], fields[:, 1]
+                yield fields(rest)
 
     return (
         tf.data.Dataset.from_generator(
-            elements, output_signature=tf.TensorSpec([None], tf.string)
+            elements, output_signature=tf.TensorSpec([None, 2], tf.string)
         )
-        .flat_map(lambda lines: cut(lines, batch_size))
-        .map(split, tf.data.AUTOTUNE)
+        .flat_map(lambda pairs: cut(pairs, batch_size))
+        .map(lambda pairs: (pairs[:, 0], pairs[:, 1]))
         .prefetch(tf.data.AUTOTUNE)
         .apply(tf.data.experimental.assert_cardinality(count))
     )

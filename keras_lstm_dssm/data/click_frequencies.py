@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.given_negatives import titles_of_batch
-from keras_lstm_dssm.text import as_strings, normalize_texts
+from keras_lstm_dssm.text import NormalTexts, as_strings
 
 _TITLES_AT_ONCE = 100_000
 
@@ -46,6 +46,7 @@ class ClickFrequencies:
     ) -> None:
         self.buckets = buckets
         self.split = split
+        self._normal = NormalTexts(split)
         counts = np.zeros(buckets, np.int64)
         titles = iter(titles)
         while block := list(itertools.islice(titles, _TITLES_AT_ONCE)):
@@ -72,8 +73,9 @@ class ClickFrequencies:
         self.log_q = tf.constant(np.log(share), tf.float32)
 
     def _hash(self, titles: tf.Tensor) -> tf.Tensor:
-        words = normalize_texts(titles, None, self.split)
-        return tf.strings.to_hash_bucket_fast(words, self.buckets)
+        return tf.strings.to_hash_bucket_fast(
+            self._normal(titles), self.buckets
+        )
 
     def __call__(self, titles: tf.Tensor) -> tf.Tensor:
         """Looks up `log_q` of titles, float32 of the same shape."""

@@ -45,9 +45,7 @@ def parse_line(line: bytes) -> Pair | str:
         return f"a line of more than {_LONGEST >> 20} MB"
     if b"\0" in line:
         return "a NUL byte"
-    fields = [
-        field.strip().removeprefix(BOM).strip() for field in line.split(b"\t")
-    ]
+    fields = [line_field(field) for field in line.split(b"\t")]
     if len(fields) != 2:
         return f"{len(fields) - 1} tabs" if len(fields) > 1 else "no tab"
     query, document = fields
@@ -61,6 +59,15 @@ def parse_line(line: bytes) -> Pair | str:
         return Pair(query.decode(), document.decode())
     except UnicodeDecodeError:
         return "invalid UTF-8"
+
+
+def line_field(field: bytes) -> bytes:
+    r"""Removes white space around a field, and a byte order mark before it.
+
+    >>> line_field(b" angle bracket\r")
+    b'angle bracket'
+    """
+    return field.strip().removeprefix(BOM).strip()
 
 
 def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:

@@ -10,7 +10,7 @@ from keras_lstm_dssm.encoders.recurrent_encoders import LSTMEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import WordSketch, gather_sum, unit
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.text import WordBatch, as_strings
+from keras_lstm_dssm.text import WordBatch, WordMemory, as_strings
 
 _LONG_PERCENTILE = 95
 
@@ -108,7 +108,10 @@ class CombinedEncoder(LSTMEncoder):
         return self.dimension - self.sketch - 1
 
     def adapt(
-        self, texts: Sequence[str | bytes], batch_size: int = 2048
+        self,
+        texts: Sequence[str | bytes],
+        batch_size: int = 2048,
+        memory: WordMemory | None = None,
     ) -> None:
         """Set the IDF of words, and `long`, from the titles of documents.
 
@@ -117,12 +120,15 @@ class CombinedEncoder(LSTMEncoder):
         Args:
             texts: The titles of all documents, each of them once.
             batch_size: Number of titles to hash at once. Default 2048.
+            memory: What hashes the titles, and remembers them for others.
+                Default `None`: a new `trigrams.memory()`.
         """
         strings = as_strings(texts)
+        distinct = (memory or self.trigrams.memory()).distinct
 
         def batches() -> Iterator[WordBatch]:
             for start in range(0, len(strings), batch_size):
-                yield self.trigrams.distinct(strings[start:][:batch_size])
+                yield distinct(strings[start:][:batch_size])
 
         self.word_sketch.adapt(batches())
         if self.length_norm == 1:

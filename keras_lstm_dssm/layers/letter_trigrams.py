@@ -11,6 +11,7 @@ from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text import (
     TRIGRAMS,
     WordBatch,
+    WordMemory,
     as_strings,
     check_split,
     distinct_words,
@@ -112,6 +113,10 @@ class LetterTrigrams(keras.layers.Layer):
         return distinct_words(
             as_strings(texts), self.oov_buckets, self.max_words, self.split
         )
+
+    def memory(self) -> WordMemory:
+        """Make a memory that hashes texts as `distinct`, each of them once."""
+        return WordMemory(self.oov_buckets, self.max_words, self.split)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return `(batch, words, trigrams)`, of which the last two vary."""

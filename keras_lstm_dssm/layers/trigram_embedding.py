@@ -16,6 +16,7 @@ def gather_sum(
     segment: tf.Tensor | None = None,
     segments: tf.Tensor | None = None,
     training: bool = True,
+    order: tf.Tensor | None = None,
 ) -> tf.Tensor:
     """Sum rows of `values` by segment, with a fast gradient.
 
@@ -39,6 +40,8 @@ def gather_sum(
             `False` the gradient is TensorFlow's, slower but equal, and an
             exported graph has no custom gradient, about which loaders would
             warn.
+        order: int `(n,)`, the order that sorts `index`. Default `None`: a
+            gradient sorts it.
 
     Returns:
         Float tensor `(segments, width)`.
@@ -62,12 +65,12 @@ def gather_sum(
         return sum_rows(values)
 
     def gradient(error: tf.Tensor) -> tf.Tensor:
-        order = tf.argsort(index)
-        source = order if segment is None else tf.gather(segment, order)
+        sorting = tf.argsort(index) if order is None else order
+        source = sorting if segment is None else tf.gather(segment, sorting)
         return tf.sparse.segment_sum(
             tf.convert_to_tensor(error),  # sparse if a gather follows
             source,
-            tf.gather(index, order),
+            tf.gather(index, sorting),
             num_segments=tf.shape(values)[0],
         )
 
@@ -140,7 +143,11 @@ class TrigramEmbedding(SyncedWeights):
         # a copy of the table.
         rows = tf.gather(self.table.value, words.trigrams)
         return gather_sum(
-            rows, words.trigram_index, words.word_index, training=training
+            rows,
+            words.trigram_index,
+            words.word_index,
+            training=training,
+            order=words.trigram_order,
         )
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:

@@ -10,9 +10,6 @@ import tensorflow as tf
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text import WordBatch
 
-_VECTOR, _MATRIX = (tf.TensorSpec([None] * rank, tf.int32) for rank in (1, 2))
-_WORDS = WordBatch(_VECTOR, _VECTOR, _VECTOR, _MATRIX, _VECTOR, _VECTOR)
-
 _TABLES, _TABLE_ROWS = 2, 2048  # tables of signs
 
 _PRIME = 2**31 - 1  # products of two numbers below it fit in int64
@@ -142,7 +139,7 @@ class WordSketch(keras.layers.Layer):
         idf = np.log1p((texts - frequencies + 0.5) / (frequencies + 0.5))
         self.word_weight.assign(np.sqrt(idf))
 
-    @tf.function(input_signature=[_WORDS])
+    @tf.function(reduce_retracing=True)
     def _document_frequencies(self, words: WordBatch) -> tf.Tensor:
         """Count the distinct texts of each bucket, `(buckets,)`."""
         word, text = words.flat()

@@ -177,9 +177,14 @@ class HashedModel(BuiltModel):
 
     def _hashed(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """Hashes in the dataset, unless replicas divide its batches."""
-        return (
-            batches if replica_count(self) > 1 else self._hash.dataset(batches)
-        )
+        if replica_count(self) == 1:
+            batches = self._hash.dataset(batches)
+        # `tf.data` tunes its threads in a thread of its own, which sleeps 10
+        # ms, then twice as long, and so on. Two of five calls of `fit` ended
+        # with waiting for it to wake up, up to as long as they had taken.
+        options = tf.data.Options()
+        options.autotune.enabled = False
+        return batches.with_options(options)
 
     def _record(self, loss: tf.Tensor, accurate: tf.Tensor) -> None:
         """Updates the metrics.

@@ -1,11 +1,13 @@
 """PairHasher: a batch of queries and clicked documents -> `HashedPairs`."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import LetterTrigrams
 from keras_lstm_dssm.models.taught_pairs import teacher_cosines
 from keras_lstm_dssm.text import WordBatch, as_strings
 from keras_lstm_dssm.text.word_batch import text_fingerprints
@@ -54,6 +56,9 @@ class PairHasher:
     Attributes:
         fingerprints: Whether to compute those of the titles, for a training
             by several workers. Default `False`.
+        memory_of_query: The `WordMemory` of the queries.
+        memory_of_document: That of the documents, the same one if both
+            encoders hash alike.
 
     Example:
     >>> encoder = LSTMEncoder(8)
@@ -69,12 +74,19 @@ class PairHasher:
         self.of_document = document_encoder.trigrams
         self.tied = query_encoder is document_encoder
         self.fingerprints = False
+        self.memory_of_query = self.of_query.memory()
+        self.memory_of_document = (
+            self.memory_of_query
+            if _rules(self.of_query) == _rules(self.of_document)
+            else self.of_document.memory()
+        )
 
     def __call__(
         self,
         query: Any,
         document: Any,
         extras: dict[str, tf.Tensor] | None = None,
+        remember: bool = False,
     ) -> HashedPairs:
         """Hashes one batch; a hashed `WordBatch` is returned as it is.
 
@@ -85,6 +97,8 @@ class PairHasher:
                 float `[batch]` or `[batch, 1 + k]`; `teacher`, float `[batch,
                 2 + k, d]`, with `teacher_texts`, int `[batch, 2 + k]`; each
                 optional.
+            remember: Whether to hash each text once only, see `WordMemory`;
+                not for graphs that are saved. Default `False`.
         """
         extras = extras or {}
         if isinstance(query, WordBatch):
@@ -94,16 +108,21 @@ class PairHasher:
         if "negatives" in extras:
             negatives = tf.reshape(extras["negatives"], [-1])
             titles = tf.concat([titles, negatives], axis=0)
+        of_query, of_document = (
+            (self.memory_of_query, self.memory_of_document)
+            if remember
+            else (self.of_query, self.of_document)
+        )
         if self.tied:
-            both = self.of_query.distinct(tf.concat([query, titles], axis=0))
-            of_query, of_titles = tf.split(
+            both = of_query.distinct(tf.concat([query, titles], axis=0))
+            query_index, title_index = tf.split(
                 both.text_index, [rows, tf.size(titles)]
             )
-            queries = both._replace(text_index=of_query)
-            documents = both._replace(text_index=of_titles)
+            queries = both._replace(text_index=query_index)
+            documents = both._replace(text_index=title_index)
         else:
-            queries = self.of_query.distinct(query)
-            documents = self.of_document.distinct(titles)
+            queries = of_query.distinct(query)
+            documents = of_document.distinct(titles)
         clicked, rest = (
             documents.text_index[:rows],
             documents.text_index[rows:],
@@ -145,6 +164,8 @@ class PairHasher:
     def dataset(self, pairs: tf.data.Dataset) -> tf.data.Dataset:
         """Hashes a dataset's batches, in parallel with the training steps.
 
+        Texts that were hashed before are remembered, from epoch to epoch.
+
         Raises:
             InputError: The texts are hashed already, and the towers tied.
         """
@@ -157,15 +178,21 @@ class PairHasher:
                     "dataset of strings"
                 )
             return pairs
+        hashed = partial(self, remember=True)
         # In a tuple: else Keras takes the fields for x, y and weights.
         return pairs.map(
-            lambda *batch: (self(*batch),), num_parallel_calls=tf.data.AUTOTUNE
+            lambda *batch: (hashed(*batch),),
+            num_parallel_calls=tf.data.AUTOTUNE,
         ).prefetch(tf.data.AUTOTUNE)
 
 
 def is_hashed(spec: Any) -> bool:
     """Returns whether a dataset's spec is that of `PairHasher.dataset`."""
     return isinstance(spec, tuple) and isinstance(spec[0], HashedPairs)
+
+
+def _rules(trigrams: LetterTrigrams) -> tuple[Any, ...]:
+    return trigrams.oov_buckets, trigrams.max_words, trigrams.split
 
 
 def _none_of(clicked: tf.Tensor) -> tf.Tensor:

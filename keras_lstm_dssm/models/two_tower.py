@@ -139,9 +139,10 @@ class TwoTower(PairModel):
         Args:
             titles: The document titles, each of them once.
         """
-        for tower in self.towers:
+        memories = self.hasher.memory_of_query, self.hasher.memory_of_document
+        for tower, memory in zip(self.towers, memories, strict=False):
             if isinstance(tower, CombinedEncoder):
-                tower.adapt(titles)
+                tower.adapt(titles, memory=memory)
 
     def call(self, inputs: tuple[Any, Any]) -> tf.Tensor:
         """Returns the cosine of each query and its document."""

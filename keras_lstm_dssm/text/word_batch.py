@@ -64,6 +64,8 @@ class WordBatch(NamedTuple):
         lengths: `[u]`, number of words in each distinct text, descending, at
             least 1.
         text_index: `[batch]`, the index of the distinct text of each row.
+        trigram_order: `[m]`, the order that sorts `trigram_index`, which a
+            gradient needs; or `None`: it is sorted then.
 
     Example:
     >>> batch = dssm.LetterTrigrams().distinct(["bolt", "hex bolt", "Bolt"])
@@ -77,6 +79,7 @@ class WordBatch(NamedTuple):
     words: tf.Tensor
     lengths: tf.Tensor
     text_index: tf.Tensor
+    trigram_order: tf.Tensor | None = None
 
     def flat(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Lists the words of all distinct texts, one text after the other.

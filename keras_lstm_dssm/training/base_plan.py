@@ -49,6 +49,14 @@ class BasePlan(ABC):
         """
         return self.batches(first), self.recipe.epochs
 
+    def needs_checkpoint(self, epochs: int) -> bool:
+        """Whether no run can be resumed from before the next epoch any more.
+
+        Args:
+            epochs: Number of complete epochs.
+        """
+        return False
+
     @abstractmethod
     def describe(self) -> str:
         """Describes the amount of data in one line."""

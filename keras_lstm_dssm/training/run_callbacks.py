@@ -1,6 +1,7 @@
 """Callbacks that write the files of a run folder while it is trained."""
 
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -10,29 +11,48 @@ from keras_lstm_dssm.files import replacing, write_csv
 from keras_lstm_dssm.training.faults import check_finite
 from keras_lstm_dssm.training.run_folder import RunFolder
 
+_QUICK = 0.5
+"""Seconds of saving below which a checkpoint is saved after each epoch."""
+
+_RARELY = 20
+"""Times of saving that lie between two others, if saving takes longer."""
+
 
 class Checkpoint(keras.callbacks.Callback):
     """Saves model and optimizer, so that a run can be resumed.
 
     A checkpoint is saved after each epoch, and within an epoch when the last
     one is older than `minutes`. It replaces the old one when it is complete,
-    and only if all its numbers are finite.
+    and only if all its numbers are finite. Where saving takes long and epochs
+    are short, some epochs end without one, so that a twentieth of the time
+    is spent on it.
 
     Args:
         run: The run's folder.
         minutes: Age of the last checkpoint after which one is saved within
             an epoch.
+        needed: Function of a number of complete epochs, whether the next
+            epoch changes files so that an older checkpoint cannot be resumed.
+            Default `None`: none does.
 
     Raises:
         Diverged: The weights are not finite.
         OSError: The checkpoint cannot be written.
     """
 
-    def __init__(self, run: RunFolder, minutes: float) -> None:
+    def __init__(
+        self,
+        run: RunFolder,
+        minutes: float,
+        needed: Callable[[int], bool] | None = None,
+    ) -> None:
         super().__init__()
         self.run = run
         self.minutes = minutes
+        self.needed = needed
         self._saved = time.monotonic()
+        self._saved_step = 0
+        self._seconds = 0.0
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Saves a checkpoint when the last one is too old."""
@@ -40,14 +60,25 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves a checkpoint."""
-        self._save()
+        """Saves a checkpoint, or leaves it to a later epoch."""
+        if (
+            self._seconds < _QUICK
+            or time.monotonic() - self._saved > _RARELY * self._seconds
+            or (self.needed and self.needed(epoch + 1))
+        ):
+            self._save()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Saves the last checkpoint, if the last epoch has not."""
+        if self._saved_step != self._step():
+            self._save()
 
     def on_interrupt(self) -> None:
         """Saves a checkpoint; `TwoTower.fit` calls this on ctrl-c."""
         self._save()
 
     def _save(self) -> None:
+        started = time.monotonic()
         check_finite(self.model)
         optimizer = self.model.optimizer
         with (
@@ -56,6 +87,11 @@ class Checkpoint(keras.callbacks.Callback):
         ):
             keras.saving.save_model(self.model, partial)
         self._saved = time.monotonic()
+        self._seconds = self._saved - started
+        self._saved_step = self._step()
+
+    def _step(self) -> int:
+        return int(self.model.optimizer.iterations.numpy())
 
 
 class HistoryFile(keras.callbacks.Callback):

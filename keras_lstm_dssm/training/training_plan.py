@@ -112,6 +112,13 @@ class TrainingPlan(BasePlan):
             )
         return f"{self.examples:,} pairs"
 
+    def needs_checkpoint(self, epochs: int) -> bool:
+        """Whether the next epoch mines, and replaces the mined negatives."""
+        return (
+            isinstance(self.negatives, HardNegatives)
+            and self.negatives.next_mining(epochs - 1) == epochs
+        )
+
     def batches_of_a_fit(
         self, first: int, model: TwoTower
     ) -> tuple[tf.data.Dataset, int]:

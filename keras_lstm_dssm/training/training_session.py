@@ -86,7 +86,7 @@ class TrainingSession(NamedTuple):
                 best.on_best = self._save_model
             files = [
                 HistoryFile(run, done // plan.steps_per_epoch),
-                Checkpoint(run, save_minutes),
+                Checkpoint(run, save_minutes, plan.needs_checkpoint),
                 keras.callbacks.TensorBoard(run.logs, write_graph=False),
             ]
         if histograms:

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from keras_lstm_dssm.evaluation import Ranker
-from keras_lstm_dssm.evaluation.ranking import strictly_descending
+from keras_lstm_dssm.evaluation.ranking import kth_largest, strictly_descending
 from tests.bare_package import BARE_PACKAGE
 
 TINY = float(np.finfo(np.float32).tiny)
@@ -94,3 +94,17 @@ heavy = {"bm25s", "ir_measures", "tensorflow", "keras"} & set(sys.modules)
 assert not heavy, heavy
 """
     subprocess.run([sys.executable, "-c", BARE_PACKAGE + code], check=True)
+
+
+@pytest.mark.parametrize(("n", "k"), [(3, 5), (50, 7), (6403, 100), (20000, 3)])
+def test_kth_largest(n: int, k: int) -> None:
+    """Groups of many scores are compared first."""
+    random = np.random.default_rng(n)
+    for scores in (random.normal(size=n), random.integers(0, 9, n)):
+        scores = scores.astype(np.float32)
+        scores[random.integers(0, n, n // 3)] = -np.inf
+        expected = -np.inf if k >= n else np.sort(scores)[-k]
+        assert kth_largest(scores, k) == expected
+        assert kth_largest(scores, None) == -np.inf
+    scores[2:] = -np.inf
+    assert kth_largest(scores, k) == -np.inf

@@ -81,3 +81,30 @@ def test_the_documented_number() -> None:
     loss = CosineSoftmax(gamma=10.0)
     cost = loss(np.array([[1, 0, -1]]), np.array([[0.5, 0.2, 0.5]]))
     assert float(cost) == pytest.approx(0.04858735, abs=1e-8)
+
+
+def test_the_gradient_is_that_of_differences() -> None:
+    loss = CosineSoftmax(GAMMA, reduction="sum")
+    cosines = tf.constant(COSINES)
+    with tf.GradientTape() as tape:
+        tape.watch(cosines)
+        value = loss(LABELS, cosines)
+    gradient = tape.gradient(value, cosines).numpy()
+    for place in np.ndindex(*COSINES.shape):
+        step = np.zeros_like(COSINES)
+        step[place] = 1e-6
+        change = loss(LABELS, COSINES + step) - loss(LABELS, COSINES - step)
+        np.testing.assert_allclose(gradient[place], change / 2e-6, atol=1e-8)
+    assert (gradient[LABELS < 0] == 0).all()
+
+
+def test_large_scales_do_not_overflow() -> None:
+    cosines = tf.constant([[-1.0, 1.0, -1.0]], tf.float32)
+    loss = CosineSoftmax(1e4, dtype="float32")
+    with tf.GradientTape() as tape:
+        tape.watch(cosines)
+        value = loss(np.array([[1, 0, -1]]), cosines)
+    assert value.numpy() == 2e4
+    np.testing.assert_array_equal(
+        tape.gradient(value, cosines), [[-1e4, 1e4, 0]]
+    )

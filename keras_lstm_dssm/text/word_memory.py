@@ -1,0 +1,218 @@
+"""WordMemory: the words and trigrams of the texts that were hashed before."""
+
+import itertools
+import threading
+
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.text.word_batch import WordBatch
+from keras_lstm_dssm.text.word_hashing import (
+    normalize_texts,
+    trigram_ids,
+)
+
+ROOM = 1 << 25
+"""Bytes of texts that are remembered: half a million titles of 64 letters."""
+
+
+class WordMemory:
+    """Hashes texts as `distinct_words` does, each text once.
+
+    A training reads the same texts in every epoch. From the second time on,
+    their words and trigrams are looked up, which takes a fifth of the time
+    of hashing them. The results are equal, in their order, too; beside them is
+    the order that sorts the trigrams.
+
+    When the texts, their words and the trigrams have filled the memory, all
+    of it is forgotten, so that it does not grow with the log.
+
+    Args:
+        oov_buckets: See `trigram_ids`.
+        max_words: See `split_words`.
+        split: See `normalize_texts`.
+        room: Bytes of texts to remember; with numbers and Python's objects,
+            the memory takes some six times as much.
+
+    Example:
+    >>> batch = WordMemory().distinct(tf.constant(["a b", "b", "a b"]))
+    >>> batch.words.numpy().tolist(), batch.text_index.numpy().tolist()
+    ([[0, 1], [1, 0]], [0, 1, 0])
+    """
+
+    def __init__(
+        self,
+        oov_buckets: int = 0,
+        max_words: int | None = None,
+        split: str = "space",
+        room: int = ROOM,
+    ) -> None:
+        self.oov_buckets = oov_buckets
+        self.max_words = max_words
+        self.split = split
+        self.room = room
+        self._lock = threading.Lock()  # `tf.data` hashes several batches
+        # Traced, because these operations are many, and often on few texts.
+        strings = [tf.TensorSpec([None], tf.string)]
+        self._normalize = tf.function(
+            lambda texts: normalize_texts(texts, max_words, split), strings
+        )
+        self._trigrams = tf.function(
+            lambda words: trigram_ids(words, oov_buckets), strings
+        )
+        self._forget()
+
+    def _forget(self) -> None:
+        self._bytes = 0
+        self._text_of_bytes: dict[bytes, int] = {}
+        self._text_of_words: dict[bytes, int] = {}
+        self._word_numbers: dict[bytes, int] = {}
+        self._words_of_text = _Rows()
+        self._trigrams_of_word = _Rows()
+
+    def distinct(self, texts: tf.Tensor) -> WordBatch:
+        """Hashes texts into a `WordBatch`, eagerly or in `tf.data`.
+
+        Args:
+            texts: String tensor `[batch]`, which may be empty.
+        """
+        fields = tf.numpy_function(
+            self._distinct, [texts], [tf.int32] * 7, stateful=False
+        )
+        for field, rank in zip(fields, (1, 1, 1, 2, 1, 1, 1), strict=True):
+            field.set_shape([None] * rank)
+        return WordBatch(*fields)
+
+    def _distinct(self, texts: np.ndarray) -> tuple[np.ndarray, ...]:
+        with self._lock:
+            return self._batch(self._numbers(texts.tolist()))
+
+    def _batch(self, texts: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Returns the fields of the `WordBatch` of texts known by number."""
+        distinct, index = _unique(texts, len(self._words_of_text))
+        lengths = self._words_of_text.lengths(distinct)
+        order = np.argsort(-lengths, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        lengths = lengths[order]
+        words, _ = self._words_of_text.take(distinct[order])
+        words, word_index = _unique(words, len(self._trigrams_of_word))
+        trigrams, word_of_trigram = self._trigrams_of_word.take(words)
+        size = trigrams.max(initial=-1) + 1
+        trigrams, trigram_index = _unique(trigrams, size)
+        padded = np.zeros((len(lengths), max([1, *lengths[:1]])), np.int32)
+        padded[np.arange(padded.shape[1]) < lengths[:, np.newaxis]] = word_index
+        return (
+            trigrams,
+            trigram_index,
+            word_of_trigram,
+            padded,
+            lengths,
+            place[index].astype(np.int32),
+            _sorting(trigram_index, len(trigrams)),
+        )
+
+    def _numbers(self, texts: list[bytes]) -> np.ndarray:
+        """Returns the number of each text, which is learnt if it is new."""
+        if self._bytes > self.room:
+            self._forget()
+        known = self._text_of_bytes
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new:
+            self._bytes += sum(map(len, new))
+            normal = self._normalize(tf.constant(new)).numpy().tolist()
+            known.update(zip(new, self._learn(normal), strict=True))
+        return np.array([known[text] for text in texts], np.int32)
+
+    def _learn(self, texts: list[bytes]) -> list[int]:
+        """Returns the numbers of normalised texts, known or new ones."""
+        new = _add(self._text_of_words, texts)
+        if new:
+            words = [text.split(b" ")[: self.max_words] for text in new]
+            flat = list(itertools.chain.from_iterable(words))
+            if distinct := _add(self._word_numbers, flat):
+                ids, word = self._trigrams(tf.constant(distinct))
+                self._trigrams_of_word.add(
+                    ids.numpy(), np.bincount(word, minlength=len(distinct))
+                )
+            numbers = np.array([self._word_numbers[word] for word in flat])
+            self._words_of_text.add(numbers, np.array([*map(len, words)]))
+        return [self._text_of_words[text] for text in texts]
+
+
+class _Rows:
+    """Holds rows of numbers, of different lengths, and takes more."""
+
+    def __init__(self) -> None:
+        self._values = np.empty(0, np.int32)
+        self._ends = np.zeros(1, np.int64)  # the end of a row before the first
+        self._rows = 0
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def add(self, values: np.ndarray, lengths: np.ndarray) -> None:
+        """Adds rows, one after the other in `values`."""
+        start, first = int(self._ends[self._rows]), self._rows + 1
+        ends = start + np.cumsum(lengths)
+        self._values = _written(self._values, start, values)
+        self._ends = _written(self._ends, first, ends)
+        self._rows += len(lengths)
+
+    def lengths(self, rows: np.ndarray) -> np.ndarray:
+        """Returns the number of values in each row, int32."""
+        return (self._ends[rows + 1] - self._ends[rows]).astype(np.int32)
+
+    def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the values of rows, and for each the index of its row."""
+        lengths = self.lengths(rows)
+        index = np.repeat(np.arange(len(rows), dtype=np.int32), lengths)
+        # What is to be added to a value's place in the result.
+        shift = self._ends[rows] - (np.cumsum(lengths) - lengths)
+        places = np.arange(len(index)) + shift[index]
+        return self._values[places], index
+
+
+def _written(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
+    """Writes values from a place on, in a larger array if there is no room."""
+    end = start + len(values)
+    if end > len(array):
+        larger = np.empty(2 * end, array.dtype)
+        larger[:start] = array[:start]
+        array = larger
+    array[start:end] = values
+    return array
+
+
+def _unique(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lists distinct numbers in the order of appearance, as `tf.unique`.
+
+    Args:
+        values: int32 `[n]`, at least 0 and below `size`.
+        size: Largest number of different values.
+
+    Returns:
+        The distinct values, and the index of each value among them.
+    """
+    places = np.arange(len(values), dtype=np.int32)
+    first = np.empty(size, np.int32)
+    # Of several assignments to one place, the last one remains.
+    first[values[::-1]] = places[::-1]
+    first = first[values]
+    is_first = first == places
+    number = np.cumsum(is_first, dtype=np.int32) - np.int32(1)
+    return values[is_first], number[first]
+
+
+def _sorting(values: np.ndarray, size: int) -> np.ndarray:
+    """Returns the stable order that sorts numbers below `size`, int32."""
+    if size <= 1 << 16:  # NumPy's radix sort, which is the fastest by far
+        values = values.astype(np.uint16)
+    return np.argsort(values, kind="stable").astype(np.int32)
+
+
+def _add(numbers: dict[bytes, int], names: list[bytes]) -> list[bytes]:
+    """Gives new names the next numbers, and returns these names."""
+    new = [name for name in dict.fromkeys(names) if name not in numbers]
+    numbers.update((name, n) for n, name in enumerate(new, len(numbers)))
+    return new

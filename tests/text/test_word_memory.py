@@ -1,0 +1,114 @@
+"""What is remembered of texts equals what is hashed."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm.text import (
+    NormalTexts,
+    WordBatch,
+    WordMemory,
+    distinct_words,
+    normalize_texts,
+)
+
+BATCHES = [
+    [b"hex bolt", b"Hex  BOLT", b"steel hex-bolts 3/8 in.", b"hex bolt", b""],
+    [b"\xff\xfe broken", "Größe ﬁne".encode(), b"bolt", b"  ", b"steel"],
+    ["日本 bolt".encode(), b"a" * 2000, b"one two three four five six", b"#"],
+    [b"bolts", b"hex bolt", b"", b"steel hex-bolts 3/8 in.", b"bolt"],
+    [],
+]
+RULES = [
+    (0, None, "space"),
+    (0, 3, "space"),
+    (100, 128, "alphanumeric"),
+    (100, 2, "stems"),
+]
+
+
+def check(batch: WordBatch, texts: tf.Tensor, rules: tuple[Any, ...]) -> None:
+    """Asserts that a batch is that of `distinct_words`, with an order."""
+    expected = distinct_words(texts, *rules)
+    *fields, order = batch
+    for name, field, value in zip(
+        batch._fields, fields, expected, strict=False
+    ):
+        np.testing.assert_array_equal(field, value, err_msg=name)
+        assert field.dtype == value.dtype, name
+    assert order is not None
+    np.testing.assert_array_equal(order, tf.argsort(expected.trigram_index))
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_equals_hashing_in_every_pass(rules: tuple[Any, ...]) -> None:
+    memory = WordMemory(*rules)
+    for _ in range(2):
+        for texts in BATCHES:
+            strings = tf.constant(texts, tf.string)
+            check(memory.distinct(strings), strings, rules)
+
+
+def test_a_text_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = WordMemory()
+    strings = tf.constant(BATCHES[0])
+    memory.distinct(strings)
+    monkeypatch.setattr(memory, "_normalize", None)
+    check(memory.distinct(strings[::-1]), strings[::-1], RULES[0])
+    with pytest.raises(TypeError):  # a new one
+        memory.distinct(tf.constant(["new"]))
+
+
+def test_all_is_forgotten_when_the_memory_is_full() -> None:
+    memory = WordMemory(room=40)
+    for number in range(200):
+        strings = tf.constant([f"text {number}", "bolt", f"again {number}"])
+        check(memory.distinct(strings), strings, RULES[0])
+        assert len(memory._text_of_bytes) <= 9
+        assert len(memory._words_of_text) <= 9
+
+
+def test_in_parallel_in_a_dataset() -> None:
+    """Several threads meet new texts at the same time."""
+    memory = WordMemory(oov_buckets=7)
+    texts = [f"word{n % 23} bolt{n % 7}" for n in range(400)]
+    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(9).repeat(2)
+    hashed = dataset.map(memory.distinct, num_parallel_calls=4)
+    for strings, batch in zip(dataset, hashed, strict=True):
+        check(batch, strings, (7, None, "space"))
+
+
+def test_in_several_threads() -> None:
+    memory = WordMemory()
+    strings = [tf.constant([f"a{n} b", f"b c{n % 3}"]) for n in range(60)]
+    with ThreadPoolExecutor(4) as pool:
+        for texts, batch in zip(
+            strings, pool.map(memory.distinct, strings), strict=True
+        ):
+            check(batch, texts, RULES[0])
+
+
+@pytest.mark.parametrize("split", ["space", "alphanumeric", "stems"])
+def test_normal_texts(split: str) -> None:
+    normal = NormalTexts(split, room=30)
+    for _ in range(2):
+        for texts in BATCHES:
+            strings = tf.constant(texts, tf.string)
+            np.testing.assert_array_equal(
+                normal(strings), normalize_texts(strings, None, split)
+            )
+    two_columns = tf.constant([BATCHES[0][:2], BATCHES[1][:2]])
+    assert normal(two_columns).shape == (2, 2)
+    assert normal(two_columns)[0, 1] == normal(tf.constant(["Hex  BOLT"]))[0]
+
+
+def test_normal_texts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    normal = NormalTexts()
+    normal(tf.constant(["Bolt"]))
+    monkeypatch.setattr(normal, "_normalize", None)
+    assert normal(tf.constant(["Bolt"] * 3)).numpy().tolist() == [b"bolt"] * 3
+    with pytest.raises(TypeError):
+        normal(tf.constant(["Nut"]))
