@@ -5,6 +5,7 @@ This is the work of the program lstm-dssm-demo. Its help and its flags are in
 """
 
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -104,7 +105,7 @@ def summary(output: Path, preset: str, seconds: float) -> list[str]:
 def _step(module: ModuleType, *flags: str) -> None:
     """Runs a program as its command line would."""
     name = f"lstm-dssm-{module.__name__.rpartition('.')[2]}"
-    print("\n$", name, *flags, flush=True)
+    print("\n$", shlex.join([name, *flags]), flush=True)
     if module.run([name, *flags]):
         raise InputError(f"{name} failed")
 

@@ -1,9 +1,13 @@
 """The last lines of `make demo`."""
 
+import shlex
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 from keras_lstm_dssm.files import write_json
-from keras_lstm_dssm.tools.demo import summary
+from keras_lstm_dssm.tools.demo import _step, summary
 
 
 def test_five_lines_say_what_and_where(tmp_path: Path) -> None:
@@ -30,3 +34,14 @@ def test_five_lines_say_what_and_where(tmp_path: Path) -> None:
     assert page == "make page"
     for command in (search, train):
         assert Path(command.split()[0]).resolve().exists()
+
+
+def test_a_printed_step_can_be_copied(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    module = ModuleType("keras_lstm_dssm.tools.analyze")
+    given: list[list[str]] = []
+    module.run = given.append  # type: ignore[attr-defined]
+    _step(module, "--query=the inverse of a matrix", "--output=a.html")
+    printed = capsys.readouterr().out.strip()
+    assert shlex.split(printed.removeprefix("$ ")) == given[0]
