@@ -12,8 +12,8 @@ from keras_lstm_dssm.text.word_memory import ROOM
 class NormalTexts:
     """Normalises texts as `normalize_texts` does, and remembers the results.
 
-    A training reads the same texts in every epoch. All is forgotten when the
-    texts exceed a limit, so that the memory does not grow with the log.
+    A training reads the same texts in every epoch. The memory is bounded:
+    further texts are normalised each time.
 
     Args:
         split: The rule that separates words; see `normalize_texts`.
@@ -32,7 +32,6 @@ class NormalTexts:
         )
         self._lock = threading.Lock()  # `tf.data` calls from several threads
         self._known: dict[bytes, bytes] = {}
-        self._bytes = 0
 
     def __call__(self, texts: tf.Tensor) -> tf.Tensor:
         """Normalises strings of any shape, eagerly or in `tf.data`."""
@@ -42,13 +41,15 @@ class NormalTexts:
         return tf.reshape(flat, tf.shape(texts))
 
     def _normal(self, texts: np.ndarray) -> np.ndarray:
+        given = texts.tolist()
         with self._lock:
-            if self._bytes > self.room:
-                self._known, self._bytes = {}, 0
-            known, given = self._known, texts.tolist()
+            known, fresh = self._known, {}
             new = [text for text in dict.fromkeys(given) if text not in known]
             if new:
-                self._bytes += sum(map(len, new))
                 normal = self._normalize(tf.constant(new)).numpy().tolist()
-                known.update(zip(new, normal, strict=True))
-            return np.array([known[text] for text in given], object)
+                fresh = dict(zip(new, normal, strict=True))
+                self.room = max(0, self.room - sum(map(len, new)))
+                if self.room:
+                    known.update(fresh)
+            # No text is empty when it is normalised.
+            return np.array([known.get(t) or fresh[t] for t in given], object)

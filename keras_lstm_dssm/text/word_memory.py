@@ -6,11 +6,8 @@ import threading
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.text.word_batch import WordBatch
-from keras_lstm_dssm.text.word_hashing import (
-    normalize_texts,
-    trigram_ids,
-)
+from keras_lstm_dssm.text.word_batch import WordBatch, distinct_words
+from keras_lstm_dssm.text.word_hashing import normalize_texts, trigram_ids
 
 ROOM = 1 << 25
 """Bytes of texts that are remembered: half a million titles of 64 letters."""
@@ -24,15 +21,15 @@ class WordMemory:
     of hashing them. The results are equal, in their order, too; beside them is
     the order that sorts the trigrams.
 
-    When the texts, their words and the trigrams have filled the memory, all
-    of it is forgotten, so that it does not grow with the log.
+    The memory is bounded: a batch with texts for which there is no room is
+    hashed as a whole.
 
     Args:
         oov_buckets: See `trigram_ids`.
         max_words: See `split_words`.
         split: See `normalize_texts`.
-        room: Bytes of texts to remember; with numbers and Python's objects,
-            the memory takes some six times as much.
+        room: Bytes of texts to remember; with their numbers, the memory
+            takes some six times as much.
 
     Example:
     >>> batch = WordMemory().distinct(tf.constant(["a b", "b", "a b"]))
@@ -51,7 +48,6 @@ class WordMemory:
         self.max_words = max_words
         self.split = split
         self.room = room
-        self._lock = threading.Lock()  # `tf.data` hashes several batches
         # Traced, because these operations are many, and often on few texts.
         strings = [tf.TensorSpec([None], tf.string)]
         self._normalize = tf.function(
@@ -60,10 +56,11 @@ class WordMemory:
         self._trigrams = tf.function(
             lambda words: trigram_ids(words, oov_buckets), strings
         )
-        self._forget()
-
-    def _forget(self) -> None:
-        self._bytes = 0
+        self._hash = tf.function(
+            lambda texts: distinct_words(texts, oov_buckets, max_words, split),
+            strings,
+        )
+        self._lock = threading.Lock()  # `tf.data` hashes several batches
         self._text_of_bytes: dict[bytes, int] = {}
         self._text_of_words: dict[bytes, int] = {}
         self._word_numbers: dict[bytes, int] = {}
@@ -85,7 +82,13 @@ class WordMemory:
 
     def _distinct(self, texts: np.ndarray) -> tuple[np.ndarray, ...]:
         with self._lock:
-            return self._batch(self._numbers(texts.tolist()))
+            numbers = self._numbers(texts.tolist())
+            if numbers is not None:
+                return self._batch(numbers)
+        hashed = self._hash(tf.constant(texts))
+        trigrams, trigram_index, *fields = (f.numpy() for f in hashed[:-1])
+        order = _sorting(trigram_index, len(trigrams))
+        return trigrams, trigram_index, *fields, order
 
     def _batch(self, texts: np.ndarray) -> tuple[np.ndarray, ...]:
         """Returns the fields of the `WordBatch` of texts known by number."""
@@ -112,14 +115,15 @@ class WordMemory:
             _sorting(trigram_index, len(trigrams)),
         )
 
-    def _numbers(self, texts: list[bytes]) -> np.ndarray:
-        """Returns the number of each text, which is learnt if it is new."""
-        if self._bytes > self.room:
-            self._forget()
+    def _numbers(self, texts: list[bytes]) -> np.ndarray | None:
+        """Returns the number of each text; `None` without room for new ones."""
         known = self._text_of_bytes
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if new:
-            self._bytes += sum(map(len, new))
+            self.room -= sum(map(len, new))
+            if self.room < 0:
+                self.room = 0
+                return None
             normal = self._normalize(tf.constant(new)).numpy().tolist()
             known.update(zip(new, self._learn(normal), strict=True))
         return np.array([known[text] for text in texts], np.int32)
