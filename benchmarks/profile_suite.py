@@ -44,6 +44,7 @@ _KINDS = {
         "Exp", "Less", "Greater", "Equal", "L2Loss",
     ),
     "words to trigrams": (
+        "PyFuncStateless",  # `WordMemory`
         "UnicodeTranscode", "UnicodeDecode", "Unique", "CaseFoldUTF8",
         "NormalizeUTF8", "WhitespaceTokenizeWithOffsetsV2",
         "StaticRegexReplace", "StringSplitV2", "RegexReplace", "StringStrip",

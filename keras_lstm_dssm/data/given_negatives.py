@@ -62,6 +62,7 @@ class GivenNegatives:
             raise InputError("no query has a negative: there is none to give")
         self.k = k
         self.seed = seed
+        self.split = split
         self._normal = normal or NormalTexts(split)
         counts = [len(given) for given in by_words.values()]
         index: dict[str, int] = {}

@@ -72,6 +72,8 @@ def test_metrics_keep_what_other_programs_wrote(
     )
 
 
+# JAX warns of it, where it is installed for the benchmarks.
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 def test_several_processes_add_metrics_at_once(tmp_path: pathlib.Path) -> None:
     run = RunFolder(tmp_path)
     children = []
