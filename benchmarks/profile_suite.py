@@ -122,7 +122,7 @@ def _titles_of_length(
 def _parts(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
     """Profile the milliseconds of each kind of operation in a step."""
     model = new_model(keras_towers.CELLS)
-    fit_seconds(model, batches, 1)
+    fit_seconds(model, batches, steps)  # as after the first epoch
     parts: dict[str, float] = collections.defaultdict(float)
     with tempfile.TemporaryDirectory() as folder:
         with tf.profiler.experimental.Profile(folder):
