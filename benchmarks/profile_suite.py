@@ -44,7 +44,7 @@ _KINDS = {
         "Exp", "Less", "Greater", "Equal", "L2Loss",
     ),
     "words to trigrams": (
-        "PyFuncStateless",  # `WordMemory`
+        "PyFuncStateless",  # `HashedTextCache`
         "UnicodeTranscode", "UnicodeDecode", "Unique", "CaseFoldUTF8",
         "NormalizeUTF8", "WhitespaceTokenizeWithOffsetsV2",
         "StaticRegexReplace", "StringSplitV2", "RegexReplace", "StringStrip",
@@ -122,7 +122,7 @@ def _titles_of_length(
 def _parts(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
     """Profile the milliseconds of each kind of operation in a step."""
     model = new_model(keras_towers.CELLS)
-    fit_seconds(model, batches, steps)  # as after the first epoch
+    fit_seconds(model, batches, steps)  # the texts are cached then
     parts: dict[str, float] = collections.defaultdict(float)
     with tempfile.TemporaryDirectory() as folder:
         with tf.profiler.experimental.Profile(folder):

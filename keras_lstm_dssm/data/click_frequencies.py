@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.given_negatives import titles_of_batch
-from keras_lstm_dssm.text import NormalTexts, as_strings
+from keras_lstm_dssm.text import NormalizedTextCache, as_strings
 
 _TITLES_AT_ONCE = 100_000
 
@@ -46,7 +46,7 @@ class ClickFrequencies:
     ) -> None:
         self.buckets = buckets
         self.split = split
-        self._normal = NormalTexts(split)
+        self._normalized = NormalizedTextCache(split)
         counts = np.zeros(buckets, np.int64)
         titles = iter(titles)
         while block := list(itertools.islice(titles, _TITLES_AT_ONCE)):
@@ -74,7 +74,7 @@ class ClickFrequencies:
 
     def _hash(self, titles: tf.Tensor) -> tf.Tensor:
         return tf.strings.to_hash_bucket_fast(
-            self._normal(titles), self.buckets
+            self._normalized(titles), self.buckets
         )
 
     def __call__(self, titles: tf.Tensor) -> tf.Tensor:

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.text import NormalTexts, as_strings, normalize
+from keras_lstm_dssm.text import NormalizedTextCache, as_strings, normalize
 
 
 class GivenNegatives:
@@ -30,8 +30,8 @@ class GivenNegatives:
         seed: Any int; another seed gives another draw. Default 0.
         split: How the encoder separates words, `"space"` or
             `"alphanumeric"`; see `normalize_texts`.
-        normal: What normalises the queries of the batches by that rule, and
-            remembers them from other negatives. Default `None`: a new one.
+        normalized: Cache of normalised queries, with the same `split`, to
+            share between several `GivenNegatives`. Default `None`: a new one.
 
     Raises:
         InputError: k is less than 1, or no query has a title.
@@ -49,7 +49,7 @@ class GivenNegatives:
         k: int,
         seed: int = 0,
         split: str = "space",
-        normal: NormalTexts | None = None,
+        normalized: NormalizedTextCache | None = None,
     ) -> None:
         if k < 1:
             raise InputError(f"negatives a click must be 1 or more, not {k}")
@@ -63,7 +63,7 @@ class GivenNegatives:
         self.k = k
         self.seed = seed
         self.split = split
-        self._normal = normal or NormalTexts(split)
+        self._normalized = normalized or NormalizedTextCache(split)
         counts = [len(given) for given in by_words.values()]
         index: dict[str, int] = {}
         self._indices = tf.constant(
@@ -107,7 +107,7 @@ class GivenNegatives:
     def _draw(
         self, step: tf.Tensor, query: tf.Tensor, document: tf.Tensor
     ) -> tf.Tensor:
-        row = self._rows.lookup(self._normal(query))
+        row = self._rows.lookup(self._normalized(query))
         count = tf.gather(self._counts, row)[:, tf.newaxis]
         share = tf.random.stateless_uniform(
             [tf.size(row), self.k], [self.seed, step]

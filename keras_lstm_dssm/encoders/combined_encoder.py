@@ -10,7 +10,7 @@ from keras_lstm_dssm.encoders.recurrent_encoders import LSTMEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import WordSketch, gather_sum, unit
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.text import WordBatch, WordMemory, as_strings
+from keras_lstm_dssm.text import HashedTextCache, WordBatch, as_strings
 
 _LONG_PERCENTILE = 95
 
@@ -111,7 +111,7 @@ class CombinedEncoder(LSTMEncoder):
         self,
         texts: Sequence[str | bytes],
         batch_size: int = 2048,
-        memory: WordMemory | None = None,
+        cache: HashedTextCache | None = None,
     ) -> None:
         """Set the IDF of words, and `long`, from the titles of documents.
 
@@ -120,11 +120,12 @@ class CombinedEncoder(LSTMEncoder):
         Args:
             texts: The titles of all documents, each of them once.
             batch_size: Number of titles to hash at once. Default 2048.
-            memory: What hashes the titles, and remembers them for others.
-                Default `None`: a new `trigrams.memory()`.
+            cache: Cache of hashed texts, which is used and filled, so that
+                training need not hash the titles again. Default `None`: a
+                new `trigrams.cache()`.
         """
         strings = as_strings(texts)
-        distinct = (memory or self.trigrams.memory()).distinct
+        distinct = (cache or self.trigrams.cache()).distinct
 
         def batches() -> Iterator[WordBatch]:
             for start in range(0, len(strings), batch_size):

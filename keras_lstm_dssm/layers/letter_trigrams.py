@@ -10,8 +10,8 @@ from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text import (
     TRIGRAMS,
+    HashedTextCache,
     WordBatch,
-    WordMemory,
     as_strings,
     check_split,
     distinct_words,
@@ -114,9 +114,9 @@ class LetterTrigrams(keras.layers.Layer):
             as_strings(texts), self.oov_buckets, self.max_words, self.split
         )
 
-    def memory(self) -> WordMemory:
-        """Make a memory that hashes texts as `distinct`, each of them once."""
-        return WordMemory(self.oov_buckets, self.max_words, self.split)
+    def cache(self) -> HashedTextCache:
+        """Create an empty cache of `distinct`, with these settings."""
+        return HashedTextCache(self.oov_buckets, self.max_words, self.split)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return `(batch, words, trigrams)`, of which the last two vary."""

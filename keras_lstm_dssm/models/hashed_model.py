@@ -179,9 +179,9 @@ class HashedModel(BuiltModel):
         """Hashes in the dataset, unless replicas divide its batches."""
         if replica_count(self) == 1:
             batches = self._hash.dataset(batches)
-        # `tf.data` tunes its threads in a thread of its own, which sleeps 10
-        # ms, then twice as long, and so on. Two of five calls of `fit` ended
-        # with waiting for it to wake up, up to as long as they had taken.
+        # The autotuning thread of `tf.data` waits 10 ms, then twice as long,
+        # and so on. In two of five calls of `fit`, the end waited for this
+        # thread, up to as long as the call had taken.
         options = tf.data.Options()
         options.autotune.enabled = False
         return batches.with_options(options)

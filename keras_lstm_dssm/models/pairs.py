@@ -56,9 +56,9 @@ class PairHasher:
     Attributes:
         fingerprints: Whether to compute those of the titles, for a training
             by several workers. Default `False`.
-        memory_of_query: The `WordMemory` of the queries.
-        memory_of_document: That of the documents, the same one if both
-            encoders hash alike.
+        query_cache: `HashedTextCache` of the queries.
+        document_cache: `HashedTextCache` of the documents; the same object
+            as `query_cache` if both encoders have the same hashing settings.
 
     Example:
     >>> encoder = LSTMEncoder(8)
@@ -74,11 +74,11 @@ class PairHasher:
         self.of_document = document_encoder.trigrams
         self.tied = query_encoder is document_encoder
         self.fingerprints = False
-        self.memory_of_query = self.of_query.memory()
-        self.memory_of_document = (
-            self.memory_of_query
+        self.query_cache = self.of_query.cache()
+        self.document_cache = (
+            self.query_cache
             if _rules(self.of_query) == _rules(self.of_document)
-            else self.of_document.memory()
+            else self.of_document.cache()
         )
 
     def __call__(
@@ -86,7 +86,7 @@ class PairHasher:
         query: Any,
         document: Any,
         extras: dict[str, tf.Tensor] | None = None,
-        remember: bool = False,
+        cached: bool = False,
     ) -> HashedPairs:
         """Hashes one batch; a hashed `WordBatch` is returned as it is.
 
@@ -97,8 +97,9 @@ class PairHasher:
                 float `[batch]` or `[batch, 1 + k]`; `teacher`, float `[batch,
                 2 + k, d]`, with `teacher_texts`, int `[batch, 2 + k]`; each
                 optional.
-            remember: Whether to hash each text once only, see `WordMemory`;
-                not for graphs that are saved. Default `False`.
+            cached: Whether to use and fill `query_cache` and
+                `document_cache`. A graph that does so cannot be saved.
+                Default `False`.
         """
         extras = extras or {}
         if isinstance(query, WordBatch):
@@ -109,8 +110,8 @@ class PairHasher:
             negatives = tf.reshape(extras["negatives"], [-1])
             titles = tf.concat([titles, negatives], axis=0)
         of_query, of_document = (
-            (self.memory_of_query, self.memory_of_document)
-            if remember
+            (self.query_cache, self.document_cache)
+            if cached
             else (self.of_query, self.of_document)
         )
         if self.tied:
@@ -164,7 +165,7 @@ class PairHasher:
     def dataset(self, pairs: tf.data.Dataset) -> tf.data.Dataset:
         """Hashes a dataset's batches, in parallel with the training steps.
 
-        Texts that were hashed before are remembered, from epoch to epoch.
+        Each text is hashed once and cached for later epochs.
 
         Raises:
             InputError: The texts are hashed already, and the towers tied.
@@ -178,7 +179,7 @@ class PairHasher:
                     "dataset of strings"
                 )
             return pairs
-        hashed = partial(self, remember=True)
+        hashed = partial(self, cached=True)
         # In a tuple: else Keras takes the fields for x, y and weights.
         return pairs.map(
             lambda *batch: (hashed(*batch),),

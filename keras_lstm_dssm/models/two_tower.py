@@ -139,10 +139,10 @@ class TwoTower(PairModel):
         Args:
             titles: The document titles, each of them once.
         """
-        memories = self.hasher.memory_of_query, self.hasher.memory_of_document
-        for tower, memory in zip(self.towers, memories, strict=False):
+        caches = self.hasher.query_cache, self.hasher.document_cache
+        for tower, cache in zip(self.towers, caches, strict=False):
             if isinstance(tower, CombinedEncoder):
-                tower.adapt(titles, memory=memory)
+                tower.adapt(titles, cache=cache)
 
     def call(self, inputs: tuple[Any, Any]) -> tf.Tensor:
         """Returns the cosine of each query and its document."""

@@ -1,6 +1,7 @@
 """Strings -> words -> letter-trigram ids, in TensorFlow and TF.Text ops."""
 
-from keras_lstm_dssm.text.normal_texts import NormalTexts
+from keras_lstm_dssm.text.hashed_text_cache import HashedTextCache
+from keras_lstm_dssm.text.normalized_text_cache import NormalizedTextCache
 from keras_lstm_dssm.text.one_text import is_one_short_text, words_of_one_text
 from keras_lstm_dssm.text.sentences import (
     graph_sentences,
@@ -29,16 +30,15 @@ from keras_lstm_dssm.text.word_hashing import (
     split_words,
     trigram_ids,
 )
-from keras_lstm_dssm.text.word_memory import WordMemory
 
 __all__ = [
     "LETTERS",
-    "NormalTexts",
+    "NormalizedTextCache",
     "TRIGRAMS",
     "Vocabulary",
     "WORD_SPLITS",
     "WordBatch",
-    "WordMemory",
+    "HashedTextCache",
     "arrays_in_batches",
     "as_bytes",
     "as_strings",

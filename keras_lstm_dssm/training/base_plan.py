@@ -50,7 +50,10 @@ class BasePlan(ABC):
         return self.batches(first), self.recipe.epochs
 
     def needs_checkpoint(self, epochs: int) -> bool:
-        """Whether no run can be resumed from before the next epoch any more.
+        """Returns whether a checkpoint must be saved after some epochs.
+
+        It must if the next epoch overwrites a file that a resume from an older
+        checkpoint would need.
 
         Args:
             epochs: Number of complete epochs.

@@ -13,7 +13,7 @@ from keras_lstm_dssm.data import ClickLog, GivenNegatives, Pair
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index, unit_vectors
 from keras_lstm_dssm.files import replacing
-from keras_lstm_dssm.text import NormalTexts, normalize
+from keras_lstm_dssm.text import NormalizedTextCache, normalize
 from keras_lstm_dssm.training.title_clusters import TitleClusters
 
 MAX_COMPARISONS = 4 * 10**9
@@ -157,7 +157,7 @@ class HardNegatives:
         self.seed = seed
         self.from_start = from_start
         self.clusters = clusters
-        self._normal: NormalTexts | None = None
+        self._normalized: NormalizedTextCache | None = None
 
     def next_mining(self, epoch: int) -> int:
         """Returns the next epoch, counted from 0, that starts with mining."""
@@ -200,9 +200,11 @@ class HardNegatives:
         if not any(titles.values()):  # each query has clicked all titles
             return None
         split = model.query_encoder.trigrams.split
-        if self._normal is None:
-            self._normal = NormalTexts(split)
-        return GivenNegatives(titles, self.k, self.seed, split, self._normal)
+        if self._normalized is None:
+            self._normalized = NormalizedTextCache(split)
+        return GivenNegatives(
+            titles, self.k, self.seed, split, self._normalized
+        )
 
     def _write(self, epoch: int, titles: dict[str, list[str]]) -> None:
         """Writes a list of all mined titles, and for each query rows of it.

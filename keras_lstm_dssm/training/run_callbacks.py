@@ -15,7 +15,7 @@ _QUICK = 0.5
 """Seconds of saving below which a checkpoint is saved after each epoch."""
 
 _RARELY = 20
-"""Times of saving that lie between two others, if saving takes longer."""
+"""Least time between two checkpoints, in multiples of the time of saving."""
 
 
 class Checkpoint(keras.callbacks.Callback):
@@ -23,17 +23,17 @@ class Checkpoint(keras.callbacks.Callback):
 
     A checkpoint is saved after each epoch, and within an epoch when the last
     one is older than `minutes`. It replaces the old one when it is complete,
-    and only if all its numbers are finite. Where saving takes long and epochs
-    are short, some epochs end without one, so that a twentieth of the time
-    is spent on it.
+    and only if all its numbers are finite. If saving took more than half a
+    second, no checkpoint is saved after an epoch until 20 times as long has
+    passed, so that saving takes about a twentieth of the training.
 
     Args:
         run: The run's folder.
         minutes: Age of the last checkpoint after which one is saved within
             an epoch.
-        needed: Function of a number of complete epochs, whether the next
-            epoch changes files so that an older checkpoint cannot be resumed.
-            Default `None`: none does.
+        needed: `needed(epochs)` returns whether a checkpoint must be saved
+            after that many epochs; see `BasePlan.needs_checkpoint`. Default
+            `None`: never.
 
     Raises:
         Diverged: The weights are not finite.
@@ -60,7 +60,7 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves a checkpoint, or leaves it to a later epoch."""
+        """Saves a checkpoint, unless saving is slow and one is recent."""
         if (
             self._seconds < _QUICK
             or time.monotonic() - self._saved > _RARELY * self._seconds
@@ -69,7 +69,7 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Saves the last checkpoint, if the last epoch has not."""
+        """Saves a checkpoint of the last training step, if there is none."""
         if self._saved_step != self._step():
             self._save()
 

@@ -113,7 +113,7 @@ class TrainingPlan(BasePlan):
         return f"{self.examples:,} pairs"
 
     def needs_checkpoint(self, epochs: int) -> bool:
-        """Whether the next epoch mines, and replaces the mined negatives."""
+        """Returns whether negatives are mined before the next epoch."""
         return (
             isinstance(self.negatives, HardNegatives)
             and self.negatives.next_mining(epochs - 1) == epochs

@@ -221,7 +221,7 @@ def test_the_last_pairs_are_split_off() -> None:
 
 @pytest.mark.parametrize("tied", [False, True])
 def test_a_dataset_is_hashed_as_its_batches(tied: bool) -> None:
-    """From memory, in the second pass, too; only the order is added."""
+    """Computed in the first pass, and from the cache in the second."""
     hasher = two_tower(tied).hasher
     given = batch(negatives=negatives(), log_q=log_q())
     dataset = tf.data.Dataset.from_tensors(given).repeat(2)
@@ -236,29 +236,29 @@ def test_a_dataset_is_hashed_as_its_batches(tied: bool) -> None:
         tf.nest.map_structure(np.testing.assert_array_equal, plain, expected)
 
 
-def test_encoders_that_hash_alike_share_a_memory() -> None:
+def test_encoders_with_equal_hashing_share_a_cache() -> None:
     encoder = dssm.LSTMEncoder(4)
     same = PairHasher(encoder, dssm.LSTMEncoder(8))
-    assert same.memory_of_query is same.memory_of_document
+    assert same.query_cache is same.document_cache
     other = PairHasher(encoder, dssm.LSTMEncoder(4, oov_buckets=3))
-    assert other.memory_of_document.oov_buckets == 3
-    assert other.memory_of_query.oov_buckets == 0
+    assert other.document_cache.oov_buckets == 3
+    assert other.query_cache.oov_buckets == 0
 
 
-def test_training_from_memory_equals_training_without() -> None:
-    plain, remembering = two_tower(False), two_tower(False)
-    remembering.set_weights(plain.get_weights())
+def test_training_with_a_cache_equals_training_without() -> None:
+    plain, caching = two_tower(False), two_tower(False)
+    caching.set_weights(plain.get_weights())
     dataset = tf.data.Dataset.from_tensors(batch(negatives=negatives()))
     dataset = dataset.repeat(3)
     plain.fit(dataset.map(lambda *b: (plain.hasher(*b),)), verbose=0)
-    remembering.fit(dataset, verbose=0)
+    caching.fit(dataset, verbose=0)
     for one, other in zip(
-        plain.get_weights(), remembering.get_weights(), strict=True
+        plain.get_weights(), caching.get_weights(), strict=True
     ):
         np.testing.assert_array_equal(one, other)
 
 
 def test_tf_data_tunes_nothing() -> None:
-    """The end of `fit` would wait for a thread that sleeps ever longer."""
+    """Else `fit` may wait at its end for the autotuning thread of `tf.data`."""
     hashed = two_tower(False)._hashed(pair_batches(QUERIES, TITLES))
     assert hashed.options().autotune.enabled is False

@@ -48,6 +48,7 @@ def test_holds_each_distinct_thing_once() -> None:
     assert batch.lengths.numpy().tolist() == [2, 1, 1, 1]
     assert batch.text_index.numpy().tolist() == [0, 1, 0, 2, 3]
     assert batch.word_index.numpy().tolist() == [0, 0, 1, 1, 1, 1, 2, 3, 3, 3]
+    assert batch.trigram_order is None
     assert {field.dtype for field in batch[:-1]} == {tf.int32}
 
 

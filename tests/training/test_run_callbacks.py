@@ -1,4 +1,4 @@
-"""When a run's checkpoint is saved."""
+"""`Checkpoint`: after which epochs a checkpoint is saved."""
 
 import pathlib
 from typing import Any
@@ -31,7 +31,7 @@ class SavedSteps(keras.callbacks.Callback):
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Saving takes so long that there is never time for it."""
+    """Makes `Checkpoint` skip all epochs after which it need not save."""
     monkeypatch.setattr(run_callbacks, "_QUICK", -1)
     monkeypatch.setattr(run_callbacks, "_RARELY", 1e9)
 
@@ -60,7 +60,7 @@ def test_a_quick_checkpoint_is_saved_after_each_epoch(
 def test_a_slow_one_before_mining_and_at_the_end(
     collection_folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    """From an older one, the mined negatives could not be had again."""
+    """Mining overwrites a file that a resume from an older one would need."""
     _, steps = train(collection_folder, tmp_path, MINED)
     assert steps == [STEPS * epoch for epoch in (1, 2, 2, 4, 4)]
     last = RunFolder(tmp_path).load_checkpoint()
@@ -73,7 +73,7 @@ def test_a_run_is_resumed_from_an_older_epoch(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Killed in the fourth epoch, whose last checkpoint is of the second."""
+    """A run is killed in epoch 4; its last checkpoint is of epoch 2."""
     whole, _ = train(collection_folder, tmp_path / "whole", MINED)
     killed = tmp_path / "killed"
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):

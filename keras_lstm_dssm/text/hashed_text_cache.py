@@ -1,4 +1,4 @@
-"""WordMemory: the words and trigrams of the texts that were hashed before."""
+"""HashedTextCache: hashes texts into batches, and caches their words."""
 
 import itertools
 import threading
@@ -9,30 +9,31 @@ import tensorflow as tf
 from keras_lstm_dssm.text.word_batch import WordBatch, distinct_words
 from keras_lstm_dssm.text.word_hashing import normalize_texts, trigram_ids
 
-ROOM = 1 << 25
-"""Bytes of texts that are remembered: half a million titles of 64 letters."""
+MAX_BYTES = 1 << 25
+"""Default size of a cache, in bytes of texts: 500,000 titles of 64 letters."""
 
 
-class WordMemory:
-    """Hashes texts as `distinct_words` does, each text once.
+class HashedTextCache:
+    """Computes the same batches as `distinct_words`, and caches texts.
 
-    A training reads the same texts in every epoch. From the second time on,
-    their words and trigrams are looked up, which takes a fifth of the time
-    of hashing them. The results are equal, in their order, too; beside them is
-    the order that sorts the trigrams.
+    A training reads the same texts in every epoch. When a text is hashed for
+    the first time, its words and their trigrams are stored; later batches
+    look them up, in less than a third of the time. The fields of a batch are
+    equal to those of `distinct_words`, in the same order; `trigram_order` is
+    computed, too.
 
-    The memory is bounded: a batch with texts for which there is no room is
-    hashed as a whole.
+    The cache is bounded: when it is full, a batch with a text that it does
+    not hold is hashed as a whole, without the cache.
 
     Args:
         oov_buckets: See `trigram_ids`.
         max_words: See `split_words`.
         split: See `normalize_texts`.
-        room: Bytes of texts to remember; with their numbers, the memory
-            takes some six times as much.
+        max_bytes: Largest total size of the cached texts. The process uses
+            some six times as much memory for them.
 
     Example:
-    >>> batch = WordMemory().distinct(tf.constant(["a b", "b", "a b"]))
+    >>> batch = HashedTextCache().distinct(tf.constant(["a b", "b", "a b"]))
     >>> batch.words.numpy().tolist(), batch.text_index.numpy().tolist()
     ([[0, 1], [1, 0]], [0, 1, 0])
     """
@@ -42,12 +43,12 @@ class WordMemory:
         oov_buckets: int = 0,
         max_words: int | None = None,
         split: str = "space",
-        room: int = ROOM,
+        max_bytes: int = MAX_BYTES,
     ) -> None:
         self.oov_buckets = oov_buckets
         self.max_words = max_words
         self.split = split
-        self.room = room
+        self._bytes_left = max_bytes
         # Traced, because these operations are many, and often on few texts.
         strings = [tf.TensorSpec([None], tf.string)]
         self._normalize = tf.function(
@@ -91,7 +92,7 @@ class WordMemory:
         return trigrams, trigram_index, *fields, order
 
     def _batch(self, texts: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Returns the fields of the `WordBatch` of texts known by number."""
+        """Computes the fields of a `WordBatch` of cached texts."""
         distinct, index = _unique(texts, len(self._words_of_text))
         lengths = self._words_of_text.lengths(distinct)
         order = np.argsort(-lengths, kind="stable")
@@ -116,20 +117,24 @@ class WordMemory:
         )
 
     def _numbers(self, texts: list[bytes]) -> np.ndarray | None:
-        """Returns the number of each text; `None` without room for new ones."""
+        """Looks up the number of each text, and caches texts that are new.
+
+        Returns:
+            int32 `[batch]`; or `None` if the cache is full.
+        """
         known = self._text_of_bytes
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if new:
-            self.room -= sum(map(len, new))
-            if self.room < 0:
-                self.room = 0
+            self._bytes_left -= sum(map(len, new))
+            if self._bytes_left < 0:
+                self._bytes_left = 0
                 return None
             normal = self._normalize(tf.constant(new)).numpy().tolist()
-            known.update(zip(new, self._learn(normal), strict=True))
+            known.update(zip(new, self._cache_words(normal), strict=True))
         return np.array([known[text] for text in texts], np.int32)
 
-    def _learn(self, texts: list[bytes]) -> list[int]:
-        """Returns the numbers of normalised texts, known or new ones."""
+    def _cache_words(self, texts: list[bytes]) -> list[int]:
+        """Caches the words of normalised texts; returns the texts' numbers."""
         new = _add(self._text_of_words, texts)
         if new:
             words = [text.split(b" ")[: self.max_words] for text in new]
@@ -145,7 +150,7 @@ class WordMemory:
 
 
 class _Rows:
-    """Holds rows of numbers, of different lengths, and takes more."""
+    """Stores rows of different lengths one after the other in one array."""
 
     def __init__(self) -> None:
         self._values = np.empty(0, np.int32)
@@ -178,7 +183,11 @@ class _Rows:
 
 
 def _written(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
-    """Writes values from a place on, in a larger array if there is no room."""
+    """Writes values into an array from index `start` on.
+
+    Returns:
+        The array; or a larger copy if the values do not fit into it.
+    """
     end = start + len(values)
     if end > len(array):
         larger = np.empty(2 * end, array.dtype)
@@ -209,14 +218,30 @@ def _unique(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sorting(values: np.ndarray, size: int) -> np.ndarray:
-    """Returns the stable order that sorts numbers below `size`, int32."""
+    """Computes the indices that sort `values` in ascending order, stably.
+
+    Args:
+        values: int32 `[n]`, at least 0 and below `size`.
+        size: Bound on the values.
+
+    Returns:
+        int32 `[n]`.
+    """
     if size <= 1 << 16:  # NumPy's radix sort, which is the fastest by far
         values = values.astype(np.uint16)
     return np.argsort(values, kind="stable").astype(np.int32)
 
 
 def _add(numbers: dict[bytes, int], names: list[bytes]) -> list[bytes]:
-    """Gives new names the next numbers, and returns these names."""
+    """Assigns consecutive numbers to names that have none.
+
+    Args:
+        numbers: Name -> number, extended in place.
+        names: Names, with repetitions.
+
+    Returns:
+        The names that were added, in order of first appearance.
+    """
     new = [name for name in dict.fromkeys(names) if name not in numbers]
     numbers.update((name, n) for n, name in enumerate(new, len(numbers)))
     return new

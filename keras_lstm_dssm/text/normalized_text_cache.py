@@ -1,31 +1,33 @@
-"""NormalTexts: normalises texts, each of them once."""
+"""NormalizedTextCache: normalises texts, and caches the results."""
 
 import threading
 
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.text.hashed_text_cache import MAX_BYTES
 from keras_lstm_dssm.text.word_hashing import normalize_texts
-from keras_lstm_dssm.text.word_memory import ROOM
 
 
-class NormalTexts:
-    """Normalises texts as `normalize_texts` does, and remembers the results.
+class NormalizedTextCache:
+    """Normalises texts as `normalize_texts` does, and caches the results.
 
-    A training reads the same texts in every epoch. The memory is bounded:
-    further texts are normalised each time.
+    A training reads the same texts in every epoch. The cache is bounded: when
+    it is full, texts that it does not hold are normalised each time.
 
     Args:
         split: The rule that separates words; see `normalize_texts`.
-        room: Bytes of texts to remember.
+        max_bytes: Largest total size of the cached texts.
 
     Example:
-    >>> NormalTexts()(tf.constant(["ANGLE  bracket"])).numpy().tolist()
+    >>> NormalizedTextCache()(tf.constant(["ANGLE  bracket"])).numpy().tolist()
     [b'angle bracket']
     """
 
-    def __init__(self, split: str = "space", room: int = ROOM) -> None:
-        self.room = room
+    def __init__(
+        self, split: str = "space", max_bytes: int = MAX_BYTES
+    ) -> None:
+        self._bytes_left = max_bytes
         self._normalize = tf.function(
             lambda texts: normalize_texts(texts, None, split),
             [tf.TensorSpec([None], tf.string)],
@@ -48,8 +50,8 @@ class NormalTexts:
             if new:
                 normal = self._normalize(tf.constant(new)).numpy().tolist()
                 fresh = dict(zip(new, normal, strict=True))
-                self.room = max(0, self.room - sum(map(len, new)))
-                if self.room:
+                self._bytes_left = max(0, self._bytes_left - sum(map(len, new)))
+                if self._bytes_left:
                     known.update(fresh)
             # No text is empty when it is normalised.
             return np.array([known.get(t) or fresh[t] for t in given], object)
