@@ -12,6 +12,7 @@ _ROUNDS = 6
 _FOUND_AT_ONCE = 2**25  # titles of all clusters that queries are compared with
 _SCORES_AT_ONCE = 2**24  # of each thread; 64 MiB, and twice that to sort them
 _THREADS = 2
+_GROUPS_FOR_EACH = 4  # of the largest scores that are looked for
 
 
 class TitleClusters:
@@ -199,5 +200,23 @@ def _largest(scores: np.ndarray, count: int) -> np.ndarray:
     """Returns the columns of the `count` largest scores, in any order."""
     if count == 1:
         return np.argmax(scores, axis=1)[:, np.newaxis]
-    count = min(count, scores.shape[1])
-    return np.argpartition(scores, -count, axis=1)[:, -count:]
+    rows, width = scores.shape
+    count = min(count, width)
+    size = width // (_GROUPS_FOR_EACH * count)
+    if size < 2:
+        return np.argpartition(scores, -count, axis=1)[:, -count:]
+    # Of the maxima of groups of scores, `count` are at least as large as
+    # their count-th largest, so that no smaller score can be among the
+    # largest: few scores remain to be compared.
+    groups = width // size
+    maxima = scores[:, : groups * size].reshape(rows, size, groups).max(axis=1)
+    least = np.partition(maxima, -count, axis=1)[:, [-count]]
+    row, column = np.divmod(np.flatnonzero(scores >= least), width)
+    counts = np.bincount(row, minlength=rows)
+    place = np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
+    remaining = np.full((rows, counts.max(initial=0)), -np.inf, scores.dtype)
+    columns = np.zeros(remaining.shape, np.intp)
+    remaining[row, place] = scores[row, column]
+    columns[row, place] = column
+    best = np.argpartition(remaining, -count, axis=1)[:, -count:]
+    return np.take_along_axis(columns, best, axis=1)

@@ -94,6 +94,24 @@ def test_a_popular_cluster_is_read_in_blocks(
     np.testing.assert_array_equal(found[:, 0], cosines.argmax(axis=1))
 
 
+@pytest.mark.parametrize("width", [1, 7, 100, 333, 1_000])
+@pytest.mark.parametrize("count", [1, 2, 10])
+def test_the_largest_scores_of_each_row(width: int, count: int) -> None:
+    """Few scores are compared; ties and excluded titles change nothing."""
+    random = np.random.default_rng(width)
+    scores = random.integers(40, size=(50, width)).astype(np.float32)
+    scores[random.random(scores.shape) < 0.5] = -np.inf
+    scores[0] = -np.inf
+    columns = title_clusters._largest(scores, count)
+    assert columns.shape == (50, min(count, width))
+    assert all(len(set(row)) == len(row) for row in columns.tolist())
+    np.testing.assert_array_equal(
+        np.sort(np.take_along_axis(scores, columns, axis=1)),
+        np.sort(scores)[:, -count:],
+    )
+    assert title_clusters._largest(scores[:0], count).shape[0] == 0
+
+
 def test_fewer_titles_than_asked_for() -> None:
     titles = np.eye(3, dtype=np.float32)
     search = TitleClusters(titles)
