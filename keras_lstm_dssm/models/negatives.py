@@ -24,11 +24,9 @@ def in_batch(
         trained: Number of columns that get a gradient, see `cosine_matrix`.
 
     Returns:
-        `(cosines, labels)`, both `(batch, distinct)`; labels are 1 for the
-        clicked document and 0 for the negatives.
+        Cosines, `(batch, distinct)`, and `clicked`, their labels.
     """
-    labels = tf.one_hot(clicked, tf.shape(document)[0], dtype=query.dtype)
-    return cosine_matrix(query, document, trained), labels
+    return cosine_matrix(query, document, trained), clicked
 
 
 def random_negatives(
@@ -77,6 +75,27 @@ def random_negatives(
     equal = tf.cast(tf.equal(drawn, clicked), query.dtype)
     labels = tf.concat([tf.ones_like(clicked, query.dtype), -equal], axis=1)
     return cosine_pairs(query[:, tf.newaxis, :], candidates), labels
+
+
+def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """Returns whether the clicked document is nearer than all negatives.
+
+    Args:
+        cosines: Float `(batch, candidates)`.
+        labels: The labels of these cosines, see `in_batch` and
+            `random_negatives`.
+
+    Returns:
+        bool `(batch,)`.
+    """
+    if labels.shape.rank == 1:
+        of_clicked = tf.gather(cosines, labels, batch_dims=1)
+        # No document but the clicked one itself is as near.
+        near = cosines >= of_clicked[:, tf.newaxis]
+        return tf.math.count_nonzero(near, axis=-1) == 1
+    best_negative = tf.reduce_max(tf.where(labels == 0, cosines, -2.0), axis=-1)
+    of_clicked = tf.reduce_sum(tf.where(labels > 0, cosines, 0.0), axis=-1)
+    return of_clicked > best_negative
 
 
 def log_q_of_distinct(

@@ -10,6 +10,7 @@ from keras_lstm_dssm.encoders import CombinedEncoder, TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import cosine_matrix, cosine_pairs
 from keras_lstm_dssm.models.negatives import (
+    clicked_is_nearest,
     in_batch,
     log_q_of_distinct,
     random_negatives,
@@ -210,7 +211,7 @@ class TwoTower(PairModel):
             if log_q is None:
                 log_q = log_q_of_distinct(batch.log_q, candidates, distinct)
             scores -= tf.cast(log_q / gamma, cosines.dtype)
-        loss = self.compute_loss(y=labels, y_pred=scores)
+        loss = self.compute_loss(y=self._labels(labels, scores), y_pred=scores)
         if teacher is not None:
             all_cosines = (
                 cosines
@@ -218,12 +219,18 @@ class TwoTower(PairModel):
                 else cosine_matrix(*vectors, trained)
             )
             loss += self._teacher_loss(teacher, all_cosines)
-        best_negative = tf.reduce_max(tf.where(labels == 0, cosines, -2.0), -1)
-        of_clicked = tf.reduce_sum(tf.where(labels > 0, cosines, 0.0), axis=-1)
-        self._record(loss, of_clicked > best_negative)
+        self._record(loss, clicked_is_nearest(cosines, labels))
         if joint is not None:  # of the mean over the rows of all workers
             loss *= tf.cast(joint.share, loss.dtype)
         return loss
+
+    def _labels(self, labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+        """Returns labels in a form that the loss takes."""
+        if labels.shape.rank == 1 and not getattr(
+            self.loss, "takes_indices", False
+        ):
+            return tf.one_hot(labels, tf.shape(scores)[1], dtype=scores.dtype)
+        return labels
 
     def _teacher_loss(
         self, teacher: tf.Tensor, cosines: tf.Tensor

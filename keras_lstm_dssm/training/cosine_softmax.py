@@ -28,7 +28,8 @@ class CosineSoftmax(keras.losses.Loss):
     Call arguments:
         y_true: `(batch, candidates)`: 1 for the clicked document, 0 for a
             negative, -1 for a document that is left out (a random negative
-            that equals the clicked document).
+            that equals the clicked document). Or `(batch,)`, the index of
+            the clicked document; all others are negatives then.
         y_pred: Cosines R, `(batch, candidates)`.
 
     Example:
@@ -36,7 +37,13 @@ class CosineSoftmax(keras.losses.Loss):
     >>> labels, cosines = np.array([[1, 0, -1]]), np.array([[0.5, 0.2, 0.5]])
     >>> float(loss(labels, cosines))
     0.048587...
+    >>> float(loss(np.array([0]), cosines[:, :2]))
+    0.048587...
     """
+
+    takes_indices = True
+    """Whether labels may be indices; a subclass with a `call` of its own that
+    does not take them sets it to `False`."""
 
     def __init__(
         self,
@@ -50,25 +57,33 @@ class CosineSoftmax(keras.losses.Loss):
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Returns l_r of each row, `(batch,)`."""
-        labels = tf.cast(y_true, y_pred.dtype)
-        clicked = tf.nn.relu(labels)
         gamma = tf.cast(self.gamma, y_pred.dtype)
+        if len(y_true.shape) == 1:
+            clicked, left_out = tf.cast(y_true, tf.int32), None
+        else:
+            clicked = tf.argmax(y_true, axis=-1, output_type=tf.int32)
+            left_out = y_true < 0
+        rows = tf.range(tf.size(clicked))
+        places = tf.stack([rows, clicked], axis=1)
 
-        # 0.6 of the time of TensorFlow's operation for loss and gradient.
+        # A third of the time of TensorFlow's operations for loss and gradient
+        # of one-hot labels.
         @tf.custom_gradient
         def losses(cosines: tf.Tensor) -> Any:
-            scaled = tf.where(labels < 0, cosines.dtype.min, gamma * cosines)
+            scaled = gamma * cosines
+            if left_out is not None:
+                scaled = tf.where(left_out, cosines.dtype.min, scaled)
             largest = tf.reduce_max(scaled, axis=-1, keepdims=True)
             shares = tf.exp(scaled - largest)
             total = tf.reduce_sum(shares, axis=-1, keepdims=True)
-            all_logits = tf.math.log(total) + largest
+            all_logits = (tf.math.log(total) + largest)[:, 0]
 
             def gradient(error: tf.Tensor) -> tf.Tensor:
-                scale = gamma * error[..., tf.newaxis]
-                return shares * (scale / total) - clicked * scale
+                scale = gamma * error
+                of_all = shares * (scale[:, tf.newaxis] / total)
+                return tf.tensor_scatter_nd_sub(of_all, places, scale)
 
-            loss = all_logits[..., 0] - tf.reduce_sum(clicked * scaled, -1)
-            return loss, gradient
+            return all_logits - tf.gather_nd(scaled, places), gradient
 
         return losses(y_pred)
 

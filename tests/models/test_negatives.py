@@ -1,7 +1,11 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.models.negatives import in_batch, random_negatives
+from keras_lstm_dssm.models.negatives import (
+    clicked_is_nearest,
+    in_batch,
+    random_negatives,
+)
 from tests import reference
 
 RANDOM = np.random.default_rng(6)
@@ -68,4 +72,17 @@ def test_in_batch_negatives_are_the_distinct_documents() -> None:
     )
     expected = [[reference.cosine(q, d) for d in DOCUMENT] for q in QUERY]
     np.testing.assert_allclose(cosines, expected)
-    np.testing.assert_array_equal(labels, np.eye(4)[CLICKED])
+    np.testing.assert_array_equal(labels, CLICKED)
+
+
+def test_the_clicked_document_is_nearest_if_no_negative_is_as_near() -> None:
+    cosines = np.array([[0.5, 0.2, 0.5], [0.5, 0.2, 0.4], [0.5, 0.6, -1.0]])
+    # As indices, and as labels with a document that is left out.
+    for labels, expected in (
+        (np.array([0, 0, 1]), [False, True, True]),
+        (np.array([2, 1, 0]), [False, False, False]),
+        ([[1, 0, 0], [1, 0, 0], [0, 1, 0]], [False, True, True]),
+        ([[1, 0, -1], [0, 1, -1], [1, -1, 0]], [True, False, True]),
+    ):
+        nearest = clicked_is_nearest(tf.constant(cosines), tf.constant(labels))
+        assert nearest.numpy().tolist() == expected

@@ -88,6 +88,23 @@ def test_works_with_a_stock_optimizer() -> None:
     assert losses[-1] < losses[0]
 
 
+def test_a_loss_of_keras_gets_labels_of_0_and_1() -> None:
+    """In-batch negatives have indices as labels, which it does not take."""
+    model = new_model("in_batch")
+    expected = model.evaluate(PAIRS, verbose=0)
+
+    class Softmax(keras.losses.Loss):
+        def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+            return keras.losses.categorical_crossentropy(
+                y_true, 10.0 * y_pred, from_logits=True
+            )
+
+    model.compile(NesterovMomentum(0.1), Softmax())
+    np.testing.assert_allclose(
+        model.evaluate(PAIRS, verbose=0), expected, rtol=1e-5
+    )
+
+
 def test_works_in_double_precision() -> None:
     model = new_model("in_batch", dtype="float64")
     model.fit(PAIRS, verbose=0)

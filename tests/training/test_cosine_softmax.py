@@ -70,6 +70,23 @@ def test_derivative_is_alpha() -> None:
         np.testing.assert_allclose(gradient[row], expected, atol=1e-12)
 
 
+def test_labels_may_be_indices() -> None:
+    """Losses and gradients are those of labels of 0 and 1."""
+    clicked = np.array([3, 0, 2, 2, 1])
+    results = []
+    for labels in (clicked, np.eye(4)[clicked]):
+        cosines = tf.constant(COSINES)
+        with tf.GradientTape() as tape:
+            tape.watch(cosines)
+            loss = CosineSoftmax(GAMMA, reduction=None)(labels, cosines)
+        results.append((loss.numpy(), tape.gradient(loss, cosines).numpy()))
+    for of_indices, of_labels in zip(*results, strict=True):
+        np.testing.assert_array_equal(of_indices, of_labels)
+    scores = np.exp(GAMMA * COSINES)
+    expected = np.log(scores.sum(1) / scores[np.arange(5), clicked])
+    np.testing.assert_allclose(results[0][0], expected, rtol=1e-12)
+
+
 def test_large_gamma_does_not_overflow() -> None:
     labels = np.array([[1, 0, -1], [-1, 1, 0]])
     cosines = np.array([[1.0, -1.0, 1.0], [1.0, -1.0, 1.0]])
