@@ -32,16 +32,16 @@ _KINDS = {
         "Gather", "GatherV2", "ScatterUpdate", "SegmentSum",
         "WithNumSegments", "TopKV2", "Pow",
     ),
+    "loss and accuracy": (
+        "SelectV2", "Max", "Exp", "Less", "Greater", "Equal", "L2Loss",
+        "GatherNd", "TensorScatterSub",
+    ),
     "gates": (
         "Sigmoid", "Tanh", "SigmoidGrad", "TanhGrad", "Mul", "AddV2", "Sub",
     ),
     "copies": (
         "ConcatV2", "Split", "Slice", "TensorListConcatV2", "Transpose",
         "Pack", "Tile",
-    ),
-    "loss and accuracy": (
-        "SoftmaxCrossEntropyWithLogits", "SelectV2", "Max", "OneHot", "Relu",
-        "Exp", "Less", "Greater", "Equal", "L2Loss",
     ),
     "words to trigrams": (
         "PyFuncStateless",  # `HashedTextCache`
