@@ -66,8 +66,8 @@ class CosineSoftmax(keras.losses.Loss):
         rows = tf.range(tf.size(clicked))
         places = tf.stack([rows, clicked], axis=1)
 
-        # A third of the time of TensorFlow's operations for loss and gradient
-        # of one-hot labels.
+        # 0.6 of the time of TensorFlow's operation for loss and gradient, and
+        # 0.5 of that for labels which are indices.
         @tf.custom_gradient
         def losses(cosines: tf.Tensor) -> Any:
             scaled = gamma * cosines
