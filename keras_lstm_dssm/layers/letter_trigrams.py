@@ -115,7 +115,7 @@ class LetterTrigrams(keras.layers.Layer):
         )
 
     def cache(self) -> HashedTextCache:
-        """Create an empty cache of `distinct`, with these settings."""
+        """Create an empty cache of hashed texts, with this layer's settings."""
         return HashedTextCache(self.oov_buckets, self.max_words, self.split)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:

@@ -150,7 +150,7 @@ class HashedTextCache:
 
 
 class _Rows:
-    """Stores rows of different lengths one after the other in one array."""
+    """A ragged array of integers: its rows lie in one flat array."""
 
     def __init__(self) -> None:
         self._values = np.empty(0, np.int32)

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.registration import register
 
 
@@ -28,9 +29,13 @@ class CosineSoftmax(keras.losses.Loss):
     Call arguments:
         y_true: `(batch, candidates)`: 1 for the clicked document, 0 for a
             negative, -1 for a document that is left out (a random negative
-            that equals the clicked document). Or `(batch,)`, the index of
-            the clicked document; all others are negatives then.
+            that equals the clicked document). Or, with float32 or float64,
+            `(batch,)`, the index of the clicked document; all others are
+            negatives then.
         y_pred: Cosines R, `(batch, candidates)`.
+
+    Raises:
+        InputError: Labels are indices, and the dtype is too short for them.
 
     Example:
     >>> loss = CosineSoftmax(gamma=10.0)
@@ -40,10 +45,6 @@ class CosineSoftmax(keras.losses.Loss):
     >>> float(loss(np.array([0]), cosines[:, :2]))
     0.048587...
     """
-
-    takes_indices = True
-    """Whether labels may be indices; a subclass with a `call` of its own that
-    does not take them sets it to `False`."""
 
     def __init__(
         self,
@@ -55,10 +56,25 @@ class CosineSoftmax(keras.losses.Loss):
         super().__init__(name=name, reduction=reduction, dtype=dtype)
         self.gamma = gamma
 
+    @property
+    def takes_indices(self) -> bool:
+        """Whether labels may be indices.
+
+        Keras converts labels to the dtype of the loss, and float16 and
+        bfloat16 have no room for them. A subclass with a `call` of its own
+        that does not take indices sets this to `False`.
+        """
+        return self.dtype in ("float32", "float64")
+
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Returns l_r of each row, `(batch,)`."""
         gamma = tf.cast(self.gamma, y_pred.dtype)
         if len(y_true.shape) == 1:
+            if not self.takes_indices:
+                raise InputError(
+                    f"labels are indices, which {self.dtype} may round: "
+                    "expected labels of 0, 1 and -1, or a loss of float32"
+                )
             clicked, left_out = tf.cast(y_true, tf.int32), None
         else:
             clicked = tf.argmax(y_true, axis=-1, output_type=tf.int32)

@@ -60,7 +60,7 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves a checkpoint, unless saving is slow and one is recent."""
+        """Saves a checkpoint, unless saving is slow and the last is recent."""
         if (
             self._seconds < _QUICK
             or time.monotonic() - self._saved > _RARELY * self._seconds
@@ -69,7 +69,7 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Saves a checkpoint of the last training step, if there is none."""
+        """Saves a checkpoint of the last step if it has not been saved yet."""
         if self._saved_step != self._step():
             self._save()
 

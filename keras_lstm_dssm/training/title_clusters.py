@@ -12,7 +12,7 @@ _ROUNDS = 6
 _FOUND_AT_ONCE = 2**25  # titles of all clusters that queries are compared with
 _SCORES_AT_ONCE = 2**24  # of each thread; 64 MiB, and twice that to sort them
 _THREADS = 2
-_GROUPS_FOR_EACH = 4  # of the largest scores that are looked for
+_GROUPS_FOR_EACH = 4  # groups of scores, for each of the largest to be found
 
 
 class TitleClusters:
@@ -197,7 +197,7 @@ def _parts(values: np.ndarray, scores: int) -> list[np.ndarray]:
 
 
 def _largest(scores: np.ndarray, count: int) -> np.ndarray:
-    """Returns the columns of the `count` largest scores, in any order."""
+    """Returns the columns of the largest scores of each row, in any order."""
     if count == 1:
         return np.argmax(scores, axis=1)[:, np.newaxis]
     rows, width = scores.shape

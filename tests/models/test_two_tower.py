@@ -89,7 +89,7 @@ def test_works_with_a_stock_optimizer() -> None:
 
 
 def test_a_loss_of_keras_gets_labels_of_0_and_1() -> None:
-    """In-batch negatives have indices as labels, which it does not take."""
+    """Labels of in-batch negatives are indices; it gets them one-hot."""
     model = new_model("in_batch")
     expected = model.evaluate(PAIRS, verbose=0)
 
@@ -103,6 +103,21 @@ def test_a_loss_of_keras_gets_labels_of_0_and_1() -> None:
     np.testing.assert_allclose(
         model.evaluate(PAIRS, verbose=0), expected, rtol=1e-5
     )
+
+
+def test_a_loss_in_half_precision_gets_labels_of_0_and_1() -> None:
+    """There are more titles in a batch than bfloat16 has whole numbers."""
+    queries = [f"query {row}" for row in range(600)]
+    titles = [f"title {row}" for row in range(600)]
+    losses = []
+    for dtype in ("float32", "bfloat16"):
+        model = new_model("in_batch")
+        model.compile(NesterovMomentum(0.1), CosineSoftmax(10.0, dtype=dtype))
+        pairs = tf.data.Dataset.from_tensors((queries, titles))
+        losses.append(
+            model.evaluate(pairs, verbose=0, return_dict=True)["loss"]
+        )
+    assert losses[1] == pytest.approx(losses[0], rel=0.02)
 
 
 def test_works_in_double_precision() -> None:

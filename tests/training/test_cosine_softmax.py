@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import CosineSoftmax
+from keras_lstm_dssm import CosineSoftmax, InputError
 
 GAMMA = 7.0
 RANDOM = np.random.default_rng(3)
@@ -71,7 +71,7 @@ def test_derivative_is_alpha() -> None:
 
 
 def test_labels_may_be_indices() -> None:
-    """Losses and gradients are those of labels of 0 and 1."""
+    """Indices give the same losses and gradients as one-hot labels."""
     clicked = np.array([3, 0, 2, 2, 1])
     results = []
     for labels in (clicked, np.eye(4)[clicked]):
@@ -85,6 +85,19 @@ def test_labels_may_be_indices() -> None:
     scores = np.exp(GAMMA * COSINES)
     expected = np.log(scores.sum(1) / scores[np.arange(5), clicked])
     np.testing.assert_allclose(results[0][0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_does_not_take_indices(dtype: str) -> None:
+    """Keras would round them: 257 to 256 in bfloat16, 2,049 in float16."""
+    loss = CosineSoftmax(GAMMA, dtype=dtype)
+    assert not loss.takes_indices
+    with pytest.raises(InputError, match=f"indices, which {dtype} may round"):
+        loss(np.array([257]), np.zeros((1, 300)))
+    labels = np.array([[1, 0, -1], [-1, 1, 0]])
+    cosines = np.array([[0.5, 0.25, 0.5], [0.5, 0.5, 0.25]])
+    expected = np.log1p(np.exp(-GAMMA / 4))
+    assert float(loss(labels, cosines)) == pytest.approx(expected, rel=0.03)
 
 
 def test_large_gamma_does_not_overflow() -> None:
