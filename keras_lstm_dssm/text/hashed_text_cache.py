@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.text.data_function import DataFunction
 from keras_lstm_dssm.text.word_batch import WordBatch, distinct_words
 from keras_lstm_dssm.text.word_hashing import normalize_texts, trigram_ids
 
@@ -74,9 +75,7 @@ class HashedTextCache:
         Args:
             texts: String tensor `[batch]`, which may be empty.
         """
-        fields = tf.numpy_function(
-            self._distinct, [texts], [tf.int32] * 7, stateful=False
-        )
+        fields = DataFunction(self._distinct, [tf.int32] * 7)(texts)
         for field, rank in zip(fields, (1, 1, 1, 2, 1, 1, 1), strict=True):
             field.set_shape([None] * rank)
         return WordBatch(*fields)

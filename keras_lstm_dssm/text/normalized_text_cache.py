@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.text.data_function import DataFunction
 from keras_lstm_dssm.text.hashed_text_cache import MAX_BYTES
 from keras_lstm_dssm.text.word_hashing import normalize_texts
 
@@ -37,9 +38,8 @@ class NormalizedTextCache:
 
     def __call__(self, texts: tf.Tensor) -> tf.Tensor:
         """Normalises strings of any shape, eagerly or in `tf.data`."""
-        flat = tf.numpy_function(
-            self._normal, [tf.reshape(texts, [-1])], tf.string, stateful=False
-        )
+        normal = DataFunction(self._normal, tf.string)
+        flat = normal(tf.reshape(texts, [-1]))
         return tf.reshape(flat, tf.shape(texts))
 
     def _normal(self, texts: np.ndarray) -> np.ndarray:

@@ -18,6 +18,8 @@ from keras_lstm_dssm.training import RunFolder
 from tests.reliability.program import SETTINGS, train, write_log
 
 OFTEN = "--save_minutes=0.001"
+SHORT = 4  # epochs
+LONG = 40  # epochs; the training ends later than the last moment of a kill
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +27,22 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return write_log(tmp_path_factory.mktemp("kill") / "clicks.tsv")
 
 
+def uninterrupted_run(log: pathlib.Path, epochs: int) -> RunFolder:
+    """A run that is not killed, and saved at the end of epochs only."""
+    output = log.with_name(f"{epochs} epochs")
+    flags = [f"--data={log}", *SETTINGS, f"--epochs={epochs}"]
+    assert program.run(["train", *flags, f"--output={output}"]) == 0
+    return RunFolder(output)
+
+
 @pytest.fixture(scope="module")
 def uninterrupted(log: pathlib.Path) -> RunFolder:
-    """The run that was not killed, and saved at the end of epochs only."""
-    output = log.with_name("uninterrupted")
-    flags = [f"--data={log}", *SETTINGS, f"--output={output}"]
-    assert program.run(["train", *flags]) == 0
-    return RunFolder(output)
+    return uninterrupted_run(log, SHORT)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted_long(log: pathlib.Path) -> RunFolder:
+    return uninterrupted_run(log, LONG)
 
 
 def killed(
@@ -66,12 +77,14 @@ def kill_and_resume(
     output: pathlib.Path,
     seed: int,
     kills: int,
+    epochs: int,
     while_starting: bool,
 ) -> int:
     """Kills a run a number of times, then resumes it to its end.
 
     Args:
         seed: Seed of the random moments.
+        epochs: The length of the run.
         while_starting: Whether the first kill may come before training, while
             the program imports, counts the log or makes the run.
 
@@ -81,26 +94,29 @@ def kill_and_resume(
     moments = random.Random(seed)
     run = RunFolder(output)
     deaths = 0
-    new = (f"--data={log}", *SETTINGS)
+    new = (f"--data={log}", *SETTINGS, f"--epochs={epochs}")
     for number in range(kills):
         flags = ("--resume",) if run.config.exists() else new
         process = train(*flags, OFTEN, f"--output={output}")
         if number == 0 and while_starting:
-            deaths += killed(process, moments.uniform(0, 6), None)
+            deaths += killed(process, moments.uniform(0, 10), None)
         else:
-            deaths += killed(process, moments.uniform(0, 2), "parameters")
+            deaths += killed(process, moments.uniform(0, 4), "parameters")
     flags = ("--resume",) if run.config.exists() else new
     assert program.run(["train", *flags, f"--output={output}"]) == 0
     return deaths
 
 
-def check_equal(run: RunFolder, uninterrupted: RunFolder) -> None:
+def check_equal(
+    run: RunFolder, uninterrupted: RunFolder, epochs: int = SHORT
+) -> None:
     for one, other in zip(state(run), state(uninterrupted), strict=True):
         np.testing.assert_array_equal(one, other)
     models = run.load_model(), uninterrupted.load_model()
     for one, other in zip(*(m.weights for m in models), strict=True):
         np.testing.assert_array_equal(one, other)
-    assert [row["updates"] for row in run.read_history()] == [15, 30, 45, 60]
+    updates = [row["updates"] for row in run.read_history()]
+    assert updates == list(range(15, 15 * epochs + 1, 15))
     assert not list(run.path.rglob(".partial-*"))
 
 
@@ -108,7 +124,8 @@ def test_killed_twice(
     log: pathlib.Path, uninterrupted: RunFolder, tmp_path: pathlib.Path
 ) -> None:
     run = tmp_path / "run"
-    assert kill_and_resume(log, run, 4, kills=2, while_starting=False) >= 1
+    deaths = kill_and_resume(log, run, 4, 2, SHORT, while_starting=False)
+    assert deaths >= 1
     check_equal(RunFolder(run), uninterrupted)
 
 
@@ -117,10 +134,11 @@ def test_killed_twice(
 def test_killed_at_24_random_moments(
     seed: int,
     log: pathlib.Path,
-    uninterrupted: RunFolder,
+    uninterrupted_long: RunFolder,
     tmp_path: pathlib.Path,
 ) -> None:
-    """Up to three times in each of eight runs, which may end before."""
+    """Three times in each of eight runs."""
     run = tmp_path / "run"
-    assert kill_and_resume(log, run, seed, kills=3, while_starting=True) >= 1
-    check_equal(RunFolder(run), uninterrupted)
+    deaths = kill_and_resume(log, run, seed, 3, LONG, while_starting=True)
+    assert deaths == 3
+    check_equal(RunFolder(run), uninterrupted_long, LONG)
