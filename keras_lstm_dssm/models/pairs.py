@@ -144,7 +144,11 @@ class PairHasher:
         return HashedPairs(
             queries,
             documents._replace(text_index=clicked),
-            negatives,
+            # Of unknown width, so that one traced training step serves for
+            # the epochs before the first mining and for those after it.
+            tf.raw_ops.PlaceholderWithDefault(
+                input=negatives, shape=[None, None]
+            ),
             extras.get("log_q"),
             teacher,
             self._fingerprints(titles, documents)

@@ -105,6 +105,26 @@ def test_a_loss_of_keras_gets_labels_of_0_and_1() -> None:
     )
 
 
+def test_one_traced_step_serves_with_and_without_negatives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Mined negatives come after some epochs, and tracing takes seconds."""
+    traced = []
+    batch_loss = TwoTower.batch_loss
+
+    def counted(self: TwoTower, *arguments: Any, **options: Any) -> tf.Tensor:
+        traced.append(arguments)
+        return batch_loss(self, *arguments, **options)
+
+    monkeypatch.setattr(TwoTower, "batch_loss", counted)
+    model = new_model("in_batch")
+    extras = {"negatives": [[title, "nail"] for title in TITLES[::-1]]}
+    with_negatives = tf.data.Dataset.from_tensors((QUERIES, TITLES, extras))
+    for pairs in (PAIRS, with_negatives):
+        model.fit(pairs, verbose=0)
+    assert len(traced) == 1
+
+
 def test_a_loss_in_half_precision_gets_labels_of_0_and_1() -> None:
     """There are more titles in a batch than bfloat16 has whole numbers."""
     queries = [f"query {row}" for row in range(600)]
