@@ -139,7 +139,7 @@ class WordSketch(keras.layers.Layer):
         idf = np.log1p((texts - frequencies + 0.5) / (frequencies + 0.5))
         self.word_weight.assign(np.sqrt(idf))
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(reduce_retracing=True, autograph=False)
     def _document_frequencies(self, words: WordBatch) -> tf.Tensor:
         """Count the distinct texts of each bucket, `(buckets,)`."""
         word, text = words.flat()

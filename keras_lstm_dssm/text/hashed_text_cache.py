@@ -50,17 +50,23 @@ class HashedTextCache:
         self.max_words = max_words
         self.split = split
         self._bytes_left = max_bytes
-        # Traced, because these operations are many, and often on few texts.
+        # Traced, because these operations are many, and often on few texts;
+        # AutoGraph would take longer than the tracing, and has nothing to do.
         strings = [tf.TensorSpec([None], tf.string)]
         self._normalize = tf.function(
-            lambda texts: normalize_texts(texts, max_words, split), strings
+            lambda texts: normalize_texts(texts, max_words, split),
+            strings,
+            autograph=False,
         )
         self._trigrams = tf.function(
-            lambda words: trigram_ids(words, oov_buckets), strings
+            lambda words: trigram_ids(words, oov_buckets),
+            strings,
+            autograph=False,
         )
         self._hash = tf.function(
             lambda texts: distinct_words(texts, oov_buckets, max_words, split),
             strings,
+            autograph=False,
         )
         self._lock = threading.Lock()  # `tf.data` hashes several batches
         self._text_of_bytes: dict[bytes, int] = {}

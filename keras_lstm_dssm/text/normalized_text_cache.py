@@ -32,6 +32,7 @@ class NormalizedTextCache:
         self._normalize = tf.function(
             lambda texts: normalize_texts(texts, None, split),
             [tf.TensorSpec([None], tf.string)],
+            autograph=False,
         )
         self._lock = threading.Lock()  # `tf.data` calls from several threads
         self._known: dict[bytes, bytes] = {}
