@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import WordVectors
+from keras_lstm_dssm.models.hashed_model import hashed_in_parallel
 from keras_lstm_dssm.text import (
     Vocabulary,
     WordBatch,
@@ -133,10 +134,7 @@ class DocumentHasher:
         """Hashes a dataset's batches, in parallel with the training steps."""
         if is_hashed(batches.element_spec):
             return batches
-        # In a tuple: else Keras takes the fields for x, y and weights.
-        return batches.map(
-            lambda *batch: (self(*batch),), num_parallel_calls=tf.data.AUTOTUNE
-        ).prefetch(tf.data.AUTOTUNE)
+        return hashed_in_parallel(batches, self)
 
     def _read_lengths(self, rows: tf.RaggedTensor) -> tf.Tensor:
         lengths = tf.cast(rows.row_lengths(), tf.int32)

@@ -78,7 +78,7 @@ def random_negatives(
 
 
 def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """Returns whether the clicked document is nearest to the query.
+    """Returns for each query whether its clicked document is the nearest.
 
     Args:
         cosines: Float `(batch, candidates)`.

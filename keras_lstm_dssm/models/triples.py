@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import WordVectors
+from keras_lstm_dssm.models.hashed_model import hashed_in_parallel
 from keras_lstm_dssm.text import WordBatch, as_strings
 
 
@@ -55,10 +56,7 @@ class TripleHasher:
         """Hashes a dataset's batches, in parallel with the training steps."""
         if is_hashed(triples.element_spec):
             return triples
-        # In a tuple: else Keras takes the fields for x, y and weights.
-        return triples.map(
-            lambda *batch: (self(*batch),), num_parallel_calls=tf.data.AUTOTUNE
-        ).prefetch(tf.data.AUTOTUNE)
+        return hashed_in_parallel(triples, self)
 
 
 def is_hashed(spec: Any) -> bool:

@@ -225,7 +225,7 @@ class TwoTower(PairModel):
         return loss
 
     def _labels(self, labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-        """Converts labels to the form that the loss accepts."""
+        """Converts indices to one-hot labels for losses that need those."""
         if labels.shape.rank == 1 and not getattr(
             self.loss, "takes_indices", False
         ):

@@ -10,13 +10,14 @@ import tensorflow as tf
 
 
 class DataFunction:
-    """Calls a Python function in a graph, and lets the process end.
+    """Runs a Python function in `tf.data` without blocking process exit.
 
-    `tf.data` runs functions in threads of its own, and the process waits for
-    them when it ends. When Python ends, it stops every other thread that
-    needs it; a call that is stopped never returns, and the process would wait
-    for ever. Therefore, before Python ends, all calls are waited for, and
-    those that follow end the data.
+    `tf.data` calls functions in threads of its own. When the interpreter
+    exits, it stops each of these threads that runs Python code, and the call
+    never returns; but the process waits for all calls of a parallel `map`
+    and would hang. Therefore an `atexit` handler first waits for the running
+    calls; a call that starts later raises `StopIteration`, which `tf.data`
+    takes for the end of the dataset.
 
     Args:
         function: Function of arrays that returns one or more arrays.
@@ -37,7 +38,11 @@ class DataFunction:
         self._types = types
 
     def __call__(self, *inputs: tf.Tensor) -> Any:
-        """Returns the tensors of the function, without their shapes."""
+        """Calls the function, eagerly or as an operation of a graph.
+
+        Returns:
+            What the function returns, as tensors of unknown static shape.
+        """
         return tf.numpy_function(
             self._call, inputs, self._types, stateful=False
         )
@@ -48,7 +53,7 @@ class DataFunction:
 
 
 class _Calls:
-    """Counts the calls that run, of all functions."""
+    """Counts the running calls of all functions, and waits for them at exit."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -60,7 +65,7 @@ class _Calls:
     def __enter__(self) -> None:
         with self._changed:
             if self._at_end:
-                raise StopIteration  # `tf.data` ends, and logs no error
+                raise StopIteration  # any other error would be logged
             self._begun = True
             self._running += 1
 
@@ -74,7 +79,7 @@ class _Calls:
             self._at_end = True
             self._changed.wait_for(lambda: not self._running)
         if self._begun:
-            time.sleep(0.1)  # threads that are about to call end the data
+            time.sleep(0.1)  # for threads that are about to call
 
 
 _CALLS = _Calls()

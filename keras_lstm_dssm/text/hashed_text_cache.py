@@ -51,7 +51,7 @@ class HashedTextCache:
         self.split = split
         self._bytes_left = max_bytes
         # Traced, because these operations are many, and often on few texts;
-        # AutoGraph would take longer than the tracing, and has nothing to do.
+        # AutoGraph takes longer than tracing, and there is nothing to convert.
         strings = [tf.TensorSpec([None], tf.string)]
         self._normalize = tf.function(
             lambda texts: normalize_texts(texts, max_words, split),
@@ -155,7 +155,7 @@ class HashedTextCache:
 
 
 class _Rows:
-    """A ragged array of integers: its rows lie in one flat array."""
+    """A ragged array of integers, stored as flat values and ends of rows."""
 
     def __init__(self) -> None:
         self._values = np.empty(0, np.int32)

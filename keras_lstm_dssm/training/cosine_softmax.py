@@ -35,7 +35,8 @@ class CosineSoftmax(keras.losses.Loss):
         y_pred: Cosines R, `(batch, candidates)`.
 
     Raises:
-        InputError: Labels are indices, and the dtype is too short for them.
+        InputError: `y_true` holds indices, and the dtype of the loss is
+            float16 or bfloat16, which cannot represent all of them.
 
     Example:
     >>> loss = CosineSoftmax(gamma=10.0)
@@ -58,11 +59,11 @@ class CosineSoftmax(keras.losses.Loss):
 
     @property
     def takes_indices(self) -> bool:
-        """Whether labels may be indices.
+        """Whether `y_true` may hold the indices of the clicked documents.
 
-        Keras converts labels to the dtype of the loss, and float16 and
-        bfloat16 have no room for them. A subclass with a `call` of its own
-        that does not take indices sets this to `False`.
+        Keras casts `y_true` to the dtype of the loss, and float16 and
+        bfloat16 cannot represent all indices. A subclass with a `call` of its
+        own that does not take indices sets this to `False`.
         """
         return self.dtype in ("float32", "float64")
 

@@ -18,7 +18,7 @@ _cache_folder: ContextVar[Path | None] = ContextVar("cache", default=None)
 
 @contextmanager
 def skip_gram_cache(folder: Path) -> Iterator[None]:
-    """Cache the results of `skip_gram_vectors` as files in a folder.
+    """Cache the word vectors that `skip_gram_vectors` trains in a folder.
 
     Inside the `with` block, `skip_gram_vectors` writes its result to a file
     and reads that file when it is called with the same arguments again, also

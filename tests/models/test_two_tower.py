@@ -89,7 +89,7 @@ def test_works_with_a_stock_optimizer() -> None:
 
 
 def test_a_loss_of_keras_gets_labels_of_0_and_1() -> None:
-    """Labels of in-batch negatives are indices; it gets them one-hot."""
+    """Indices of in-batch negatives are converted to one-hot labels."""
     model = new_model("in_batch")
     expected = model.evaluate(PAIRS, verbose=0)
 
@@ -108,7 +108,7 @@ def test_a_loss_of_keras_gets_labels_of_0_and_1() -> None:
 def test_one_traced_step_serves_with_and_without_negatives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Mined negatives come after some epochs, and tracing takes seconds."""
+    """Batches that get mined negatives do not cause a second tracing."""
     traced = []
     batch_loss = TwoTower.batch_loss
 
@@ -126,7 +126,7 @@ def test_one_traced_step_serves_with_and_without_negatives(
 
 
 def test_a_loss_in_half_precision_gets_labels_of_0_and_1() -> None:
-    """There are more titles in a batch than bfloat16 has whole numbers."""
+    """Of the indices of 600 titles, bfloat16 rounds those above 256."""
     queries = [f"query {row}" for row in range(600)]
     titles = [f"title {row}" for row in range(600)]
     losses = []

@@ -28,7 +28,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 def uninterrupted_run(log: pathlib.Path, epochs: int) -> RunFolder:
-    """A run that is not killed, and saved at the end of epochs only."""
+    """Trains a run without killing it, with checkpoints after epochs only."""
     output = log.with_name(f"{epochs} epochs")
     flags = [f"--data={log}", *SETTINGS, f"--epochs={epochs}"]
     assert program.run(["train", *flags, f"--output={output}"]) == 0
@@ -84,7 +84,7 @@ def kill_and_resume(
 
     Args:
         seed: Seed of the random moments.
-        epochs: The length of the run.
+        epochs: Number of epochs of the run.
         while_starting: Whether the first kill may come before training, while
             the program imports, counts the log or makes the run.
 

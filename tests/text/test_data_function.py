@@ -1,4 +1,4 @@
-"""Python functions in `tf.data`; the process ends while they run."""
+"""Tests `DataFunction`: values, errors, and process exit during a call."""
 
 import subprocess
 import sys

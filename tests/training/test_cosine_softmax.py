@@ -89,7 +89,7 @@ def test_labels_may_be_indices() -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_does_not_take_indices(dtype: str) -> None:
-    """Keras would round them: 257 to 256 in bfloat16, 2,049 in float16."""
+    """Keras casts labels to the loss's dtype: bfloat16 rounds 257 to 256."""
     loss = CosineSoftmax(GAMMA, dtype=dtype)
     assert not loss.takes_indices
     with pytest.raises(InputError, match=f"indices, which {dtype} may round"):

@@ -31,7 +31,7 @@ class SavedSteps(keras.callbacks.Callback):
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Saving counts as slow: `Checkpoint` saves only where it must."""
+    """Makes `Checkpoint` save only where it must, as if saving took long."""
     monkeypatch.setattr(run_callbacks, "_QUICK", -1)
     monkeypatch.setattr(run_callbacks, "_RARELY", 1e9)
 
@@ -60,9 +60,10 @@ def test_a_quick_checkpoint_is_saved_after_each_epoch(
 def test_a_slow_one_before_mining_and_at_the_end(
     collection_folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    """Mining overwrites the mined negatives that a resumed run reads.
+    """A checkpoint is saved before mining, even if saving takes long.
 
-    A run resumed from a checkpoint of an older epoch would need the old ones.
+    Mining replaces the file of mined negatives, which a run that is resumed
+    from an older checkpoint would need.
     """
     _, steps = train(collection_folder, tmp_path, MINED)
     assert steps == [STEPS * epoch for epoch in (1, 2, 2, 4, 4)]

@@ -97,7 +97,7 @@ def test_a_popular_cluster_is_read_in_blocks(
 @pytest.mark.parametrize("width", [1, 7, 100, 333, 1_000])
 @pytest.mark.parametrize("count", [1, 2, 10])
 def test_the_largest_scores_of_each_row(width: int, count: int) -> None:
-    """Compares `_largest` with a full sort, also with ties and -inf."""
+    """`_largest` finds the scores of a full sort, also with ties and -inf."""
     random = np.random.default_rng(width)
     scores = random.integers(40, size=(50, width)).astype(np.float32)
     scores[random.random(scores.shape) < 0.5] = -np.inf
