@@ -60,7 +60,7 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves a checkpoint, unless saving takes long and the last is recent."""
+        """Saves a checkpoint, unless saving is slow and the last one is new."""
         if (
             self._seconds < _QUICK
             or time.monotonic() - self._saved > _RARELY * self._seconds
