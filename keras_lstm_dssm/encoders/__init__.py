@@ -5,6 +5,7 @@ from keras_lstm_dssm.encoders.feed_forward_encoders import (
     CLSMEncoder,
     DSSMEncoder,
 )
+from keras_lstm_dssm.encoders.fixed_columns import FixedColumns
 from keras_lstm_dssm.encoders.recurrent_encoders import (
     BidirectionalLSTMEncoder,
     LSTMEncoder,
@@ -17,6 +18,7 @@ __all__ = [
     "CLSMEncoder",
     "CombinedEncoder",
     "DSSMEncoder",
+    "FixedColumns",
     "LSTMEncoder",
     "RNNEncoder",
     "TextEncoder",

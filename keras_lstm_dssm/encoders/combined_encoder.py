@@ -135,8 +135,7 @@ class CombinedEncoder(LSTMEncoder):
         if self.length_norm == 1:
             return
         lengths = [
-            tf.norm(self._sum_sketches(words, *words.flat()), axis=-1)
-            for words in batches()
+            tf.norm(self.sum_sketches(words), axis=-1) for words in batches()
         ]
         self.long.assign(
             np.percentile(np.concatenate(lengths), _LONG_PERCENTILE)
@@ -144,32 +143,57 @@ class CombinedEncoder(LSTMEncoder):
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Compute and concatenate the three parts."""
-        word, text = words.flat()
-        bag = self.bag_embedding(words, training=training)
-        sketch = self._sum_sketches(words, word, text)
-        length = tf.norm(sketch, axis=-1, keepdims=True)
-        long = tf.cast(self.long.value, length.dtype)
-        m = tf.minimum(tf.math.divide_no_nan(length, long), 1)
-        m **= 1 - self.length_norm
-        parts = (
-            unit(super().compose(words, training)),
-            unit(gather_sum(bag, word, text, training=training)),
-            tf.concat([unit(sketch) * m, tf.sqrt(1 - m**2)], axis=-1),
+        fixed = (
+            self.compose_fixed(words) if words.fixed is None else words.fixed
         )
-        total = sum(self.shares)
+        return tf.concat(
+            [self.compose_trained(words, training), fixed], axis=-1
+        )
+
+    def compose_trained(
+        self, words: WordBatch, training: bool = False
+    ) -> tf.Tensor:
+        """Compute the first two parts, `(texts, trained_dimension)`."""
+        bag = self.bag_embedding(words, training=training)
+        parts = (
+            super().compose(words, training),
+            gather_sum(bag, *words.flat(), training=training),
+        )
         return tf.concat(
             [
-                part * (share / total) ** 0.5
-                for part, share in zip(parts, self.shares, strict=True)
+                unit(part) * factor
+                for part, factor in zip(parts, self._factors, strict=False)
             ],
             axis=-1,
         )
 
-    def _sum_sketches(
-        self, words: WordBatch, word: tf.Tensor, text: tf.Tensor
-    ) -> tf.Tensor:
-        """Sum the sketches of each distinct text's words."""
-        return gather_sum(self.word_sketch(words), word, text, training=False)
+    def compose_fixed(self, words: WordBatch) -> tf.Tensor:
+        """Compute the third part, which no training changes.
+
+        Returns:
+            `(texts, dimension - trained_dimension)`.
+        """
+        return self.scale_sketches(self.sum_sketches(words))
+
+    def sum_sketches(self, words: WordBatch) -> tf.Tensor:
+        """Sum the sketches of each distinct text's words, `(texts, sketch)`."""
+        rows = self.word_sketch(words)
+        return gather_sum(rows, *words.flat(), training=False)
+
+    def scale_sketches(self, sketch: tf.Tensor) -> tf.Tensor:
+        """Scale sums of sketches, `(texts, sketch)`, to the third part."""
+        length = tf.norm(sketch, axis=-1, keepdims=True)
+        long = tf.cast(self.long.value, length.dtype)
+        m = tf.minimum(tf.math.divide_no_nan(length, long), 1)
+        m **= 1 - self.length_norm
+        part = tf.concat([unit(sketch) * m, tf.sqrt(1 - m**2)], axis=-1)
+        return part * self._factors[2]
+
+    @property
+    def _factors(self) -> list[float]:
+        """The lengths of the three parts, of which the squares add up to 1."""
+        total = sum(self.shares)
+        return [(share / total) ** 0.5 for share in self.shares]
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments as a dict, for `from_config`."""

@@ -5,12 +5,16 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.encoders import (
+    CombinedEncoder,
+    FixedColumns,
+    TextEncoder,
+)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import LetterTrigrams
 from keras_lstm_dssm.models.hashed_model import hashed_in_parallel
 from keras_lstm_dssm.models.taught_pairs import teacher_cosines
-from keras_lstm_dssm.text import WordBatch, as_strings
+from keras_lstm_dssm.text import HashedTextCache, WordBatch, as_strings
 from keras_lstm_dssm.text.word_batch import text_fingerprints
 from keras_lstm_dssm.workers import JointTitles
 
@@ -81,6 +85,10 @@ class PairHasher:
             if _rules(self.of_query) == _rules(self.of_document)
             else self.of_document.cache()
         )
+        self._cached = (
+            _with_fixed_columns(query_encoder, self.query_cache),
+            _with_fixed_columns(document_encoder, self.document_cache),
+        )
 
     def __call__(
         self,
@@ -111,9 +119,7 @@ class PairHasher:
             negatives = tf.reshape(extras["negatives"], [-1])
             titles = tf.concat([titles, negatives], axis=0)
         of_query, of_document = (
-            (self.query_cache, self.document_cache)
-            if cached
-            else (self.of_query, self.of_document)
+            self._cached if cached else (self.of_query, self.of_document)
         )
         if self.tied:
             both = of_query.distinct(tf.concat([query, titles], axis=0))
@@ -170,11 +176,15 @@ class PairHasher:
     def dataset(self, pairs: tf.data.Dataset) -> tf.data.Dataset:
         """Hashes a dataset's batches, in parallel with the training steps.
 
-        Each text is hashed once and cached for later epochs.
+        Each text is hashed once and cached for later epochs, with the
+        columns of its vector that do not change.
 
         Raises:
             InputError: The texts are hashed already, and the towers tied.
         """
+        for cache in self._cached:
+            if isinstance(cache, FixedColumns):
+                cache.forget_outdated()
         if is_hashed(pairs.element_spec):
             return pairs
         if isinstance(pairs.element_spec[0], WordBatch):
@@ -194,6 +204,16 @@ def is_hashed(spec: Any) -> bool:
 
 def _rules(trigrams: LetterTrigrams) -> tuple[Any, ...]:
     return trigrams.oov_buckets, trigrams.max_words, trigrams.split
+
+
+def _with_fixed_columns(
+    encoder: TextEncoder, cache: HashedTextCache
+) -> HashedTextCache | FixedColumns:
+    return (
+        FixedColumns(encoder, cache)
+        if isinstance(encoder, CombinedEncoder)
+        else cache
+    )
 
 
 def _none_of(clicked: tf.Tensor) -> tf.Tensor:

@@ -20,6 +20,7 @@ from keras_lstm_dssm.models.pairs import HashedPairs, PairHasher
 from keras_lstm_dssm.private_api import replica_count
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.settings.choices import NEGATIVES
+from keras_lstm_dssm.text import WordBatch
 
 
 @register
@@ -157,6 +158,8 @@ class TwoTower(PairModel):
         query, document = batch.query, batch.document
         clicked, negatives = document.text_index, batch.negatives
         teacher = batch.teacher if training else None
+        joint = batch.joint if training else None
+        in_parts = self._computes_in_parts(batch) and joint is None
         candidates = tf.concat([clicked[:, tf.newaxis], negatives], axis=1)
         if self.tied:  # `query` and `document` hold the same distinct texts
             both = self.query_encoder.compose(query, training)
@@ -169,12 +172,11 @@ class TwoTower(PairModel):
                 tf.gather(both, query.text_index),
                 tf.gather(both, titles),
             )
-        else:
+        elif not in_parts:
             vectors = (
                 self.query_encoder(query, training=training),
                 self.document_encoder.compose(document, training),
             )
-        joint = batch.joint if training else None
         if joint is not None and self.joint_step is not None:
             queries, documents = vectors
             vectors = (
@@ -186,7 +188,10 @@ class TwoTower(PairModel):
             candidates = tf.gather(joint.index, candidates)
             clicked, negatives = candidates[:, 0], candidates[:, 1:]
         trained = max(tower.trained_dimension for tower in self.towers)
-        if self.negatives == "in_batch":
+        if in_parts:
+            cosines = self._cosines_of_parts(query, document, training)
+            labels = clicked
+        elif self.negatives == "in_batch":
             cosines, labels = in_batch(*vectors, clicked, trained)
         else:
             # A function of the training step, so that a resumed run draws
@@ -206,7 +211,7 @@ class TwoTower(PairModel):
         scores = cosines
         if batch.log_q is not None:
             gamma = self._gamma_for_log_q()
-            distinct = tf.shape(vectors[1])[0]
+            distinct = tf.shape(cosines)[1]
             log_q = joint.log_q if joint else None
             if log_q is None:
                 log_q = log_q_of_distinct(batch.log_q, candidates, distinct)
@@ -223,6 +228,41 @@ class TwoTower(PairModel):
         if joint is not None:  # of the mean over the rows of all workers
             loss *= tf.cast(joint.share, loss.dtype)
         return loss
+
+    def _computes_in_parts(self, batch: HashedPairs) -> bool:
+        """Returns whether `_cosines_of_parts` applies to a batch."""
+        query, document = batch.query.fixed, batch.document.fixed
+        if self.negatives != "in_batch" or self.tied:
+            return False
+        if query is None or document is None:
+            return False
+        return bool(query.shape[1] == document.shape[1])
+
+    def _cosines_of_parts(
+        self, query: WordBatch, document: WordBatch, training: bool
+    ) -> tf.Tensor:
+        """Computes the cosines of all rows with all distinct documents.
+
+        The vectors have length 1, and only their first columns depend on
+        trained weights. The product of the fixed ones, which is the larger
+        one, waits for no recurrence and is computed at the same time.
+
+        Returns:
+            What `cosine_matrix` returns, `(batch, distinct)`.
+        """
+        queries = self.query_encoder.compose_trained(query, training)
+        documents = self.document_encoder.compose_trained(document, training)
+        blocks = (queries, documents), (query.fixed, document.fixed)
+        return tf.add_n(
+            [
+                tf.matmul(
+                    tf.gather(of_query, query.text_index),
+                    of_document,
+                    transpose_b=True,
+                )
+                for of_query, of_document in blocks
+            ]
+        )
 
     def _labels(self, labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
         """Converts indices to one-hot labels for losses that need those."""

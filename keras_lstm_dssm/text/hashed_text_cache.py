@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -12,6 +13,11 @@ from keras_lstm_dssm.text.word_hashing import normalize_texts, trigram_ids
 
 MAX_BYTES = 1 << 25
 """Default size of a cache, in bytes of texts: 500,000 titles of 64 letters."""
+
+Fields = tuple[np.ndarray, ...]
+"""The fields of a `WordBatch`, from `trigrams` to `trigram_order`, int32."""
+
+FIELD_TYPES = [tf.int32] * 7
 
 
 class HashedTextCache:
@@ -81,37 +87,49 @@ class HashedTextCache:
         Args:
             texts: String tensor `[batch]`, which may be empty.
         """
-        fields = DataFunction(self._distinct, [tf.int32] * 7)(texts)
-        for field, rank in zip(fields, (1, 1, 1, 2, 1, 1, 1), strict=True):
-            field.set_shape([None] * rank)
-        return WordBatch(*fields)
+        hashed = DataFunction(lambda texts: self.fields(texts)[0], FIELD_TYPES)
+        return batch_of_fields(hashed(texts))
 
-    def _distinct(self, texts: np.ndarray) -> tuple[np.ndarray, ...]:
+    def fields(self, texts: np.ndarray) -> tuple[Fields, np.ndarray | None]:
+        """Hashes an array of bytes.
+
+        Returns:
+            The fields of a `WordBatch`; and the numbers of its distinct texts
+            in the cache, or `None` if the cache is full.
+        """
         with self._lock:
             numbers = self._numbers(texts.tolist())
             if numbers is not None:
                 return self._batch(numbers)
-        hashed = self._hash(tf.constant(texts))
-        trigrams, trigram_index, *fields = (f.numpy() for f in hashed[:-1])
+        hashed = self._hash(tf.constant(texts))[: len(FIELD_TYPES) - 1]
+        trigrams, trigram_index, *fields = (f.numpy() for f in hashed)
         order = _sorting(trigram_index, len(trigrams))
-        return trigrams, trigram_index, *fields, order
+        return (trigrams, trigram_index, *fields, order), None
 
-    def _batch(self, texts: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Computes the fields of a `WordBatch` of cached texts."""
+    def fields_of(self, numbers: np.ndarray) -> tuple[Fields, np.ndarray]:
+        """Looks up cached texts by their numbers; returns what `fields` does.
+
+        Args:
+            numbers: int `[n]`.
+        """
+        with self._lock:
+            return self._batch(numbers)
+
+    def _batch(self, texts: np.ndarray) -> tuple[Fields, np.ndarray]:
         distinct, index = _unique(texts, len(self._words_of_text))
         lengths = self._words_of_text.lengths(distinct)
         order = np.argsort(-lengths, kind="stable")
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
-        lengths = lengths[order]
-        words, _ = self._words_of_text.take(distinct[order])
+        lengths, distinct = lengths[order], distinct[order]
+        words, _ = self._words_of_text.take(distinct)
         words, word_index = _unique(words, len(self._trigrams_of_word))
         trigrams, word_of_trigram = self._trigrams_of_word.take(words)
         size = trigrams.max(initial=-1) + 1
         trigrams, trigram_index = _unique(trigrams, size)
         padded = np.zeros((len(lengths), max([1, *lengths[:1]])), np.int32)
         padded[np.arange(padded.shape[1]) < lengths[:, np.newaxis]] = word_index
-        return (
+        fields = (
             trigrams,
             trigram_index,
             word_of_trigram,
@@ -120,6 +138,7 @@ class HashedTextCache:
             place[index].astype(np.int32),
             _sorting(trigram_index, len(trigrams)),
         )
+        return fields, distinct
 
     def _numbers(self, texts: list[bytes]) -> np.ndarray | None:
         """Looks up the number of each text, and caches texts that are new.
@@ -152,6 +171,13 @@ class HashedTextCache:
             numbers = np.array([self._word_numbers[word] for word in flat])
             self._words_of_text.add(numbers, np.array([*map(len, words)]))
         return [self._text_of_words[text] for text in texts]
+
+
+def batch_of_fields(fields: Sequence[tf.Tensor]) -> WordBatch:
+    """Makes a `WordBatch` of `Fields`, and sets the static ranks."""
+    for field, rank in zip(fields, (1, 1, 1, 2, 1, 1, 1), strict=True):
+        field.set_shape([None] * rank)
+    return WordBatch(*fields)
 
 
 class _Rows:

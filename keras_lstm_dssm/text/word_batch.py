@@ -50,7 +50,7 @@ class WordBatch(NamedTuple):
     A batch of 1,024 titles holds some 12,000 words but only 3,000 distinct
     ones, and fewer distinct trigrams still. Each is looked up once, and its
     gradient summed once. Two texts are distinct if their normalised words
-    differ (see `normalize_texts`). All fields are int32.
+    differ (see `normalize_texts`). All fields but `fixed` are int32.
 
     Attributes:
         trigrams: `[r]`, the ids of the distinct trigrams.
@@ -66,6 +66,9 @@ class WordBatch(NamedTuple):
         text_index: `[batch]`, the index of the distinct text of each row.
         trigram_order: `[m]`, the order that sorts `trigram_index`, which a
             gradient needs; or `None`: it is sorted then.
+        fixed: Float `[u, width]`, the columns of the texts' vectors that
+            depend on no trained weight, see `FixedColumns`; or `None`: the
+            encoder computes them.
 
     Example:
     >>> batch = dssm.LetterTrigrams().distinct(["bolt", "hex bolt", "Bolt"])
@@ -80,6 +83,7 @@ class WordBatch(NamedTuple):
     lengths: tf.Tensor
     text_index: tf.Tensor
     trigram_order: tf.Tensor | None = None
+    fixed: tf.Tensor | None = None
 
     def flat(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Lists the words of all distinct texts, one text after the other.

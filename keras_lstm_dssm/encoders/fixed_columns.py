@@ -1,0 +1,137 @@
+"""FixedColumns: caches the columns of vectors that no training changes."""
+
+import threading
+
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
+from keras_lstm_dssm.fingerprints import weights_hash
+from keras_lstm_dssm.text import HashedTextCache, WordBatch
+from keras_lstm_dssm.text.data_function import DataFunction
+from keras_lstm_dssm.text.hashed_text_cache import FIELD_TYPES, batch_of_fields
+
+MAX_BYTES = 1 << 28
+"""Default size of a cache: 131,072 texts with 512 columns in float32."""
+
+
+_VECTOR = 64
+"""A multiple of the numbers that one vector instruction takes."""
+
+
+class FixedColumns:
+    """Hashes texts, and adds the columns that the sketches of words give.
+
+    A training reads the same texts in every epoch, and the sketch of a text
+    is the same each time. It is computed when the text is read for the first
+    time, and stored; later batches copy it.
+
+    The cache is bounded: when it is full, the columns of a batch with a text
+    that it does not hold are computed as a whole, without the cache.
+
+    Args:
+        encoder: The encoder of the texts.
+        cache: Cache of hashed texts with the encoder's hashing settings.
+        max_bytes: Largest size of the stored columns.
+
+    Example:
+    >>> encoder = CombinedEncoder(cells=32, bag=32, sketch=63)
+    >>> encoder.adapt(["steel hex bolt", "wood glue"])
+    >>> columns = FixedColumns(encoder, encoder.trigrams.cache())
+    >>> columns.forget_outdated()
+    >>> columns.distinct(tf.constant(["hex bolts"])).fixed.shape
+    TensorShape([1, 64])
+    """
+
+    def __init__(
+        self,
+        encoder: CombinedEncoder,
+        cache: HashedTextCache,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self.encoder = encoder
+        self.cache = cache
+        self._dtype = np.dtype(encoder.compute_dtype)
+        self._width = encoder.dimension - encoder.trained_dimension
+        ids = tf.TensorSpec([None], tf.int32)
+        words = tf.TensorSpec([None, None], tf.int32)
+        self._compute = tf.function(
+            lambda *fields: self._of_words(WordBatch(*fields)),
+            [ids, ids, ids, words, ids, ids, ids],
+            autograph=False,
+        )
+        self._lock = threading.Lock()  # `tf.data` hashes several batches
+        self._weights = ""
+        self._stored = 0
+        # Memory is used only when rows are written.
+        rows = max_bytes // (self._width * self._dtype.itemsize)
+        self._columns = np.empty((rows, self._width), self._dtype)
+        self._row_of_text = np.empty(0, np.int32)  # -1 for none
+
+    def forget_outdated(self) -> None:
+        """Empties the cache if the weights that the columns need changed.
+
+        Must be called before texts are read for another training.
+        """
+        with self._lock:
+            weights = weights_hash(self.encoder.non_trainable_variables)
+            if weights != self._weights:
+                self._weights = weights
+                self._stored = 0
+                self._row_of_text = np.empty(0, np.int32)
+                # Traced here, and not in a thread of `tf.data`.
+                self._compute.get_concrete_function()
+
+    def distinct(self, texts: tf.Tensor) -> WordBatch:
+        """Hashes texts into a `WordBatch` with `fixed`.
+
+        Args:
+            texts: String tensor `[batch]`, which may be empty.
+        """
+        types = [*FIELD_TYPES, tf.as_dtype(self._dtype)]
+        *fields, fixed = DataFunction(self._distinct, types)(texts)
+        fixed.set_shape([None, self._width])
+        return batch_of_fields(fields)._replace(fixed=fixed)
+
+    def _distinct(self, texts: np.ndarray) -> tuple[np.ndarray, ...]:
+        fields, numbers = self.cache.fields(texts)
+        fixed = None if numbers is None else self._cached(numbers)
+        if fixed is None:
+            fixed = self._compute(*map(tf.constant, fields)).numpy()
+        return (*fields, fixed)
+
+    def _of_words(self, words: WordBatch) -> tf.Tensor:
+        """Computes the columns, with the same rounding in every batch.
+
+        Vector instructions round powers and roots differently from those for
+        a single number, which TensorFlow uses for what does not fill a
+        vector. A resumed run computes the columns in other batches, and must
+        get equal bits.
+        """
+        sketch = self.encoder.sum_sketches(words)
+        texts = tf.shape(sketch)[0]
+        padded = tf.pad(sketch, [[0, -texts % _VECTOR], [0, 0]])
+        return self.encoder.scale_sketches(padded)[:texts]
+
+    def _cached(self, numbers: np.ndarray) -> np.ndarray | None:
+        """Copies the columns of cached texts, and stores new ones.
+
+        Returns:
+            `[texts, width]`; or `None` if the cache is full.
+        """
+        with self._lock:
+            new = max(0, numbers.max(initial=-1) + 1 - len(self._row_of_text))
+            self._row_of_text = np.append(
+                self._row_of_text, np.full(new, -1, np.int32)
+            )
+            missing = numbers[self._row_of_text[numbers] < 0]
+            end = self._stored + len(missing)
+            if end > len(self._columns):
+                return None
+            if len(missing):
+                fields, order = self.cache.fields_of(missing)
+                columns = self._compute(*map(tf.constant, fields)).numpy()
+                self._columns[self._stored : end] = columns
+                self._row_of_text[order] = np.arange(self._stored, end)
+                self._stored = end
+            return self._columns[self._row_of_text[numbers]]

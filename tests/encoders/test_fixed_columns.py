@@ -1,0 +1,109 @@
+"""Fixed columns from the cache equal those that the encoder computes."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm import CombinedEncoder
+from keras_lstm_dssm.encoders import FixedColumns
+from keras_lstm_dssm.text import WordBatch
+
+TITLES = ["steel hex bolt", "Hex bolt", "wood glue 8 oz", "", "hex  BOLT", "#"]
+BATCHES = [
+    ["hex bolt", "wood glue 8 oz", "hex bolt"],
+    ["wood glue 8 oz", "a new one", "steel hex bolt", ""],
+    TITLES[::-1],
+    [],
+]
+
+
+def encoder_of(dtype: str = "float32") -> CombinedEncoder:
+    encoder = CombinedEncoder(2, 3, 31, length_norm=0.5, dtype=dtype)
+    encoder.adapt(TITLES)
+    return encoder
+
+
+def columns_of(encoder: CombinedEncoder, texts: int = 100) -> FixedColumns:
+    row = 32 * np.dtype(encoder.compute_dtype).itemsize
+    columns = FixedColumns(encoder, encoder.trigrams.cache(), texts * row)
+    columns.forget_outdated()
+    return columns
+
+
+def check(batch: WordBatch, encoder: CombinedEncoder, texts: list[str]) -> None:
+    """Asserts that all fields are those of a batch hashed without a cache."""
+    plain = encoder.trigrams.distinct(tf.constant(texts, tf.string))
+    for field, expected in zip(batch[:6], plain[:6], strict=True):
+        np.testing.assert_array_equal(field, expected)
+    assert batch.fixed is not None
+    assert batch.fixed.dtype == encoder.compute_dtype
+    error = 1e-6 if encoder.compute_dtype == "float32" else 1e-14
+    np.testing.assert_allclose(
+        encoder.compose(batch), encoder.compose(plain), atol=error
+    )
+    np.testing.assert_array_equal(
+        encoder.compose(batch)[:, encoder.trained_dimension :], batch.fixed
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("texts", [0, 3, 100])
+def test_equal_the_encoders(dtype: str, texts: int) -> None:
+    """Also if the cache holds no text, or not all texts."""
+    encoder = encoder_of(dtype)
+    columns = columns_of(encoder, texts)
+    for _ in range(2):
+        for batch in BATCHES:
+            strings = tf.constant(batch, tf.string)
+            check(columns.distinct(strings), encoder, batch)
+
+
+def test_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = encoder_of()
+    columns = columns_of(encoder)
+    columns.distinct(tf.constant(TITLES))
+    monkeypatch.setattr(columns, "_compute", None)
+    check(columns.distinct(tf.constant(TITLES[::-1])), encoder, TITLES[::-1])
+
+
+def test_are_forgotten_when_the_weights_change() -> None:
+    encoder = encoder_of()
+    columns = columns_of(encoder)
+    old = columns.distinct(tf.constant(TITLES)).fixed
+    encoder.adapt([*TITLES, "hex nut", "hex key"])
+    columns.forget_outdated()
+    batch = columns.distinct(tf.constant(TITLES))
+    check(batch, encoder, TITLES)
+    assert np.abs(batch.fixed - old).max() > 1e-3
+
+
+def test_have_the_same_bits_in_every_batch() -> None:
+    """A resumed run stores them in another order."""
+    encoder = encoder_of()
+    texts = [f"bolt {n % 7} x{n * n % 11}" for n in range(77)]
+    fixed = columns_of(encoder).distinct(tf.constant(texts))
+    expected = tf.gather(fixed.fixed, fixed.text_index).numpy()
+    for size in (1, 3, 16, 40):
+        columns = columns_of(encoder)
+        for start in range(0, len(texts), size):
+            part = columns.distinct(tf.constant(texts[start:][:size]))
+            np.testing.assert_array_equal(
+                tf.gather(part.fixed, part.text_index),
+                expected[start:][:size],
+            )
+
+
+def test_several_threads_fill_one_cache() -> None:
+    encoder = encoder_of()
+    columns = columns_of(encoder)
+    batches = [
+        [f"bolt {n % 7} x{n * m % 11}" for n in range(40)] for m in range(12)
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        hashed = list(
+            pool.map(lambda b: columns.distinct(tf.constant(b)), batches)
+        )
+    for batch, texts in zip(hashed, batches, strict=True):
+        check(batch, encoder, texts)
