@@ -33,10 +33,10 @@ RULES = [
 def check(batch: WordBatch, texts: tf.Tensor, rules: tuple[Any, ...]) -> None:
     """Asserts that a batch is that of `distinct_words`, with an order."""
     expected = distinct_words(texts, *rules)
-    *fields, order = batch
-    assert expected.trigram_order is None
-    names = batch._fields[:-1]
-    for name, field, value in zip(names, fields, expected[:-1], strict=True):
+    *fields, order, fixed = batch
+    assert expected.trigram_order is expected.fixed is fixed is None
+    names = batch._fields[:-2]
+    for name, field, value in zip(names, fields, expected[:-2], strict=True):
         np.testing.assert_array_equal(field, value, err_msg=name)
         assert field.dtype == value.dtype, name
     assert order is not None

@@ -49,7 +49,7 @@ def test_holds_each_distinct_thing_once() -> None:
     assert batch.text_index.numpy().tolist() == [0, 1, 0, 2, 3]
     assert batch.word_index.numpy().tolist() == [0, 0, 1, 1, 1, 1, 2, 3, 3, 3]
     assert batch.trigram_order is None
-    assert {field.dtype for field in batch[:-1]} == {tf.int32}
+    assert {field.dtype for field in batch[:-2]} == {tf.int32}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_long_texts_take_bounded_time_and_memory() -> None:
 
 def test_of_no_texts_has_one_time_step_and_no_rows() -> None:
     batch = distinct_words(tf.constant([], tf.string))
-    assert [field.shape.as_list() for field in batch[:-1]] == [
+    assert [field.shape.as_list() for field in batch[:-2]] == [
         [0], [0], [0], [0, 1], [0], [0],
     ]  # fmt: skip
 
