@@ -204,7 +204,7 @@ class TextEncoder(SyncedWeights, keras.Model):
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if self._graph is None:
             self._graph = tf.function(
-                lambda text: unit(self(text))
+                lambda text: unit(self(text)), autograph=False
             ).get_concrete_function(tf.TensorSpec([None], tf.string, "text"))
         return self._graph(texts)
 

@@ -14,7 +14,7 @@ from keras_lstm_dssm.training.run_folder import RunFolder
 _QUICK = 0.5
 """Seconds of saving below which a checkpoint is saved after each epoch."""
 
-_RARELY = 20
+_RARELY = 50
 """Least time between two checkpoints, in multiples of the time of saving."""
 
 
@@ -24,8 +24,8 @@ class Checkpoint(keras.callbacks.Callback):
     A checkpoint is saved after each epoch, and within an epoch when the last
     one is older than `minutes`. It replaces the old one when it is complete,
     and only if all its numbers are finite. If saving took more than half a
-    second, no checkpoint is saved after an epoch until 20 times as long has
-    passed, so that saving takes about a twentieth of the training.
+    second, no checkpoint is saved after an epoch until 50 times as long has
+    passed, so that saving takes about a fiftieth of the training.
 
     Args:
         run: The run's folder.
