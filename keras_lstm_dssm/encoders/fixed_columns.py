@@ -14,7 +14,6 @@ from keras_lstm_dssm.text.hashed_text_cache import FIELD_TYPES, batch_of_fields
 MAX_BYTES = 1 << 28
 """Default size of a cache: 131,072 texts with 512 columns in float32."""
 
-
 _VECTOR = 64
 """A multiple of the numbers that one vector instruction takes."""
 
@@ -63,9 +62,8 @@ class FixedColumns:
         self._lock = threading.Lock()  # `tf.data` hashes several batches
         self._weights = ""
         self._stored = 0
-        # Memory is used only when rows are written.
-        rows = max_bytes // (self._width * self._dtype.itemsize)
-        self._columns = np.empty((rows, self._width), self._dtype)
+        self._most = max_bytes // (self._width * self._dtype.itemsize)
+        self._columns = np.empty((0, self._width), self._dtype)
         self._row_of_text = np.empty(0, np.int32)  # -1 for none
 
     def forget_outdated(self) -> None:
@@ -74,10 +72,14 @@ class FixedColumns:
         Must be called before texts are read for another training.
         """
         with self._lock:
-            weights = weights_hash(self.encoder.non_trainable_variables)
+            weights = weights_hash(
+                [*self.encoder.word_sketch.variables, self.encoder.long]
+            )
             if weights != self._weights:
                 self._weights = weights
                 self._stored = 0
+                # Memory is used only when rows are written.
+                self._columns = np.empty((self._most, self._width), self._dtype)
                 self._row_of_text = np.empty(0, np.int32)
                 # Traced here, and not in a thread of `tf.data`.
                 self._compute.get_concrete_function()
