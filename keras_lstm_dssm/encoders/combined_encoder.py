@@ -162,7 +162,7 @@ class CombinedEncoder(LSTMEncoder):
         return tf.concat(
             [
                 unit(part) * factor
-                for part, factor in zip(parts, self._factors, strict=False)
+                for part, factor in zip(parts, self._factors[:2], strict=True)
             ],
             axis=-1,
         )

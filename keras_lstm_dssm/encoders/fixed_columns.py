@@ -9,10 +9,17 @@ from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
 from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.text import HashedTextCache, WordBatch
 from keras_lstm_dssm.text.data_function import DataFunction
-from keras_lstm_dssm.text.hashed_text_cache import FIELD_TYPES, batch_of_fields
+from keras_lstm_dssm.text.hashed_text_cache import (
+    FIELD_TYPES,
+    Fields,
+    batch_of_fields,
+    written,
+)
 
 MAX_BYTES = 1 << 28
 """Default size of a cache: 131,072 texts with 512 columns in float32."""
+
+_TEXT_INDEX = WordBatch._fields.index("text_index")
 
 _VECTOR = 64
 """A multiple of the numbers that one vector instruction takes."""
@@ -25,8 +32,8 @@ class FixedColumns:
     is the same each time. It is computed when the text is read for the first
     time, and stored; later batches copy it.
 
-    The cache is bounded: when it is full, the columns of a batch with a text
-    that it does not hold are computed as a whole, without the cache.
+    The cache is bounded: when it is full, the columns of texts that it does
+    not hold are computed each time.
 
     Args:
         encoder: The encoder of the texts.
@@ -37,7 +44,6 @@ class FixedColumns:
     >>> encoder = CombinedEncoder(cells=32, bag=32, sketch=63)
     >>> encoder.adapt(["steel hex bolt", "wood glue"])
     >>> columns = FixedColumns(encoder, encoder.trigrams.cache())
-    >>> columns.forget_outdated()
     >>> columns.distinct(tf.constant(["hex bolts"])).fixed.shape
     TensorShape([1, 64])
     """
@@ -61,28 +67,26 @@ class FixedColumns:
         )
         self._lock = threading.Lock()  # `tf.data` hashes several batches
         self._weights = ""
-        self._stored = 0
         self._most = max_bytes // (self._width * self._dtype.itemsize)
-        self._columns = np.empty((0, self._width), self._dtype)
-        self._row_of_text = np.empty(0, np.int32)  # -1 for none
+        self._empty()
 
     def forget_outdated(self) -> None:
-        """Empties the cache if the weights that the columns need changed.
+        """Empties the cache if the weights of the sketch have changed.
 
-        Must be called before texts are read for another training.
+        Must be called after they may have changed, before texts are read.
         """
+        weights = weights_hash(
+            [*self.encoder.word_sketch.variables, self.encoder.long]
+        )
         with self._lock:
-            weights = weights_hash(
-                [*self.encoder.word_sketch.variables, self.encoder.long]
-            )
             if weights != self._weights:
                 self._weights = weights
-                self._stored = 0
-                # Memory is used only when rows are written.
-                self._columns = np.empty((self._most, self._width), self._dtype)
-                self._row_of_text = np.empty(0, np.int32)
-                # Traced here, and not in a thread of `tf.data`.
-                self._compute.get_concrete_function()
+                self._empty()
+
+    def _empty(self) -> None:
+        self._stored = 0
+        self._columns = np.empty((0, self._width), self._dtype)
+        self._row_of_text = np.empty(0, np.int32)  # -1 for none
 
     def distinct(self, texts: tf.Tensor) -> WordBatch:
         """Hashes texts into a `WordBatch` with `fixed`.
@@ -97,10 +101,14 @@ class FixedColumns:
 
     def _distinct(self, texts: np.ndarray) -> tuple[np.ndarray, ...]:
         fields, numbers = self.cache.fields(texts)
-        fixed = None if numbers is None else self._cached(numbers)
-        if fixed is None:
-            fixed = self._compute(*map(tf.constant, fields)).numpy()
-        return (*fields, fixed)
+        if numbers is None:
+            return (*fields, self._computed(fields))
+        with self._lock:
+            return (*fields, self._cached(numbers))
+
+    def _computed(self, fields: Fields) -> np.ndarray:
+        columns: np.ndarray = self._compute(*map(tf.constant, fields)).numpy()
+        return columns
 
     def _of_words(self, words: WordBatch) -> tf.Tensor:
         """Computes the columns, with the same rounding in every batch.
@@ -115,25 +123,34 @@ class FixedColumns:
         padded = tf.pad(sketch, [[0, -texts % _VECTOR], [0, 0]])
         return self.encoder.scale_sketches(padded)[:texts]
 
-    def _cached(self, numbers: np.ndarray) -> np.ndarray | None:
-        """Copies the columns of cached texts, and stores new ones.
+    def _cached(self, numbers: np.ndarray) -> np.ndarray:
+        """Copies the columns of cached texts, and computes those of new ones.
+
+        Args:
+            numbers: int `[texts]`, distinct numbers of hashed texts.
 
         Returns:
-            `[texts, width]`; or `None` if the cache is full.
+            `[texts, width]`.
         """
-        with self._lock:
-            new = max(0, numbers.max(initial=-1) + 1 - len(self._row_of_text))
-            self._row_of_text = np.append(
-                self._row_of_text, np.full(new, -1, np.int32)
+        short = numbers.max(initial=-1) + 1 - len(self._row_of_text)
+        if short > 0:
+            more = max(short, len(self._row_of_text))
+            self._row_of_text = np.pad(
+                self._row_of_text, (0, more), constant_values=-1
             )
-            missing = numbers[self._row_of_text[numbers] < 0]
-            end = self._stored + len(missing)
-            if end > len(self._columns):
-                return None
-            if len(missing):
-                fields, order = self.cache.fields_of(missing)
-                columns = self._compute(*map(tf.constant, fields)).numpy()
-                self._columns[self._stored : end] = columns
-                self._row_of_text[order] = np.arange(self._stored, end)
-                self._stored = end
-            return self._columns[self._row_of_text[numbers]]
+        rows = self._row_of_text[numbers]
+        new = rows < 0
+        result = np.empty((len(numbers), self._width), self._dtype)
+        result[~new] = self._columns[rows[~new]]
+        if new.any():
+            fields, order = self.cache.fields_of(numbers[new])
+            computed = self._computed(fields)
+            result[new] = computed[fields[_TEXT_INDEX]]
+            stored = order[: self._most - self._stored]
+            self._columns = written(
+                self._columns, self._stored, computed[: len(stored)]
+            )
+            end = self._stored + len(stored)
+            self._row_of_text[stored] = np.arange(self._stored, end)
+            self._stored = end
+        return result

@@ -199,16 +199,26 @@ class HashedModel(BuiltModel):
         hashed = isinstance(data[0], self._hashed_class)
         return data[0] if hashed else self._hash(*data)
 
-    def _hashed(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+    def _hashed(
+        self, batches: tf.data.Dataset, training: bool = False
+    ) -> tf.data.Dataset:
         """Hashes in the dataset, unless replicas divide its batches."""
         if replica_count(self) == 1:
-            batches = self._hash.dataset(batches)
+            batches = (
+                self._training_dataset(batches)
+                if training
+                else self._hash.dataset(batches)
+            )
         # The autotuning thread of `tf.data` waits 10 ms, then twice as long,
         # and so on. In two of five calls of `fit`, the end waited for this
         # thread, up to as long as the call had taken.
         options = tf.data.Options()
         options.autotune.enabled = False
         return batches.with_options(options)
+
+    def _training_dataset(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """Hashes the batches that `fit` trains on."""
+        return self._hash.dataset(batches)
 
     def _record(self, loss: tf.Tensor, accurate: tf.Tensor) -> None:
         """Updates the metrics.
@@ -282,7 +292,7 @@ class HashedModel(BuiltModel):
         """Calls `keras.Model.fit` with hashed batches in their order."""
         try:
             return super().fit(
-                self._hashed(batches),
+                self._hashed(batches, training=True),
                 callbacks=callbacks,
                 shuffle=False,  # the dataset has shuffled
                 **options,

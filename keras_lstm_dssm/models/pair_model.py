@@ -15,6 +15,17 @@ from keras_lstm_dssm.models.pair_batches import (
 from keras_lstm_dssm.models.pair_steps import PairSteps
 
 
+class ForgetOutdated(keras.callbacks.Callback):
+    """Lets a model compute columns anew whose weights a callback has set.
+
+    `BackupAndRestore` sets weights when `fit` has made its dataset already.
+    """
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Compares the weights with those of the columns, in some 15 ms."""
+        self.model.hasher.forget_outdated()
+
+
 class PairModel(PairSteps):
     """Base of `TwoTower`: `fit`, `evaluate` and `predict` on pairs of texts.
 
@@ -102,7 +113,11 @@ class PairModel(PairSteps):
             reshuffle=True,
         )
         if not isinstance(callbacks, keras.callbacks.CallbackList):
-            callbacks = [SyncAtEpochEnd(), *keras.tree.flatten(callbacks or [])]
+            callbacks = [
+                SyncAtEpochEnd(),
+                ForgetOutdated(),
+                *keras.tree.flatten(callbacks or []),
+            ]
         try:
             return self._fit(
                 pairs,

@@ -105,6 +105,9 @@ class PairSteps(SyncedWeights, HashedModel):
         for tower in self.towers:
             tower.sync_weights()
 
+    def _training_dataset(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        return self.hasher.dataset(batches, fixed=True)
+
     def _before_gradient(self, batch: HashedPairs) -> None:
         """Moves the weights to the look-ahead point of Algorithm 1."""
         if not hasattr(self.optimizer, "look_ahead"):

@@ -85,9 +85,12 @@ class PairHasher:
             if _rules(self.of_query) == _rules(self.of_document)
             else self.of_document.cache()
         )
-        self._cached = (
-            _with_fixed_columns(query_encoder, self.query_cache),
-            _with_fixed_columns(document_encoder, self.document_cache),
+        query_columns = _with_fixed_columns(query_encoder, self.query_cache)
+        self._with_fixed = (
+            query_columns,
+            query_columns
+            if self.tied
+            else _with_fixed_columns(document_encoder, self.document_cache),
         )
 
     def __call__(
@@ -95,7 +98,7 @@ class PairHasher:
         query: Any,
         document: Any,
         extras: dict[str, tf.Tensor] | None = None,
-        cached: bool = False,
+        caches: tuple[Any, Any] | None = None,
     ) -> HashedPairs:
         """Hashes one batch; a hashed `WordBatch` is returned as it is.
 
@@ -106,9 +109,8 @@ class PairHasher:
                 float `[batch]` or `[batch, 1 + k]`; `teacher`, float `[batch,
                 2 + k, d]`, with `teacher_texts`, int `[batch, 2 + k]`; each
                 optional.
-            cached: Whether to use and fill `query_cache` and
-                `document_cache`. A graph that does so cannot be saved.
-                Default `False`.
+            caches: What hashes queries and documents, in a graph that need
+                not be saved. Default `None`: the layers of the encoders.
         """
         extras = extras or {}
         if isinstance(query, WordBatch):
@@ -118,9 +120,7 @@ class PairHasher:
         if "negatives" in extras:
             negatives = tf.reshape(extras["negatives"], [-1])
             titles = tf.concat([titles, negatives], axis=0)
-        of_query, of_document = (
-            self._cached if cached else (self.of_query, self.of_document)
-        )
+        of_query, of_document = caches or (self.of_query, self.of_document)
         if self.tied:
             both = of_query.distinct(tf.concat([query, titles], axis=0))
             query_index, title_index = tf.split(
@@ -173,18 +173,23 @@ class PairHasher:
             of_rows, documents.text_index, tf.size(documents.lengths)
         )
 
-    def dataset(self, pairs: tf.data.Dataset) -> tf.data.Dataset:
+    def dataset(
+        self, pairs: tf.data.Dataset, fixed: bool = False
+    ) -> tf.data.Dataset:
         """Hashes a dataset's batches, in parallel with the training steps.
 
-        Each text is hashed once and cached for later epochs, with the
-        columns of its vector that do not change.
+        Each text is hashed once and cached for later epochs.
+
+        Args:
+            pairs: Dataset of batches of texts, or of hashed ones, which are
+                left as they are.
+            fixed: Whether to add the columns of vectors that no training
+                changes, see `FixedColumns`. The dataset must then be read by
+                the model of these encoders only, with its present weights.
 
         Raises:
             InputError: The texts are hashed already, and the towers tied.
         """
-        for cache in self._cached:
-            if isinstance(cache, FixedColumns):
-                cache.forget_outdated()
         if is_hashed(pairs.element_spec):
             return pairs
         if isinstance(pairs.element_spec[0], WordBatch):
@@ -194,7 +199,19 @@ class PairHasher:
                     "dataset of strings"
                 )
             return pairs
-        return hashed_in_parallel(pairs, partial(self, cached=True))
+        if fixed:
+            self.forget_outdated()
+            hash_batch = partial(self, caches=self._with_fixed)
+        else:
+            caches = self.query_cache, self.document_cache
+            hash_batch = partial(self, caches=caches)
+        return hashed_in_parallel(pairs, hash_batch)
+
+    def forget_outdated(self) -> None:
+        """Forgets fixed columns that were computed from other weights."""
+        for columns in self._with_fixed[: 1 if self.tied else 2]:
+            if isinstance(columns, FixedColumns):
+                columns.forget_outdated()
 
 
 def is_hashed(spec: Any) -> bool:
@@ -209,11 +226,10 @@ def _rules(trigrams: LetterTrigrams) -> tuple[Any, ...]:
 def _with_fixed_columns(
     encoder: TextEncoder, cache: HashedTextCache
 ) -> HashedTextCache | FixedColumns:
-    return (
-        FixedColumns(encoder, cache)
-        if isinstance(encoder, CombinedEncoder)
-        else cache
-    )
+    # A subclass may compose its vectors in another way.
+    if type(encoder) is CombinedEncoder:
+        return FixedColumns(encoder, cache)
+    return cache
 
 
 def _none_of(clicked: tf.Tensor) -> tf.Tensor:

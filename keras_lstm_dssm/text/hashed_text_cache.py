@@ -101,16 +101,20 @@ class HashedTextCache:
             numbers = self._numbers(texts.tolist())
             if numbers is not None:
                 return self._batch(numbers)
-        hashed = self._hash(tf.constant(texts))[: len(FIELD_TYPES) - 1]
-        trigrams, trigram_index, *fields = (f.numpy() for f in hashed)
+        without_order = self._hash(tf.constant(texts))[:6]
+        trigrams, trigram_index, *fields = (f.numpy() for f in without_order)
         order = _sorting(trigram_index, len(trigrams))
         return (trigrams, trigram_index, *fields, order), None
 
     def fields_of(self, numbers: np.ndarray) -> tuple[Fields, np.ndarray]:
-        """Looks up cached texts by their numbers; returns what `fields` does.
+        """Looks up cached texts by their numbers.
 
         Args:
-            numbers: int `[n]`.
+            numbers: int `[n]`, of cached texts.
+
+        Returns:
+            The fields of a `WordBatch`, and the numbers of its distinct
+            texts, in their order there.
         """
         with self._lock:
             return self._batch(numbers)
@@ -195,8 +199,8 @@ class _Rows:
         """Adds rows, one after the other in `values`."""
         start, first = int(self._ends[self._rows]), self._rows + 1
         ends = start + np.cumsum(lengths)
-        self._values = _written(self._values, start, values)
-        self._ends = _written(self._ends, first, ends)
+        self._values = written(self._values, start, values)
+        self._ends = written(self._ends, first, ends)
         self._rows += len(lengths)
 
     def lengths(self, rows: np.ndarray) -> np.ndarray:
@@ -213,15 +217,15 @@ class _Rows:
         return self._values[places], index
 
 
-def _written(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
-    """Writes values into an array from index `start` on.
+def written(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
+    """Writes rows into an array from row `start` on.
 
     Returns:
         The array; or a larger copy if the values do not fit into it.
     """
     end = start + len(values)
     if end > len(array):
-        larger = np.empty(2 * end, array.dtype)
+        larger = np.empty((2 * end, *array.shape[1:]), array.dtype)
         larger[:start] = array[:start]
         array = larger
     array[start:end] = values

@@ -67,8 +67,8 @@ class WordBatch(NamedTuple):
         trigram_order: `[m]`, the order that sorts `trigram_index`, which a
             gradient needs; or `None`: it is sorted then.
         fixed: Float `[u, width]`, the columns of the texts' vectors that
-            depend on no trained weight, see `FixedColumns`; or `None`: the
-            encoder computes them.
+            depend on no trained weight, see `FixedColumns`, for the encoder
+            that computed them; or `None`: they are computed when needed.
 
     Example:
     >>> batch = dssm.LetterTrigrams().distinct(["bolt", "hex bolt", "Bolt"])

@@ -25,7 +25,7 @@ class Checkpoint(keras.callbacks.Callback):
     one is older than `minutes`. It replaces the old one when it is complete,
     and only if all its numbers are finite. If saving took more than half a
     second, no checkpoint is saved after an epoch until 50 times as long has
-    passed, so that saving takes about a fiftieth of the training.
+    passed, so that these take at most a fiftieth of the training.
 
     Args:
         run: The run's folder.

@@ -68,6 +68,27 @@ def test_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     check(columns.distinct(tf.constant(TITLES[::-1])), encoder, TITLES[::-1])
 
 
+def test_a_full_cache_stores_no_more() -> None:
+    """It computes the columns of those texts alone that it does not hold."""
+    encoder = encoder_of()
+    columns = columns_of(encoder, texts=3)
+    texts = [f"bolt x{number}" for number in range(8)]
+    columns.distinct(tf.constant(texts[:2]))
+    columns.distinct(tf.constant(texts))
+    assert columns._stored == 3
+    computed: list[int] = []
+    compute = columns._compute
+
+    def counted(*fields: tf.Tensor) -> tf.Tensor:
+        computed.append(len(fields[4]))
+        return compute(*fields)
+
+    columns._compute = counted
+    for _ in range(2):
+        check(columns.distinct(tf.constant(texts)), encoder, texts)
+    assert computed == [5, 5]
+
+
 def test_are_forgotten_when_the_weights_change() -> None:
     encoder = encoder_of()
     columns = columns_of(encoder)

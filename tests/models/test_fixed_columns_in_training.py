@@ -8,8 +8,9 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.models.pairs import HashedPairs
 from tests.models.small_towers import QUERIES, TITLES
+
+OTHER_TITLES = [*TITLES, *["steel lamp", "drill bolt 8", "hex glue"] * 3]
 
 
 def towers(
@@ -70,27 +71,46 @@ def test_equal_weights_and_losses(
     )
 
 
-def test_the_columns_are_those_of_the_present_weights() -> None:
-    """A dataset that is hashed before `adapt` is up to date in `fit`."""
+class Adapts(keras.callbacks.Callback):
+    """Sets other weights when `fit` has made its dataset already."""
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self.model.adapt(OTHER_TITLES)
+
+
+@pytest.mark.parametrize("in_callback", [False, True])
+def test_the_columns_are_those_of_the_present_weights(
+    in_callback: bool,
+) -> None:
     model, expected = towers(), towers()
-    hashed = model.hasher.dataset(batches())
-    model.fit(hashed, verbose=0)
-    model.set_weights(expected.get_weights())
+    old = expected.get_weights()
+    first = model.fit(batches(), verbose=0).history  # fills the cache
+    model.set_weights(old)
     model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax())
-    titles = [*TITLES, "steel lamp", "drill bolt"]
-    for each in (model, expected):
-        each.adapt(titles)
-    ((batch, *_),) = model.hasher.dataset(hashed).take(1)
-    assert isinstance(batch, HashedPairs)
-    vectors = expected.document_encoder.compose(
-        batch.document._replace(fixed=None)
+    expected.adapt(OTHER_TITLES)
+    if not in_callback:
+        model.adapt(OTHER_TITLES)
+    callbacks = [Adapts()] if in_callback else []
+    losses = model.fit(batches(), verbose=0, callbacks=callbacks).history
+    hashed = batches().map(lambda *batch: (expected.hasher(*batch),))
+    np.testing.assert_allclose(
+        losses["loss"],
+        expected.fit(hashed, verbose=0).history["loss"],
+        rtol=1e-5,
     )
-    np.testing.assert_allclose(batch.document.fixed, vectors[:, 7:], atol=1e-6)
-    one, other = (
-        each.fit(batches(), verbose=0).history["loss"]
-        for each in (model, expected)
+    assert abs(losses["loss"][0] - first["loss"][0]) > 1e-4
+
+
+def test_hashed_datasets_serve_every_model_with_this_hashing() -> None:
+    model, other = towers(), towers()
+    other.adapt(OTHER_TITLES)
+    model.fit(batches(), verbose=0)
+    hashed = model.hasher.dataset(batches())
+    np.testing.assert_allclose(
+        other.evaluate(hashed, verbose=0),
+        other.evaluate(batches(), verbose=0),
+        rtol=1e-6,
     )
-    np.testing.assert_allclose(one, other, rtol=1e-5)
 
 
 def test_towers_of_other_widths_compute_their_cosines_as_a_whole() -> None:
@@ -100,9 +120,9 @@ def test_towers_of_other_widths_compute_their_cosines_as_a_whole() -> None:
     model.adapt(TITLES)
     model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax())
     data = batches().map(without_log_q)
-    hashed = data.map(lambda *batch: (model.hasher(*batch),))
-    np.testing.assert_allclose(
-        model.evaluate(data, verbose=0),
-        model.evaluate(hashed, verbose=0),
-        rtol=1e-6,
+    assert not model._computes_in_parts(
+        next(iter(model.hasher.dataset(data, fixed=True)))[0]
     )
+    loss, _ = model.evaluate(data, verbose=0)
+    history = model.fit(data.take(1), verbose=0).history
+    np.testing.assert_allclose(history["loss"], [loss], rtol=1e-6)
