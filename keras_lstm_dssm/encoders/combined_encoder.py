@@ -153,7 +153,11 @@ class CombinedEncoder(LSTMEncoder):
     def compose_trained(
         self, words: WordBatch, training: bool = False
     ) -> tf.Tensor:
-        """Compute the first two parts, `(texts, trained_dimension)`."""
+        """Compute the first two parts of the vectors, which are trained.
+
+        Returns:
+            `(texts, trained_dimension)`.
+        """
         bag = self.bag_embedding(words, training=training)
         parts = (
             super().compose(words, training),
@@ -168,7 +172,7 @@ class CombinedEncoder(LSTMEncoder):
         )
 
     def compose_fixed(self, words: WordBatch) -> tf.Tensor:
-        """Compute the third part, which no training changes.
+        """Compute the third part of the vectors, which has no trained weights.
 
         Returns:
             `(texts, dimension - trained_dimension)`.
@@ -181,7 +185,14 @@ class CombinedEncoder(LSTMEncoder):
         return gather_sum(rows, *words.flat(), training=False)
 
     def scale_sketches(self, sketch: tf.Tensor) -> tf.Tensor:
-        """Scale sums of sketches, `(texts, sketch)`, to the third part."""
+        """Scale sums of sketches to the third part of the vectors.
+
+        Args:
+            sketch: `(texts, sketch)`, see `sum_sketches`.
+
+        Returns:
+            `(texts, sketch + 1)`.
+        """
         length = tf.norm(sketch, axis=-1, keepdims=True)
         long = tf.cast(self.long.value, length.dtype)
         m = tf.minimum(tf.math.divide_no_nan(length, long), 1)
@@ -191,7 +202,7 @@ class CombinedEncoder(LSTMEncoder):
 
     @property
     def _factors(self) -> list[float]:
-        """The lengths of the three parts, of which the squares add up to 1."""
+        """The norms of the three parts of a vector, whose squares sum to 1."""
         total = sum(self.shares)
         return [(share / total) ** 0.5 for share in self.shares]
 

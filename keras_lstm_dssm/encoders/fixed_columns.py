@@ -1,4 +1,4 @@
-"""FixedColumns: caches the columns of vectors that no training changes."""
+"""FixedColumns: a cache of the untrained columns of text vectors."""
 
 import threading
 
@@ -17,20 +17,19 @@ from keras_lstm_dssm.text.hashed_text_cache import (
 )
 
 MAX_BYTES = 1 << 28
-"""Default size of a cache: 131,072 texts with 512 columns in float32."""
-
-_TEXT_INDEX = WordBatch._fields.index("text_index")
+"""Default size of a cache in bytes: 131,072 rows of 512 float32 numbers."""
 
 _VECTOR = 64
-"""A multiple of the numbers that one vector instruction takes."""
+"""A multiple of the count of numbers that one vector instruction reads."""
 
 
 class FixedColumns:
-    """Hashes texts, and adds the columns that the sketches of words give.
+    """Hashes texts, and looks up the untrained columns of their vectors.
 
-    A training reads the same texts in every epoch, and the sketch of a text
-    is the same each time. It is computed when the text is read for the first
-    time, and stored; later batches copy it.
+    The last columns of a `CombinedEncoder`'s vector are a sketch of the words
+    (`WordSketch`), which training does not change. A training reads the same
+    texts in every epoch. The sketch of a text is computed when a batch first
+    contains the text, and stored; later batches copy it.
 
     The cache is bounded: when it is full, the columns of texts that it does
     not hold are computed each time.
@@ -71,9 +70,11 @@ class FixedColumns:
         self._empty()
 
     def forget_outdated(self) -> None:
-        """Empties the cache if the weights of the sketch have changed.
+        """Empties the cache if it was filled with other weights.
 
-        Must be called after they may have changed, before texts are read.
+        The columns depend on the variables of `encoder.word_sketch` and on
+        `encoder.long`, which `adapt` sets. Must be called whenever these may
+        have changed, before further texts are hashed.
         """
         weights = weights_hash(
             [*self.encoder.word_sketch.variables, self.encoder.long]
@@ -89,7 +90,7 @@ class FixedColumns:
         self._row_of_text = np.empty(0, np.int32)  # -1 for none
 
     def distinct(self, texts: tf.Tensor) -> WordBatch:
-        """Hashes texts into a `WordBatch` with `fixed`.
+        """Hashes texts into a `WordBatch` that includes the field `fixed`.
 
         Args:
             texts: String tensor `[batch]`, which may be empty.
@@ -111,8 +112,9 @@ class FixedColumns:
         return columns
 
     def _of_words(self, words: WordBatch) -> tf.Tensor:
-        """Computes the columns, with the same rounding in every batch.
+        """Computes the untrained columns of texts, `(texts, width)`.
 
+        A text gets the same bits whatever other texts are in its batch.
         Vector instructions round powers and roots differently from those for
         a single number, which TensorFlow uses for what does not fill a
         vector. A resumed run computes the columns in other batches, and must
@@ -124,7 +126,7 @@ class FixedColumns:
         return self.encoder.scale_sketches(padded)[:texts]
 
     def _cached(self, numbers: np.ndarray) -> np.ndarray:
-        """Copies the columns of cached texts, and computes those of new ones.
+        """Copies the columns of cached texts, computes and stores the others.
 
         Args:
             numbers: int `[texts]`, distinct numbers of hashed texts.
@@ -145,7 +147,7 @@ class FixedColumns:
         if new.any():
             fields, order = self.cache.fields_of(numbers[new])
             computed = self._computed(fields)
-            result[new] = computed[fields[_TEXT_INDEX]]
+            result[new] = computed[WordBatch(*fields).text_index]
             stored = order[: self._most - self._stored]
             self._columns = written(
                 self._columns, self._stored, computed[: len(stored)]

@@ -217,7 +217,7 @@ class HashedModel(BuiltModel):
         return batches.with_options(options)
 
     def _training_dataset(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Hashes the batches that `fit` trains on."""
+        """Converts a dataset of texts to one of hashed batches, for `fit`."""
         return self._hash.dataset(batches)
 
     def _record(self, loss: tf.Tensor, accurate: tf.Tensor) -> None:

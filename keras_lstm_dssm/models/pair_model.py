@@ -16,13 +16,14 @@ from keras_lstm_dssm.models.pair_steps import PairSteps
 
 
 class ForgetOutdated(keras.callbacks.Callback):
-    """Lets a model compute columns anew whose weights a callback has set.
+    """Empties caches of vector columns that depend on replaced weights.
 
-    `BackupAndRestore` sets weights when `fit` has made its dataset already.
+    A callback may set weights after `fit` has built its dataset, such as
+    `keras.callbacks.BackupAndRestore` in `on_train_begin`.
     """
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Compares the weights with those of the columns, in some 15 ms."""
+        """Compare the weights with those that filled the caches (15 ms)."""
         self.model.hasher.forget_outdated()
 
 

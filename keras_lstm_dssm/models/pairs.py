@@ -109,8 +109,9 @@ class PairHasher:
                 float `[batch]` or `[batch, 1 + k]`; `teacher`, float `[batch,
                 2 + k, d]`, with `teacher_texts`, int `[batch, 2 + k]`; each
                 optional.
-            caches: What hashes queries and documents, in a graph that need
-                not be saved. Default `None`: the layers of the encoders.
+            caches: Two objects with a method `distinct`, which hash the
+                queries and the documents in place of the encoders' layers. A
+                graph that contains caches cannot be saved. Default `None`.
         """
         extras = extras or {}
         if isinstance(query, WordBatch):
@@ -183,9 +184,10 @@ class PairHasher:
         Args:
             pairs: Dataset of batches of texts, or of hashed ones, which are
                 left as they are.
-            fixed: Whether to add the columns of vectors that no training
-                changes, see `FixedColumns`. The dataset must then be read by
-                the model of these encoders only, with its present weights.
+            fixed: Whether each batch includes the untrained columns of its
+                vectors (`WordBatch.fixed`). Only the model of these encoders
+                can then read the dataset, and only with its present weights.
+                Default `False`.
 
         Raises:
             InputError: The texts are hashed already, and the towers tied.
@@ -208,8 +210,11 @@ class PairHasher:
         return hashed_in_parallel(pairs, hash_batch)
 
     def forget_outdated(self) -> None:
-        """Forgets fixed columns that were computed from other weights."""
-        for columns in self._with_fixed[: 1 if self.tied else 2]:
+        """Empties the caches of untrained columns that other weights filled.
+
+        See `FixedColumns.forget_outdated`.
+        """
+        for columns in set(self._with_fixed):  # tied towers share one
             if isinstance(columns, FixedColumns):
                 columns.forget_outdated()
 

@@ -230,7 +230,10 @@ class TwoTower(PairModel):
         return loss
 
     def _computes_in_parts(self, batch: HashedPairs) -> bool:
-        """Returns whether `_cosines_of_parts` applies to a batch."""
+        """Returns whether both towers' vectors have equal untrained columns.
+
+        The cosines are then computed by `_cosines_of_parts`.
+        """
         query, document = batch.query.fixed, batch.document.fixed
         if self.negatives != "in_batch" or self.tied:
             return False
@@ -241,11 +244,12 @@ class TwoTower(PairModel):
     def _cosines_of_parts(
         self, query: WordBatch, document: WordBatch, training: bool
     ) -> tf.Tensor:
-        """Computes the cosines of all rows with all distinct documents.
+        """Computes the cosine of each query with each distinct document.
 
-        The vectors have length 1, and only their first columns depend on
-        trained weights. The product of the fixed ones, which is the larger
-        one, waits for no recurrence and is computed at the same time.
+        The vectors have length 1, and only their first columns are trained.
+        The cosine is the sum of two inner products, of the trained and of the
+        untrained columns. The second does not depend on the LSTM, so that
+        TensorFlow can compute it in parallel with the recurrence.
 
         Returns:
             What `cosine_matrix` returns, `(batch, distinct)`.

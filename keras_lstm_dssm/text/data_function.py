@@ -38,7 +38,7 @@ class DataFunction:
         self._types = types
 
     def __call__(self, *inputs: tf.Tensor) -> Any:
-        """Calls the function, eagerly or as an operation of a graph.
+        """Applies the function to tensors, eagerly or in the traced graph.
 
         Returns:
             What the function returns, as tensors of unknown static shape.

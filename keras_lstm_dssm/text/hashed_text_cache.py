@@ -91,7 +91,7 @@ class HashedTextCache:
         return batch_of_fields(hashed(texts))
 
     def fields(self, texts: np.ndarray) -> tuple[Fields, np.ndarray | None]:
-        """Hashes an array of bytes.
+        """Hashes texts given as an array of `bytes`, outside a graph.
 
         Returns:
             The fields of a `WordBatch`; and the numbers of its distinct texts
@@ -107,10 +107,10 @@ class HashedTextCache:
         return (trigrams, trigram_index, *fields, order), None
 
     def fields_of(self, numbers: np.ndarray) -> tuple[Fields, np.ndarray]:
-        """Looks up cached texts by their numbers.
+        """Returns the hashes of cached texts, outside a graph.
 
         Args:
-            numbers: int `[n]`, of cached texts.
+            numbers: int `[n]`, numbers of texts as `fields` returns them.
 
         Returns:
             The fields of a `WordBatch`, and the numbers of its distinct
@@ -178,7 +178,7 @@ class HashedTextCache:
 
 
 def batch_of_fields(fields: Sequence[tf.Tensor]) -> WordBatch:
-    """Makes a `WordBatch` of `Fields`, and sets the static ranks."""
+    """Converts seven tensors to a `WordBatch`, and sets their static ranks."""
     for field, rank in zip(fields, (1, 1, 1, 2, 1, 1, 1), strict=True):
         field.set_shape([None] * rank)
     return WordBatch(*fields)

@@ -66,9 +66,9 @@ class WordBatch(NamedTuple):
         text_index: `[batch]`, the index of the distinct text of each row.
         trigram_order: `[m]`, the order that sorts `trigram_index`, which a
             gradient needs; or `None`: it is sorted then.
-        fixed: Float `[u, width]`, the columns of the texts' vectors that
-            depend on no trained weight, see `FixedColumns`, for the encoder
-            that computed them; or `None`: they are computed when needed.
+        fixed: Float `[u, width]`, the untrained columns of the vectors that
+            one encoder gives these texts (see `FixedColumns`); or `None`: the
+            encoder computes them.
 
     Example:
     >>> batch = dssm.LetterTrigrams().distinct(["bolt", "hex bolt", "Bolt"])

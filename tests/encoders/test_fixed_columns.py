@@ -1,4 +1,4 @@
-"""Fixed columns from the cache equal those that the encoder computes."""
+"""`FixedColumns` gives the columns that the encoder itself computes."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -37,6 +37,9 @@ def check(batch: WordBatch, encoder: CombinedEncoder, texts: list[str]) -> None:
     plain = encoder.trigrams.distinct(tf.constant(texts, tf.string))
     for field, expected in zip(batch[:6], plain[:6], strict=True):
         np.testing.assert_array_equal(field, expected)
+    np.testing.assert_array_equal(
+        batch.trigram_order, tf.argsort(plain.trigram_index, stable=True)
+    )
     assert batch.fixed is not None
     assert batch.fixed.dtype == encoder.compute_dtype
     error = 1e-6 if encoder.compute_dtype == "float32" else 1e-14
@@ -51,7 +54,7 @@ def check(batch: WordBatch, encoder: CombinedEncoder, texts: list[str]) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("texts", [0, 3, 100])
 def test_equal_the_encoders(dtype: str, texts: int) -> None:
-    """Also if the cache holds no text, or not all texts."""
+    """Also if the cache is too small for all texts, or for any."""
     encoder = encoder_of(dtype)
     columns = columns_of(encoder, texts)
     for _ in range(2):
@@ -69,7 +72,7 @@ def test_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_full_cache_stores_no_more() -> None:
-    """It computes the columns of those texts alone that it does not hold."""
+    """Only the texts that are not in the cache are computed again."""
     encoder = encoder_of()
     columns = columns_of(encoder, texts=3)
     texts = [f"bolt x{number}" for number in range(8)]
@@ -101,7 +104,7 @@ def test_are_forgotten_when_the_weights_change() -> None:
 
 
 def test_have_the_same_bits_in_every_batch() -> None:
-    """A resumed run stores them in another order."""
+    """A resumed run caches texts in another order, and must not differ."""
     encoder = encoder_of()
     texts = [f"bolt {n % 7} x{n * n % 11}" for n in range(77)]
     fixed = columns_of(encoder).distinct(tf.constant(texts))

@@ -1,4 +1,4 @@
-"""Towers train on cached columns as on columns computed in each step."""
+"""Training with cached sketches gives the weights of training without."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ OTHER_TITLES = [*TITLES, *["steel lamp", "drill bolt 8", "hex glue"] * 3]
 def towers(
     dtype: str = "float32", negatives: str = "in_batch", tied: bool = False
 ) -> dssm.TwoTower:
-    """The same weights each time."""
+    """Builds two small towers, with the same weights at each call."""
     keras.utils.set_random_seed(5)
     query = dssm.CombinedEncoder(3, 4, 15, dtype=dtype)
     document = dssm.CombinedEncoder(3, 4, 15, length_norm=0.5, dtype=dtype)
@@ -72,7 +72,7 @@ def test_equal_weights_and_losses(
 
 
 class Adapts(keras.callbacks.Callback):
-    """Sets other weights when `fit` has made its dataset already."""
+    """Changes the word weights after `fit` has built its dataset."""
 
     def on_train_begin(self, logs: Any = None) -> None:
         self.model.adapt(OTHER_TITLES)
