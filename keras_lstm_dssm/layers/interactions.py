@@ -1,5 +1,6 @@
 """Interactions: compare every position of a query and of a document."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -182,31 +183,77 @@ class CosineInteraction(Interaction):
 
 
 class WeightedInteraction(Interaction):
-    """Base of the interactions with weights.
+    """Base of the interactions with a matrix M for each slice.
+
+    By default M = A A', symmetric, with A from U(-0.05, 0.05), as in the
+    authors' programs. Such a product starts near a multiple of the identity
+    (rank / 1200, with noise of a tenth of it), so that equal words match
+    before anything is learnt. From a matrix of small random numbers, training
+    overfits instead (docs/results/mv_lstm).
 
     Args:
         dimension: Width of u and of v. Default 100.
+        rank: Number of columns of A. Default 150. `None` for an M without
+            factors, which need not be symmetric and starts as the identity
+            plus U(-0.01, 0.01).
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Raises:
-        InputError: `dimension` is less than 1.
+        InputError: An argument is less than 1.
+
+    Attributes:
+        factors: A, `(..., dimension, rank)`; M itself, `(..., dimension,
+            dimension)`, if `rank` is `None`.
     """
 
-    def __init__(self, dimension: int = 100, **kwargs: Any) -> None:
+    def __init__(
+        self, dimension: int = 100, rank: int | None = 150, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        if dimension < 1:
-            raise InputError(f"dimension must be at least 1, not {dimension}")
+        for name, value in (("dimension", dimension), ("rank", rank)):
+            if value is not None and value < 1:
+                raise InputError(f"{name} must be at least 1, not {value}")
         self.dimension = dimension
+        self.rank = rank
         self.built = True
 
-    def _add(self, name: str, shape: tuple[int, ...]) -> keras.Variable:
-        return self.add_weight(
-            shape=shape, initializer=small_uniform(), name=name
+    def _add_factors(self, slices: tuple[int, ...] = ()) -> None:
+        self.factors = self.add_weight(
+            shape=(*slices, self.dimension, self.rank or self.dimension),
+            initializer=small_uniform(0.05) if self.rank else _near_identity(),
+            name="factors" if self.rank else "matrix",
         )
+
+    def matrices(self) -> tf.Tensor:
+        """Compute M, `(..., dimension, dimension)`."""
+        factors = tf.convert_to_tensor(self.factors)
+        if self.rank is None:
+            return factors
+        return tf.matmul(factors, factors, transpose_b=True)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments as a dict, for `from_config`."""
-        return {**super().get_config(), "dimension": self.dimension}
+        return {
+            **super().get_config(),
+            "dimension": self.dimension,
+            "rank": self.rank,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "WeightedInteraction":
+        """Create an interaction; those of version 0.2.0 have no factors."""
+        return cls(**{"rank": None, **config})
+
+
+def _near_identity() -> Callable[..., tf.Tensor]:
+    """Return a new initializer: the identity plus U(-0.01, 0.01)."""
+    noise = small_uniform(0.01)
+
+    def initialize(shape: Any, dtype: Any = None) -> tf.Tensor:
+        identity = tf.eye(shape[-1], dtype=dtype or keras.config.floatx())
+        return identity + noise(shape, dtype)
+
+    return initialize
 
 
 @register
@@ -215,10 +262,11 @@ class BilinearInteraction(WeightedInteraction):
 
     Args:
         dimension: Width of u and of v. Default 100.
+        rank: See `WeightedInteraction`. Default 150.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Attributes:
-        matrix: M, `(dimension, dimension)`, at the start U(-0.1, 0.1).
+        factors: A, `(dimension, rank)`, or M.
         bias: b, a scalar, at the start 0.
 
     Example:
@@ -227,20 +275,23 @@ class BilinearInteraction(WeightedInteraction):
     TensorShape([1, 2, 3, 1])
     """
 
-    def __init__(self, dimension: int = 100, **kwargs: Any) -> None:
-        super().__init__(dimension, **kwargs)
-        self.matrix = self._add("matrix", (dimension, dimension))
+    def __init__(
+        self, dimension: int = 100, rank: int | None = 150, **kwargs: Any
+    ) -> None:
+        super().__init__(dimension, rank, **kwargs)
+        self._add_factors()
         self.bias = self.add_weight(shape=(), initializer="zeros", name="bias")
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
         """Compute u' M, and b for each position."""
-        left = tf.matmul(vectors, self.matrix)[:, :, tf.newaxis]
+        left = tf.matmul(vectors, self.matrices())[:, :, tf.newaxis]
         return left, tf.fill(
             tf.shape(left)[:3], tf.convert_to_tensor(self.bias)
         )
 
     def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
-        return super()._compare_each(tf.matmul(u, self.matrix), v) + self.bias
+        left = tf.matmul(u, self.matrices())
+        return super()._compare_each(left, v) + self.bias
 
 
 @register
@@ -251,15 +302,15 @@ class TensorInteraction(WeightedInteraction):
         dimension: Width of u and of v. Default 100.
         slices: The c of the equation, the number of values for each pair of
             positions. Default 5, as in the authors' programs.
+        rank: See `WeightedInteraction`. Default 150.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Raises:
         InputError: An argument is less than 1.
 
     Attributes:
-        matrices: M, `(slices, dimension, dimension)`, at the start
-            U(-0.1, 0.1).
-        linear: W, `(slices, 2 * dimension)`, at the start U(-0.1, 0.1).
+        factors: A, `(slices, dimension, rank)`, or M.
+        linear: W, `(slices, 2 * dimension)`, at the start U(-0.05, 0.05).
         bias: b, `(slices,)`, at the start 0.
 
     Example:
@@ -269,14 +320,22 @@ class TensorInteraction(WeightedInteraction):
     """
 
     def __init__(
-        self, dimension: int = 100, slices: int = 5, **kwargs: Any
+        self,
+        dimension: int = 100,
+        slices: int = 5,
+        rank: int | None = 150,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(dimension, **kwargs)
+        super().__init__(dimension, rank, **kwargs)
         if slices < 1:
             raise InputError(f"slices must be at least 1, not {slices}")
         self.slices = slices
-        self.matrices = self._add("matrices", (slices, dimension, dimension))
-        self.linear = self._add("linear", (slices, 2 * dimension))
+        self._add_factors((slices,))
+        self.linear = self.add_weight(
+            shape=(slices, 2 * dimension),
+            initializer=small_uniform(0.05),
+            name="linear",
+        )
         self.bias = self.add_weight(
             shape=(slices,), initializer="zeros", name="bias"
         )
@@ -290,7 +349,7 @@ class TensorInteraction(WeightedInteraction):
         texts, m, width = tf.unstack(tf.shape(vectors))
         first, second = tf.split(tf.convert_to_tensor(self.linear), 2, axis=1)
         # One product for all slices: [texts * m, d] by [d, slices * d].
-        matrices = tf.transpose(self.matrices, [1, 0, 2])
+        matrices = tf.transpose(self.matrices(), [1, 0, 2])
         left = tf.matmul(
             tf.reshape(vectors, [texts * m, self.dimension]),
             tf.reshape(matrices, [self.dimension, -1]),
@@ -303,7 +362,7 @@ class TensorInteraction(WeightedInteraction):
     def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
         # One product for each slice: [cells, d] by [d, d].
         first, second = tf.split(tf.convert_to_tensor(self.linear), 2, axis=1)
-        left = tf.matmul(u, self.matrices) + second[:, tf.newaxis]
+        left = tf.matmul(u, self.matrices()) + second[:, tf.newaxis]
         offsets = tf.matmul(u, first[:, :, tf.newaxis])[:, :, 0]
         return super()._compare_each(left, v) + offsets + self.bias[:, None]
 

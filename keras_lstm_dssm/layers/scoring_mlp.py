@@ -10,13 +10,13 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.registration import register
 
 
-def small_uniform() -> keras.initializers.Initializer:
-    """Return a new U(-0.1, 0.1), the initializer of Wan et al. 2016.
+def small_uniform(limit: float = 0.1) -> keras.initializers.Initializer:
+    """Return a new U(-limit, limit), by default that of Wan et al. 2016.
 
     Each weight needs an initializer of its own: one initializer gives equal
     values to weights of equal shape.
     """
-    return keras.initializers.RandomUniform(-0.1, 0.1)
+    return keras.initializers.RandomUniform(-limit, limit)
 
 
 @register

@@ -74,6 +74,11 @@ class Matcher(keras.layers.Layer):
         """Do nothing: the constructor has created all weights."""
 
     @property
+    def multipliers(self) -> dict[str, float]:
+        """Factors of the learning rate of some weights, see `Adagrad`."""
+        return {}
+
+    @property
     def needs_pretraining(self) -> bool:
         """Whether `pretrain` must be called before scores have a meaning."""
         return False

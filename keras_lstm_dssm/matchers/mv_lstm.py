@@ -52,6 +52,9 @@ class MVLSTM(Matcher):
         pooling: `"k_max"` (default), or `"dynamic"` for the maxima of a grid
             of regions, as in the authors' later programs.
         grid: Rows and columns of the grid of dynamic pooling. Default 5 by 5.
+        rank: Number of columns of the factors of the bilinear and tensor
+            interactions, M = A A'. Default 150, as in the authors' programs;
+            `None` for matrices without factors.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -86,6 +89,7 @@ class MVLSTM(Matcher):
         include_word: bool = False,
         pooling: str = "k_max",
         grid: tuple[int, int] = (5, 5),
+        rank: int | None = 150,
         **kwargs: Any,
     ) -> None:
         super().__init__(word_dimension, **kwargs)
@@ -101,6 +105,7 @@ class MVLSTM(Matcher):
         self.units = units
         self.interaction = interaction
         self.slices = slices
+        self.rank = rank
         self.k = k
         self.hidden = hidden
         self.share = share
@@ -185,6 +190,11 @@ class MVLSTM(Matcher):
             PairedTexts(u, u_rows.starts, u_rows.lengths, query_rows),
             PairedTexts(v, v_rows.starts, v_rows.lengths, document_rows),
         )
+
+    @property
+    def multipliers(self) -> dict[str, float]:
+        """A tenth of the learning rate for weights of the interaction."""
+        return {"interaction": 0.1} if self.comparison.variables else {}
 
     def explain(
         self, query: WordSequences, document: WordSequences
@@ -282,9 +292,9 @@ class MVLSTM(Matcher):
         policy = {"dtype": self.dtype_policy, "name": "interaction"}
         width = self.query_positions.dimension
         if self.interaction == "tensor":
-            return TensorInteraction(width, self.slices, **policy)
+            return TensorInteraction(width, self.slices, self.rank, **policy)
         if self.interaction == "bilinear":
-            return BilinearInteraction(width, **policy)
+            return BilinearInteraction(width, self.rank, **policy)
         if self.interaction == "cosine":
             return CosineInteraction(**policy)
         return DotInteraction(**policy)
@@ -296,6 +306,7 @@ class MVLSTM(Matcher):
             "units": self.units,
             "interaction": self.interaction,
             "slices": self.slices,
+            "rank": self.rank,
             "k": self.k,
             "hidden": self.hidden,
             "share": self.share,
@@ -303,3 +314,8 @@ class MVLSTM(Matcher):
             "pooling": self.pooling,
             "grid": self.grid,
         }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "MVLSTM":
+        """Create a matcher; those of version 0.2.0 have no factors."""
+        return cls(**{"rank": None, **config})

@@ -13,9 +13,9 @@ from keras_lstm_dssm.registration import register
 
 @register
 class RecurrentCosine(Matcher):
-    """Computes the cosine of one vector for each text.
+    """Computes a multiple of the cosine of one vector for each text.
 
-        s = cos(h_X(m), h_Y(n))
+        s = scale * cos(h_X(m), h_Y(n))
 
     LSTM-RNN of Palangi et al. 2016 as Wan et al. 2016 compare with it, with
     their LSTM: a forget gate, no peepholes. In both directions (Bi-LSTM-RNN)
@@ -28,6 +28,9 @@ class RecurrentCosine(Matcher):
             from last to first. Default `False`.
         share: Whether queries and documents have the same LSTMs. Default
             `True`.
+        scale: Factor of the cosine. Default 5. The hinge loss asks for a
+            margin of 1 between scores; cosines, which span 2, reach it for
+            few pairs, so that with 1 little is learnt.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -36,7 +39,7 @@ class RecurrentCosine(Matcher):
         training: Whether a gradient will be computed. Default `False`.
 
     Returns:
-        Scores `(pairs,)`, from -1 to 1.
+        Scores `(pairs,)`, from -scale to scale.
 
     Example:
     >>> words = dssm.layers.TrigramVectors(dimension=4)
@@ -53,12 +56,14 @@ class RecurrentCosine(Matcher):
         units: int = 50,
         bidirectional: bool = False,
         share: bool = True,
+        scale: float = 5.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(word_dimension, **kwargs)
         self.units = units
         self.bidirectional = bidirectional
         self.share = share
+        self.scale = scale
         self.query_lstms = self._lstms("")
         self.document_lstms = (
             self.query_lstms if share else self._lstms("document_")
@@ -109,8 +114,8 @@ class RecurrentCosine(Matcher):
     def match(
         self, query: tf.Tensor, document: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
-        """Compute the cosine of each pair."""
-        return cosine_pairs(query, document)
+        """Compute the score of each pair."""
+        return self.scale * cosine_pairs(query, document)
 
     def _lstms(self, prefix: str) -> list[PeepholeLSTM]:
         names = ["forward", "backward"] if self.bidirectional else ["forward"]
@@ -132,4 +137,10 @@ class RecurrentCosine(Matcher):
             "units": self.units,
             "bidirectional": self.bidirectional,
             "share": self.share,
+            "scale": self.scale,
         }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "RecurrentCosine":
+        """Create a matcher; those of version 0.2.0 have no scale."""
+        return cls(**{"scale": 1.0, **config})

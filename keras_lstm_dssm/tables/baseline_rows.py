@@ -5,9 +5,12 @@ import itertools
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 import keras_lstm_dssm
 from keras_lstm_dssm.baselines import (
@@ -22,6 +25,8 @@ from keras_lstm_dssm.baselines import (
     Word2VecSystem,
 )
 from keras_lstm_dssm.baselines.skip_thought import SkipThoughtSystem
+from keras_lstm_dssm.baselines.tokenizers import alphanumeric
+from keras_lstm_dssm.data import Triples, open_collection
 from keras_lstm_dssm.data.api_paragraphs import api_paragraphs, read_paragraphs
 from keras_lstm_dssm.evaluation import (
     DenseSystem,
@@ -31,10 +36,12 @@ from keras_lstm_dssm.evaluation import (
 )
 from keras_lstm_dssm.evaluation.remembered_vectors import RememberedVectors
 from keras_lstm_dssm.files import cache_folder, read_json, write_json
-from keras_lstm_dssm.models import TwoTower
+from keras_lstm_dssm.models import ScorerRecipe, TwoTower
 from keras_lstm_dssm.tables.base_data import BaseTableData
 from keras_lstm_dssm.tables.table_settings import TableSettings
 from keras_lstm_dssm.teacher import open_outside_encoder
+from keras_lstm_dssm.text import vocabulary_of
+from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 
 Hyperparameters = dict[str, Any]
 """Name -> value, such as `{"k1": 0.9, "b": 0.5, "tokenizer": "space"}`."""
@@ -155,12 +162,15 @@ def train_baseline(
 ) -> TrainedSystem:
     """Trains a baseline and measures it on dev.
 
-    Skip-Thought is trained on paragraphs, all others that learn on the titles
-    of the corpus; BM25 and the unigram model need no training.
+    Skip-Thought is trained on paragraphs, the sums of skip-gram vectors on the
+    texts of the training triples, as the words of pair scorers are, and all
+    others that learn on the titles of the corpus; BM25 and the unigram model
+    need no training.
 
     Args:
-        name: `"random"`, `"document_order"` (of judged lists),
-            `"random_vectors"`, `"teacher"`, or a key of `BASELINE_GRIDS`.
+        name: `"random"`, `"document_order"`, `"skip_gram"` and
+            `"skip_gram_idf"` (of judged lists), `"random_vectors"`,
+            `"teacher"`, or a key of `BASELINE_GRIDS`.
         options: One combination of its grid.
         seed: Seed of its training.
         data: The titles to train on, and the dev task.
@@ -195,6 +205,12 @@ def train_baseline(
             system = LSASystem(seed=seed, **options).fit(data.titles)
         case "word2vec":
             system = Word2VecSystem(seed=seed, **options).fit(data.titles)
+        case "skip_gram" | "skip_gram_idf":
+            triples = Triples.from_collection(
+                open_collection(settings.data),
+                min_relevant=settings.min_relevant,
+            )
+            system = skip_gram_sum(triples.texts, seed, name.endswith("idf"))
         case "random_vectors":
             system = RandomVectorSystem(seed=seed)
         case "skip_thought":
@@ -207,7 +223,43 @@ def train_baseline(
     if seconds is None:
         seconds = time.perf_counter() - start
     dev = data.measure_on_dev(system)
-    return TrainedSystem(system, system.parameters, dev, seconds)
+    parameters = getattr(system, "parameters", 0)
+    return TrainedSystem(system, parameters, dev, seconds)
+
+
+def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
+    """Returns the system that ranks by the cosine of sums of word vectors.
+
+    The vectors are those with which the words of pair scorers start, so that
+    LSTM-RNN, which is trained from them, can be compared with their sum.
+
+    Args:
+        texts: The texts that pair scorers are trained on.
+        seed: Seed of the vectors.
+        idf: Whether the vector of a word is multiplied by log(n / n_w), where
+            n_w of the n texts have the word.
+
+    Example:
+    >>> system = skip_gram_sum(["red hat", "blue hat"], seed=0, idf=True)
+    >>> system.encode_query(["Hat, red"]).shape
+    (1, 50)
+    """
+    recipe = ScorerRecipe()
+    vocabulary = vocabulary_of(texts)
+    vectors = skip_gram_vectors(
+        texts, vocabulary, epochs=recipe.skip_gram_epochs, seed=seed
+    )
+    if idf:
+        counts = Counter(w for text in texts for w in set(alphanumeric(text)))
+        frequencies = np.array([counts[word] for word in vocabulary])
+        vectors *= np.log(len(texts) / frequencies)[:, np.newaxis]
+    rows = {word: row for row, word in enumerate(vocabulary)}
+
+    def encode(texts: Sequence[str]) -> np.ndarray:
+        known = [[rows[w] for w in alphanumeric(t) if w in rows] for t in texts]
+        return np.stack([vectors[words].sum(axis=0) for words in known])
+
+    return DenseSystem(encode, encode)
 
 
 def teacher_system(settings: TableSettings) -> DenseSystem:

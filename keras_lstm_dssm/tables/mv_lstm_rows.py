@@ -19,6 +19,8 @@ MV_LSTM_ROWS: dict[str, Row] = {
     "random": Row("Random order", seeded=False),
     "document_order": Row("Document order", seeded=False),
     "bm25": Row("BM25", seeded=False),
+    "skip_gram": Row("Sum of skip-gram vectors, untrained"),
+    "skip_gram_idf": Row("Sum weighted by IDF, untrained"),
     "arc_i": _row("ARC-I", "arc_i"),
     "arc_i_wan": _row("ARC-I, small", "arc_i_wan"),
     "cntn": _row("CNTN", "cntn"),

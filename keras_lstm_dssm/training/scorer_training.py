@@ -113,7 +113,10 @@ class ScorerTraining(BaseTraining):
         """
         model = self._of_parent(parent) if parent else self._pretrained()
         model.compile(
-            Adagrad(self.recipe.learning_rate),
+            Adagrad(
+                self.recipe.learning_rate,
+                multipliers=model.matcher.multipliers,
+            ),
             PairwiseHinge(self.recipe.margin),
         )
         return model

@@ -1,6 +1,7 @@
 """Interactions against their formulas, in float64."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,10 @@ WIDTH = 4
 QUERY = RANDOM.normal(size=(2, 3, WIDTH))
 DOCUMENT = RANDOM.normal(size=(2, 5, WIDTH))
 
+NAMES = [
+    "cosine", "dot", "bilinear", "bilinear, full", "tensor", "tensor, full",
+]  # fmt: skip
+
 pytestmark = pytest.mark.usefixtures("float64")
 
 
@@ -28,13 +33,21 @@ def interactions() -> dict[str, Interaction]:
     result = {
         "cosine": CosineInteraction(),
         "dot": DotInteraction(),
-        "bilinear": BilinearInteraction(WIDTH),
-        "tensor": TensorInteraction(WIDTH, slices=3),
+        "bilinear": BilinearInteraction(WIDTH, rank=6),
+        "bilinear, full": BilinearInteraction(WIDTH, rank=None),
+        "tensor": TensorInteraction(WIDTH, slices=3, rank=6),
+        "tensor, full": TensorInteraction(WIDTH, slices=3, rank=None),
     }
     for interaction in result.values():
         for variable in interaction.variables:
             variable.assign(RANDOM.normal(size=variable.shape))
     return result
+
+
+def matrices(interaction: BilinearInteraction | TensorInteraction) -> Any:
+    """Return M, A A' where there are factors, in plain NumPy."""
+    A = interaction.factors.numpy()
+    return A if interaction.rank is None else A @ A.swapaxes(-1, -2)
 
 
 def formula(
@@ -44,10 +57,11 @@ def formula(
     if isinstance(interaction, CosineInteraction):
         return lambda u, v: np.array([reference.cosine(u, v)])
     if isinstance(interaction, BilinearInteraction):
-        M, b = interaction.matrix.numpy(), interaction.bias.numpy()
+        M, b = matrices(interaction), interaction.bias.numpy()
         return lambda u, v: np.array([u @ M @ v + b])
     if isinstance(interaction, TensorInteraction):
-        M, W, b = (v.numpy() for v in interaction.variables)
+        M = matrices(interaction)
+        W, b = (v.numpy() for v in interaction.variables[1:])
         return lambda u, v: np.maximum(
             [
                 u @ M[k] @ v + W[k] @ np.concatenate([u, v]) + b[k]
@@ -58,7 +72,7 @@ def formula(
     return lambda u, v: np.array([u @ v])
 
 
-@pytest.mark.parametrize("name", ["cosine", "dot", "bilinear", "tensor"])
+@pytest.mark.parametrize("name", NAMES)
 def test_cells_equal_the_formula(name: str) -> None:
     interaction = interactions()[name]
     s = formula(interaction)
@@ -80,7 +94,7 @@ def test_cells_equal_the_formula(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["cosine", "dot", "bilinear", "tensor"])
+@pytest.mark.parametrize("name", NAMES)
 def test_chosen_cells_and_their_gradients_are_those_of_all_cells(
     name: str,
 ) -> None:
@@ -112,7 +126,7 @@ def test_chosen_cells_and_their_gradients_are_those_of_all_cells(
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["cosine", "dot", "bilinear", "tensor"])
+@pytest.mark.parametrize("name", NAMES)
 def test_gradients_equal_central_differences(name: str) -> None:
     interaction = interactions()[name]
     query, document = tf.Variable(QUERY), tf.Variable(DOCUMENT)
@@ -141,7 +155,7 @@ def test_gradients_equal_central_differences(name: str) -> None:
 
 def test_tensor_of_one_slice_without_w_is_relu_of_bilinear() -> None:
     bilinear, tensor = BilinearInteraction(WIDTH), TensorInteraction(WIDTH, 1)
-    tensor.matrices.assign(bilinear.matrix[tf.newaxis])
+    tensor.factors.assign(bilinear.factors[tf.newaxis])
     tensor.linear.assign(tf.zeros_like(tensor.linear))
     cells = bilinear(QUERY, DOCUMENT).numpy()
     assert (cells < 0).any() and (cells > 0).any()
@@ -151,8 +165,8 @@ def test_tensor_of_one_slice_without_w_is_relu_of_bilinear() -> None:
 
 
 def test_bilinear_with_the_identity_is_the_cosine_of_unit_vectors() -> None:
-    bilinear = BilinearInteraction(WIDTH)
-    bilinear.matrix.assign(np.eye(WIDTH))
+    bilinear = BilinearInteraction(WIDTH, rank=None)
+    bilinear.factors.assign(np.eye(WIDTH))
     u, v = (x / np.linalg.norm(x, axis=-1, keepdims=True)
             for x in (QUERY, DOCUMENT))  # fmt: skip
     np.testing.assert_allclose(
@@ -170,16 +184,38 @@ def test_the_cosine_of_a_zero_vector_is_finite_and_has_no_gradient() -> None:
 
 
 def test_parameters_of_wan_et_al_and_their_start() -> None:
-    assert BilinearInteraction().count_params() == 10_001
+    assert BilinearInteraction(rank=None).count_params() == 10_001
+    assert BilinearInteraction().count_params() == 100 * 150 + 1
     tensor = TensorInteraction()
-    assert tensor.count_params() == 50_000 + 1_000 + 5
-    for weight in tensor.matrices, tensor.linear:
-        assert 0.099 < np.abs(weight).max() <= 0.1
+    assert tensor.count_params() == 5 * 100 * 150 + 1_000 + 5
+    for weight in tensor.factors, tensor.linear:
+        assert 0.049 < np.abs(weight).max() <= 0.05
     np.testing.assert_array_equal(tensor.bias, np.zeros(5))
+
+
+@pytest.mark.parametrize("kind", [BilinearInteraction, TensorInteraction])
+def test_matrices_start_near_a_multiple_of_the_identity(kind: type) -> None:
+    """So that equal words match before anything is learnt."""
+    M = kind().matrices().numpy().reshape(-1, 100, 100)
+    diagonal = M[:, range(100), range(100)]
+    np.testing.assert_allclose(diagonal, 150 * 0.05**2 / 3, rtol=0.3)
+    rest = M - diagonal[..., np.newaxis] * np.eye(100)
+    assert np.std(rest) < 0.012
+    np.testing.assert_allclose(M, M.swapaxes(1, 2), atol=1e-15)
+    full = kind(rank=None).matrices().numpy() - np.eye(100)
+    assert 0.0099 < np.abs(full).max() <= 0.01
+
+
+def test_interactions_of_0_2_0_have_no_factors() -> None:
+    loaded = TensorInteraction.from_config({"dimension": 3, "slices": 2})
+    assert loaded.rank is None
+    assert loaded.factors.shape == (2, 3, 3)
 
 
 def test_wrong_arguments() -> None:
     with pytest.raises(InputError, match="dimension must be at least 1, not 0"):
         BilinearInteraction(0)
+    with pytest.raises(InputError, match="rank must be at least 1, not 0"):
+        BilinearInteraction(2, 0)
     with pytest.raises(InputError, match="slices must be at least 1, not 0"):
         TensorInteraction(2, 0)

@@ -1,7 +1,9 @@
 """Texts of different lengths for matchers, and checks that suit them all."""
 
+import json
 import pathlib
-from collections.abc import Callable, Sequence
+import zipfile
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -185,20 +187,47 @@ class MatcherModel(keras.Model):
 
 
 def check_saving(
-    kind: type[Matcher], arguments: dict[str, Any], folder: pathlib.Path
+    kind: type[Matcher],
+    arguments: dict[str, Any],
+    folder: pathlib.Path,
+    absent: Mapping[str, Any] | None = None,
 ) -> None:
-    """Save a matcher none of whose arguments has its default, and load it."""
+    """Save a matcher none of whose arguments has its default, and load it.
+
+    Args:
+        kind: The class.
+        arguments: Arguments of its constructor.
+        folder: Folder for the file.
+        absent: Argument -> value of those that files of an earlier version
+            lack: they are taken out of the saved configuration.
+    """
     matcher = kind(**arguments)
     config = matcher.get_config()
     assert {name: config[name] for name in arguments} == arguments
     randomise(matcher)
     MatcherModel(matcher).save(folder / "model.keras")
+    if absent:
+        assert {name: arguments[name] for name in absent} == absent
+        without_arguments(folder / "model.keras", absent)
     loaded = keras.saving.load_model(
         folder / "model.keras", custom_objects={"MatcherModel": MatcherModel}
     ).matcher
     assert type(loaded) is kind and loaded.get_config() == config
     texts = pairs(matcher.word_dimension)
     np.testing.assert_array_equal(loaded(*texts), matcher(*texts))
+
+
+def without_arguments(path: pathlib.Path, names: Collection[str]) -> None:
+    """Take arguments out of the configuration of a saved model's matcher."""
+    with zipfile.ZipFile(path) as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    config = json.loads(parts["config.json"])
+    for name in names:
+        del config["config"]["matcher"]["config"][name]
+    parts["config.json"] = json.dumps(config).encode()
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in parts.items():
+            file.writestr(name, content)
 
 
 def check_start(matcher: Matcher) -> None:

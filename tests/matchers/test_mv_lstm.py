@@ -24,10 +24,13 @@ from tests.matchers.ragged_texts import (
     texts_of,
 )
 
-SMALL = {"word_dimension": 4, "units": 3, "slices": 2, "k": 6, "hidden": 5}
+SMALL = {
+    "word_dimension": 4, "units": 3, "slices": 2, "rank": 7, "k": 6,
+    "hidden": 5,
+}  # fmt: skip
 CASES: list[dict[str, Any]] = [
     {"interaction": "tensor"},
-    {"interaction": "bilinear", "share": False},
+    {"interaction": "bilinear", "share": False, "rank": None},
     {"interaction": "cosine", "include_word": True},
     {"interaction": "dot", "k": 1},
     {"interaction": "tensor", "pooling": "dynamic", "grid": [2, 3]},
@@ -59,16 +62,18 @@ def cells(matcher: MVLSTM, query: np.ndarray, text: np.ndarray) -> np.ndarray:
     """Compute s(u_i, v_j) of one pair, `[slices, m, n]`."""
     u = positions(matcher.query_positions, query)
     v = positions(matcher.document_positions, text)
-    weights = [variable.numpy() for variable in matcher.comparison.variables]
+    M, *others = [v.numpy() for v in matcher.comparison.variables] or [None]
+    if M is not None and matcher.rank:
+        M = M @ M.swapaxes(-1, -2)
     if matcher.interaction == "dot":
         return (u @ v.T)[np.newaxis]
     if matcher.interaction == "cosine":
         norms = [np.linalg.norm(x, axis=1) for x in (u, v)]
         return (u @ v.T / np.outer(*norms))[np.newaxis]
     if matcher.interaction == "bilinear":
-        M, b = weights
+        (b,) = others
         return (u @ M @ v.T + b)[np.newaxis]
-    M, W, b = weights
+    W, b = others
     width = u.shape[1]
     return np.array(
         [
@@ -143,13 +148,13 @@ def test_the_gradient_of_training_is_that_of_tensorflow(
 
 def test_it_starts_at_zero_and_has_the_parameters_of_wan_et_al() -> None:
     for case in CASES:
-        check_start(MVLSTM(**{**SMALL, **case}))
+        check_start(MVLSTM(**{**SMALL, **case, "rank": 7}))
     matcher = MVLSTM()
     assert matcher.query_positions.count_params() == 40_400
-    assert matcher.comparison.count_params() == 51_005
+    assert matcher.comparison.count_params() == 76_005
     assert matcher.mlp.count_params() == 5_401
-    assert matcher.count_params() == 40_400 + 51_005 + 5_401
-    bilinear = MVLSTM(interaction="bilinear", share=False)
+    assert matcher.count_params() == 40_400 + 76_005 + 5_401
+    bilinear = MVLSTM(interaction="bilinear", share=False, rank=None)
     assert bilinear.count_params() == 2 * 40_400 + 10_001 + 1_401
     wide = MVLSTM(include_word=True)
     assert wide.query_positions.dimension == 150
@@ -180,7 +185,7 @@ def test_explain_names_the_strongest_cells() -> None:
 def test_forward_positions_at_both_ends_are_the_lstm_rnn() -> None:
     """The special case that Wan et al. 2016 state at the end of section 3."""
     matcher = small(interaction="cosine")
-    lstm_rnn = RecurrentCosine(word_dimension=4, units=3)
+    lstm_rnn = RecurrentCosine(word_dimension=4, units=3, scale=1.0)
     lstm_rnn.query_lstms[0].set_weights(
         matcher.query_positions.forward_lstm.get_weights()
     )
@@ -214,7 +219,7 @@ def test_both_directions_at_their_ends_are_the_bi_lstm_rnn() -> None:
     query, document = pairs(4)
     np.testing.assert_allclose(
         both(query, document),
-        cosine_pairs(ends(query), ends(document)),
+        5.0 * cosine_pairs(ends(query), ends(document)),
         rtol=1e-12,
     )
 
@@ -233,6 +238,17 @@ def test_saving(tmp_path: pathlib.Path) -> None:
         },
         tmp_path,
     )
+
+
+def test_a_model_of_0_2_0_has_no_factors(tmp_path: pathlib.Path) -> None:
+    check_saving(
+        MVLSTM, {**SMALL, "rank": None}, tmp_path, absent={"rank": None}
+    )
+
+
+def test_weights_of_the_interaction_learn_at_a_tenth_of_the_rate() -> None:
+    assert small(interaction="tensor").multipliers == {"interaction": 0.1}
+    assert small(interaction="cosine").multipliers == {}
 
 
 def test_wrong_arguments() -> None:

@@ -47,9 +47,12 @@ def test_scores_equal_numpy_whatever_the_padding_and_the_batch(
     matcher = small(bidirectional, share)
     check_scores(
         matcher,
-        lambda query, document: reference.cosine(
-            vector(matcher.query_lstms, query),
-            vector(matcher.document_lstms, document),
+        lambda query, document: (
+            5.0
+            * reference.cosine(
+                vector(matcher.query_lstms, query),
+                vector(matcher.document_lstms, document),
+            )
         ),
     )
 
@@ -97,6 +100,11 @@ def test_parameters_and_their_start() -> None:
 def test_saving(tmp_path: pathlib.Path) -> None:
     arguments = {
         "word_dimension": 4, "units": 3, "bidirectional": True,
-        "share": False, "name": "mine",
+        "share": False, "scale": 3.0, "name": "mine",
     }  # fmt: skip
     check_saving(RecurrentCosine, arguments, tmp_path)
+
+
+def test_a_model_of_0_2_0_has_no_scale(tmp_path: pathlib.Path) -> None:
+    arguments = {"word_dimension": 4, "units": 3, "scale": 1.0}
+    check_saving(RecurrentCosine, arguments, tmp_path, absent={"scale": 1.0})

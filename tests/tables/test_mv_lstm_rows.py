@@ -16,7 +16,9 @@ def test_every_preset_is_a_row() -> None:
         if name == "mv_lstm_cosine":
             preset = preset.with_matcher(k=5)
         assert recipes.pop(name) == preset
-    for name in ("random", "document_order", "bm25"):
+    for name in (
+        "random", "document_order", "bm25", "skip_gram", "skip_gram_idf",
+    ):  # fmt: skip
         assert recipes.pop(name) is None
     assert [(n, r.matcher_config) for n, r in recipes.items()] == [
         (f"mv_lstm_cosine_k{k}", {"interaction": "cosine", "k": k})

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.data import write_collection
+from keras_lstm_dssm.data import Triples, open_collection, write_collection
 from keras_lstm_dssm.evaluation import PairSystem
 from keras_lstm_dssm.files import read_csv, read_json
 from keras_lstm_dssm.models import ScorerRecipe
@@ -21,7 +21,9 @@ from keras_lstm_dssm.tables import (
     read_results,
     run_system,
 )
-from keras_lstm_dssm.tables.baseline_rows import TrainedSystem
+from keras_lstm_dssm.tables.baseline_rows import TrainedSystem, train_baseline
+from keras_lstm_dssm.text import vocabulary_of
+from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from tests.conftest import TOPICS
 
 TINY = ScorerRecipe(
@@ -116,6 +118,31 @@ def test_the_measure_of_choices(settings: TableSettings, tmp_path) -> None:
     dev.write_text(two)
     ours = dataclasses.replace(ours, data=str(folder))
     assert open_table_data(ours, tmp_path).dev_measure == "map"
+
+
+def test_sums_of_the_vectors_that_pair_scorers_start_with(
+    settings: TableSettings, lists: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("gensim")
+    data = open_table_data(settings, tmp_path)
+    texts = Triples.from_collection(open_collection(str(lists))).texts
+    vocabulary = vocabulary_of(texts)
+    starts = skip_gram_vectors(texts, vocabulary, epochs=30, seed=3)
+    glue, the = (starts[vocabulary.index(word)] for word in ("glue", "the"))
+    assert sum("the" in text.split() for text in texts) == 6
+    for name, expected in (
+        ("skip_gram", 2 * glue + the),
+        (
+            "skip_gram_idf",
+            2 * glue * np.log(len(texts) / sum("glue" in t for t in texts))
+            + the * np.log(len(texts) / 6),
+        ),
+    ):
+        trained = train_baseline(name, {}, 3, data, settings)
+        assert trained.dev == data.measure_on_dev(trained.system) > 0.5
+        vectors = trained.system.encode_query(["Glue the unheard glue", ""])
+        np.testing.assert_allclose(vectors[0], expected, rtol=1e-5)
+        assert not vectors[1].any()
 
 
 def test_values_of_the_references(table: Path) -> None:
