@@ -96,8 +96,8 @@ class TorchMVLSTM(TorchMatcher):
         super().__init__(rows, bidirectional=True, packed=packed)
         width = 2 * self.lstm.hidden_size
         self.k = k
-        self.matrices = torch.nn.Parameter(
-            torch.empty(slices, width, width).uniform_(-0.1, 0.1)
+        self.factors = torch.nn.Parameter(
+            torch.empty(slices, width, 150).uniform_(-0.05, 0.05)
         )
         self.linear = torch.nn.Linear(2 * width, slices)
         self.hidden = torch.nn.Linear(slices * k, 200)
@@ -121,7 +121,8 @@ class TorchMVLSTM(TorchMatcher):
         first, second = self.linear.weight.chunk(2, dim=1)
         of_query = functional.linear(u, first, self.linear.bias)
         of_document = functional.linear(v, second)
-        left = torch.einsum("nid,sde->nsie", u, self.matrices)
+        matrices = self.factors @ self.factors.mT
+        left = torch.einsum("nid,sde->nsie", u, matrices)
         cells = torch.einsum("psie,pje->psij", left.repeat(copies, 1, 1, 1), v)
         cells = cells + of_query.mT.repeat(copies, 1, 1)[..., None]
         cells = functional.relu(cells + of_document.mT[:, :, None])
@@ -135,7 +136,7 @@ class TorchMVLSTM(TorchMatcher):
 
 
 class TorchLSTMRNN(TorchMatcher):
-    """The cosine of the last outputs of one LSTM."""
+    """Five times the cosine of the last outputs of one LSTM."""
 
     def __init__(self, rows: int, packed: bool = True) -> None:
         super().__init__(rows, bidirectional=False, packed=packed)
@@ -143,7 +144,7 @@ class TorchLSTMRNN(TorchMatcher):
     def forward(self, query: TorchTexts, document: TorchTexts) -> torch.Tensor:
         """Score documents; see `TorchMVLSTM.forward`."""
         copies = len(document.lengths) // len(query.lengths)
-        scores = functional.cosine_similarity(
+        scores = 5.0 * functional.cosine_similarity(
             self._last(query).repeat(copies, 1), self._last(document)
         )
         return scores.view(copies, -1)
