@@ -286,6 +286,7 @@ def test_each_table_iv_names_the_version_that_measured_it() -> None:
         measured = f"Measured on {table['date']} with the code of {version}."
         for page in ("table.md", "robustness.md"):
             assert measured in (RESULTS / folder / page).read_text(), folder
-        assert f"[{folder}]({folder}/table.md), {version} |" in (
-            RESULTS / "README.md"
-        ).read_text()
+        assert (
+            f"[{folder}]({folder}/table.md), {version} |"
+            in (RESULTS / "README.md").read_text()
+        )
