@@ -1,6 +1,7 @@
 """The site's sources: every page is found, every link leads somewhere."""
 
 import importlib
+import json
 import re
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+RESULTS = DOCS / "results"
+DATA = ("api", "homedepot", "bestbuy", "wikiqa")
 
 
 def load(name: str, folder: str) -> ModuleType:
@@ -161,3 +164,129 @@ def test_hashes_of_the_pins(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     with pytest.raises(SystemExit, match="x 1.0: pip reports no SHA-256"):
         lines_of({"install": [item("x")]})
+
+
+def first_table(page: Path, after: str) -> dict[str, list[str]]:
+    """Returns the first table after a text: first cell -> other cells."""
+    lines = page.read_text().split(after)[1].splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("| --- "))
+    rows = {}
+    for line in lines[start + 1 :]:
+        if not line.startswith("|"):
+            break
+        name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        rows[name] = cells
+    return rows
+
+
+def systems_of(folder: str) -> dict[str, dict]:
+    """Returns the results of a table, system -> values."""
+    path = RESULTS / folder / "table.json"
+    return json.loads(path.read_text())["systems"]
+
+
+def percent(value: dict[str, float], spread: bool = True) -> str:
+    """Writes a mean as the pages do, with its deviation if there is one."""
+    mean, std = (f"{100 * value[name]:.1f}" for name in ("mean", "std"))
+    return f"{mean} ± {std}" if spread and value["std"] else mean
+
+
+def test_the_page_of_results_has_the_values_of_its_tables() -> None:
+    page = RESULTS / "README.md"
+    tables = {folder: systems_of(folder) for folder in DATA}
+    names = [name for name in tables["api"] if name != "random"]
+    lists = [(folder, f"ndcg@{k}") for folder in ("homedepot", "bestbuy")
+             for k in (1, 3, 10)]  # fmt: skip
+    lists += [("wikiqa", measure) for measure in ("ndcg@3", "ndcg@5", "map")]
+    expected: dict[str, list[list[str]]] = {
+        "## Search of the whole corpus": [
+            [percent(tables[folder][name]["test"]["retrieve"]["mrr@10"])
+             for folder in DATA]
+            for name in names
+        ],
+        "## Reranking of the judged": [
+            [percent(tables[folder][name]["test"]["rerank"][measure])
+             for folder, measure in lists]
+            for name in names
+        ],
+        "## Misspelled queries": [],
+    }  # fmt: skip
+    for name in names:
+        losses = []
+        for folder in DATA:
+            system = tables[folder][name]
+            right = system["test"]["retrieve"]["mrr@10"]["mean"]
+            wrong = system["misspelled"]["0.2"]["retrieve"]["mrr@10"]["mean"]
+            loss = f"{100 * (right - wrong) / right:.1f}"
+            losses.append(loss if right >= 0.05 else "-")
+        expected["## Misspelled queries"].append(losses)
+    for heading, values in expected.items():
+        rows = first_table(page, heading)
+        rows.pop("Random order", None)
+        for (name, cells), row in zip(rows.items(), values, strict=True):
+            assert cells == row, (heading, name)
+
+
+def test_the_page_of_few_clicks_has_the_values_of_its_tables() -> None:
+    names = {
+        "BM25": "bm25",
+        "teacher alone": "teacher",
+        "BM25 + teacher": "bm25_teacher",
+        "`best`": "best",
+        "`best`, taught": "best_taught",
+        "`taught`": "taught",
+        "`best` + BM25": "best_bm25",
+        "`taught` + BM25": "taught_bm25",
+        "`best` + teacher": "best_teacher",
+        "`taught` + teacher": "taught_teacher",
+        "`best` + BM25 + teacher": "best_bm25_teacher",
+        "`taught` + BM25 + teacher": "taught_bm25_teacher",
+    }
+    rows = first_table(RESULTS / "few_clicks.md", "| MRR@10 / recall@100 |")
+    columns = [
+        systems_of(f"few_clicks/{folder}")
+        for folder in ("wikiqa", "api_1000", "homedepot")
+    ]
+    for label, name in names.items():
+        for cell, systems in zip(rows[label], columns, strict=True):
+            if cell:
+                values = systems[name]["test"]["retrieve"]
+                mrr = percent(values["mrr@10"])
+                recall = percent(values["recall@100"], spread=False)
+                assert cell.replace("**", "") == f"{mrr} / {recall}", label
+
+
+def test_the_readme_compares_best_on_all_four_data_sets() -> None:
+    """Also where it is worst, with the newest value of the result files."""
+    rows = first_table(ROOT / "README.md", "| MRR@10, whole corpus, test |")
+    newest = dict(zip(DATA, DATA, strict=True))
+    for folder in ("homedepot", "wikiqa"):
+        newest[folder] = f"few_clicks/{folder}"
+    taught = newest | {"api": "few_clicks/api_1000",
+                       "homedepot": "few_clicks/homedepot_curve"}  # fmt: skip
+    for label, system, folders in (
+        ("`best`", "best", newest),
+        ("BM25, tuned on dev", "bm25", newest),
+        ("`lstm_96`, in-batch negatives", "lstm_96_in_batch", {}),
+        ("`taught`", "taught", taught),
+        ("MiniLM, not fine-tuned", "teacher", taught),
+    ):
+        for folder, cell in zip(DATA, rows[label], strict=True):
+            of = systems_of(folders.get(folder, folder)).get(system)
+            if of:  # bestbuy has no table with a teacher
+                value = percent(of["test"]["retrieve"]["mrr@10"], spread=False)
+                assert cell.split(" ")[0] == value, (label, folder)
+
+
+def test_each_table_iv_names_the_version_that_measured_it() -> None:
+    for folder in DATA:
+        table = json.loads((RESULTS / folder / "table.json").read_text())
+        # `looks` became `dev_evaluations` in 0.2.0.
+        version = "0.1.0" if "looks" in table["settings"] else "0.2.0"
+        measured = f"Measured on {table['date']} with the code of {version}."
+        for page in ("table.md", "robustness.md"):
+            assert measured in (RESULTS / folder / page).read_text(), folder
+        assert (
+            f"[{folder}]({folder}/table.md), {version} |"
+            in (RESULTS / "README.md").read_text()
+        )

@@ -38,7 +38,8 @@ class CombinedEncoder(LSTMEncoder):
     which is 0 in queries, completes the vector to length 1.
 
     This encoder is not in the paper; docs/results/best.md has the effect of
-    each part.
+    each part. On dev, the LSTM adds 2.7 points of MRR@10 on API search and
+    nothing on homedepot.
 
     Args:
         cells: Number of LSTM cells, the width of the first part, default 96.
