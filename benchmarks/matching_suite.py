@@ -124,7 +124,8 @@ def _percentiles(score: Callable[..., Any], *arguments: Any) -> np.ndarray:
 
 def _new_scorer(preset: str, vocabulary: Sequence[str]) -> PairScorer:
     model = SCORER_PRESETS[preset].build(0, vocabulary)
-    model.compile(Adagrad(0.03), PairwiseHinge())
+    rates = model.matcher.multipliers
+    model.compile(Adagrad(0.03, multipliers=rates), PairwiseHinge())
     return model
 
 

@@ -34,7 +34,9 @@ class MVLSTM(Matcher):
 
     A bidirectional LSTM represents each position of both texts; an
     interaction compares all positions of the query with all of the document;
-    the k strongest cells of each slice go through an MLP.
+    the k strongest cells of each slice go through an MLP. `dssm.train`
+    compiles with `multipliers`, as the authors' programs train the weights of
+    an interaction: `Adagrad(0.03, multipliers=scorer.matcher.multipliers)`.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.

@@ -104,7 +104,11 @@ class PositionalBiLSTM(keras.layers.Layer):
 
 
 def lstm(
-    word_dimension: int, units: int, return_sequences: bool, **kwargs: Any
+    word_dimension: int,
+    units: int,
+    return_sequences: bool,
+    forget_bias: float = 0.0,
+    **kwargs: Any,
 ) -> PeepholeLSTM:
     """Create the LSTM of Wan et al. 2016, with its weights.
 
@@ -112,6 +116,8 @@ def lstm(
         word_dimension: Width of the inputs.
         units: Width of the outputs.
         return_sequences: Whether it returns the outputs at all steps.
+        forget_bias: Start of the bias of the forget gate. Default 0, as in
+            the authors' programs; all other biases start at 0.
         **kwargs: Arguments of `keras.layers.Layer`.
     """
     layer = PeepholeLSTM(
@@ -120,8 +126,9 @@ def lstm(
         return_sequences=return_sequences,
         kernel_initializer=small_uniform(),
         recurrent_initializer=small_uniform(),
-        bias_initializer="zeros",
         **kwargs,
     )
     layer.build((None, None, word_dimension))
+    bias = layer.cell.bias  # 1 for the forget gate, 0 for the others
+    bias.assign(forget_bias * bias)
     return layer

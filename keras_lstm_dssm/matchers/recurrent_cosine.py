@@ -31,6 +31,10 @@ class RecurrentCosine(Matcher):
         scale: Factor of the cosine. Default 5. The hinge loss asks for a
             margin of 1 between scores; cosines, which span 2, reach it for
             few pairs, so that with 1 little is learnt.
+        forget_bias: Start of the bias of the forget gates. Default 3: their
+            values are then near 1, and the vector of a text depends on all of
+            its words before anything is learnt. With 0 the weight of a word
+            is halved at each further word.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -57,6 +61,7 @@ class RecurrentCosine(Matcher):
         bidirectional: bool = False,
         share: bool = True,
         scale: float = 5.0,
+        forget_bias: float = 3.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(word_dimension, **kwargs)
@@ -64,6 +69,7 @@ class RecurrentCosine(Matcher):
         self.bidirectional = bidirectional
         self.share = share
         self.scale = scale
+        self.forget_bias = forget_bias
         self.query_lstms = self._lstms("")
         self.document_lstms = (
             self.query_lstms if share else self._lstms("document_")
@@ -124,6 +130,7 @@ class RecurrentCosine(Matcher):
                 self.word_dimension,
                 self.units,
                 return_sequences=False,
+                forget_bias=self.forget_bias,
                 dtype=self.dtype_policy,
                 name=prefix + name,
             )
@@ -138,9 +145,10 @@ class RecurrentCosine(Matcher):
             "bidirectional": self.bidirectional,
             "share": self.share,
             "scale": self.scale,
+            "forget_bias": self.forget_bias,
         }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "RecurrentCosine":
-        """Create a matcher; those of version 0.2.0 have no scale."""
-        return cls(**{"scale": 1.0, **config})
+        """Create a matcher; those of version 0.2.0 have other defaults."""
+        return cls(**{"scale": 1.0, "forget_bias": 0.0, **config})

@@ -90,7 +90,10 @@ def test_parameters_and_their_start() -> None:
     starts = []
     for lstm in [*separate.query_lstms, *separate.document_lstms]:
         cell = lstm.cell
-        np.testing.assert_array_equal(cell.bias, np.zeros(200))
+        starts_of_gates = {g: 3.0 * (g == "f") for g in cell.gates}
+        np.testing.assert_array_equal(
+            cell.bias, np.repeat(list(starts_of_gates.values()), 50)
+        )
         for weight in cell.kernel, cell.recurrent_kernel:
             assert 0.099 < np.abs(weight).max() <= 0.1
             starts.append(float(weight[0, 0]))
@@ -100,11 +103,12 @@ def test_parameters_and_their_start() -> None:
 def test_saving(tmp_path: pathlib.Path) -> None:
     arguments = {
         "word_dimension": 4, "units": 3, "bidirectional": True,
-        "share": False, "scale": 3.0, "name": "mine",
+        "share": False, "scale": 3.0, "forget_bias": 1.0, "name": "mine",
     }  # fmt: skip
     check_saving(RecurrentCosine, arguments, tmp_path)
 
 
-def test_a_model_of_0_2_0_has_no_scale(tmp_path: pathlib.Path) -> None:
-    arguments = {"word_dimension": 4, "units": 3, "scale": 1.0}
-    check_saving(RecurrentCosine, arguments, tmp_path, absent={"scale": 1.0})
+def test_a_model_of_0_2_0_has_other_defaults(tmp_path: pathlib.Path) -> None:
+    absent = {"scale": 1.0, "forget_bias": 0.0}
+    arguments = {"word_dimension": 4, "units": 3, **absent}
+    check_saving(RecurrentCosine, arguments, tmp_path, absent)

@@ -85,6 +85,7 @@ def test_judged_lists_are_learnt_and_the_best_epoch_is_kept(
         ("ARCII", {"filters": [16], "hidden": [16]}, 0.1),
         ("CNTN", {}, 0.1),
         ("DeepMatch", {}, 0.3),
+        ("MVLSTM", {}, 0.3),
         ("MultiGranCNN", {}, 0.1),
         ("RAE", {}, 0.3),
     ],
@@ -116,6 +117,8 @@ def test_each_matcher_learns(
         lists, recipe, output=tmp_path / "run", verbose=0,
         callbacks=[weights := EpochWeights()],
     )  # fmt: skip
+    expected = {"interaction": 0.1} if matcher == "MVLSTM" else {}
+    assert model.optimizer.multipliers == expected
     trained = {id(variable) for variable in model.trainable_variables}
     for variable, first, last in zip(
         model.weights, weights.of[1], weights.of[8], strict=True
