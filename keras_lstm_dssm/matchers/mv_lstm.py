@@ -57,6 +57,10 @@ class MVLSTM(Matcher):
         rank: Number of columns of the factors of the bilinear and tensor
             interactions, M = A A'. Default 150, as in the authors' programs;
             `None` for matrices without factors.
+        unit_length: Whether the representation of a position is scaled to
+            length 1. Default `False`, as in the paper. The presets of the
+            bilinear and tensor interactions have `True`: without it a long
+            vector makes strong cells, whatever it is compared with.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -92,6 +96,7 @@ class MVLSTM(Matcher):
         pooling: str = "k_max",
         grid: tuple[int, int] = (5, 5),
         rank: int | None = 150,
+        unit_length: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(word_dimension, **kwargs)
@@ -112,6 +117,7 @@ class MVLSTM(Matcher):
         self.hidden = hidden
         self.share = share
         self.include_word = include_word
+        self.unit_length = unit_length
         self.pooling = pooling
         self.grid = list(grid)
         self.query_positions = self._positions("positions")
@@ -286,6 +292,7 @@ class MVLSTM(Matcher):
             self.word_dimension,
             self.units,
             self.include_word,
+            self.unit_length,
             dtype=self.dtype_policy,
             name=name,
         )
@@ -313,6 +320,7 @@ class MVLSTM(Matcher):
             "hidden": self.hidden,
             "share": self.share,
             "include_word": self.include_word,
+            "unit_length": self.unit_length,
             "pooling": self.pooling,
             "grid": self.grid,
         }

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.layers import PeepholeLSTM, WordSequences
+from keras_lstm_dssm.layers import PeepholeLSTM, WordSequences, unit
 from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
 from keras_lstm_dssm.layers.flat_packing import RowSequences
 from keras_lstm_dssm.layers.scoring_mlp import small_uniform
@@ -29,6 +29,7 @@ class PositionalBiLSTM(keras.layers.Layer):
         units: Width of h of each direction. Default 50.
         include_word: Whether p_t is [x_t; h_forward(t); h_backward(t)], with
             the word vector x_t, as in the authors' programs. Default `False`.
+        unit_length: Whether p_t is scaled to length 1. Default `False`.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -47,12 +48,14 @@ class PositionalBiLSTM(keras.layers.Layer):
         word_dimension: int = 50,
         units: int = 50,
         include_word: bool = False,
+        unit_length: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.word_dimension = word_dimension
         self.units = units
         self.include_word = include_word
+        self.unit_length = unit_length
         self.dimension = 2 * units + (word_dimension if include_word else 0)
         self.forward_lstm = lstm(
             word_dimension,
@@ -88,10 +91,10 @@ class PositionalBiLSTM(keras.layers.Layer):
         """
         layers = self.forward_lstm, self.backward_lstm
         outputs = run_on_rows(layers, texts, training)
-        if not self.include_word:
-            return outputs
-        words = gather_sum(texts.table, texts.index, training=training)
-        return tf.concat([words, outputs], axis=1)
+        if self.include_word:
+            words = gather_sum(texts.table, texts.index, training=training)
+            outputs = tf.concat([words, outputs], axis=1)
+        return unit(outputs) if self.unit_length else outputs
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments as a dict, for `from_config`."""
@@ -100,6 +103,7 @@ class PositionalBiLSTM(keras.layers.Layer):
             "word_dimension": self.word_dimension,
             "units": self.units,
             "include_word": self.include_word,
+            "unit_length": self.unit_length,
         }
 
 

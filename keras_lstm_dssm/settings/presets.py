@@ -88,8 +88,10 @@ _CNTN_RATE = {"learning_rate": 0.003}
 
 SCORER_PRESETS: dict[str, Settings] = {
     "mv_lstm_cosine": _scorer("MVLSTM", interaction="cosine"),
-    "mv_lstm_bilinear": _scorer("MVLSTM", interaction="bilinear"),
-    "mv_lstm_tensor": _scorer("MVLSTM", interaction="tensor"),
+    "mv_lstm_bilinear": _scorer(
+        "MVLSTM", interaction="bilinear", unit_length=True
+    ),
+    "mv_lstm_tensor": _scorer("MVLSTM", interaction="tensor", unit_length=True),
     "lstm_rnn_50": _scorer("RecurrentCosine"),
     "bilstm_rnn_50": _scorer("RecurrentCosine", bidirectional=True),
     "arc_i": _scorer("ARCI"),

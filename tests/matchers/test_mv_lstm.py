@@ -29,7 +29,7 @@ SMALL = {
     "hidden": 5,
 }  # fmt: skip
 CASES: list[dict[str, Any]] = [
-    {"interaction": "tensor"},
+    {"interaction": "tensor", "unit_length": True},
     {"interaction": "bilinear", "share": False, "rank": None},
     {"interaction": "cosine", "include_word": True},
     {"interaction": "dot", "k": 1},
@@ -55,7 +55,10 @@ def positions(layer: PositionalBiLSTM, words: np.ndarray) -> np.ndarray:
         ]
     )
     parts = [words] if layer.include_word else []
-    return np.concatenate([*parts, forward, backward[::-1]], axis=1)
+    p = np.concatenate([*parts, forward, backward[::-1]], axis=1)
+    if layer.unit_length:
+        p /= np.linalg.norm(p, axis=1, keepdims=True)
+    return p
 
 
 def cells(matcher: MVLSTM, query: np.ndarray, text: np.ndarray) -> np.ndarray:
@@ -120,7 +123,7 @@ def test_scores_equal_numpy_whatever_the_padding_and_the_batch(
 
 
 def test_gradients_equal_central_differences() -> None:
-    check_gradients(small(interaction="tensor"))
+    check_gradients(small(interaction="tensor", unit_length=True))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -234,6 +237,7 @@ def test_saving(tmp_path: pathlib.Path) -> None:
             "include_word": True,
             "pooling": "dynamic",
             "grid": [2, 1],
+            "unit_length": True,
             "name": "mine",
         },
         tmp_path,
