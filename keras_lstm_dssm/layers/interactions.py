@@ -1,6 +1,5 @@
 """Interactions: compare every position of a query and of a document."""
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -8,7 +7,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.cosine import cosine_pairs, unit
-from keras_lstm_dssm.layers.scoring_mlp import small_uniform
+from keras_lstm_dssm.layers.scoring_mlp import near_identity, small_uniform
 from keras_lstm_dssm.layers.trigram_embedding import gather_sum
 from keras_lstm_dssm.registration import register
 
@@ -220,7 +219,7 @@ class WeightedInteraction(Interaction):
     def _add_factors(self, slices: tuple[int, ...] = ()) -> None:
         self.factors = self.add_weight(
             shape=(*slices, self.dimension, self.rank or self.dimension),
-            initializer=small_uniform(0.05) if self.rank else _near_identity(),
+            initializer=small_uniform(0.05) if self.rank else near_identity(),
             name="factors" if self.rank else "matrix",
         )
 
@@ -243,17 +242,6 @@ class WeightedInteraction(Interaction):
     def from_config(cls, config: dict[str, Any]) -> "WeightedInteraction":
         """Create an interaction; those of version 0.2.0 have no factors."""
         return cls(**{"rank": None, **config})
-
-
-def _near_identity() -> Callable[..., tf.Tensor]:
-    """Return a new initializer: the identity plus U(-0.01, 0.01)."""
-    noise = small_uniform(0.01)
-
-    def initialize(shape: Any, dtype: Any = None) -> tf.Tensor:
-        identity = tf.eye(shape[-1], dtype=dtype or keras.config.floatx())
-        return identity + noise(shape, dtype)
-
-    return initialize
 
 
 @register

@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers.scoring_mlp import small_uniform
+from keras_lstm_dssm.layers.scoring_mlp import near_identity, small_uniform
 from keras_lstm_dssm.registration import register
 
 KINDS = ("indirect", "direct", "concat")
@@ -17,7 +17,7 @@ ACTIVATIONS = ("sigmoid", "relu", "tanh", "linear")
 class PhraseSimilarity(keras.layers.Layer):
     """Compares all phrases of two texts, before a monotone activation.
 
-        indirect: f(g1' W g2 + b)
+        indirect: f(g1' W g2 + b), W near the identity at the start
         direct:   exp(-|g1 - g2|^2 / (2 beta))
         concat:   f(w' [g1; g2] + b)
 
@@ -80,7 +80,7 @@ class PhraseSimilarity(keras.layers.Layer):
             indirect = kind == "indirect"
             self.kernel = self.add_weight(
                 shape=(dimension if indirect else 2, dimension),
-                initializer=small_uniform(),
+                initializer=near_identity() if indirect else small_uniform(),
                 name="kernel",
             )
             if use_bias:

@@ -1,6 +1,6 @@
 """ScoringMLP: the dense layers that turn features of a pair into its score."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -17,6 +17,17 @@ def small_uniform(limit: float = 0.1) -> keras.initializers.Initializer:
     values to weights of equal shape.
     """
     return keras.initializers.RandomUniform(-limit, limit)
+
+
+def near_identity() -> Callable[..., tf.Tensor]:
+    """Return a new initializer: the identity plus U(-0.01, 0.01)."""
+    noise = small_uniform(0.01)
+
+    def initialize(shape: Any, dtype: Any = None) -> tf.Tensor:
+        identity = tf.eye(shape[-1], dtype=dtype or keras.config.floatx())
+        return identity + noise(shape, dtype)
+
+    return initialize
 
 
 @register

@@ -141,6 +141,12 @@ class MultiGranCNN(Matcher):
         stack.build((None, None, self.word_dimension))
         return stack
 
+    @property
+    def multipliers(self) -> dict[str, float]:
+        """A tenth of the learning rate for W of INDIRECTSIM."""
+        indirect = self.similarity == "indirect"
+        return {"phrase_similarity": 0.1} if indirect else {}
+
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Features:
