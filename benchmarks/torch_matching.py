@@ -96,9 +96,8 @@ class TorchMVLSTM(TorchMatcher):
         super().__init__(rows, bidirectional=True, packed=packed)
         width = 2 * self.lstm.hidden_size
         self.k = k
-        self.factors = torch.nn.Parameter(
-            torch.empty(slices, width, 150).uniform_(-0.05, 0.05)
-        )
+        noise = torch.empty(slices, width, width).uniform_(-0.01, 0.01)
+        self.matrices = torch.nn.Parameter(torch.eye(width) + noise)
         self.linear = torch.nn.Linear(2 * width, slices)
         self.hidden = torch.nn.Linear(slices * k, 200)
         self.score = torch.nn.Linear(200, 1)
@@ -114,15 +113,15 @@ class TorchMVLSTM(TorchMatcher):
             Scores, `(copies, n)`.
         """
         copies = len(document.lengths) // len(query.lengths)
-        u, v = self.positions(query), self.positions(document)
+        u = functional.normalize(self.positions(query), dim=2)
+        v = functional.normalize(self.positions(document), dim=2)
         mask = query.mask.repeat(copies, 1)[:, None, :, None]
         mask = mask & document.mask[:, None, None, :]
         # W [u; v] is the sum of two products, each of one text alone.
         first, second = self.linear.weight.chunk(2, dim=1)
         of_query = functional.linear(u, first, self.linear.bias)
         of_document = functional.linear(v, second)
-        matrices = self.factors @ self.factors.mT
-        left = torch.einsum("nid,sde->nsie", u, matrices)
+        left = torch.einsum("nid,sde->nsie", u, self.matrices)
         cells = torch.einsum("psie,pje->psij", left.repeat(copies, 1, 1, 1), v)
         cells = cells + of_query.mT.repeat(copies, 1, 1)[..., None]
         cells = functional.relu(cells + of_document.mT[:, :, None])

@@ -54,9 +54,9 @@ def arrays_of(scorer: PairScorer) -> list[np.ndarray]:
         lstm += [kernel.T, recurrent.T, bias, np.zeros_like(bias)]
     if not two_ways:
         return [table, *lstm]
-    factors, linear, bias = matcher.comparison.get_weights()
+    matrices, linear, bias = matcher.comparison.get_weights()
     W_r, b_r, W_s, b_s = matcher.mlp.get_weights()
-    return [factors, table, *lstm, linear, bias, W_r.T, b_r, W_s.T, b_s]
+    return [matrices, table, *lstm, linear, bias, W_r.T, b_r, W_s.T, b_s]
 
 
 def hashed(peer: Any, triples: Any) -> tuple[Any, Any]:
