@@ -165,7 +165,7 @@ def make_plan(
         resumed: Whether to use an existing `title_pairs.tsv`.
         taught: What adds a teacher's vectors to the batches; the synthetic
             pairs are then redrawn for each epoch.
-        replay: Old clicks to mix in.
+        replay: Old clicks to mix in, none of which is mined as a negative.
         continued: Whether the model is trained already, so that negatives
             are mined from the first epoch on.
     """
@@ -198,6 +198,7 @@ def make_plan(
             seed,
             from_start=continued,
             clusters=recipe.mine_clusters,
+            known=replay.log if replay else (),
         )
     return TrainingPlan(
         log,
