@@ -105,7 +105,13 @@ def test_known_pairs_are_no_negatives(
         len(CLICKS), tmp_path, seed=1,
     )  # fmt: skip
     plan = make_plan(
-        recipe, 1, log, list, tmp_path, best_model, replay=replay,
+        recipe,
+        1,
+        log,
+        list,
+        tmp_path,
+        best_model,
+        replay=replay,
         continued=True,
     )
     assert isinstance(plan.negatives, HardNegatives)
