@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.data import (
@@ -15,6 +16,7 @@ from keras_lstm_dssm.data import (
     write_pairs,
 )
 from keras_lstm_dssm.models import Recipe, TwoTower
+from keras_lstm_dssm.models.pair_model import ZeroLossWarning
 from keras_lstm_dssm.teacher.taught_batches import TaughtBatches
 from keras_lstm_dssm.training.base_plan import BasePlan
 from keras_lstm_dssm.training.hard_negatives import HardNegatives
@@ -118,6 +120,11 @@ class TrainingPlan(BasePlan):
             isinstance(self.negatives, HardNegatives)
             and self.negatives.next_mining(epochs - 1) == epochs
         )
+
+    @property
+    def watches(self) -> list[keras.callbacks.Callback]:
+        """The callback that warns of a training without negatives."""
+        return [ZeroLossWarning()]
 
     def batches_of_a_fit(
         self, first: int, model: TwoTower

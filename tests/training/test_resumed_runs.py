@@ -149,12 +149,16 @@ def test_stopped_and_resumed(
 
 
 def test_a_log_in_which_there_is_nothing_to_mine(
-    tmp_path: pathlib.Path,
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Each epoch is a `fit` of its own; one line warns of the loss of 0."""
     pairs = [("rope", "nylon rope")] * 20
     recipe = QUICK.replace(hard_negatives=2, mine_every=1, epochs=2)
-    dssm.train(pairs, recipe, output=tmp_path, verbose=0)
+    dssm.train(pairs, recipe, output=tmp_path, verbose=2)
     assert len(history(tmp_path)) == 2
+    error = capsys.readouterr().err
+    assert error.count("warning: the loss of epoch 1 is 0: nothing") == 1
+    assert error.count("warning") == 1
 
 
 def test_patience_ends_a_run_for_good(
