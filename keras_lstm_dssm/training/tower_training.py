@@ -31,6 +31,7 @@ from keras_lstm_dssm.training.run_teacher import (
 from keras_lstm_dssm.training.training_data import (
     TWO_TOWERS,
     DataOptions,
+    given_texts,
     open_clicks,
 )
 from keras_lstm_dssm.training.training_plan import TrainingPlan, make_plan
@@ -87,11 +88,11 @@ class TowerTraining(BaseTraining):
             )
         log, spec = open_clicks(options, run)
         log.files()  # raises for a wrong file before the work
-        judged = options.judged
+        titles, judged = given_texts(options, run)
         if recipe.judged_negatives and judged is None:
             judged = judged_negatives(spec, options.min_relevant)
         training = cls(
-            recipe, seed, log, spec, tuple(options.titles), judged,
+            recipe, seed, log, spec, titles, judged,
             open_teacher(options.teacher),
             replay, options.continued, options.min_relevant,
         )  # fmt: skip
