@@ -5,7 +5,6 @@ from typing import Any
 
 from keras_lstm_dssm.baselines import document_baselines
 from keras_lstm_dssm.data import DocumentFolder, describe_bad
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
     document_tasks,
     document_text,
@@ -27,7 +26,8 @@ def measure_documents(
 ) -> tuple[Mapping[str, Any], dict[str, dict[str, QueryMeasures]]]:
     """Evaluates a KeyVec and baselines on a split, and prints a table.
 
-    The baselines are trained on the documents of the split train.
+    The baselines are trained on the documents of the split train; without
+    any, those that need training are left out.
 
     Args:
         model: The model to evaluate.
@@ -42,18 +42,19 @@ def measure_documents(
 
     Raises:
         InputError: The split has no documents, or neither queries nor two
-            classes; or there is no document to train baselines on.
+            classes.
     """
     tasks: Mapping[str, Any] = document_tasks(folder, split, min_relevant)
     texts = [document_text(one.sentences) for one in folder.of("train")]
-    if not texts:
-        raise InputError(
-            f"{folder.folder}: found no document of the split train, expected"
-            " some to train word2vec and the like on: give some that split"
-        )
     if bad := folder.counts.bad_lines:
         print(f"skipped bad lines: {describe_bad(bad)}")
-    print(f"model against systems trained on {len(texts):,} documents")
+    if texts:
+        print(f"model against systems trained on {len(texts):,} documents")
+    else:
+        print(
+            f"{folder.folder}: no document of the split train: left out tfidf,"
+            " lsa, word2vec and doc2vec, which need some"
+        )
     systems: dict[str, Any] = {
         "model": system_of(model, progress=progress),
         **document_baselines(texts),

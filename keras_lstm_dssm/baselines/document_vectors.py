@@ -56,13 +56,15 @@ def document_baselines(
 
     Args:
         texts: The documents to train on, with one sentence on each line.
+            Without any, only systems that need no training are returned.
         seed: Seed of all random numbers.
 
     Returns:
         Name -> system: `"bm25"`, which has no vectors and needs no training;
         `"tfidf"`; `"lsa"`, TF-IDF reduced by SVD; `"word2vec"`, the mean of
         skip-gram vectors; `"doc2vec"`, paragraph vectors; and
-        `"random_vectors"`. Dense vectors are 100 wide.
+        `"random_vectors"`, which need none, either. Dense vectors are 100
+        wide.
 
     Raises:
         InputError: `texts` is not a sequence of strings, has no word, or an
@@ -72,11 +74,16 @@ def document_baselines(
     >>> systems = document_baselines(texts)
     >>> task.measure(systems["lsa"])
     """
+    trained: dict[str, System] = {}
+    if texts:
+        trained = {
+            "tfidf": TfidfSystem().fit(texts),
+            "lsa": LSASystem(seed=seed).fit(texts),
+            "word2vec": Word2VecSystem(seed=seed).fit(texts),
+            "doc2vec": Doc2VecSystem(seed=seed).fit(texts),
+        }
     return {
         "bm25": BM25System(tokenizer=alphanumeric),
-        "tfidf": TfidfSystem().fit(texts),
-        "lsa": LSASystem(seed=seed).fit(texts),
-        "word2vec": Word2VecSystem(seed=seed).fit(texts),
-        "doc2vec": Doc2VecSystem(seed=seed).fit(texts),
+        **trained,
         "random_vectors": RandomVectorSystem(seed=seed),
     }

@@ -106,6 +106,9 @@ class Collection(JudgedQueries):
     def judged_negatives(self, min_relevant: int = 1) -> dict[str, list[str]]:
         """Returns query -> titles that are judged not relevant to it.
 
+        A title of two ids may be judged relevant, too: `judged_negatives` of
+        `keras_lstm_dssm.data` leaves such titles out.
+
         Args:
             min_relevant: The lowest score in qrels/train.tsv of a relevant
                 document. Default 1.

@@ -1,6 +1,6 @@
 """Lists of a query, its positives and its negatives, to train pair scorers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +59,41 @@ def judged_lists(
         for document_id, grade in grades.items():
             titles[grade >= min_relevant].append(_line(documents[document_id]))
         yield JudgedList(_line(queries[query_id]), titles[1], titles[0])
+
+
+def only_negatives(lists: Iterable[JudgedList]) -> Iterator[JudgedList]:
+    """Leaves out negatives that are positives of the same query, too.
+
+    A collection may hold a title under two ids, or a query twice, which were
+    judged differently. Texts with the same normalised words are one text, as
+    in `clicked_lists`.
+
+    Args:
+        lists: Judged lists, held in memory.
+
+    Yields:
+        Each list, with the remaining negatives.
+
+    Example:
+    >>> both = JudgedList("bolt", ["hex bolt"], ["Hex-Bolt", "nut"])
+    >>> next(only_negatives([both])).negatives
+    ['nut']
+    """
+    lists = list(lists)
+    texts = dict.fromkeys(
+        text
+        for one in lists
+        for text in (one.query, *one.positives, *one.negatives)
+    )
+    words = dict(zip(texts, normalize(texts, "alphanumeric"), strict=True))
+    positives: dict[str, set[str]] = {}
+    for one in lists:
+        of_query = positives.setdefault(words[one.query], set())
+        of_query.update(words[title] for title in one.positives)
+    for one in lists:
+        of_query = positives[words[one.query]]
+        remaining = [t for t in one.negatives if words[t] not in of_query]
+        yield one._replace(negatives=remaining)
 
 
 def clicked_lists(

@@ -13,6 +13,7 @@ from keras_lstm_dssm.data.document_folder import (
     MAX_SENTENCES,
     DocumentFolder,
 )
+from keras_lstm_dssm.data.judged_lists import judged_lists, only_negatives
 from keras_lstm_dssm.errors import InputError
 
 API = "api"
@@ -126,6 +127,9 @@ def open_log(
 def judged_negatives(spec: str, min_relevant: int = 1) -> dict[str, list[str]]:
     """Returns query -> titles judged not relevant, from the BEIR folders.
 
+    Titles that are judged relevant to the query, too, are left out, see
+    `only_negatives`.
+
     Args:
         spec: Data specification, see `open_log`.
         min_relevant: The lowest score of a relevant document. Default 1.
@@ -141,11 +145,16 @@ def judged_negatives(spec: str, min_relevant: int = 1) -> dict[str, list[str]]:
     >>> judged_negatives("judged")
     {'hex bolt': ['nut']}
     """
+    collections = map(open_collection, filter(is_collection, _parts(spec)))
+    lists = [
+        one
+        for collection in collections
+        if "train" in collection.splits
+        for one in judged_lists(collection, "train", min_relevant)
+    ]
     titles: dict[str, list[str]] = {}
-    for part in filter(is_collection, _parts(spec)):
-        of_part = open_collection(part).judged_negatives(min_relevant)
-        for query, negatives in of_part.items():
-            titles.setdefault(query, []).extend(negatives)
+    for one in only_negatives(lists):
+        titles.setdefault(one.query, []).extend(one.negatives)
     if not any(titles.values()):
         raise InputError(
             f"{spec}: found no title with a score below {min_relevant}, "

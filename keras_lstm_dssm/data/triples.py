@@ -14,6 +14,7 @@ from keras_lstm_dssm.data.judged_lists import (
     JudgedList,
     clicked_lists,
     judged_lists,
+    only_negatives,
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text import as_strings, normalize
@@ -31,7 +32,8 @@ class Triples:
 
     Args:
         lists: Query, positives and negatives; a list without positives or
-            without negatives is counted and left out.
+            without negatives is counted and left out, and so is a negative
+            with the normalised words of a positive of the same query.
         held_out: Lists of dev and test; a list whose query has the same
             normalised words as one of theirs is counted and left out.
         name: What messages call the lists.
@@ -41,6 +43,8 @@ class Triples:
         lists: The number of lists with triples.
         no_positive: The number of lists left out without a positive.
         no_negative: The number of lists left out without a negative.
+        both_kinds: The number of negatives left out because they are
+            positives of the same query, too.
         held_out_queries: The number of lists left out because their query
             is one of dev or test.
         shared_answers: The number of distinct positives of dev and test that
@@ -64,12 +68,16 @@ class Triples:
         name: str = "the lists",
     ) -> None:
         asked, answers = _words_of(held_out)
-        self.no_positive = self.no_negative = self.held_out_queries = 0
+        self.no_positive = self.no_negative = 0
+        self.both_kinds = self.held_out_queries = 0
         numbers: dict[str, int] = {}
         query_rows, positives, negatives = [], [], []
         judged = [JudgedList(*one) for one in lists]
         words = normalize([one.query for one in judged], "alphanumeric")
-        for one, of_query in zip(judged, words, strict=True):
+        for given, one, of_query in zip(
+            judged, only_negatives(judged), words, strict=True
+        ):
+            self.both_kinds += len(given.negatives) - len(one.negatives)
             if of_query in asked:
                 self.held_out_queries += 1
             elif not one.positives:
@@ -187,6 +195,10 @@ class Triples:
             for count, what in (
                 (self.no_positive, "queries without a positive left out"),
                 (self.no_negative, "queries without a negative left out"),
+                (
+                    self.both_kinds,
+                    "negatives that are positives of their query left out",
+                ),
                 (self.held_out_queries, "queries of dev or test left out"),
                 (self.shared_answers, "answers of dev and test among theirs"),
             )

@@ -1,5 +1,6 @@
 """PairModel: `fit`, `evaluate` and `predict` on pairs of texts."""
 
+import sys
 from typing import Any
 
 import keras
@@ -25,6 +26,41 @@ class ForgetOutdated(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Compare the weights with those that filled the caches (15 ms)."""
         self.model.hasher.forget_outdated()
+
+
+class ZeroLossWarning(keras.callbacks.Callback):
+    """Warns if nothing was learnt in the first epoch of a training.
+
+    Without a negative, as in a log of one title or in batches of one click,
+    loss and accuracy are those of a perfect model, and all gradients 0.
+    """
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Forgets the losses of another training."""
+        self._losses: list[float] = []
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Warns after the first epoch, below its progress bar."""
+        self._warn()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Keeps the loss."""
+        self._losses.append(logs["loss"])
+        self._epoch = epoch + 1
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Warns if there was only one epoch."""
+        self._warn()
+
+    def _warn(self) -> None:
+        if self._losses == [0.0] and self.params["verbose"]:
+            print(
+                f"warning: the loss of epoch {self._epoch} is 0: nothing was"
+                " learnt; expected other titles as negatives in each batch:"
+                " check that titles have different words, and batches several"
+                " clicks",
+                file=sys.stderr,
+            )
 
 
 class PairModel(PairSteps):
@@ -117,6 +153,7 @@ class PairModel(PairSteps):
             callbacks = [
                 SyncAtEpochEnd(),
                 ForgetOutdated(),
+                ZeroLossWarning(),
                 *keras.tree.flatten(callbacks or []),
             ]
         try:

@@ -76,7 +76,7 @@ class BasePlan(ABC):
 
     @property
     def watches(self) -> list[keras.callbacks.Callback]:
-        """Callbacks that stop a training that cannot succeed. Default: none."""
+        """Callbacks for a training that cannot succeed. Default: none."""
         return []
 
     @property

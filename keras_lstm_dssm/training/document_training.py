@@ -4,6 +4,7 @@ import os
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ class DocumentTraining(BaseTraining):
         model = new_keyvec(
             self.recipe, self.seed, sentences, self.folder.count("train")
         )
-        counts = self._key_word_counts()
+        counts = self.key_word_counts
         shares = np.full(len(model.key_lookup) + 1, _UNSEEN)
         np.add.at(shares, model.key_word_ids(counts), list(counts.values()))
         shares = shares[1:]  # without that of unknown words
@@ -206,7 +207,7 @@ class DocumentTraining(BaseTraining):
         Documents without the text that key words are taken from, the summary
         or all sentences, are not counted.
         """
-        words = list(self._key_word_counts())
+        words = list(self.key_word_counts)
         ids = model.key_word_ids(words).tolist()
         known = {word for word, i in zip(words, ids, strict=True) if i}
         return sum(
@@ -215,8 +216,9 @@ class DocumentTraining(BaseTraining):
             if one.summary or self.recipe.key_words_of == "document"
         )
 
-    def _key_word_counts(self) -> Counter[str]:
-        """Counts the training documents of which each word is a key word."""
+    @cached_property
+    def key_word_counts(self) -> Counter[str]:
+        """Key word -> number of training documents that have it."""
         return Counter(
             word
             for one in self.folder.of("train")

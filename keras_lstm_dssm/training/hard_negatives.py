@@ -1,9 +1,10 @@
 """Hard negatives: documents near a query that nobody clicked for it."""
 
 import gzip
+import itertools
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ MAX_COMPARISONS = 4 * 10**9
 
 _SAMPLED_TITLES = 50_000
 
+_PAIRS_AT_ONCE = 2**16
+
 _LEVEL = 1
 """Level of compression, the fastest: the file is read only by a resumed run."""
 
@@ -32,6 +35,7 @@ def mine_negatives(
     max_comparisons: int = MAX_COMPARISONS,
     seed: int = 0,
     clusters: int = 0,
+    known: Iterable[Pair] = (),
 ) -> dict[str, list[str]]:
     """Finds, for each query, the nearest titles that were not clicked for it.
 
@@ -53,6 +57,9 @@ def mine_negatives(
         clusters: Number of clusters of titles that each query is compared
             with, see `TitleClusters`; nothing is sampled then, and some of
             the nearest titles are not found. Default 0: all titles.
+        known: Further clicks, whose titles are no negatives of their queries;
+            neither is mined. They are streamed: a log of them may be larger
+            than memory.
 
     Returns:
         Query -> its titles, nearest first, for `GivenNegatives`.
@@ -61,22 +68,18 @@ def mine_negatives(
     >>> negatives = GivenNegatives(mine_negatives(model, log), k=2)
     """
     # Texts that an encoder cannot distinguish are one text.
-    pairs = list(dict.fromkeys(clicks))
-    query_words = normalize(
-        (pair[0] for pair in pairs), model.query_encoder.trigrams.split
-    )
-    title_words = normalize(
-        (pair[1] for pair in pairs), model.document_encoder.trigrams.split
-    )
     titles: dict[str, str] = {}
     texts: dict[str, str] = {}
     clicked: dict[str, set[str]] = {}
-    for (query, title), of_query, of_title in zip(
-        pairs, query_words, title_words, strict=True
+    for (query, title), of_query, of_title in _with_words(
+        model, dict.fromkeys(clicks)
     ):
         titles.setdefault(of_title, title)
         texts.setdefault(of_query, query)
         clicked.setdefault(of_query, set()).add(of_title)
+    for _, of_query, of_title in _with_words(model, known):
+        if of_query in clicked and of_title in titles:
+            clicked[of_query].add(of_title)
     candidates, searched = list(titles), list(clicked)
     random = np.random.default_rng(seed)
     if not clusters and len(searched) * len(candidates) > max_comparisons:
@@ -105,6 +108,21 @@ def mine_negatives(
     }
 
 
+def _with_words(
+    model: Any, pairs: Iterable[Pair]
+) -> Iterator[tuple[Pair, str, str]]:
+    """Yields pairs, each with the words that the encoders read of its texts."""
+    stream = iter(pairs)
+    while block := list(itertools.islice(stream, _PAIRS_AT_ONCE)):
+        queries, titles = zip(*block, strict=True)
+        yield from zip(
+            block,
+            normalize(queries, model.query_encoder.trigrams.split),
+            normalize(titles, model.document_encoder.trigrams.split),
+            strict=True,
+        )
+
+
 def _sample(
     texts: list[str], size: int, random: np.random.Generator
 ) -> list[str]:
@@ -130,6 +148,7 @@ class HardNegatives:
         from_start: Whether to mine before the first epoch, too, since the
             model is trained already. Default `False`.
         clusters: See `mine_negatives`. Default 0: all titles are searched.
+        known: See `mine_negatives`; read again at each mining.
 
     Example:
     >>> clicks = dssm.data.open_log("parts")
@@ -148,6 +167,7 @@ class HardNegatives:
         seed: int = 0,
         from_start: bool = False,
         clusters: int = 0,
+        known: Iterable[Pair] = (),
     ) -> None:
         self.path = path
         self.clicks = clicks
@@ -157,6 +177,7 @@ class HardNegatives:
         self.seed = seed
         self.from_start = from_start
         self.clusters = clusters
+        self.known = known
         self._normalized: NormalizedTextCache | None = None
 
     def next_mining(self, epoch: int) -> int:
@@ -193,6 +214,7 @@ class HardNegatives:
                 self.top,
                 seed=self.seed + epoch,
                 clusters=self.clusters,
+                known=self.known,
             )
             self._write(mined_at, titles)
         else:

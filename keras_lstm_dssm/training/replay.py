@@ -83,6 +83,7 @@ class Replay:
         max_bad_lines: Number of bad lines of the old clicks to leave out.
 
     Attributes:
+        log: All old clicks.
         rows: Number of old clicks in each epoch.
 
     Raises:
@@ -110,9 +111,20 @@ class Replay:
         self.rows = min(wanted, self.log.count())
         self.seed = seed
         self.path = folder / _FILE
+        self._written: int | None = None
 
     def of_epoch(self, epoch: int) -> ClickLog:
-        """Writes the old clicks of an epoch, counted from 0, and opens them."""
+        """Opens the old clicks of an epoch, counted from 0.
+
+        They are drawn and written at the first call for this epoch, since
+        mining and batches both read them.
+        """
+        if self._written != epoch:
+            self._write(epoch)
+            self._written = epoch
+        return ClickLog(self.path)
+
+    def _write(self, epoch: int) -> None:
         blocks = self.log.blocks()
         order = permutation(len(blocks), self.seed, epoch, _STREAM)
         # A block has a click or more, unless all its lines are bad ones.
@@ -126,7 +138,6 @@ class Replay:
         with replacing(self.path) as partial, partial.open("wb") as file:
             for row in chosen[: self.rows].tolist():
                 file.write(lines[row] + b"\n")
-        return ClickLog(self.path)
 
     def joined(self, log: ClickLog, epoch: int) -> ClickLog:
         """Returns a log together with the old clicks of an epoch."""

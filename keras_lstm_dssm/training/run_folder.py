@@ -38,7 +38,7 @@ _OWN_FILES = (
     "clicks.tsv", "clicks.train.tsv", "title_pairs.tsv", "epoch_pairs.tsv",
     "hard_negatives.json.gz", "mined_lists.json.gz",
     "document_targets.json.gz", "teacher.json", "overlap.json.gz", "trees.txt",
-    "epoch_replay.tsv", "replay.train.tsv",
+    "epoch_replay.tsv", "replay.train.tsv", "given_texts.json",
 )  # fmt: skip
 """Names of the files that only a training writes."""
 

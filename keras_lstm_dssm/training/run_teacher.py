@@ -1,9 +1,9 @@
 """The teacher of a run: opened, fits the clicks, stays the same."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
-from keras_lstm_dssm.data import ClickLog, titles_of
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.teacher import TeacherVectors
@@ -11,37 +11,43 @@ from keras_lstm_dssm.teacher import TeacherVectors
 Teacher = str | os.PathLike[str] | TeacherVectors
 
 
-def open_teacher(
-    teacher: Teacher | None, spec: str, log: ClickLog
-) -> TeacherVectors | None:
-    """Opens a teacher's vectors; checks that each training text has one.
+def open_teacher(teacher: Teacher | None) -> TeacherVectors | None:
+    """Opens a teacher's vectors.
 
     Args:
         teacher: Folder that `lstm-dssm-teach` has written, or its vectors, or
             `None`.
-        spec: Data specification of the clicks, see `data.open_log`.
-        log: The clicks.
 
     Raises:
-        InputError: The folder is wrong, or a query or a title of the data has
-            no vector.
+        InputError: The folder is wrong.
     """
-    if teacher is None:
-        return None
-    if not isinstance(teacher, TeacherVectors):
-        teacher = TeacherVectors.open(teacher)
-    queries = dict.fromkeys(pair.query for pair in log)
-    for texts in (list(queries), titles_of(spec, log)):
-        missing = teacher.rows(texts) < 0
-        if missing.any():
-            raise InputError(
-                f"{teacher.folder or 'teacher'}: has no vector of"
-                f" {int(missing.sum()):,} texts of {spec}, the first"
-                f" {texts[int(missing.argmax())]!r:.80}; expected all training"
-                " queries and titles: run lstm-dssm-teach on these data, with"
-                " another --output"
-            )
-    return teacher
+    if teacher is None or isinstance(teacher, TeacherVectors):
+        return teacher
+    return TeacherVectors.open(teacher)
+
+
+def check_knows(
+    teacher: TeacherVectors, texts: Sequence[str], spec: str
+) -> None:
+    """Checks that each text has a vector.
+
+    Args:
+        teacher: The teacher.
+        texts: The queries or the titles of the data.
+        spec: Data specification of the clicks, for the message.
+
+    Raises:
+        InputError: A text has none.
+    """
+    missing = teacher.rows(texts) < 0
+    if missing.any():
+        raise InputError(
+            f"{teacher.folder or 'teacher'}: has no vector of"
+            f" {int(missing.sum()):,} texts of {spec}, the first"
+            f" {texts[int(missing.argmax())]!r:.80}; expected all training"
+            " queries and titles: run lstm-dssm-teach on these data, with"
+            " another --output"
+        )
 
 
 def teacher_folder(teacher: Teacher | None, saved: bool) -> str | None:

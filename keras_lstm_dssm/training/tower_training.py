@@ -24,12 +24,14 @@ from keras_lstm_dssm.training.parent import Parent
 from keras_lstm_dssm.training.replay import Replay, ReplaySpec
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.run_teacher import (
+    check_knows,
     check_same_teacher,
     open_teacher,
 )
 from keras_lstm_dssm.training.training_data import (
     TWO_TOWERS,
     DataOptions,
+    given_texts,
     open_clicks,
 )
 from keras_lstm_dssm.training.training_plan import TrainingPlan, make_plan
@@ -86,14 +88,18 @@ class TowerTraining(BaseTraining):
             )
         log, spec = open_clicks(options, run)
         log.files()  # raises for a wrong file before the work
-        judged = options.judged
+        titles, judged = given_texts(options, run)
         if recipe.judged_negatives and judged is None:
             judged = judged_negatives(spec, options.min_relevant)
-        return cls(
-            recipe, seed, log, spec, tuple(options.titles), judged,
-            open_teacher(options.teacher, spec, log),
+        training = cls(
+            recipe, seed, log, spec, titles, judged,
+            open_teacher(options.teacher),
             replay, options.continued, options.min_relevant,
         )  # fmt: skip
+        if training.teacher is not None:
+            for texts in (training.queries, training.data_titles):
+                check_knows(training.teacher, texts, spec)
+        return training
 
     def new_model(self, parent: Parent | None = None) -> TwoTower:
         """Builds, adapts and compiles the model.
@@ -136,8 +142,8 @@ class TowerTraining(BaseTraining):
         taught = None
         if self.teacher is not None:
             check_same_teacher(self.teacher, folder, resumed)
-            queries = dict.fromkeys(pair.query for pair in self.log)
-            taught = TaughtBatches(self.teacher, [*queries, *self.all_titles])
+            texts = [*self.queries, *self.all_titles]
+            taught = TaughtBatches(self.teacher, texts)
         replay = self.replay and Replay(
             self.replay,
             self.log.count(),
@@ -161,10 +167,19 @@ class TowerTraining(BaseTraining):
         )
 
     @cached_property
+    def queries(self) -> list[str]:
+        """The queries, each once; reads the whole click log."""
+        return list(dict.fromkeys(pair.query for pair in self.log))
+
+    @cached_property
+    def data_titles(self) -> list[str]:
+        """The titles of the data, each once; reads the whole click log."""
+        return titles_of(self.spec, self.log)
+
+    @property
     def all_titles(self) -> list[str]:
-        """The known document titles, each once; reads the whole click log."""
-        known = titles_of(self.spec, self.log)
-        return list(dict.fromkeys([*self.titles, *known]))
+        """The known document titles, each once."""
+        return list(dict.fromkeys([*self.titles, *self.data_titles]))
 
     def warn(self, model: TwoTower) -> None:
         """Prints a warning if the encoders cannot read the clicks' letters."""

@@ -23,6 +23,7 @@ from keras_lstm_dssm.evaluation import (
     document_tasks,
 )
 from keras_lstm_dssm.evaluation.document_task import CLUSTER, RETRIEVE
+from keras_lstm_dssm.files import check_plain_file, read_json, write_json
 from keras_lstm_dssm.models import (
     AnyRecipe,
     KeyVecRecipe,
@@ -197,6 +198,30 @@ def open_clicks(options: DataOptions, run: RunFolder) -> tuple[ClickLog, str]:
         return log, spec
     path = run.path / "clicks.tsv"
     return write_pairs(clicks, path), str(path)
+
+
+def given_texts(
+    options: DataOptions, run: RunFolder
+) -> tuple[tuple[str, ...], Mapping[str, Sequence[str]] | None]:
+    """Returns the titles and the judged titles that `train` was given.
+
+    They are written beside the clicks of Python, and read when the run is
+    resumed.
+
+    Raises:
+        InputError: The file is damaged.
+    """
+    path = run.path / "given_texts.json"
+    if options.resumed:
+        check_plain_file(path, run.path)
+        given = read_json(path) if path.exists() else {}
+        return tuple(given.get("titles", ())), given.get("judged")
+    titles, judged = tuple(options.titles), options.judged
+    if judged is not None:
+        judged = {query: list(negatives) for query, negatives in judged.items()}
+    if titles or judged is not None:
+        write_json(path, {"titles": titles, "judged": judged})
+    return titles, judged
 
 
 def dev_spec(dev: Any, saved: bool) -> str | None:

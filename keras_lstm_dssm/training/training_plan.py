@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.data import (
@@ -15,6 +16,7 @@ from keras_lstm_dssm.data import (
     write_pairs,
 )
 from keras_lstm_dssm.models import Recipe, TwoTower
+from keras_lstm_dssm.models.pair_model import ZeroLossWarning
 from keras_lstm_dssm.teacher.taught_batches import TaughtBatches
 from keras_lstm_dssm.training.base_plan import BasePlan
 from keras_lstm_dssm.training.hard_negatives import HardNegatives
@@ -119,6 +121,11 @@ class TrainingPlan(BasePlan):
             and self.negatives.next_mining(epochs - 1) == epochs
         )
 
+    @property
+    def watches(self) -> list[keras.callbacks.Callback]:
+        """The callback that warns of a training without negatives."""
+        return [ZeroLossWarning()]
+
     def batches_of_a_fit(
         self, first: int, model: TwoTower
     ) -> tuple[tf.data.Dataset, int]:
@@ -165,7 +172,7 @@ def make_plan(
         resumed: Whether to use an existing `title_pairs.tsv`.
         taught: What adds a teacher's vectors to the batches; the synthetic
             pairs are then redrawn for each epoch.
-        replay: Old clicks to mix in.
+        replay: Old clicks to mix in, none of which is mined as a negative.
         continued: Whether the model is trained already, so that negatives
             are mined from the first epoch on.
     """
@@ -198,6 +205,7 @@ def make_plan(
             seed,
             from_start=continued,
             clusters=recipe.mine_clusters,
+            known=replay.log if replay else (),
         )
     return TrainingPlan(
         log,

@@ -55,7 +55,7 @@ class WorkerPlan(TrainingPlan):
     @property
     def watches(self) -> list[keras.callbacks.Callback]:
         """What the workers do together, before other callbacks."""
-        return list(self.callbacks)
+        return [*self.callbacks, *super().watches]
 
     @property
     def steps_per_epoch(self) -> int:

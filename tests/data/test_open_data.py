@@ -2,6 +2,7 @@ import pytest
 
 from keras_lstm_dssm.data import (
     Pair,
+    judged_negatives,
     open_collection,
     open_data,
     open_documents,
@@ -60,6 +61,23 @@ def test_no_log():
         open_log("nowhere")
     with pytest.raises(InputError, match="no click file was given"):
         open_log(" ,")
+
+
+def test_a_title_of_both_kinds_is_no_negative(tmp_path):
+    """In another id, another query or another collection."""
+    documents = {"d": "hex bolt", "e": "Hex-Bolt", "f": "nut", "g": "wood glue"}
+    for name, grades in (
+        ("one", {"q": {"d": 1, "e": 0, "f": 0, "g": 0}}),
+        ("two", {"q": {"f": 0}, "r": {"g": 2}}),
+    ):
+        write_collection(
+            tmp_path / name, documents, {"q": "bolt", "r": "Bolt "},
+            {"train": grades}, [],
+        )  # fmt: skip
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert judged_negatives(str(one)) == {"bolt": ["nut", "wood glue"]}
+    both = {"bolt": ["nut", "nut"], "Bolt": []}
+    assert judged_negatives(f"{one},{two}") == both
 
 
 def test_writes_pairs_as_a_log(tmp_path):

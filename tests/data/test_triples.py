@@ -78,6 +78,23 @@ def test_a_resumed_run_sees_what_is_left(
     assert left == whole[done:]
 
 
+def test_a_title_of_both_kinds_is_no_negative() -> None:
+    """One title under two ids, or a query that was judged twice."""
+    triples = Triples(
+        [
+            ("q1", ["a b", "c"], ["A  B!", "d"]),
+            ("Q1", ["d"], ["c", "e"]),
+            ("q2", ["a"], ["a"]),
+        ]
+    )
+    assert Counter(triples) == {("Q1", "d", "e"): 1}
+    assert triples.both_kinds == 4 and triples.no_negative == 2
+    assert triples.describe() == (
+        "1 triples of 1 queries; 2 queries without a negative left out; 4"
+        " negatives that are positives of their query left out"
+    )
+
+
 def collection(tmp_path: pathlib.Path, train: dict) -> Collection:
     documents = {d: f"title {d}" for d in "abcde"} | {"A": "Title, A"}
     queries = {"q1": "one", "q2": "two", "q3": "Two!", "q4": "four"}

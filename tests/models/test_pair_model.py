@@ -198,6 +198,27 @@ def test_each_fit_of_lists_has_an_order_of_its_own(
     assert orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1])
 
 
+@pytest.mark.parametrize("negatives", ["in_batch", "random"])
+def test_a_fit_without_negatives_is_warned_of_once(
+    negatives: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its loss of 0 and accuracy of 1 look perfect."""
+    model = two_tower(negatives=negatives, run_eagerly=True)
+    titles = ["Desk lamp", "desk  LAMP"] * 8  # as one after normalisation
+    options = {"batch_size": 8, "verbose": 2}
+    history = model.fit(QUERIES, titles, epochs=2, **options).history
+    assert history["loss"] == [0, 0] and history["accuracy"] == [1, 1]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(
+        "warning: the loss of epoch 1 is 0: nothing was learnt; "
+    )
+    model.fit(QUERIES, titles, epochs=1, batch_size=8, verbose=0)
+    model.fit(QUERIES, [*titles[:-1], "desk"], epochs=1, **options)
+    assert capsys.readouterr().err == ""
+    model.fit(QUERIES, TITLES, batch_size=1, epochs=5, initial_epoch=4)
+    assert "the loss of epoch 5 is 0" in capsys.readouterr().err
+
+
 def test_callbacks_of_keras(tmp_path: pathlib.Path) -> None:
     """The first epoch's weights, saved and restored, are those of a fit."""
     epoch, stopped = two_tower(), two_tower()

@@ -8,7 +8,6 @@ import pytest
 
 from keras_lstm_dssm.baselines import BM25System, RandomVectorSystem
 from keras_lstm_dssm.data import DocumentFolder, write_documents
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools import document_measures
 from keras_lstm_dssm.tools.document_measures import measure_documents
 from tests.training.small_documents import documents, write_small_documents
@@ -60,8 +59,24 @@ def test_bad_lines_are_told_before_the_table(
     ]
 
 
-def test_no_document_to_train_baselines_on(tmp_path: Path) -> None:
+def test_no_document_to_train_baselines_on(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(
+        document_measures, "system_of", lambda model, progress: BM25System()
+    )
     tested = [one for one in documents() if one.split == "test"]
-    folder = write_documents(tmp_path / "folder", tested, {}, {})
-    with pytest.raises(InputError, match="found no document of the split tra"):
-        measure_documents(KEYVEC, folder)
+    qrels = {"test": {"q": {tested[0].id: 1}}}
+    query = {"q": tested[0].sentences[0]}
+    folder = write_documents(tmp_path / "folder", tested, query, qrels)
+    _, measured = measure_documents(KEYVEC, folder)
+    of_retrieve = measured["retrieve"]
+    assert list(of_retrieve) == ["model", "bm25", "random_vectors", "random"]
+    assert of_retrieve["model"]["q"]["map"] == 1
+    first_line = capsys.readouterr().out.splitlines()[0]
+    assert first_line == (
+        f"{folder.folder}: no document of the split train: left out tfidf, lsa,"
+        " word2vec and doc2vec, which need some"
+    )

@@ -15,9 +15,11 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import ClickLog, write_pairs
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.tools import train as program
 from keras_lstm_dssm.training import RunFolder
+from keras_lstm_dssm.training import replay as replay_module
 from keras_lstm_dssm.training.replay import Replay, ReplaySpec
 from tests.conftest import TOPICS
 from tests.tools.conftest import Refused, refused  # noqa: F401
@@ -163,6 +165,25 @@ def test_old_clicks_are_drawn_anew_in_each_epoch(
     assert [*map(tuple, other.of_epoch(0))] != epochs[0]
     most = Replay(spec._replace(share=9), 1000, tmp_path, seed=1)
     assert most.rows == 2000 == len(set(most.of_epoch(0)))
+
+
+def test_old_clicks_are_drawn_once_in_an_epoch(
+    logs: pathlib.Path, parent: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mining and batches read one file; the second epoch is not mined for."""
+    written: list[str] = []
+
+    def count(path: pathlib.Path) -> Any:
+        written.append(path.name)
+        return replacing(path)
+
+    monkeypatch.setattr(replay_module, "replacing", count)
+    recipe = SMALL.replace(epochs=3, mine_every=2)
+    dssm.train(
+        str(logs / "new.tsv"), recipe, init=parent, verbose=0,
+        replay=f"{logs}/old.tsv:0.5",
+    )  # fmt: skip
+    assert written == ["epoch_replay.tsv"] * 3
 
 
 def test_log_q_counts_what_the_epoch_draws(

@@ -1,13 +1,15 @@
 """What a KeyVec cannot be trained on, and what documents lack."""
 
 import pathlib
+from collections import Counter
 
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.data import write_documents
+from keras_lstm_dssm.data import Document, write_documents
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.training import RunFolder
+from keras_lstm_dssm.training.document_targets import DocumentTargets, Target
 from keras_lstm_dssm.training.document_training import DocumentTraining
 from keras_lstm_dssm.training.training_data import DataOptions
 from tests.training.small_documents import (
@@ -28,9 +30,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 def test_what_documents_lack_is_told(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No summary, one of unknown words, no similar sentence, and no dev."""
+    lookups: Counter[str] = Counter()
+    target_of = DocumentTargets.of
+
+    def of(self: DocumentTargets, document: Document) -> Target:
+        lookups[document.id] += 1
+        return target_of(self, document)
+
+    monkeypatch.setattr(DocumentTargets, "of", of)
     few = documents({"train": 8})
     few[0] = few[0]._replace(summary=[])
     few[1] = few[1]._replace(summary=["unheard"])
@@ -59,6 +71,9 @@ def test_what_documents_lack_is_told(
     assert "found no document of the split dev: without" in lines[3]
     assert "all 3 epochs" in lines[3]
     assert len(lines) == 4
+    # To count key words once, to train, and to find documents without any:
+    # that without a summary is not one of these.
+    assert lookups == {few[0].id: 2, **{one.id: 3 for one in few[1:]}}
 
 
 def test_words_of_the_document_need_no_summary(

@@ -10,6 +10,7 @@ from keras_lstm_dssm.data import GivenNegatives, Pair, write_pairs
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import index
 from keras_lstm_dssm.training import HardNegatives, mine_negatives
+from keras_lstm_dssm.training.replay import Replay, ReplaySpec
 from keras_lstm_dssm.training.training_plan import make_plan
 from tests.training.small_trainings import BEST
 
@@ -80,6 +81,45 @@ def test_texts_of_the_same_words_are_one_text(
     assert mine_negatives(best_model, clicks) == {
         "angle bracket": [], "rope": [],
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("clusters", [0, 2])
+def test_known_pairs_are_no_negatives(
+    clusters: int, best_model: dssm.TwoTower, tmp_path: pathlib.Path
+) -> None:
+    """Old clicks that an epoch does not replay are clicks all the same.
+
+    Texts are compared by the words that the encoders read; queries and titles
+    of old clicks only are neither mined nor found.
+    """
+    old = [
+        Pair("Garden-Hose", "small  desk LAMP"),
+        Pair("lamp", "nylon rope"),
+        Pair("lamp", "old lamp"),
+        Pair("old query", "hose, 50 ft"),
+    ] * 2
+    log = write_pairs(CLICKS, tmp_path / "new.tsv")
+    recipe = BEST.replace(mine_clusters=clusters, mine_every=1)
+    replay = Replay(
+        ReplaySpec(str(write_pairs(old, tmp_path / "old.tsv").paths[0]), 0.1),
+        len(CLICKS), tmp_path, seed=1,
+    )  # fmt: skip
+    plan = make_plan(
+        recipe,
+        1,
+        log,
+        list,
+        tmp_path,
+        best_model,
+        replay=replay,
+        continued=True,
+    )
+    assert isinstance(plan.negatives, HardNegatives)
+    plan.negatives.of_epoch(0, best_model, begins=True)
+    found = plan.negatives._read(0)
+    assert set(found["garden hose"]) == {"nylon rope"}
+    assert set(found["lamp"]) == {"rubber garden hose", "hose, 50 ft"}
+    assert set(found["rope"]) == {title for _, title in CLICKS} - {"nylon rope"}
 
 
 def test_negatives_are_looked_up_by_the_words_that_the_encoder_reads(

@@ -1,6 +1,7 @@
 """Runs that are stopped, by Ctrl-C or by their figures, and resumed."""
 
 import csv
+import functools
 import pathlib
 from typing import Any, NamedTuple
 
@@ -149,12 +150,43 @@ def test_stopped_and_resumed(
 
 
 def test_a_log_in_which_there_is_nothing_to_mine(
-    tmp_path: pathlib.Path,
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Each epoch is a `fit` of its own; one line warns of the loss of 0."""
     pairs = [("rope", "nylon rope")] * 20
     recipe = QUICK.replace(hard_negatives=2, mine_every=1, epochs=2)
-    dssm.train(pairs, recipe, output=tmp_path, verbose=0)
+    dssm.train(pairs, recipe, output=tmp_path, verbose=2)
     assert len(history(tmp_path)) == 2
+    error = capsys.readouterr().err
+    assert error.count("warning: the loss of epoch 1 is 0: nothing") == 1
+    assert error.count("warning") == 1
+
+
+def test_titles_and_judged_titles_of_python(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A resumed run has the texts and negatives of an uninterrupted one."""
+    compile_eagerly = functools.partialmethod(
+        dssm.TwoTower.compile, run_eagerly=True
+    )
+    monkeypatch.setattr(dssm.TwoTower, "compile", compile_eagerly)
+    pairs = [*TOPICS.values()] * 8
+    recipe = QUICK.replace(judged_negatives=1, title_pairs=1)
+    judged = {query: (f"not {query}", "n\u00e4gel") for query, _ in pairs}
+
+    def trained(folder: pathlib.Path, *callbacks: StopAt) -> dssm.TwoTower:
+        return dssm.train(
+            pairs, recipe, output=folder, verbose=0, callbacks=callbacks,
+            titles=iter(["a title without clicks"]), judged=judged,
+        )  # fmt: skip
+
+    whole = trained(tmp_path / "whole")
+    cut = tmp_path / "cut"
+    with pytest.raises(KeyboardInterrupt):
+        trained(cut, StopAt(4))
+    (cut / "title_pairs.tsv").unlink()  # is made again of all titles
+    check_equal(dssm.resume(cut, verbose=0).get_weights(), whole.get_weights())
+    assert "without" in (cut / "title_pairs.tsv").read_text()
 
 
 def test_patience_ends_a_run_for_good(

@@ -1,13 +1,19 @@
 """Towers that learn from a teacher: its order, resumed, and checked."""
 
 import pathlib
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.data import ClickLog, Collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.teacher import TeacherVectors, teach
+from keras_lstm_dssm.training import RunFolder
+from keras_lstm_dssm.training.tower_training import TowerTraining
+from keras_lstm_dssm.training.training_data import DataOptions
 from tests.conftest import TOPICS
 from tests.training.small_trainings import (
     BEST,
@@ -178,6 +184,32 @@ def test_a_teacher_must_know_the_data(
         dssm.train(pairs[:-1], QUICK, teacher=teacher, verbose=0)
     with pytest.raises(InputError, match="found no teacher's vectors"):
         dssm.train(pairs, QUICK, teacher=tmp_path, verbose=0)
+
+
+def test_queries_and_titles_are_each_read_once(
+    collection_folder: pathlib.Path,
+    teacher: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Titles of the collection, too, though some have no click."""
+    reads: list[str] = []
+
+    def count(name: str, read: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args: (reads.append(name), read(*args))[1]
+
+    monkeypatch.setattr(
+        ClickLog, "__iter__", count("clicks", ClickLog.__iter__)
+    )
+    monkeypatch.setattr(
+        Collection, "_texts", count("corpus", Collection._texts)
+    )
+    options = DataOptions(str(collection_folder), teacher=teacher)
+    training = TowerTraining.open(TAUGHT, 0, RunFolder(tmp_path), options)
+    plan = training.plan(tmp_path, training.new_model())
+    assert plan.taught is not None
+    # For the queries, for the clicked titles, and for the first ones.
+    assert sorted(reads) == ["clicks", "clicks", "corpus"]
 
 
 def test_vectors_of_python_teach_a_run_that_is_not_written(
