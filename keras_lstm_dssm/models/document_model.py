@@ -140,8 +140,9 @@ class DocumentModel(HashedModel):
         Raises:
             InputError: x is neither a dataset of such batches nor three lists
                 that fit each other, or weights are given.
-            tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
-                weights are those before the step.
+            tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
+                parts of a batch have different numbers of rows; the weights
+                are those before the step.
         """
         return self._fit_examples(
             x,

@@ -86,6 +86,8 @@ class PairModel(PairSteps):
             InputError: x and y are neither a dataset of pairs nor two lists
                 of equal length, weights are given, or an encoder was not
                 adapted.
+            tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
+                parts of a batch have different numbers of rows.
         """
         self._refuse(class_weight=class_weight, sample_weight=sample_weight)
         for tower in self.towers:

@@ -162,8 +162,9 @@ class PairScorer(HashedModel):
             InputError: x is neither a dataset of triples nor three lists of
                 equal length, weights are given, or the matcher needs
                 `pretrain` first.
-            tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
-                weights are those before the step.
+            tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
+                parts of a batch have different numbers of rows; the weights
+                are those before the step.
         """
         self.matcher.check_pretrained()
         return self._fit_examples(
