@@ -1,12 +1,17 @@
-"""InputError, and one-line errors for missing packages."""
+"""InputError, and one-line errors for what many parts of the package need."""
 
 import importlib
 from types import ModuleType
+from typing import Any
 
 from lstm_dssm_client.errors import InputError
 
 NOT_FINITE = "the loss is NaN or infinite; lower the learning rate"
 """Message of TensorFlow's `InvalidArgumentError` that stops `fit` then."""
+
+
+PRECISIONS = ("float32", "float64")
+"""The dtypes that weights may have."""
 
 
 class FailedTraining(InputError):
@@ -47,3 +52,26 @@ def import_optional(module: str, extra: str) -> ModuleType:
             f"{error.name} is not installed: pip install"
             f' "keras-lstm-dssm[{extra}]"'
         ) from error
+
+
+def check_precision(layer: Any) -> None:
+    """Check that a layer or a model computes in float32 or float64.
+
+    Lower precisions lose digits in sums over the rows of a table, and the
+    squares of small gradients are 0.
+
+    Args:
+        layer: The layer, after its `super().__init__`.
+
+    Raises:
+        InputError: Its dtype policy is another one, such as mixed precision.
+
+    Example:
+    >>> check_precision(keras.layers.Dense(2, dtype="float32"))
+    """
+    policy = layer.dtype_policy.name
+    if policy not in PRECISIONS:
+        raise InputError(
+            f"{type(layer).__name__} computes in float32 or float64, not in "
+            f"{policy}; pass dtype='float32'"
+        )

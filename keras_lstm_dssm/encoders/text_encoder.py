@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_precision
 from keras_lstm_dssm.layers import LetterTrigrams, TrigramEmbedding, unit
 from keras_lstm_dssm.layers.synced_weights import SyncedWeights
 from keras_lstm_dssm.private_api import accept_any_inputs
@@ -18,8 +18,6 @@ from keras_lstm_dssm.text import (
     is_one_short_text,
     words_of_one_text,
 )
-
-PRECISIONS = ("float32", "float64")
 
 
 class TextEncoder(SyncedWeights, keras.Model):
@@ -75,12 +73,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if self.dtype_policy.name not in PRECISIONS:
-            # Lower precisions lose digits in sums over the rows of a table.
-            raise InputError(
-                "an encoder computes in float32 or float64, not in "
-                f"{self.dtype_policy.name}; pass dtype='float32'"
-            )
+        check_precision(self)
         self.trigrams = LetterTrigrams(
             alphabet, oov_buckets, max_words, split, name="trigrams"
         )

@@ -78,11 +78,12 @@ class DynamicPooling(keras.layers.Layer):
 
     Call arguments:
         cells: Float `(pairs, m, n, channels)`.
-        query_lengths: int32 `(pairs,)`, the real rows, 1 to m.
-        document_lengths: int32 `(pairs,)`, the real columns, 1 to n.
+        query_lengths: int32 `(pairs,)`, the real rows, 0 to m.
+        document_lengths: int32 `(pairs,)`, the real columns, 0 to n.
 
     Returns:
-        Float `(pairs, rows, columns, channels)`.
+        Float `(pairs, rows, columns, channels)`, zero for a pair of which a
+        length is 0.
 
     Raises:
         InputError: An argument is not supported.
@@ -133,7 +134,7 @@ class DynamicPooling(keras.layers.Layer):
 
     def _rows(self, cells: tf.Tensor, lengths: Any, count: int) -> tf.Tensor:
         lengths = tf.convert_to_tensor(lengths, tf.int32)
-        starts, sizes = regions(lengths, count, self.repeat)
+        starts, sizes = regions(tf.maximum(lengths, 1), count, self.repeat)
         # Smaller regions repeat their last row, which changes no maximum.
         offsets = tf.minimum(
             tf.range(tf.reduce_max(sizes)), sizes[:, :, tf.newaxis] - 1
@@ -146,7 +147,10 @@ class DynamicPooling(keras.layers.Layer):
             chosen, [pairs * count, tf.shape(index)[2], width * channels]
         )
         reduce = tf.reduce_max if self.mode == "max" else tf.reduce_min
-        return tf.reshape(reduce(chosen, axis=1), [-1, count, width, channels])
+        pooled = tf.reshape(
+            reduce(chosen, axis=1), [-1, count, width, channels]
+        )
+        return tf.where(lengths[:, None, None, None] > 0, pooled, 0)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments as a dict, for `from_config`."""

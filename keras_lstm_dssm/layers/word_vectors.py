@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_precision
 from keras_lstm_dssm.layers.trigram_embedding import (
     TrigramEmbedding,
     gather_sum,
@@ -94,6 +94,7 @@ class WordVectors(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        check_precision(self)
         if dimension < 1:
             raise InputError(f"dimension must be at least 1, not {dimension}")
         check_split(max_words, split)

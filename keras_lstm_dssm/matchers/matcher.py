@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_precision
 from keras_lstm_dssm.layers import WordSequences, WordVectors
 from keras_lstm_dssm.layers.flat_packing import RowSequences
 from keras_lstm_dssm.private_api import accept_any_inputs
@@ -62,6 +62,7 @@ class Matcher(keras.layers.Layer):
 
     def __init__(self, word_dimension: int = 50, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        check_precision(self)
         if word_dimension < 1:
             raise InputError(
                 f"word_dimension must be at least 1, not {word_dimension}"

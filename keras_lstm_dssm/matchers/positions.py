@@ -57,20 +57,17 @@ class PositionalBiLSTM(keras.layers.Layer):
         self.include_word = include_word
         self.unit_length = unit_length
         self.dimension = 2 * units + (word_dimension if include_word else 0)
-        self.forward_lstm = lstm(
-            word_dimension,
-            units,
-            return_sequences=True,
-            dtype=self.dtype_policy,
-            name="forward",
-        )
-        self.backward_lstm = lstm(
-            word_dimension,
-            units,
-            return_sequences=True,
-            dtype=self.dtype_policy,
-            name="backward",
-        )
+        with keras.name_scope(self.name):  # tells both sides' weights apart
+            self.forward_lstm, self.backward_lstm = (
+                lstm(
+                    word_dimension,
+                    units,
+                    return_sequences=True,
+                    dtype=self.dtype_policy,
+                    name=name,
+                )
+                for name in ("forward", "backward")
+            )
         self.built = True
 
     def call(self, texts: WordSequences, training: bool = False) -> tf.Tensor:

@@ -5,6 +5,7 @@ import inspect
 import random
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any, TypeVar
 
 from keras_lstm_dssm.errors import InputError
@@ -89,6 +90,22 @@ class BaseRecipe:
 def is_number(value: Any) -> bool:
     """Returns whether a value is an int or a float."""
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def classes_of(module: ModuleType, base: type) -> list[str]:
+    """Lists the public classes of a module that a recipe can name.
+
+    Args:
+        module: The module, such as `keras_lstm_dssm.encoders`.
+        base: Their base class, which is not one of them.
+    """
+    return [
+        name
+        for name in module.__all__
+        if isinstance(made := getattr(module, name), type)
+        and issubclass(made, base)
+        and made is not base
+    ]
 
 
 def check_arguments(

@@ -8,7 +8,10 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import WordVectors
-from keras_lstm_dssm.models.hashed_model import hashed_in_parallel
+from keras_lstm_dssm.models.hashed_model import (
+    check_rows,
+    hashed_in_parallel,
+)
 from keras_lstm_dssm.text import (
     Vocabulary,
     WordBatch,
@@ -102,8 +105,14 @@ class DocumentHasher:
             tf.errors.InvalidArgumentError: A document has not one value in
                 `salient` for each sentence.
         """
-        lengths = documents.row_lengths()
-        equal = tf.reduce_all(tf.equal(lengths, salient.row_lengths()))
+        lengths, flag_counts = documents.row_lengths(), salient.row_lengths()
+        rows = check_rows(
+            documents=lengths,
+            salient=flag_counts,
+            key_words=key_words.row_lengths(),
+        )
+        with tf.control_dependencies([rows]):
+            equal = tf.reduce_all(tf.equal(lengths, flag_counts))
         message = "salient must have one value for each sentence"
         with tf.control_dependencies([tf.Assert(equal, [message, lengths])]):
             flags = self._read_values(salient, False)
@@ -219,6 +228,20 @@ def document_batches(
     return rows.batch(batch_size or 32).map(
         lambda chosen: tuple(tf.gather(column, chosen) for column in columns)
     )
+
+
+def sentence_batches(x: Any, batch_size: int | None = None) -> tf.data.Dataset:
+    """Makes a dataset of batches of documents without targets.
+
+    Args:
+        x: Documents, see `sentence_lists`; a dataset is returned as it is.
+        batch_size: Documents in a batch, 32 by default.
+    """
+    if isinstance(x, tf.data.Dataset):
+        return x
+    documents = _ragged(sentence_lists(x), tf.string)
+    dataset = tf.data.Dataset.from_tensor_slices(documents)
+    return dataset.batch(batch_size or 32)
 
 
 def _three_lists(x: Any) -> tuple[tf.RaggedTensor, ...]:

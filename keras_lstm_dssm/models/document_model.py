@@ -12,10 +12,11 @@ from keras_lstm_dssm.models.document_batches import (
     DocumentHasher,
     HashedDocuments,
     document_batches,
+    sentence_batches,
     sentence_lists,
 )
 from keras_lstm_dssm.models.document_reading import DocumentReading
-from keras_lstm_dssm.models.hashed_model import HashedModel
+from keras_lstm_dssm.models.hashed_model import HashedModel, is_empty
 from keras_lstm_dssm.text import Vocabulary
 
 
@@ -34,7 +35,10 @@ class DocumentModel(HashedModel):
     own_metrics = "four metrics, loss, accuracy, read_loss and key_word_loss"
     rankings_hint = "measure rankings with evaluation.evaluate_documents"
     export_hint = "encode(documents)"
-    examples_hint = "(documents, salient, key_words)"
+    weights_hint = (
+        "give x=(documents, salient, key_words), and further examples as "
+        "validation_data"
+    )
 
     key_lookup: Vocabulary
     """The words that can be key words, with their ids."""
@@ -93,7 +97,7 @@ class DocumentModel(HashedModel):
                 key_word_loss are the only metrics.
 
         Raises:
-            InputError: Another loss, metrics, XLA or mixed precision are
+            InputError: Another loss, metrics, XLA or half precision are
                 requested.
         """
         if not hasattr(loss, "read_costs"):
@@ -136,11 +140,11 @@ class DocumentModel(HashedModel):
         Raises:
             InputError: x is neither a dataset of such batches nor three lists
                 that fit each other, or weights are given.
-            tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
-                weights are those before the step.
+            tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
+                parts of a batch have different numbers of rows; the weights
+                are those before the step.
         """
         return self._fit_examples(
-            document_batches,
             x,
             batch_size,
             shuffle,
@@ -161,6 +165,33 @@ class DocumentModel(HashedModel):
         """Measures the loss, its parts and the accuracy; x as for `fit`."""
         batches = self._hashed(document_batches(x, batch_size))
         return super().evaluate(batches, verbose=verbose, **kwargs)
+
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        **kwargs: Any,
+    ) -> np.ndarray:
+        """Returns the vectors of documents, `(documents, dimension)`.
+
+        `encode` is faster for documents of different lengths.
+
+        Args:
+            x: Documents as for `encode`, or a dataset of batches of them.
+            batch_size: Documents in a batch, for lists; 32 by default.
+            verbose: See `keras.Model.predict`.
+            **kwargs: See `keras.Model.predict`.
+        """
+        documents = sentence_batches(x, batch_size)
+        if is_empty(documents):  # Keras would raise UnboundLocalError
+            return np.zeros((0, self.dimension), self.compute_dtype)
+        return super().predict(documents, verbose=verbose, **kwargs)
+
+    def predict_on_batch(self, x: Any, y: Any = None) -> np.ndarray:
+        """Returns the vectors of one batch of documents."""
+        self._refuse(y=y)
+        return self.predict(x, batch_size=max(1, len(x)), verbose=0)
 
     def predict_step(self, data: Any) -> tf.Tensor:
         """Returns the vectors of a batch of documents."""
@@ -265,6 +296,16 @@ class DocumentModel(HashedModel):
         vocabulary = self.key_vocabulary
         best = np.argsort(-p, kind="stable")[:n]
         return [(vocabulary[word], float(p[word])) for word in best]
+
+    def _batches(
+        self,
+        x: Any,
+        y: Any = None,
+        batch_size: int | None = None,
+        shuffle_seed: int | None = None,
+    ) -> tf.data.Dataset:
+        self._refuse(y=y)
+        return document_batches(x, batch_size, shuffle_seed)
 
     def _record_parts(self, parts: tf.Tensor) -> None:
         """Updates read_loss and key_word_loss by parts, `(documents, 2)`."""

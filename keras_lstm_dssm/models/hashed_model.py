@@ -5,9 +5,10 @@ from contextlib import nullcontext
 from typing import Any, Protocol
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import NOT_FINITE, InputError
+from keras_lstm_dssm.errors import NOT_FINITE, InputError, check_precision
 from keras_lstm_dssm.private_api import (
     BuiltModel,
     accept_any_inputs,
@@ -49,11 +50,51 @@ def hashed_in_parallel(
     )
 
 
+def check_rows(**parts: Any) -> Any:
+    """Checks that all parts of a batch have the same number of rows.
+
+    In a graph, the numbers are known only when it runs. It then raises
+    `tf.errors.InvalidArgumentError`.
+
+    Args:
+        **parts: Name -> tensor, of which the first axis has the rows.
+
+    Returns:
+        The operation that checks it, for `tf.control_dependencies`.
+
+    Raises:
+        InputError: The numbers are known, and differ.
+    """
+    message = "expected equal numbers of rows in the parts of a batch: found"
+    known = {name: part.shape[0] for name, part in parts.items()}
+    if len({*known.values()} - {None}) > 1:
+        found = ", ".join(f"{rows} {name}" for name, rows in known.items())
+        raise InputError(f"{message} {found}")
+    rows = tf.stack([tf.shape(part)[0] for part in parts.values()])
+    return tf.Assert(
+        tf.reduce_all(rows == rows[0]),
+        [f"{message} {', '.join(parts)}:", rows],
+        summarize=len(parts),
+    )
+
+
+def is_empty(batches: tf.data.Dataset) -> bool:
+    """Returns whether a dataset is known to have no batches."""
+    return bool(batches.cardinality() == 0)
+
+
+def check_not_empty(batches: tf.data.Dataset) -> None:
+    """Raises `InputError` if a dataset is known to have no batches."""
+    if is_empty(batches):
+        raise InputError("found no examples: expected at least one")
+
+
 class HashedModel(BuiltModel):
     """Base of `TwoTower`, `PairScorer` and `KeyVec`: compiles and fits.
 
-    A subclass implements `batch_loss` and `call`, sets `seed` and the hints
-    below, and reads its arguments in `fit`, `evaluate` and `predict`.
+    A subclass implements `batch_loss`, `call` and `_batches`, sets `seed` and
+    the hints below, and reads its arguments in `fit`, `evaluate` and
+    `predict`.
 
     Args:
         hasher: Turns batches of texts into the input of a training step.
@@ -73,8 +114,8 @@ class HashedModel(BuiltModel):
     seed: int
     """Seed of the order of lists in `fit`."""
 
-    examples_hint: str
-    """The examples that `fit` expects, for users who give labels or weights."""
+    weights_hint: str
+    """What to do in place of giving labels or weights."""
 
     def __init__(self, hasher: Hasher, hashed: type, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -98,8 +139,9 @@ class HashedModel(BuiltModel):
                 only metrics, and `jit_compile` must be `False`.
 
         Raises:
-            InputError: Metrics, XLA or mixed precision are requested.
+            InputError: Metrics, XLA or half precision are requested.
         """
+        check_precision(self)
         if kwargs.get("metrics") or kwargs.get("weighted_metrics"):
             raise InputError(
                 f"the model has {self.own_metrics}, and takes no others; "
@@ -155,6 +197,57 @@ class HashedModel(BuiltModel):
         self.batch_loss(self._batch(data), training=False)
         return self.get_metrics_result()
 
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """Takes one training step, on all examples of lists.
+
+        All rows of trigram tables are brought up to date after it, which
+        takes longer than the step itself: for many steps, `fit` is faster.
+
+        Args:
+            x: List or lists, as for `fit`.
+            y: List, as for `fit` of `TwoTower`; else `None`.
+            sample_weight: Not supported; must be `None`.
+            class_weight: Not supported; must be `None`.
+            return_dict: See `keras.Model.train_on_batch`.
+
+        Raises:
+            InputError: See `fit`.
+        """
+        self._refuse(class_weight=class_weight, sample_weight=sample_weight)
+        batch = self._only_batch(x, y)
+        self.reset_metrics()  # Keras 3.12 does not
+        try:
+            return super().train_on_batch(*batch, return_dict=return_dict)
+        finally:
+            self._sync_optimizer()
+
+    def test_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """Measures the metrics of one batch; see `train_on_batch`."""
+        self._refuse(sample_weight=sample_weight)
+        batch = self._only_batch(x, y)
+        self._sync_optimizer()
+        self.reset_metrics()
+        return super().test_on_batch(*batch, return_dict=return_dict)
+
+    def predict_on_batch(self, x: Any, y: Any = None) -> Any:
+        """Returns what `predict` returns, of one batch of pairs."""
+        if y is None and isinstance(x, list | tuple) and len(x) == 2:
+            x, y = x
+        return self.predict(x, y, batch_size=max(1, len(x)), verbose=0)
+
     def export(self, *args: Any, **kwargs: Any) -> None:
         """Raises `InputError`: Keras would trace a numeric input."""
         raise InputError(
@@ -175,6 +268,50 @@ class HashedModel(BuiltModel):
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles a loaded model as it was compiled when saved."""
         self.compile(**keras.saving.deserialize_keras_object(config))
+
+    def _batches(
+        self,
+        x: Any,
+        y: Any = None,
+        batch_size: int | None = None,
+        shuffle_seed: int | None = None,
+    ) -> tf.data.Dataset:
+        """Makes a dataset of batches from lists.
+
+        Args:
+            x: See `fit`; a dataset is returned as it is.
+            y: See `fit`.
+            batch_size: Examples in a batch, for lists.
+            shuffle_seed: Seed by which lists are shuffled, anew in each pass;
+                `None` keeps the order.
+        """
+        raise NotImplementedError(f"{type(self).__name__}._batches")
+
+    def _only_batch(self, x: Any, y: Any) -> tuple[Any, ...]:
+        """Returns all examples of lists as one batch."""
+        batches = self._batches(x, y, 2**31 - 1)
+        check_not_empty(batches)
+        return next(iter(batches))
+
+    def _sync_optimizer(self) -> None:
+        """Takes the weights back from the look-ahead point, all of them."""
+        optimizer = self.optimizer if self.compiled else None
+        getattr(optimizer, "sync", lambda: None)()
+
+    def _refuse(self, **given: Any) -> None:
+        """Checks that no labels or weights are given.
+
+        Args:
+            **given: Name of the argument -> `None`.
+
+        Raises:
+            InputError: One of them is not `None`.
+        """
+        for name, value in given.items():
+            if value is not None:
+                raise InputError(
+                    f"{name} is not supported: {self.weights_hint}"
+                )
 
     def _joined(self, batch: Any) -> Any:
         """Adds what other workers' batches have: nothing."""
@@ -202,7 +339,12 @@ class HashedModel(BuiltModel):
     def _hashed(
         self, batches: tf.data.Dataset, training: bool = False
     ) -> tf.data.Dataset:
-        """Hashes in the dataset, unless replicas divide its batches."""
+        """Hashes in the dataset, unless replicas divide its batches.
+
+        Raises:
+            InputError: It has no batches.
+        """
+        check_not_empty(batches)
         if replica_count(self) == 1:
             batches = (
                 self._training_dataset(batches)
@@ -244,7 +386,6 @@ class HashedModel(BuiltModel):
 
     def _fit_examples(
         self,
-        batches_of: Callable[..., tf.data.Dataset],
         x: Any,
         batch_size: int | None,
         shuffle: bool,
@@ -255,11 +396,9 @@ class HashedModel(BuiltModel):
         """Fits the model to examples given as a dataset or as lists.
 
         Args:
-            batches_of: Function of examples, batch size and seed of shuffling
-                (`None` keeps the order) that makes a dataset of batches.
             x: The examples to train on.
             batch_size: Examples in a batch, for lists; `None` for the default
-                of `batches_of`.
+                of `_batches`.
             shuffle: Whether lists are shuffled, anew in each epoch.
             validation_data: Examples to measure after each epoch, or `None`.
             callbacks: See `keras.Model.fit`.
@@ -268,19 +407,22 @@ class HashedModel(BuiltModel):
         Raises:
             InputError: Labels, weights or `validation_split` are given.
         """
-        for name in ("y", "class_weight", "sample_weight", "validation_split"):
-            if options.pop(name, None):
-                raise InputError(
-                    f"{name} is not supported: give x={self.examples_hint},"
-                    " and further examples as validation_data"
-                )
+        names = ("y", "class_weight", "sample_weight")
+        self._refuse(
+            **{name: options.pop(name, None) for name in names},
+            validation_split=options.pop("validation_split", 0) or None,
+        )
+        if not isinstance(batch_size, int | np.integer | None):
+            raise InputError(
+                f"batch_size is {batch_size!r:.60}: expected a whole number"
+            )
         if validation_data is not None:
             validation_data = self._hashed(
-                batches_of(validation_data, batch_size)
+                self._batches(validation_data, batch_size=batch_size)
             )
         seed = self.seed + self._steps_done() if shuffle else None
         return self._fit(
-            batches_of(x, batch_size, seed),
+            self._batches(x, None, batch_size, seed),
             callbacks,
             validation_data=validation_data,
             **options,
@@ -304,6 +446,5 @@ class HashedModel(BuiltModel):
                 getattr(callback, "on_interrupt", lambda: None)()
             raise
         except tf.errors.InvalidArgumentError:
-            # From the look-ahead point of the step that failed.
-            getattr(self.optimizer, "sync", lambda: None)()
+            self._sync_optimizer()
             raise

@@ -77,23 +77,6 @@ def split_pairs(x: Any, y: Any, share: float) -> tuple[Any, Any, Any]:
     )
 
 
-def refuse_weights(**weights: Any) -> None:
-    """Checks that no weights of classes or samples are given.
-
-    Args:
-        **weights: The arguments by their names, `None` without weights.
-
-    Raises:
-        InputError: One of them is not `None`.
-    """
-    for name, value in weights.items():
-        if value is not None:
-            raise InputError(
-                f"{name} is not supported: repeat the pairs that are to "
-                "count more"
-            )
-
-
 def _two_lists(x: Any, y: Any) -> tuple[tf.Tensor, tf.Tensor]:
     if y is None:
         raise InputError(

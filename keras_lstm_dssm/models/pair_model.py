@@ -4,15 +4,13 @@ import sys
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.synced_weights import SyncAtEpochEnd
-from keras_lstm_dssm.models.pair_batches import (
-    pair_batches,
-    refuse_weights,
-    split_pairs,
-)
+from keras_lstm_dssm.models.hashed_model import is_empty
+from keras_lstm_dssm.models.pair_batches import pair_batches, split_pairs
 from keras_lstm_dssm.models.pair_steps import PairSteps
 
 
@@ -76,6 +74,8 @@ class PairModel(PairSteps):
     before you read a variable itself.
     """
 
+    weights_hint = "repeat the pairs that are to count more"
+
     def fit(
         self,
         x: Any = None,
@@ -122,8 +122,10 @@ class PairModel(PairSteps):
             InputError: x and y are neither a dataset of pairs nor two lists
                 of equal length, weights are given, or an encoder was not
                 adapted.
+            tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
+                parts of a batch have different numbers of rows.
         """
-        refuse_weights(class_weight=class_weight, sample_weight=sample_weight)
+        self._refuse(class_weight=class_weight, sample_weight=sample_weight)
         for tower in self.towers:
             if tower.needs_adapt:
                 raise InputError(
@@ -137,18 +139,13 @@ class PairModel(PairSteps):
             if isinstance(validation_data, tf.data.Dataset):
                 validation_data = (validation_data, None)
             queries, documents, *weights = validation_data
-            refuse_weights(sample_weight=weights[0] if weights else None)
+            self._refuse(sample_weight=weights[0] if weights else None)
             size = kwargs.pop("validation_batch_size", None) or batch_size
             validation_data = self._hashed(
                 pair_batches(queries, documents, size, shuffle_seed=self.seed)
             )
-        pairs = pair_batches(
-            x,
-            y,
-            batch_size,
-            self.seed + self._steps_done() if shuffle else None,
-            reshuffle=True,
-        )
+        seed = self.seed + self._steps_done() if shuffle else None
+        pairs = self._batches(x, y, batch_size, seed)
         if not isinstance(callbacks, keras.callbacks.CallbackList):
             callbacks = [
                 SyncAtEpochEnd(),
@@ -182,7 +179,7 @@ class PairModel(PairSteps):
         The negatives of a pair come from its batch, so lists are shuffled
         first, always in the same order.
         """
-        refuse_weights(sample_weight=sample_weight)
+        self._refuse(sample_weight=sample_weight)
         pairs = pair_batches(x, y, batch_size, shuffle_seed=self.seed)
         self.sync_weights()
         return super().evaluate(self._hashed(pairs), verbose=verbose, **kwargs)
@@ -198,57 +195,15 @@ class PairModel(PairSteps):
         """Returns the cosines of pairs, `(pairs,)`; x and y as for `fit`."""
         pairs = pair_batches(x, y, batch_size)
         self.sync_weights()
+        if is_empty(pairs):  # Keras would raise UnboundLocalError
+            return np.zeros(0, self.compute_dtype)
         return super().predict(self._hashed(pairs), verbose=verbose, **kwargs)
 
-    def train_on_batch(
+    def _batches(
         self,
         x: Any,
         y: Any = None,
-        sample_weight: Any = None,
-        class_weight: Any = None,
-        return_dict: bool = False,
-    ) -> Any:
-        """Takes one training step, on all texts of two lists.
-
-        All rows of the tables are brought up to date after it, which takes
-        longer than the step itself: for many steps, `fit` is faster.
-
-        Args:
-            x: List or string tensor of queries.
-            y: List or string tensor of the clicked titles.
-            sample_weight: Not supported; must be `None`.
-            class_weight: Not supported; must be `None`.
-            return_dict: See `keras.Model.train_on_batch`.
-        """
-        refuse_weights(class_weight=class_weight, sample_weight=sample_weight)
-        pairs = self._only_batch(x, y)
-        self.reset_metrics()  # Keras 3.12 does not
-        try:
-            return super().train_on_batch(*pairs, return_dict=return_dict)
-        finally:
-            self.sync_weights()
-
-    def test_on_batch(
-        self,
-        x: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        return_dict: bool = False,
-    ) -> Any:
-        """Measures loss and accuracy of one batch, two lists of texts."""
-        refuse_weights(sample_weight=sample_weight)
-        self.sync_weights()
-        self.reset_metrics()
-        return super().test_on_batch(
-            *self._only_batch(x, y), return_dict=return_dict
-        )
-
-    def predict_on_batch(self, x: Any, y: Any = None) -> Any:
-        """Returns the cosines of one batch of pairs, two lists of texts."""
-        if y is None and isinstance(x, list | tuple) and len(x) == 2:
-            x, y = x
-        return self.predict(x, y, batch_size=max(1, len(x)), verbose=0)
-
-    def _only_batch(self, x: Any, y: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        batch = next(iter(pair_batches(x, y, batch_size=2**31 - 1)))
-        return batch[0], batch[1]
+        batch_size: int | None = None,
+        shuffle_seed: int | None = None,
+    ) -> tf.data.Dataset:
+        return pair_batches(x, y, batch_size, shuffle_seed, reshuffle=True)

@@ -9,7 +9,11 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import WordVectors
 from keras_lstm_dssm.matchers import Matcher
-from keras_lstm_dssm.models.hashed_model import HashedModel
+from keras_lstm_dssm.models.hashed_model import (
+    HashedModel,
+    check_rows,
+    is_empty,
+)
 from keras_lstm_dssm.models.pair_batches import pair_batches
 from keras_lstm_dssm.models.pair_scoring import PairScoring
 from keras_lstm_dssm.models.triples import (
@@ -62,7 +66,10 @@ class PairScorer(HashedModel):
 
     rankings_hint = "measure rankings with evaluation.evaluate_lists"
     export_hint = "keras_lstm_dssm.export.export_models(model, folder)"
-    examples_hint = "(queries, positives, negatives)"
+    weights_hint = (
+        "give x=(queries, positives, negatives), and further examples as "
+        "validation_data"
+    )
 
     def __init__(
         self,
@@ -99,6 +106,7 @@ class PairScorer(HashedModel):
             else self.words.distinct(as_strings(text))
             for text in inputs
         )
+        check_rows(queries=query.text_index, documents=document.text_index)
         return self._scoring.of_batches(query, document, training)
 
     def compile(self, optimizer: Any, loss: Any, **kwargs: Any) -> None:
@@ -114,7 +122,7 @@ class PairScorer(HashedModel):
                 only metrics.
 
         Raises:
-            InputError: Metrics, XLA or mixed precision are requested.
+            InputError: Metrics, XLA or half precision are requested.
         """
         super().compile(optimizer, loss, **kwargs)
 
@@ -154,12 +162,12 @@ class PairScorer(HashedModel):
             InputError: x is neither a dataset of triples nor three lists of
                 equal length, weights are given, or the matcher needs
                 `pretrain` first.
-            tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
-                weights are those before the step.
+            tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
+                parts of a batch have different numbers of rows; the weights
+                are those before the step.
         """
         self.matcher.check_pretrained()
         return self._fit_examples(
-            triple_batches,
             x,
             batch_size,
             shuffle,
@@ -201,6 +209,8 @@ class PairScorer(HashedModel):
             **kwargs: See `keras.Model.predict`.
         """
         pairs = pair_batches(x, y, batch_size)
+        if is_empty(pairs):  # Keras would raise UnboundLocalError
+            return np.zeros(0, self.compute_dtype)
         return super().predict(
             # In a tuple: else Keras takes the second text for labels.
             pairs.map(lambda *pair: (pair[:2],)).prefetch(tf.data.AUTOTUNE),
@@ -260,6 +270,16 @@ class PairScorer(HashedModel):
     def predict_step(self, data: tuple[Any, ...]) -> tf.Tensor:
         """Returns the scores of a batch of pairs."""
         return self(data[0])
+
+    def _batches(
+        self,
+        x: Any,
+        y: Any = None,
+        batch_size: int | None = None,
+        shuffle_seed: int | None = None,
+    ) -> tf.data.Dataset:
+        self._refuse(y=y)
+        return triple_batches(x, batch_size, shuffle_seed)
 
     def batch_loss(self, batch: HashedTriples, training: bool) -> tf.Tensor:
         """Returns the loss of the positives against the negatives."""

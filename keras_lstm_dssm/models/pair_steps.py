@@ -75,7 +75,7 @@ class PairSteps(SyncedWeights, HashedModel):
                 only metrics.
 
         Raises:
-            InputError: Metrics, XLA or mixed precision are requested.
+            InputError: Metrics, XLA or half precision are requested.
         """
         self.sync_weights()  # pending updates of the previous optimizer
         super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)

@@ -12,7 +12,10 @@ from keras_lstm_dssm.encoders import (
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import LetterTrigrams
-from keras_lstm_dssm.models.hashed_model import hashed_in_parallel
+from keras_lstm_dssm.models.hashed_model import (
+    check_rows,
+    hashed_in_parallel,
+)
 from keras_lstm_dssm.models.taught_pairs import teacher_cosines
 from keras_lstm_dssm.text import HashedTextCache, WordBatch, as_strings
 from keras_lstm_dssm.text.word_batch import text_fingerprints
@@ -115,8 +118,13 @@ class PairHasher:
         """
         extras = extras or {}
         if isinstance(query, WordBatch):
-            return HashedPairs(query, document, _none_of(document.text_index))
+            clicked = document.text_index
+            check_rows(queries=query.text_index, documents=clicked)
+            return HashedPairs(query, document, _none_of(clicked))
         query, titles = as_strings(query), as_strings(document)
+        equal = check_rows(queries=query, documents=titles, **extras)
+        with tf.control_dependencies([equal]):
+            query = tf.identity(query)
         rows = tf.size(titles)
         if "negatives" in extras:
             negatives = tf.reshape(extras["negatives"], [-1])

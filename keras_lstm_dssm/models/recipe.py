@@ -9,6 +9,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models.base_recipe import (
     BaseRecipe,
     check_arguments,
+    classes_of,
     is_number,
     seeded_initializers,
 )
@@ -111,8 +112,9 @@ class Recipe(BaseRecipe):
     teacher_gamma: float = 16.0
 
     def __post_init__(self) -> None:
-        known = [name for name in encoders.__all__ if name != "TextEncoder"]
-        self._check_choice("encoder", known)
+        self._check_choice(
+            "encoder", classes_of(encoders, encoders.TextEncoder)
+        )
         self._check_choice("towers", TOWERS)
         self._check_choice("negatives", NEGATIVES)
         for name in ("encoder_config", "document_encoder_config"):

@@ -10,6 +10,7 @@ from keras_lstm_dssm import matchers
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models.base_recipe import (
     check_arguments,
+    classes_of,
     seeded_initializers,
 )
 from keras_lstm_dssm.models.pair_scorer import PairScorer
@@ -73,12 +74,7 @@ class ScorerRecipe(WordsRecipe):
     mined_negatives: int = 4
 
     def __post_init__(self) -> None:
-        known = [
-            name
-            for name in matchers.__all__
-            if isinstance(getattr(matchers, name), type) and name != "Matcher"
-        ]
-        self._check_choice("matcher", known)
+        self._check_choice("matcher", classes_of(matchers, matchers.Matcher))
         self._check_choice("words", WORDS)
         check_arguments(
             getattr(matchers, self.matcher),

@@ -7,7 +7,10 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import WordVectors
-from keras_lstm_dssm.models.hashed_model import hashed_in_parallel
+from keras_lstm_dssm.models.hashed_model import (
+    check_rows,
+    hashed_in_parallel,
+)
 from keras_lstm_dssm.text import WordBatch, as_strings
 
 
@@ -47,6 +50,7 @@ class TripleHasher:
         self, query: tf.Tensor, positive: tf.Tensor, negative: tf.Tensor
     ) -> HashedTriples:
         """Hashes one batch, strings `[batch]` each."""
+        check_rows(queries=query, positives=positive, negatives=negative)
         return HashedTriples(
             self.words.distinct(query),
             self.words.distinct(tf.concat([positive, negative], axis=0)),

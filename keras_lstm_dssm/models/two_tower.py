@@ -9,6 +9,7 @@ import tensorflow as tf
 from keras_lstm_dssm.encoders import CombinedEncoder, TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import cosine_matrix, cosine_pairs
+from keras_lstm_dssm.models.hashed_model import check_rows
 from keras_lstm_dssm.models.negatives import (
     clicked_is_nearest,
     in_batch,
@@ -148,10 +149,10 @@ class TwoTower(PairModel):
 
     def call(self, inputs: tuple[Any, Any]) -> tf.Tensor:
         """Returns the cosine of each query and its document."""
-        query, document = inputs
-        return cosine_pairs(
-            self.query_encoder(query), self.document_encoder(document)
-        )
+        query = self.query_encoder(inputs[0])
+        document = self.document_encoder(inputs[1])
+        check_rows(queries=query, documents=document)
+        return cosine_pairs(query, document)
 
     def batch_loss(self, batch: HashedPairs, training: bool) -> tf.Tensor:
         """Returns the loss of the clicked documents against their negatives."""

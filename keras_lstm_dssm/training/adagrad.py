@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import PRECISIONS, InputError
 from keras_lstm_dssm.private_api import DistributedOptimizer
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.training.renormalisation import sum_rows
@@ -37,7 +37,8 @@ class Adagrad(DistributedOptimizer):
         name: Name of the optimizer.
 
     Raises:
-        InputError: A name of `multipliers` occurs in no variable's path.
+        InputError: A name of `multipliers` occurs in no variable's path, or a
+            variable is of half precision.
 
     Example:
     >>> model.compile(Adagrad(0.03), PairwiseHinge())
@@ -59,6 +60,12 @@ class Adagrad(DistributedOptimizer):
         """Creates G, zero, for each variable."""
         if self.built:
             return
+        for variable in variables:
+            if variable.dtype not in PRECISIONS:  # a square may be 0
+                raise InputError(
+                    f"{variable.path} is of {variable.dtype}: expected "
+                    "float32 or float64; pass dtype='float32' to its layer"
+                )
         super().build(variables)
         self._accumulators = self.add_optimizer_variables(
             variables, "accumulator"

@@ -30,6 +30,9 @@ class PairwiseHinge(keras.losses.Loss):
             one, and 0 for its negatives.
         y_pred: Scores, `(batch, candidates)`.
 
+    Raises:
+        tf.errors.InvalidArgumentError: A row has no positive, or several.
+
     Example:
     >>> loss = PairwiseHinge()
     >>> float(loss(np.array([[1.0, 0.0]]), np.array([[0.75, 0.5]])))
@@ -49,7 +52,11 @@ class PairwiseHinge(keras.losses.Loss):
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Returns the loss of each row, `(batch,)`."""
         is_positive = y_true > 0
-        positive = tf.where(is_positive, y_pred, 0)
+        count = tf.math.count_nonzero(is_positive, axis=-1)
+        message = "PairwiseHinge needs exactly one positive in each row, found:"
+        one_each = tf.Assert(tf.reduce_all(count == 1), [message, count])
+        with tf.control_dependencies([one_each]):
+            positive = tf.where(is_positive, y_pred, 0)
         violation = tf.nn.relu(
             self.margin
             + y_pred

@@ -85,3 +85,10 @@ def test_wrong_arguments() -> None:
         DynamicPooling(2, mode="mean")
     with pytest.raises(InputError, match="must be at least 1, not 2 and 0"):
         DynamicPooling(2, 0)
+
+
+@pytest.mark.parametrize("repeat", ["modulo", "double"])
+def test_a_text_without_words_gives_zeros(repeat: str) -> None:
+    layer = DynamicPooling(2, 3, repeat=repeat)
+    found = layer(tf.constant(CELLS[:3]), [0, 2, 0], [1, 0, 0])
+    np.testing.assert_array_equal(found, np.zeros([3, 2, 3, 2]))

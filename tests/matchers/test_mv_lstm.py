@@ -255,6 +255,21 @@ def test_weights_of_the_interaction_learn_at_a_tenth_of_the_rate() -> None:
     assert small(interaction="cosine").multipliers == {}
 
 
+def test_each_weight_has_a_path_of_its_own() -> None:
+    """So `multipliers` of `Adagrad` can name the LSTMs of one side."""
+    names = "forward/cell/kernel", "backward/cell/bias"
+    for share, sides in (
+        (True, ["positions"]),
+        (False, ["positions", "document_positions"]),
+    ):
+        matcher = small(share=share)
+        paths = [weight.path for weight in matcher.weights]
+        assert len(set(paths)) == len(paths)
+        for name in names:
+            found = [path for path in paths if path.endswith(name)]
+            assert found == [f"{side}/{name}" for side in sides]
+
+
 def test_wrong_arguments() -> None:
     with pytest.raises(InputError, match="interaction must be .* 'product'"):
         MVLSTM(interaction="product")

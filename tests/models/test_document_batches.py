@@ -60,6 +60,14 @@ def test_a_batch_that_does_not_fit_is_refused() -> None:
             ragged([[True]], tf.bool),
             ragged([[]], tf.string),
         )
+    with pytest.raises(
+        InputError, match="found 1 documents, 2 salient, 3 key_words$"
+    ):
+        small_hasher(None)(
+            ragged([["a"]], tf.string),
+            ragged([[True], [False]], tf.bool),
+            ragged([[], ["hat"], ["red"]], tf.string),
+        )
 
 
 def test_lists_are_shuffled_anew_in_each_pass() -> None:

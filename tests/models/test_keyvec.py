@@ -58,12 +58,17 @@ def test_vectors_equal_numpy_by_every_way(
         model.encode(DOCUMENTS),
         np.concatenate([model.encode([document]) for document in DOCUMENTS]),
         model.predict(tf.data.Dataset.from_tensors(ragged), verbose=0),
+        model.predict(DOCUMENTS, batch_size=3, verbose=0),
+        model.predict_on_batch(DOCUMENTS),
     ):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
     for found, document in zip(
         model.probabilities(DOCUMENTS), plain, strict=True
     ):
         np.testing.assert_allclose(found, document.p, rtol=1e-12)
+    assert (
+        model.predict([], verbose=0).shape == model.encode([]).shape == (0, 5)
+    )
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -212,6 +217,9 @@ def test_wrong_input_is_explained() -> None:
         (lambda: model.key_sentences("a", 0), "n is 0: expected a whole"),
         (lambda: model.key_words("a", 1.5), "n is 1.5: expected a whole"),
         (lambda: model.fit(EXAMPLES, y=[1]), "y is not supported"),
+        (lambda: model.fit(EXAMPLES, y=np.zeros(4)), "y is not supported"),
+        (lambda: model.fit(([], [], [])), "^found no examples: "),
+        (lambda: model.predict("text"), r"got 'text' \(str\); write \[docu"),
         (lambda: model.export("folder"), r"use encode\(documents\)"),
         (lambda: small_keyvec(max_sentences=0), "at least 1 or None, not 0"),
         (lambda: small_keyvec(dropout=1), "at least 0 and less than 1, not 1"),

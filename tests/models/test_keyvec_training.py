@@ -191,6 +191,21 @@ def test_trigram_words_need_key_words(tmp_path: pathlib.Path) -> None:
         KeyVec(TrigramVectors(4))
 
 
+def test_one_batch_of_lists() -> None:
+    """A training step on lists is a fit of them as one batch."""
+    model, fitted = compiled(), compiled()
+    fitted.set_weights(model.get_weights())
+    found = model.train_on_batch(EXAMPLES, return_dict=True)
+    history = fitted.fit(EXAMPLES, shuffle=False, verbose=0).history
+    assert {name: [value] for name, value in found.items()} == history
+    for one, other in zip(
+        model.get_weights(), fitted.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    expected = fitted.evaluate(EXAMPLES, verbose=0)
+    assert model.test_on_batch(EXAMPLES) == expected
+
+
 def test_compile_refuses() -> None:
     adam, loss = keras.optimizers.Adam(), KeyVecLoss()
     for arguments, message in (

@@ -117,6 +117,7 @@ def test_predict_gives_the_cosines_of_pairs() -> None:
         model((QUERIES, TITLES)),
     ):
         np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert model.predict([], [], verbose=0).shape == (0,)
 
 
 def test_evaluating_is_repeatable_and_moves_nothing() -> None:

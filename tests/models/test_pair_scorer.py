@@ -86,7 +86,11 @@ def test_scores_equal_numpy_by_every_way(float64: None) -> None:
             rtol=1e-12,
             atol=1e-15,
         )
+    np.testing.assert_allclose(
+        scorer.predict_on_batch((QUERIES, POSITIVES)), expected, rtol=1e-12
+    )
     assert len(scorer.score("wood glue", [])) == 0
+    assert scorer.predict([], [], verbose=0).shape == (0,)
     assert len(scorer.score_pairs([], [])) == 0
 
 
@@ -138,6 +142,19 @@ def test_fit_learns_and_shuffles_by_seed() -> None:
     assert first["loss"][0] > 0.9 and first["loss"][-1] < 0.5
     assert second["val_loss"][-1] < 0.5
     assert second["val_accuracy"][-1] == 1
+
+
+def test_one_batch_of_lists() -> None:
+    """A training step on lists is a fit of them as one batch."""
+    scorer, fitted = compiled(), compiled()
+    found = scorer.train_on_batch(TRIPLES, return_dict=True)
+    history = fitted.fit(TRIPLES, shuffle=False, verbose=0).history
+    assert {name: [value] for name, value in found.items()} == history
+    for one, other in zip(
+        scorer.get_weights(), fitted.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    assert scorer.test_on_batch(TRIPLES) == fitted.evaluate(TRIPLES, verbose=0)
 
 
 def test_fit_of_a_dataset_equals_fit_of_lists() -> None:
@@ -212,8 +229,32 @@ def test_wrong_input_is_explained() -> None:
     ):
         check_refused(lambda x=x: scorer.fit(x), message)
         check_refused(lambda x=x: scorer.evaluate(x), message)
+    for name in ("sample_weight", "class_weight", "y"):
+        for call in (scorer.fit, scorer.train_on_batch):
+            check_refused(
+                lambda call=call, name=name: call(
+                    TRIPLES, **{name: np.zeros(4)}
+                ),
+                f"^{name} is not supported: give x=.queries, positives, neg",
+            )
     check_refused(
-        lambda: scorer.fit(TRIPLES, sample_weight=[1.0]), "sample_weight is not"
+        lambda: scorer.fit(TRIPLES, np.ones(4)), r"batch_size is array\("
+    )
+    nothing: Any = ([], [], [])
+    for call in (scorer.fit, scorer.evaluate, scorer.train_on_batch):
+        check_refused(lambda call=call: call(nothing), "^found no examples: ")
+    check_refused(
+        lambda: scorer.fit(TRIPLES, validation_data=nothing, verbose=0),
+        "^found no examples: ",
+    )
+    check_refused(
+        lambda: scorer((QUERIES, POSITIVES[:1])),
+        "found 4 queries, 1 documents",
+    )
+    one_document = tf.data.Dataset.from_tensors((QUERIES, POSITIVES[:1]))
+    check_refused(
+        lambda: scorer.predict(one_document, verbose=0),
+        "found 4 queries, 1 documents",
     )
     check_refused(
         lambda: scorer.score(["a"], ["b"]), r"query is \['a'\] \(list\)"

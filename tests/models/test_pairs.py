@@ -236,6 +236,46 @@ def test_a_dataset_is_hashed_as_its_batches(tied: bool) -> None:
         tf.nest.map_structure(np.testing.assert_array_equal, plain, expected)
 
 
+@pytest.mark.parametrize("tied", [False, True])
+def test_parts_of_a_batch_with_different_numbers_of_rows(tied: bool) -> None:
+    """Else each row is trained with the texts of another one, in silence."""
+    model = two_tower(tied)
+    sizes = {"queries": 12, "documents": 12, "negatives": 5, "log_q": 3}
+    queries, documents = tf.fill([12], "bolt"), tf.fill([12], "hex bolt")
+    extras = {"negatives": tf.fill([5, 2], "nut"), "log_q": tf.zeros([3])}
+    hashed = tuple(
+        tower.trigrams.distinct(tf.constant(texts))
+        for tower, texts in zip(
+            [model.query_encoder, model.document_encoder],
+            (QUERIES, TITLES[:1]),
+            strict=True,
+        )
+    )
+    for parts, found in (
+        ((queries[:1], documents), "1 queries, 12 documents"),
+        (
+            (queries, documents, extras),
+            ", ".join(f"{number} {name}" for name, number in sizes.items()),
+        ),
+        (hashed, "3 queries, 1 documents"),
+    ):
+        with pytest.raises(InputError, match=f"of a batch: found {found}$"):
+            model.hasher(*parts)
+    # From here on the numbers are known only when the dataset is read.
+    data = tf.data.Dataset.from_generator(
+        lambda: [(QUERIES, TITLES[:1])],
+        output_signature=(tf.TensorSpec([None], tf.string),) * 2,
+    )
+    for call in (model.fit, model.predict):
+        with pytest.raises(
+            tf.errors.InvalidArgumentError,
+            match=r"a batch: found queries, documents:\] \[3 1\]",
+        ):
+            call(data, verbose=0)
+    with pytest.raises(InputError, match="found 3 queries, 1 documents"):
+        model((QUERIES, TITLES[:1]))
+
+
 def test_encoders_with_equal_hashing_share_a_cache() -> None:
     encoder = dssm.LSTMEncoder(4)
     same = PairHasher(encoder, dssm.LSTMEncoder(8))

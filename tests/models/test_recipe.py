@@ -94,6 +94,7 @@ def test_every_value_survives_the_round_trip() -> None:
     [
         ({"encoder": "GRUEncoder"}, "encoder is 'GRUEncoder': expected one of"),
         ({"encoder": "TextEncoder"}, "expected one of BidirectionalLSTM"),
+        ({"encoder": "FixedColumns"}, "encoder is 'FixedColumns': expected"),
         ({"encoder": ["LSTMEncoder"]}, "encoder is .'LSTMEncoder'.: expected"),
         ({"encoder_config": {"cellz": 3}}, "'cellz': 3.: expected arguments "),
         ({"encoder_config": None}, "encoder_config is None: expected"),

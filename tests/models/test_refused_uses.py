@@ -9,6 +9,8 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import TrigramVectors, VocabularyVectors
+from keras_lstm_dssm.matchers import MVLSTM, RecurrentCosine
 from tests.models.small_towers import QUERIES, TITLES, fit, two_tower
 from tests.precision import precision
 
@@ -37,6 +39,9 @@ REFUSED = {
     "export_models": lambda m: m.export("folder"),
     "got one list": lambda m: m.fit(QUERIES),
     "got one tuple": lambda m: m.predict_on_batch((QUERIES, TITLES, TITLES)),
+    "^found no examples: expected": lambda m: m.fit([], []),
+    "^found no examples": lambda m: m.evaluate([], []),
+    "found no examples: ": lambda m: m.train_on_batch([], []),
     r"\.batch\(256\)": lambda m: m.fit(
         tf.data.Dataset.from_tensor_slices((QUERIES, TITLES))
     ),
@@ -67,13 +72,32 @@ def test_encoders_that_cannot_be(make: Any) -> None:
         make()
 
 
-def test_loss_scaling_is_refused() -> None:
+@pytest.mark.parametrize("policy", ["mixed_float16", "float16", "bfloat16"])
+def test_half_precision_is_refused(policy: str) -> None:
+    """In each layer with weights, and in models of float32 layers."""
     towers = [dssm.DSSMEncoder([3]) for _ in range(2)]
+    words = VocabularyVectors(["bolt"], 4)
+    matcher = MVLSTM(4, 2, hidden=3)
+    only = f" computes in float32 or float64, not in {policy}; pass dtype="
     with precision("float32"):
-        keras.config.set_dtype_policy("mixed_float16")
-        model = dssm.TwoTower(*towers)
-        with pytest.raises(InputError, match="precision with loss scali"):
-            model.compile(dssm.NesterovMomentum(), dssm.CosineSoftmax())
+        keras.config.set_dtype_policy(policy)
+        for make in (
+            lambda: dssm.DSSMEncoder([3]),
+            lambda: VocabularyVectors(["bolt"], 4),
+            lambda: TrigramVectors(4),
+            lambda: MVLSTM(4, 2, hidden=3),
+            lambda: RecurrentCosine(4, 2),
+        ):
+            with pytest.raises(InputError, match=only):
+                make()
+        for model, loss in (
+            (dssm.TwoTower(*towers), dssm.CosineSoftmax()),
+            (dssm.PairScorer(words, matcher), dssm.PairwiseHinge()),
+            (dssm.KeyVec(words), dssm.KeyVecLoss()),
+        ):
+            name = type(model).__name__
+            with pytest.raises(InputError, match=f"^{name}{only}"):
+                model.compile(dssm.NesterovMomentum(), loss)
 
 
 def test_an_encoder_that_was_not_adapted_is_refused() -> None:

@@ -1,7 +1,9 @@
 """Batches of triples, and their hashing."""
 
+import pytest
 import tensorflow as tf
 
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models.triples import TripleHasher, triple_batches
 from tests.models.small_matchers import HashedWords
 
@@ -42,3 +44,23 @@ def test_hashing_keeps_each_distinct_text_once() -> None:
     assert triples.document.lengths.numpy().tolist() == [2, 1, 1]
     assert triples.document.text_index.numpy().tolist() == [1, 0, 1, 0, 1, 2]
     assert hasher.dataset(dataset) is dataset
+
+
+def test_parts_of_a_batch_with_different_numbers_of_rows() -> None:
+    """Else 24 documents would be read as 12 positives and 12 negatives."""
+    hasher = TripleHasher(HashedWords())
+    batch = tuple(tf.fill([rows], "bolt") for rows in (12, 4, 20))
+    found = "of a batch: found "
+    with pytest.raises(
+        InputError, match=found + "12 queries, 4 positives, 20 negatives$"
+    ):
+        hasher(*batch)
+    data = tf.data.Dataset.from_generator(
+        lambda: [batch],
+        output_signature=(tf.TensorSpec([None], tf.string),) * 3,
+    )
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match=found + r"queries, positives, negatives:\] \[12 4 20\]",
+    ):
+        list(hasher.dataset(data))

@@ -86,3 +86,11 @@ def test_multipliers_name_parts_of_a_path() -> None:
     wrong = Adagrad(multipliers={"fin": 0.5})
     with pytest.raises(InputError, match="found 'fin', expected .*final/bias"):
         wrong.build(layer.trainable_variables)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_is_refused(dtype: str) -> None:
+    """1e-4 squared is 0 in float16: the step would be 0.03 * 1e-4 / 1e-7."""
+    weight = keras.Variable([1.0], dtype=dtype, name="weight")
+    with pytest.raises(InputError, match=f"^weight is of {dtype}: expected fl"):
+        Adagrad().build([weight])
