@@ -1,4 +1,4 @@
-"""The order of Table 2 of Wan et al. 2016, on real sentence completion."""
+"""The order of Table 2 of Wan et al. 2016, on real questions and answers."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.evaluation import ListTask, PairSystem
 
 SEEDS = 3
-EPOCHS = 3
+EPOCHS = 1
 
 
 @pytest.mark.slow
@@ -18,7 +18,7 @@ def test_positions_of_both_texts_beat_one_vector_for_each(
     shared_data: Path,
 ) -> None:
     """MV-LSTM, k = 5, has a higher P@1 than LSTM-RNN with every seed."""
-    folder = shared_data / "reuters_sc"
+    folder = shared_data / "squad"
     task = ListTask.from_collection(open_collection(str(folder)), "test")
 
     def precision(preset: str, seed: int) -> float:
@@ -32,5 +32,5 @@ def test_positions_of_both_texts_beat_one_vector_for_each(
         for preset in ("mv_lstm_cosine", "lstm_rnn_50")
     )
     random = 0.2
-    assert np.all(mv_lstm > lstm_rnn + 0.03)
+    assert np.all(mv_lstm > lstm_rnn + 0.1)
     assert np.all(lstm_rnn > random)
