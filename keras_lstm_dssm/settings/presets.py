@@ -88,14 +88,14 @@ _CNTN_RATE = {"learning_rate": 0.003}
 
 # Both interactions start near the cosine: M near the identity, and positions
 # of length 1 (chosen on dev, see docs/results/mv_lstm).
-_NEAR_COSINE = {"rank": None, "unit_length": True}
+_NEAR_COSINE: Settings = {"rank": None, "unit_length": True}
 
 SCORER_PRESETS: dict[str, Settings] = {
     "mv_lstm_cosine": _scorer("MVLSTM", interaction="cosine"),
     "mv_lstm_bilinear": _scorer(
-        "MVLSTM", interaction="bilinear", unit_length=True
+        "MVLSTM", interaction="bilinear", **_NEAR_COSINE
     ),
-    "mv_lstm_tensor": _scorer("MVLSTM", interaction="tensor", unit_length=True),
+    "mv_lstm_tensor": _scorer("MVLSTM", interaction="tensor", **_NEAR_COSINE),
     "lstm_rnn_50": _scorer("RecurrentCosine"),
     "bilstm_rnn_50": _scorer("RecurrentCosine", bidirectional=True),
     "arc_i": _scorer("ARCI"),

@@ -24,7 +24,9 @@ def test_every_preset_is_a_row() -> None:
         (f"mv_lstm_cosine_k{k}", {"interaction": "cosine", "k": k})
         for k in (1, 3, 10)
     ]
-    assert SCORER_PRESETS["mv_lstm_tensor"].build(0, ["a"]).matcher.k == 5
+    for name in ("mv_lstm_bilinear", "mv_lstm_tensor"):
+        matcher = SCORER_PRESETS[name].build(0, ["a"]).matcher
+        assert (matcher.k, matcher.rank, matcher.unit_length) == (5, None, True)
 
 
 def test_published_figures_agree_with_the_papers_text() -> None:
