@@ -13,6 +13,7 @@ from keras_lstm_dssm.models.pair_batches import (
     split_pairs,
 )
 from keras_lstm_dssm.models.pair_steps import PairSteps
+from keras_lstm_dssm.private_api import replica_count
 
 
 class ForgetOutdated(keras.callbacks.Callback):
@@ -119,6 +120,8 @@ class PairModel(PairSteps):
                 ForgetOutdated(),
                 *keras.tree.flatten(callbacks or []),
             ]
+        if replica_count(self) > 1:  # which update all rows in each step
+            self.sync_weights()
         try:
             return self._fit(
                 pairs,
