@@ -48,6 +48,29 @@ def replica_count(model: keras.Model) -> int:
     return model.distribute_strategy.num_replicas_in_sync
 
 
+def is_distributed(model: keras.Model) -> bool:
+    """Return whether a `tf.distribute` strategy trains a model.
+
+    Even one with a single replica distributes variables and datasets.
+    """
+    with model.distribute_strategy.scope():
+        return tf.distribute.has_strategy()
+
+
+def shares_strategy(
+    model: keras.Model, optimizer: keras.optimizers.Optimizer
+) -> bool:
+    """Return whether one strategy trains a model and made its optimizer."""
+    return model.distribute_strategy is optimizer._distribution_strategy
+
+
+def replica_copies(variable: tf.Variable) -> Sequence[tf.Variable]:
+    """Return the copies that the replicas have of a TensorFlow variable."""
+    if isinstance(variable, tf.distribute.DistributedValues):
+        return variable.values
+    return (variable,)
+
+
 def session_callable(
     session: tf.compat.v1.Session, inputs: Sequence[str], outputs: Sequence[str]
 ) -> Callable[..., Sequence[np.ndarray | np.generic | bytes]]:

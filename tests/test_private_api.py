@@ -69,6 +69,20 @@ def test_fit_calls_the_overridden_build() -> None:
     model.fit(texts, verbose=0, shuffle=False)
     assert called
     assert private_api.replica_count(model) == 1
+    assert private_api.is_distributed(model)
+    assert not private_api.is_distributed(keras.Model())
+
+
+def test_strategies_and_the_copies_of_their_variables() -> None:
+    outside = keras.optimizers.SGD()
+    with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
+        model, inside = keras.Model(), keras.optimizers.SGD()
+        (copy,) = private_api.replica_copies(tf.Variable([1.0, 2.0]))
+    copy.scatter_update(tf.IndexedSlices([3.0], [1]))
+    assert copy.numpy().tolist() == [1.0, 3.0]
+    assert private_api.replica_copies(copy) == (copy,)
+    assert private_api.shares_strategy(model, inside)
+    assert not private_api.shares_strategy(model, outside)
 
 
 class TextModel(private_api.BuiltModel):

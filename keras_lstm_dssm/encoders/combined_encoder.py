@@ -100,8 +100,8 @@ class CombinedEncoder(LSTMEncoder):
         `True` until `adapt` was called, or weights of an adapted encoder
         were loaded or set.
         """
-        without_long = self.length_norm < 1 and float(self.long) == 1
-        return self.word_sketch.needs_adapt or without_long
+        without_long = self.length_norm < 1 and self.long.numpy() == 1
+        return self.word_sketch.needs_adapt or bool(without_long)
 
     @property
     def trained_dimension(self) -> int:

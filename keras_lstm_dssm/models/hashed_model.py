@@ -11,9 +11,15 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import NOT_FINITE, InputError, check_precision
 from keras_lstm_dssm.private_api import (
     BuiltModel,
+    DistributedOptimizer,
     accept_any_inputs,
+    is_distributed,
     replica_count,
+    shares_strategy,
 )
+
+_MARKER = tf.uint8
+"""Type of the tensors that stand for `None`; no field has this type."""
 
 
 class Hasher(Protocol):
@@ -89,6 +95,19 @@ def check_not_empty(batches: tf.data.Dataset) -> None:
         raise InputError("found no examples: expected at least one")
 
 
+@tf.autograph.experimental.do_not_convert
+def _with_markers(*batch: Any) -> Any:
+    """Replaces `None`, which no distributed dataset may contain."""
+    marker = tf.zeros([0], _MARKER)
+    return tf.nest.map_structure(
+        lambda part: marker if part is None else part, batch
+    )
+
+
+def _is_marker(part: Any) -> bool:
+    return tf.is_tensor(part) and part.dtype == _MARKER
+
+
 class HashedModel(BuiltModel):
     """Base of `TwoTower`, `PairScorer` and `KeyVec`: compiles and fits.
 
@@ -139,7 +158,9 @@ class HashedModel(BuiltModel):
                 only metrics, and `jit_compile` must be `False`.
 
         Raises:
-            InputError: Metrics, XLA or half precision are requested.
+            InputError: Metrics, XLA or half precision are requested, or the
+                optimizer was made outside of the model's `tf.distribute`
+                strategy.
         """
         check_precision(self)
         if kwargs.get("metrics") or kwargs.get("weighted_metrics"):
@@ -160,6 +181,7 @@ class HashedModel(BuiltModel):
                 "mixed precision with loss scaling is not supported: use the "
                 "dtype policy float32 or float64"
             )
+        self._check_strategy()
         self.optimizer.build(self.trainable_variables)
 
     def train_step(self, data: tuple[Any, ...]) -> dict[str, Any]:
@@ -185,6 +207,17 @@ class HashedModel(BuiltModel):
                     self.batch_loss(batch, training=True)
                 )
             gradients = tape.gradient(loss, [v.value for v in variables])
+            if replica_count(self) > 1 and not isinstance(
+                optimizer, DistributedOptimizer
+            ):
+                # Several replicas may have read one row. Keras's optimizers
+                # would square each part of its gradient instead of the sum.
+                gradients = [
+                    tf.convert_to_tensor(gradient)
+                    if isinstance(gradient, tf.IndexedSlices)
+                    else gradient
+                    for gradient in gradients
+                ]
             loss, gradients = self._summed(loss, gradients)
             # Checking one number in the graph takes no measurable time.
             finite = tf.debugging.assert_all_finite(loss, NOT_FINITE)
@@ -332,7 +365,18 @@ class HashedModel(BuiltModel):
         if hasattr(self.optimizer, "look_ahead"):
             self.optimizer.look_ahead(self.trainable_variables)
 
+    def _check_strategy(self) -> None:
+        if self.compiled and not shares_strategy(self, self.optimizer):
+            raise InputError(
+                "the model and its optimizer belong to different "
+                "tf.distribute strategies: create both within the scope of "
+                "the one that trains them"
+            )
+
     def _batch(self, data: tuple[Any, ...]) -> Any:
+        data = tf.nest.map_structure(
+            lambda part: None if _is_marker(part) else part, data
+        )
         hashed = isinstance(data[0], self._hashed_class)
         return data[0] if hashed else self._hash(*data)
 
@@ -350,6 +394,13 @@ class HashedModel(BuiltModel):
                 self._training_dataset(batches)
                 if training
                 else self._hash.dataset(batches)
+            )
+            if is_distributed(self):
+                batches = batches.map(_with_markers)
+        elif hasattr(batches.element_spec[0], "_fields"):
+            raise InputError(
+                "several replicas divide batches of texts: got a dataset of "
+                "hashed batches; give one of strings"
             )
         # The autotuning thread of `tf.data` waits 10 ms, then twice as long,
         # and so on. In two of five calls of `fit`, the end waited for this
@@ -432,6 +483,7 @@ class HashedModel(BuiltModel):
         self, batches: tf.data.Dataset, callbacks: Any, **options: Any
     ) -> keras.callbacks.History:
         """Calls `keras.Model.fit` with hashed batches in their order."""
+        self._check_strategy()
         try:
             return super().fit(
                 self._hashed(batches, training=True),

@@ -12,6 +12,7 @@ from keras_lstm_dssm.layers.synced_weights import SyncAtEpochEnd
 from keras_lstm_dssm.models.hashed_model import is_empty
 from keras_lstm_dssm.models.pair_batches import pair_batches, split_pairs
 from keras_lstm_dssm.models.pair_steps import PairSteps
+from keras_lstm_dssm.private_api import replica_count
 
 
 class ForgetOutdated(keras.callbacks.Callback):
@@ -153,6 +154,8 @@ class PairModel(PairSteps):
                 ZeroLossWarning(),
                 *keras.tree.flatten(callbacks or []),
             ]
+        if replica_count(self) > 1:  # which update all rows in each step
+            self.sync_weights()
         try:
             return self._fit(
                 pairs,

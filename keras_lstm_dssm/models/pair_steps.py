@@ -10,7 +10,6 @@ from keras_lstm_dssm.layers.synced_weights import SyncedWeights
 from keras_lstm_dssm.models.hashed_model import HashedModel
 from keras_lstm_dssm.models.negatives import log_q_sums
 from keras_lstm_dssm.models.pairs import HashedPairs, PairHasher
-from keras_lstm_dssm.private_api import replica_count
 from keras_lstm_dssm.workers import JointRows, JointStep
 
 
@@ -83,8 +82,7 @@ class PairSteps(SyncedWeights, HashedModel):
             self.optimizer.set_groups(
                 [tower.trainable_variables for tower in self.towers]
             )
-        # Replicas read different rows, so that their update stays dense.
-        if getattr(self.optimizer, "lazy", False) and replica_count(self) == 1:
+        if getattr(self.optimizer, "lazy", False):
             self.optimizer.set_tables(
                 [table for tower in self.towers for table in tower.tables]
             )

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
+from keras_lstm_dssm.private_api import replica_copies
+
 
 class _Rows(NamedTuple):
     """Some rows of a table of weights, and the state of their updates."""
@@ -45,14 +47,14 @@ class LazyRows:
         mu: keras.Variable,
         steps: keras.Variable,
     ) -> None:
-        self.table = table
-        self.velocity = velocity.value
-        self.updated = updated.value
-        self.mu = mu.value
-        self.steps = steps.value
+        self.table = _only_copy(table)
+        self.velocity = _only_copy(velocity.value)
+        self.updated = _only_copy(updated.value)
+        self.mu = _only_copy(mu.value)
+        self.steps = _only_copy(steps.value)
         self._ahead: _Rows | None = None
-        self._rows_ahead = tf.Variable(
-            tf.zeros([0], tf.int32), trainable=False, shape=[None]
+        self._rows_ahead = _only_copy(
+            tf.Variable(tf.zeros([0], tf.int32), trainable=False, shape=[None])
         )
 
     def look_ahead(self, rows: tf.Tensor) -> None:
@@ -99,7 +101,7 @@ class LazyRows:
         self.restart()
 
     def _behind(self) -> bool:
-        return int(tf.reduce_min(self.updated)) < int(self.steps)
+        return bool(self.updated.numpy().min() < self.steps.numpy())
 
     def restart(self) -> None:
         """Marks all rows as up to date with the last complete step."""
@@ -148,3 +150,12 @@ class LazyRows:
             tf.expand_dims(tf.cast(decay, dtype), 1),
             tf.expand_dims(tf.cast(distance, dtype), 1),
         )
+
+
+def _only_copy(variable: tf.Variable) -> tf.Variable:
+    """Returns what a single replica holds of a mirrored variable.
+
+    Within its step, a replica may assign rows of its own copy only.
+    """
+    copies = replica_copies(variable)
+    return copies[0] if len(copies) == 1 else variable

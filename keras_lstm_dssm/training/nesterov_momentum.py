@@ -8,7 +8,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.private_api import DistributedOptimizer
+from keras_lstm_dssm.private_api import (
+    DistributedOptimizer,
+    replica_copies,
+)
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.training.lazy_rows import LazyRows
 from keras_lstm_dssm.training.renormalisation import (
@@ -83,6 +86,7 @@ class NesterovMomentum(DistributedOptimizer):
         self._group_of: dict[str, int] = {}
         self._tables: dict[str, LazyRows] = {}
         self._known_tables: dict[str, LazyRows] = {}
+        self._replicas = 1
         self._dense: list[tf.Variable] = []
         self._sync_lock = threading.RLock()
         self._in_eager_step = False
@@ -116,6 +120,9 @@ class NesterovMomentum(DistributedOptimizer):
         table that was registered before and is left out now, because its
         tower was frozen, is no longer changed.
 
+        Replicas read different rows. With several of them, all rows are
+        updated in each training step; the optimizer's state is the same.
+
         Args:
             tables: Variables `[rows, units]` that are built already and are
                 read by one gather of distinct rows in a training step.
@@ -139,6 +146,9 @@ class NesterovMomentum(DistributedOptimizer):
             self._tables[key] = self._known_tables[key]
             if key not in active:
                 self._tables[key].restart()
+        self._replicas = max(
+            (len(replica_copies(table.value)) for table in tables), default=1
+        )
 
     def look_ahead(
         self,
@@ -163,7 +173,7 @@ class NesterovMomentum(DistributedOptimizer):
             "training step that failed",
         ):
             self._ahead.assign(1)
-        if self._tables:
+        if self._tables and self._replicas == 1:
             # Rows move by a geometric sum as long as mu does not change.
             changes = tf.not_equal(self._pace.value, self.momentum.value)
             tf.cond(changes, self._sync_rows, lambda: None)
@@ -218,13 +228,16 @@ class NesterovMomentum(DistributedOptimizer):
             table.sync()
 
     def _undo_look_ahead(self) -> None:
-        for table in self._tables.values():
-            table.undo_look_ahead()
+        if self._replicas == 1:
+            for table in self._tables.values():
+                table.undo_look_ahead()
         for variable in self._dense:
             self._move(variable, -1.0)
         self._ahead.assign(0)
 
     def _lazy(self, variable: Any) -> LazyRows | None:
+        if self._replicas > 1:
+            return None
         return self._tables.get(self.variable_key(variable))
 
     def _move(self, variable: tf.Variable, direction: float) -> None:
@@ -287,6 +300,13 @@ class NesterovMomentum(DistributedOptimizer):
                 variables,
                 gradients,
             )
+            if self._replicas > 1:  # all rows include this training step
+                marks = [table.updated for table in self._tables.values()]
+                self.update_replicas(
+                    lambda mark, step: mark.assign(tf.fill(mark.shape, step)),
+                    marks,
+                    [tf.cast(self.iterations + 1, tf.int32)] * len(marks),
+                )
             self._ahead.assign(0)
 
     def get_config(self) -> dict[str, Any]:

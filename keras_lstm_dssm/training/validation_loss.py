@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from keras_lstm_dssm.private_api import replica_count
 from keras_lstm_dssm.training.best_epoch import BestEpoch
 
 
@@ -49,7 +50,11 @@ class ValidationLoss(BestEpoch):
     def figures(self) -> dict[str, float]:
         """Measures the loss and the other metrics of the model."""
         if self._hashed is None:  # each dataset traces the hashing anew
-            self._hashed = self.model.hasher.dataset(self.batches)
+            self._hashed = (
+                self.model.hasher.dataset(self.batches)
+                if replica_count(self.model) == 1
+                else self.batches
+            )
         values = self.model.evaluate(self._hashed, verbose=0, return_dict=True)
         return {f"val_{name}": float(value) for name, value in values.items()}
 
