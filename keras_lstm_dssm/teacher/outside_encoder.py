@@ -148,7 +148,7 @@ class _EncoderProcess:
             stdout=subprocess.PIPE,
         )
         self._end = weakref.finalize(self, _end_process, self._process)
-        path = [*sys.path, os.getcwd()]
+        path = [*map(str, sys.path), os.getcwd()]
         self._ask({"spec": spec, "download": download, "path": path})
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
