@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm.data import open_collection
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import DenseSystem, Task
+from keras_lstm_dssm.teacher import open_outside_encoder
 from keras_lstm_dssm.tools.flags.sentence_model import COMMAND_LINE, FLAGS
 
 
@@ -45,15 +45,7 @@ class TimedEncoder:
 
 def main(_: list[str]) -> dict[str, Any]:
     """Return the measures of each mode, from 0 to 1, and the speed."""
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"{error.name} is not installed: pip install "
-            "sentence-transformers==6.2.0, into this Python"
-        ) from error
-    model = SentenceTransformer(FLAGS.model, device="cpu")
-    encode = TimedEncoder(lambda texts: model.encode(texts, batch_size=128))
+    encode = TimedEncoder(open_outside_encoder(FLAGS.model, download=True))
     system = DenseSystem(encode, encode)
     collection = open_collection(FLAGS.data)
     results: dict[str, Any] = {}

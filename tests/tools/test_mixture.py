@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,17 +24,13 @@ ENCODER = "outside_letters:encode"
 
 
 @pytest.fixture(autouse=True)
-def outside_encoder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
+def outside_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes a module with an encoder into the working directory."""
     (tmp_path / "outside_letters.py").write_text(
         "def encode(texts):\n"
         "    return [[t.count(c) for c in 'abcdefghilmnoprstu'] for t in texts]"
     )
     monkeypatch.chdir(tmp_path)
-    yield
-    sys.modules.pop("outside_letters", None)
 
 
 @pytest.fixture(scope="module")

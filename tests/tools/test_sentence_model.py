@@ -2,17 +2,15 @@
 
 import json
 import pathlib
-import sys
-import types
 
 import numpy as np
 import pytest
 
-import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.evaluation import DenseSystem, Task
+from keras_lstm_dssm.teacher import open_outside_encoder
 from keras_lstm_dssm.tools import sentence_model
-from tests.tools.conftest import Refused
+from tests.teacher.test_outside_encoder import write_sentence_transformers
 
 
 def test_each_text_is_encoded_once() -> None:
@@ -34,40 +32,34 @@ def test_a_model_on_a_collection(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    encoder = dssm.LSTMEncoder(4)
-
-    class Model:
-        def __init__(self, name: str, device: str) -> None:
-            assert (name, device) == ("some/model", "cpu")
-
-        def encode(self, texts: list[str], batch_size: int) -> np.ndarray:
-            return encoder.encode(texts, batch_size)
-
-    module = types.ModuleType("sentence_transformers")
-    module.SentenceTransformer = Model
-    monkeypatch.setitem(sys.modules, "sentence_transformers", module)
-    out = tmp_path / "out.json"
+    """Measures the model in a process of its own, from the hub if need be."""
+    (tmp_path / "letters_of_texts.py").write_text(
+        "def encode(texts):\n"
+        "    return [[t.count(c) for c in 'abdeghilnorst'] for t in texts]\n"
+    )
+    write_sentence_transformers(
+        tmp_path,
+        "import letters_of_texts\n"
+        "class SentenceTransformer:\n"
+        "    def __init__(self, name, local_files_only):\n"
+        "        assert (name, local_files_only) == ('some/model', False)\n"
+        "    def encode(self, texts, **options):\n"
+        "        return letters_of_texts.encode(texts)\n",
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     flags = [
-        f"--data={collection_folder}", "--model=some/model", f"--json={out}",
-        "--mode=retrieve", "--min_relevant=2",
+        f"--data={collection_folder}", "--model=some/model",
+        "--json=out.json", "--mode=retrieve", "--min_relevant=2",
     ]  # fmt: skip
     assert sentence_model.run(["sentence_model", *flags]) == 0
     task = Task.from_collection(
         open_collection(str(collection_folder)), "test", "retrieve"
     )
     task = task._replace(min_relevant=2)
-    system = DenseSystem(encoder.encode, encoder.encode)
-    found = json.loads(out.read_text())
-    assert found["retrieve"] == pytest.approx(task.evaluate(task.run(system)))
+    encode = open_outside_encoder("letters_of_texts:encode")
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert found["retrieve"] == pytest.approx(
+        task.evaluate(task.run(DenseSystem(encode, encode)))
+    )
     assert found["texts_per_second"] > 0
-
-
-def test_the_package_is_missing(
-    collection_folder: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-    refused: Refused,
-) -> None:
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    flags = ["sentence_model", f"--data={collection_folder}"]
-    code = sentence_model.run(flags)
-    refused(code, "pip install sentence-transformers==")

@@ -1,7 +1,6 @@
 """Rankers one of whose features is the cosine of an outside encoder."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,6 @@ def graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "    return np.array([[t.count('e'), 1.0] for t in texts])\n"
     )
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "letter_counts", raising=False)
     return write_graded(tmp_path / "graded")
 
 
@@ -56,6 +54,7 @@ def test_a_teachers_folder_is_found_from_another_working_directory(
     ranker = train(graded, "TEACH", "run")
     assert ranker.features.names == (*NAMES, str(tmp_path / "TEACH"))
     (tmp_path / "elsewhere").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)  # of the module
     monkeypatch.chdir(tmp_path / "elsewhere")
     loaded = dssm.load_run(tmp_path / "run")
     np.testing.assert_array_equal(

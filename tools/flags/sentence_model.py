@@ -4,7 +4,7 @@ Such a general model is the alternative for users without clicks. Prints NDCG,
 MRR, recall and other measures in percent, and the texts encoded a second.
 
 Example:
-    pip install sentence-transformers==6.2.0
+    pip install "keras-lstm-dssm[teacher]"
     python -m lstm_dssm_programs sentence_model --data=FOLDER \
         --model=sentence-transformers/all-MiniLM-L6-v2 --mode=retrieve
 """
@@ -16,7 +16,8 @@ FLAGS = new_flags()
 define = definers(FLAGS)
 define.string(
     "model", "sentence-transformers/all-MiniLM-L6-v2",
-    "Name on the Hugging Face hub, or folder of the model.",
+    "Name on the Hugging Face hub, or folder of the model; or another encoder "
+    "that lstm-dssm-teach takes.",
 )  # fmt: skip
 define.string("data", None, "`api`, or a folder in BEIR's format.")
 define.string("split", "test", "Split whose queries are ranked.")

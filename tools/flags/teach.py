@@ -15,7 +15,8 @@ moment, is continued by the same command.
 MODULE:FUNCTION (a Python function from a list of texts to an array, in the
 working directory or on Python's path), or the name or folder of a model of
 sentence-transformers that is on this machine; nothing is downloaded. All but
-the function need pip install "keras-lstm-dssm[teacher]".
+the function need pip install "keras-lstm-dssm[teacher]". The encoder runs in a
+process of its own, without TensorFlow.
 """
 
 from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags

