@@ -28,7 +28,7 @@ from keras_lstm_dssm.tables.text_table import TextTable
 _MODE = "lists"
 _PAPER_COLUMNS = ("p@1", "mrr")
 _FURTHER_COLUMNS = ("map", "ndcg@3", "ndcg@5")
-_REFERENCES = ("bm25", "lstm_rnn_50")
+_REFERENCES = ("bm25", "lstm_rnn_50", "mv_lstm_cosine")
 _DEV_CURVES = (
     "arc_ii", "multi_gran_cnn", "lstm_rnn_50", "mv_lstm_cosine",
     "mv_lstm_bilinear", "mv_lstm_tensor",
@@ -44,7 +44,7 @@ def write_mv_lstm_report(
     """Writes the tables, the charts and the page.
 
     The files are those of `write_report_files`, and `dev.png` and `.csv`
-    (with neural systems). Systems are compared with BM25 and LSTM-RNN.
+    (with neural systems). Systems are compared with BM25, LSTM-RNN and the cosine.
 
     Args:
         output: Folder of the table.
