@@ -256,6 +256,24 @@ def test_the_page_of_few_clicks_has_the_values_of_its_tables() -> None:
                 assert cell.replace("**", "") == f"{mrr} / {recall}", label
 
 
+def test_the_page_of_pair_scorers_has_the_values_of_its_tables() -> None:
+    page = RESULTS / "mv_lstm" / "README.md"
+    folders = ("squad", "tldr", "reuters_sc", "wikiqa")
+    tables = [systems_of(f"mv_lstm/{folder}") for folder in folders]
+    for after, measures in (
+        ("which are not public:", ["p@1"] * 4),
+        ("| `squad`: MRR", ["mrr", "mrr", "mrr", "map"]),
+    ):
+        rows = first_table(page, after)
+        assert list(rows) == [system["label"] for system in tables[0].values()]
+        for name, cells in zip(tables[0], rows.values(), strict=True):
+            for cell, systems, measure in zip(
+                cells, tables, measures, strict=False
+            ):
+                value = percent(systems[name]["test"]["lists"][measure])
+                assert cell == value, (name, measure)
+
+
 def test_the_readme_compares_best_on_all_four_data_sets() -> None:
     """Also where it is worst, with the newest value of the result files."""
     rows = first_table(ROOT / "README.md", "| MRR@10, whole corpus, test |")
