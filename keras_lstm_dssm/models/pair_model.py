@@ -36,7 +36,7 @@ class ZeroLossWarning(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Forgets the losses of another training."""
-        self._losses: list[float] = []
+        self._epoch_losses: list[float] = []
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Warns after the first epoch, below its progress bar."""
@@ -44,7 +44,7 @@ class ZeroLossWarning(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Keeps the loss."""
-        self._losses.append(logs["loss"])
+        self._epoch_losses.append(logs["loss"])
         self._epoch = epoch + 1
 
     def on_train_end(self, logs: Any = None) -> None:
@@ -52,7 +52,7 @@ class ZeroLossWarning(keras.callbacks.Callback):
         self._warn()
 
     def _warn(self) -> None:
-        if self._losses == [0.0] and self.params["verbose"]:
+        if self._epoch_losses == [0.0] and self.params["verbose"]:
             print(
                 f"warning: the loss of epoch {self._epoch} is 0: nothing was"
                 " learnt; expected other titles as negatives in each batch:"

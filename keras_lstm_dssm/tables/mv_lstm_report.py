@@ -44,7 +44,8 @@ def write_mv_lstm_report(
     """Writes the tables, the charts and the page.
 
     The files are those of `write_report_files`, and `dev.png` and `.csv`
-    (with neural systems). Systems are compared with BM25, LSTM-RNN and the cosine.
+    (with neural systems). Systems are compared with BM25, LSTM-RNN and the
+    cosine interaction.
 
     Args:
         output: Folder of the table.

@@ -135,12 +135,11 @@ def test_the_preset_of_a_teacher_without_one_is_warned_of(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(dssm.PRESETS, "taught", QUICK)
-    encoder = "keras_lstm_dssm.baselines:encode_lengths"
-    monkeypatch.setattr(
-        encoder.replace(":", "."),
-        lambda texts: [[len(text), 1.0] for text in texts],
-        raising=False,
+    (tmp_path / "encoder_of_lengths.py").write_text(
+        "def encode(texts):\n    return [[len(text), 1] for text in texts]\n"
     )
+    monkeypatch.chdir(tmp_path)
+    encoder = "encoder_of_lengths:encode"
     teach(str(collection_folder), encoder, tmp_path / "TEACH")
     for name, flags, warnings in (
         ("alone", [], 1),

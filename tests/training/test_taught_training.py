@@ -1,5 +1,6 @@
 """Towers that learn from a teacher: its order, resumed, and checked."""
 
+import inspect
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -46,11 +47,13 @@ def teacher(
 ) -> pathlib.Path:
     """The folder of its vectors."""
     folder = tmp_path_factory.mktemp("taught")
+    (folder / "encoder_of_topics.py").write_text(
+        f"import numpy as np\nTOPICS = {list(TOPICS)}\n"
+        + inspect.getsource(crossed)
+    )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "keras_lstm_dssm.baselines.crossed", crossed, raising=False
-        )
-        spec = "keras_lstm_dssm.baselines:crossed"
+        patch.chdir(folder)
+        spec = "encoder_of_topics:crossed"
         teach(str(collection_folder), spec, folder / "teacher")
     return folder / "teacher"
 
