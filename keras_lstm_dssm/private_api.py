@@ -60,12 +60,12 @@ def is_distributed(model: keras.Model) -> bool:
 def shares_strategy(
     model: keras.Model, optimizer: keras.optimizers.Optimizer
 ) -> bool:
-    """Return whether one strategy trains a model and made its optimizer."""
+    """Return whether model and optimizer belong to the same strategy."""
     return model.distribute_strategy is optimizer._distribution_strategy
 
 
 def replica_copies(variable: tf.Variable) -> Sequence[tf.Variable]:
-    """Return the copies that the replicas have of a TensorFlow variable."""
+    """Return the variables that hold each replica's value of a variable."""
     if isinstance(variable, tf.distribute.DistributedValues):
         return variable.values
     return (variable,)

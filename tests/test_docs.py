@@ -180,7 +180,7 @@ def first_table(page: Path, after: str) -> dict[str, list[str]]:
 
 
 def systems_of(folder: str) -> dict[str, dict]:
-    """Returns the results of a table, system -> values."""
+    """Reads `table.json` of a folder; returns name of a system -> its results."""
     path = RESULTS / folder / "table.json"
     return json.loads(path.read_text())["systems"]
 

@@ -48,7 +48,7 @@ class ZeroLossWarning(keras.callbacks.Callback):
         self._epoch = epoch + 1
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Warns if there was only one epoch."""
+        """Warns after a training of a single epoch."""
         self._warn()
 
     def _warn(self) -> None:

@@ -228,7 +228,7 @@ def train_baseline(
 
 
 def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
-    """Returns the system that ranks by the cosine of sums of word vectors.
+    """Makes a system that ranks by the cosine of sums of word vectors.
 
     The vectors are those with which the words of pair scorers start, so that
     LSTM-RNN, which is trained from them, can be compared with their sum.

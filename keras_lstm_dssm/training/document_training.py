@@ -218,7 +218,7 @@ class DocumentTraining(BaseTraining):
 
     @cached_property
     def key_word_counts(self) -> Counter[str]:
-        """Key word -> number of training documents that have it."""
+        """Maps each key word to its number of training documents."""
         return Counter(
             word
             for one in self.folder.of("train")

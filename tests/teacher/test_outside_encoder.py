@@ -348,7 +348,7 @@ class SentenceTransformer:
         assert options == {"convert_to_numpy": True, "show_progress_bar": False}
         return np.array([[3.0, len(text)] for text in texts])
 """
-"""Stands for sentence-transformers on a machine that has `a-model` only."""
+"""Replaces sentence-transformers; the only model it can load is `a-model`."""
 
 FAKE_MINILM = """
 def load_model():
