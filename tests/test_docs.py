@@ -180,7 +180,7 @@ def first_table(page: Path, after: str) -> dict[str, list[str]]:
 
 
 def systems_of(folder: str) -> dict[str, dict]:
-    """Reads `table.json` of a folder; returns name of a system -> its results."""
+    """Reads the results in `table.json` of a folder, by name of system."""
     path = RESULTS / folder / "table.json"
     return json.loads(path.read_text())["systems"]
 
