@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 from pathlib import Path
+from string import Template
 
 import pytest
 
@@ -29,10 +30,14 @@ def blocks(guide: str, language: str) -> list[str]:
 
 
 def commands(guide: str) -> list[list[str]]:
-    """Returns the words of each command of our programs in a guide."""
+    """Returns the words of each command of our programs in a guide.
+
+    Variables have the values that the guide's blocks set.
+    """
     text = "".join(blocks(guide, "sh")).replace("\\\n", "")
+    values = dict(re.findall(r"^(\w+)=(\S+)$", text, re.M)) | {"rate": "0.01"}
     return [
-        shlex.split(line.replace("$rate", "0.01"))
+        shlex.split(Template(line).safe_substitute(values))
         for line in text.splitlines()
         if line.strip().startswith("lstm-dssm-")
     ]
