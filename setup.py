@@ -65,7 +65,7 @@ setup(
         "keras_lstm_dssm": ["py.typed"],
         "lstm_dssm_client": ["py.typed"],
         "keras_lstm_dssm.html_report": ["templates/*"],
-        "keras_lstm_dssm.serving.http": ["page/*"],
+        "keras_lstm_dssm.serving": ["page/*"],
     },
     install_requires=[
         "absl-py>=2.1",

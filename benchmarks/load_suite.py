@@ -42,9 +42,9 @@ from keras_lstm_dssm.benchmarks.measurement import (
     running_server,
 )
 from keras_lstm_dssm.benchmarks.towers import OwnTowers
-from keras_lstm_dssm.export.encoder import export_encoder
-from keras_lstm_dssm.export.model_versions import publish, version_folders
-from keras_lstm_dssm.serving.tensor_protos import to_proto
+from keras_lstm_dssm.export.export_models import export_encoder
+from keras_lstm_dssm.export.publish.versions import publish, version_folders
+from keras_lstm_dssm.serving.servable import to_proto
 from keras_lstm_dssm.text import as_bytes
 
 MODEL = "query_encoder"

@@ -15,12 +15,11 @@ from keras_lstm_dssm.benchmarks.measurement import (
     seconds,
 )
 from keras_lstm_dssm.benchmarks.towers import OwnTowers
-from keras_lstm_dssm.export.documents import Documents
-from keras_lstm_dssm.export.encoder import export_encoder
-from keras_lstm_dssm.export.export_models import export_models
-from keras_lstm_dssm.export.warmup import BATCH_SIZES
+from keras_lstm_dssm.export.bulk.documents import Documents
+from keras_lstm_dssm.export.export_models import export_encoder, export_models
+from keras_lstm_dssm.export.publish.warmup import BATCH_SIZES
+from keras_lstm_dssm.serving.prediction_server import PredictionServer
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
-from keras_lstm_dssm.serving.server.prediction_server import PredictionServer
 from lstm_dssm_client.grpc_client import Client
 
 _CALLS = 20

@@ -27,12 +27,11 @@ from keras_lstm_dssm.benchmarks.towers import OwnTowers
 from keras_lstm_dssm.data import ClickLog, training_batches
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Index
-from keras_lstm_dssm.export.document_vectors import VECTORS
-from keras_lstm_dssm.export.documents import write_vectors
-from keras_lstm_dssm.export.encoder import export_encoder
-from keras_lstm_dssm.export.faiss_index import overlap
-from keras_lstm_dssm.export.retriever import RetrieverModule
-from keras_lstm_dssm.export.saved_module import publish_module
+from keras_lstm_dssm.export.bulk.documents import write_vectors
+from keras_lstm_dssm.export.bulk.faiss_index import overlap
+from keras_lstm_dssm.export.export_models import export_encoder
+from keras_lstm_dssm.export.graphs.retriever import VECTORS, RetrieverModule
+from keras_lstm_dssm.export.publish.versions import publish_module
 from keras_lstm_dssm.serving.saved_models import SavedEncoder, SavedRetriever
 from keras_lstm_dssm.text import as_strings
 

@@ -9,7 +9,7 @@ from keras_lstm_dssm.benchmarks.click_data import whole_batches
 from keras_lstm_dssm.benchmarks.measurement import interleaved_medians, seconds
 from keras_lstm_dssm.benchmarks.towers import OwnTowers, compared, new_peers
 from keras_lstm_dssm.data import ClickLog
-from keras_lstm_dssm.export.encoder import export_encoder
+from keras_lstm_dssm.export.export_models import export_encoder
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
 
 _COUNTED_BATCHES = 8

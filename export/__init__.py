@@ -1,13 +1,15 @@
 """Exports trained models as SavedModels, in a folder for TF Serving."""
 
-from keras_lstm_dssm.export.documents import Documents, read_documents
-from keras_lstm_dssm.export.encoder import export_encoder
-from keras_lstm_dssm.export.export_models import export_models
-from keras_lstm_dssm.export.export_retriever import export_retriever
-from keras_lstm_dssm.export.keyvec import export_keyvec
-from keras_lstm_dssm.export.mixture import mixture_towers
-from keras_lstm_dssm.export.refresh import refresh_retriever
-from keras_lstm_dssm.export.scorer import export_scorer
+from keras_lstm_dssm.export.bulk.documents import Documents, read_documents
+from keras_lstm_dssm.export.export_models import (
+    export_encoder,
+    export_keyvec,
+    export_models,
+    export_retriever,
+    export_scorer,
+)
+from keras_lstm_dssm.export.graphs.encoder import mixture_towers
+from keras_lstm_dssm.export.publish.retriever_update import refresh_retriever
 
 __all__ = [
     "Documents",

@@ -14,19 +14,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lstm_dssm_client.async_client import AsyncClient
     from lstm_dssm_client.errors import InputError, ServingError
-    from lstm_dssm_client.grpc_client import Client
-    from lstm_dssm_client.grpc_connection import tls_credentials
-    from lstm_dssm_client.http_client import HttpClient
-    from lstm_dssm_client.http_connection import tls_context
-    from lstm_dssm_client.results import (
+    from lstm_dssm_client.grpc_client import (
+        AsyncClient,
+        Client,
+        tls_credentials,
+    )
+    from lstm_dssm_client.http_client import HttpClient, tls_context
+    from lstm_dssm_client.signatures import (
         Hit,
         KeyParts,
         Prediction,
+        Signature,
+        TensorInfo,
         VersionStatus,
     )
-    from lstm_dssm_client.signatures import Signature, TensorInfo
 
 _MODULES = {
     "AsyncClient": "async_client",

@@ -10,7 +10,7 @@ from typing import Any
 
 from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.documents import (
+from keras_lstm_dssm.export.bulk.documents import (
     has_json_documents,
     read_documents,
     write_ids,

@@ -8,14 +8,14 @@ from typing import Any
 from absl import flags
 
 from keras_lstm_dssm.errors import InputError, import_optional
-from keras_lstm_dssm.export.encode_parts import (
+from keras_lstm_dssm.export.bulk.documents import is_parquet, title_files
+from keras_lstm_dssm.export.bulk.encode import (
     PartJob,
     PartResult,
     Shard,
     encode_shard,
 )
-from keras_lstm_dssm.export.encoder_details import saved_fingerprint
-from keras_lstm_dssm.export.title_files import is_parquet, title_files
+from keras_lstm_dssm.export.publish.models_config import saved_fingerprint
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
 
@@ -52,7 +52,7 @@ def encode_by_flags(values: flags.FlagValues) -> dict[str, Any]:
         saved_fingerprint(values.saved_model),
     )  # fmt: skip
     if values.workers:
-        from keras_lstm_dssm.export.ray_encode import encode_with_ray
+        from keras_lstm_dssm.export.bulk.encode import encode_with_ray
 
         results: Iterable[PartResult] = encode_with_ray(
             values.saved_model, job, values.workers, values.ray_address

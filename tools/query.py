@@ -10,11 +10,16 @@ from typing import Any
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools.flags.query import COMMAND_LINE, FLAGS
-from lstm_dssm_client.grpc_client import Client
-from lstm_dssm_client.grpc_connection import tls_credentials
-from lstm_dssm_client.results import Hit, KeyParts, VersionStatus
-from lstm_dssm_client.signatures import DEFAULT, KEYS, Signature
-from lstm_dssm_client.token_file import read_token
+from lstm_dssm_client.grpc_client import Client, tls_credentials
+from lstm_dssm_client.options import read_token
+from lstm_dssm_client.signatures import (
+    DEFAULT,
+    KEYS,
+    Hit,
+    KeyParts,
+    Signature,
+    VersionStatus,
+)
 
 
 def main(queries: list[str]) -> dict[str, Any]:

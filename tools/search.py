@@ -10,8 +10,8 @@ from typing import Any
 from keras_lstm_dssm.baselines import TOKENIZERS, BM25System
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Hit, Mixture, system_of
-from keras_lstm_dssm.export.documents import read_documents
-from keras_lstm_dssm.export.model_versions import model_folder
+from keras_lstm_dssm.export.bulk.documents import read_documents
+from keras_lstm_dssm.export.publish.versions import model_folder
 from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.tools.flags.search import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.tools.mixture_flags import MODEL

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import PredictionServer
-from keras_lstm_dssm.serving.doors import ServerTLS, TokenFile
-from keras_lstm_dssm.serving.http.serve_http import served_over_http
+from keras_lstm_dssm.serving.prediction_server import served_over_http
+from keras_lstm_dssm.serving.security import ServerTLS, TokenFile
 from keras_lstm_dssm.tools.flags.serve import COMMAND_LINE, FLAGS
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.ranking import Ranker, kth_largest
-from lstm_dssm_client.results import Hit
+from lstm_dssm_client.signatures import Hit
 
 Encode = Callable[[list[str]], np.ndarray]
 """Function from a list of n strings to a float array `[n, d]`."""

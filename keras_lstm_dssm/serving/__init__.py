@@ -1,12 +1,12 @@
 """Serving: a local server with TF Serving's services, and clients for both."""
 
+from keras_lstm_dssm.serving.prediction_server import PredictionServer
 from keras_lstm_dssm.serving.saved_models import (
     SavedEncoder,
     SavedKeyVec,
     SavedRetriever,
     SavedScorer,
 )
-from keras_lstm_dssm.serving.server import PredictionServer
 from lstm_dssm_client import (
     Hit,
     HttpClient,
@@ -16,9 +16,7 @@ from lstm_dssm_client import (
     VersionStatus,
     tls_context,
 )
-from lstm_dssm_client.async_client import AsyncClient
-from lstm_dssm_client.grpc_client import Client
-from lstm_dssm_client.grpc_connection import tls_credentials
+from lstm_dssm_client.grpc_client import AsyncClient, Client, tls_credentials
 
 __all__ = [
     "AsyncClient",

@@ -10,7 +10,7 @@ import pytest
 def clients(tiny_models: Path) -> Iterator[tuple]:
     """A `Client` and an `HttpClient` of one server."""
     from keras_lstm_dssm.serving import Client, PredictionServer
-    from keras_lstm_dssm.serving.http.serve_http import served_over_http
+    from keras_lstm_dssm.serving.prediction_server import served_over_http
     from lstm_dssm_client import HttpClient
 
     with (

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lstm_dssm_client import chunks
-from lstm_dssm_client.chunks import chunked, chunked_pairs, rows_for
-from lstm_dssm_client.results import hits_from_outputs
+from lstm_dssm_client.signatures import hits_from_outputs
+from lstm_dssm_client.texts import chunked, chunked_pairs, rows_for
 
 
 def test_requests_hold_512_texts_or_half_a_megabyte() -> None:
@@ -25,7 +24,7 @@ def test_requests_hold_512_texts_or_half_a_megabyte() -> None:
 @given(texts=st.lists(st.binary(max_size=30)), most=st.integers(1, 40))
 def test_no_text_is_lost_or_moved(texts: list[bytes], most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "_BYTES", most)
+        patch.setattr(texts, "_BYTES", most)
         lists = [chunk.tolist() for chunk in chunked(texts, 5)]
     assert sum(lists, []) == texts
     for chunk in lists:

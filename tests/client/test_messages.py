@@ -20,9 +20,13 @@ from tensorflow_serving.apis import (
 from tensorflow_serving.apis.status_pb2 import StatusProto
 
 from lstm_dssm_client.errors import InputError
-from lstm_dssm_client.grpc_requests import input_proto, model_spec
-from lstm_dssm_client.messages import MESSAGES, message_class
-from lstm_dssm_client.tensors import read_tensor
+from lstm_dssm_client.messages import (
+    MESSAGES,
+    input_proto,
+    message_class,
+    model_spec,
+    read_tensor,
+)
 
 MODULES = (
     any_pb2, wrappers_pb2, tensor_pb2, tensor_shape_pb2, meta_graph_pb2,
@@ -135,7 +139,7 @@ def test_a_tensor_without_a_counterpart() -> None:
 
 CODE = """
 import sys
-from lstm_dssm_client.async_client import AsyncClient
+from lstm_dssm_client.grpc_client import AsyncClient
 from lstm_dssm_client.errors import ServingError
 from lstm_dssm_client.grpc_client import Client
 with Client("127.0.0.1:1", timeout=0.05) as client:

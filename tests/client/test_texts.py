@@ -3,11 +3,7 @@
 import pytest
 
 from lstm_dssm_client.errors import InputError
-from lstm_dssm_client.texts import (
-    pairs_as_bytes,
-    query_as_bytes,
-    tags_as_bytes,
-)
+from lstm_dssm_client.texts import pairs_as_bytes, query_as_bytes, tags_as_bytes
 
 
 def test_texts_of_pairs() -> None:

@@ -8,7 +8,10 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the ops of the graph)
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
-from keras_lstm_dssm.export.signatures import signature_defs, signatures
+from keras_lstm_dssm.export.graphs.saved_module import (
+    signature_defs,
+    signatures,
+)
 from tests.export.cpp_loader import run_in_cpp
 from tests.serving.wire import warmup_requests
 

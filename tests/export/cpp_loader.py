@@ -12,7 +12,7 @@ import tensorflow as tf
 import tensorflow_text
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
-from keras_lstm_dssm.export.signatures import signature_defs
+from keras_lstm_dssm.export.graphs.saved_module import signature_defs
 
 SCRIPT = Path(__file__).with_name("cpp_session.py")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.export.document_vectors import (
+from keras_lstm_dssm.export.graphs.retriever import (
     Float32Vectors,
     Int8Vectors,
     int8_codes,

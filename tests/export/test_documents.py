@@ -9,7 +9,7 @@ import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, read_documents
-from keras_lstm_dssm.export.documents import (
+from keras_lstm_dssm.export.bulk.documents import (
     read_ids,
     read_vectors,
     write_ids,

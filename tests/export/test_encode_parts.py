@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export import encode_parts
-from keras_lstm_dssm.export.encode_parts import PartJob, Shard, encode_shard
-from keras_lstm_dssm.export.encoded_parts import EncodedParts
-from keras_lstm_dssm.export.title_files import (
+from keras_lstm_dssm.export.bulk import encode as encode_module
+from keras_lstm_dssm.export.bulk.documents import (
     count_lines,
     open_titles,
     title_files,
 )
+from keras_lstm_dssm.export.bulk.encode import PartJob, Shard, encode_shard
+from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.fingerprints import title_hashes
 from tests.limits import largest_file
 
@@ -68,7 +68,7 @@ def job(folder: Path, files: list[str], **changes: object) -> PartJob:
 
 @pytest.fixture(autouse=True)
 def three_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encode_parts, "LINES_AT_ONCE", 3)
+    monkeypatch.setattr(encode_module, "LINES_AT_ONCE", 3)
 
 
 @pytest.mark.parametrize("kind", ["npy", "parquet"])

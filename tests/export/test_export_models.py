@@ -12,8 +12,8 @@ import tensorflow as tf
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, export_models
-from keras_lstm_dssm.export.model_versions import publish, version_folders
-from keras_lstm_dssm.export.models_config import read_models_config
+from keras_lstm_dssm.export.publish.models_config import read_models_config
+from keras_lstm_dssm.export.publish.versions import publish, version_folders
 from keras_lstm_dssm.serving import Client, PredictionServer
 from tests.fresh_process import FreshProcesses
 from tests.serving.wire import warmup_requests

@@ -7,8 +7,8 @@ import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Index
-from keras_lstm_dssm.export import faiss_index
-from keras_lstm_dssm.export.faiss_index import (
+from keras_lstm_dssm.export.bulk import faiss_index
+from keras_lstm_dssm.export.bulk.faiss_index import (
     build_index,
     index_recall,
     write_index,

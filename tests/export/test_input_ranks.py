@@ -10,7 +10,7 @@ import tensorflow as tf
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm import export
 from keras_lstm_dssm.export import export_encoder
-from keras_lstm_dssm.serving.saved_graph import SavedGraph
+from keras_lstm_dssm.serving.saved_models import SavedGraph
 
 
 @pytest.mark.parametrize("new", [dssm.LSTMEncoder, dssm.RNNEncoder])

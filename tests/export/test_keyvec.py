@@ -20,7 +20,7 @@ from keras_lstm_dssm.serving import (
     PredictionServer,
     SavedKeyVec,
 )
-from keras_lstm_dssm.serving.http.rest_api import RestApi
+from keras_lstm_dssm.serving.rest_api import RestApi
 from keras_lstm_dssm.text import as_bytes, strings
 from tests.export.agreement import assert_cpp_agrees
 from tests.export.ops import serving_ops, stock_ops

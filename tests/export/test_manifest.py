@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.manifest import (
+from keras_lstm_dssm.export.publish.versions import (
     MANIFEST,
+    publish,
     verify_manifest,
     write_manifest,
 )
-from keras_lstm_dssm.export.model_versions import publish
 
 
 def write(folder: Path) -> None:

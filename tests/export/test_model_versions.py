@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.model_versions import (
+from keras_lstm_dssm.export.publish.versions import (
     model_folder,
     model_folders,
     publish,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_lstm_dssm.export.models_config import (
+from keras_lstm_dssm.export.publish.models_config import (
     read_models_config,
     served_version,
     update_models_config,

@@ -9,13 +9,13 @@ import tensorflow as tf
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_models
-from keras_lstm_dssm.export.documents import Documents
-from keras_lstm_dssm.export.models_config import served_version
-from keras_lstm_dssm.export.ranker import (
+from keras_lstm_dssm.export.bulk.documents import Documents
+from keras_lstm_dssm.export.graphs.ranking import (
     NO_SCORE,
     FilteredTwoStageModule,
     RankerModule,
 )
+from keras_lstm_dssm.export.publish.models_config import served_version
 from keras_lstm_dssm.ranker import (
     BoostedTrees,
     OverlapFeatures,

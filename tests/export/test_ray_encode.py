@@ -17,11 +17,15 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export import encode_parts
-from keras_lstm_dssm.export.encode_parts import PartJob, encode_shard
-from keras_lstm_dssm.export.encoded_parts import EncodedParts
-from keras_lstm_dssm.export.encoder_details import saved_fingerprint
-from keras_lstm_dssm.export.ray_encode import PartEncoder, encode_with_ray
+from keras_lstm_dssm.export.bulk import encode
+from keras_lstm_dssm.export.bulk.encode import (
+    PartEncoder,
+    PartJob,
+    encode_shard,
+    encode_with_ray,
+)
+from keras_lstm_dssm.export.bulk.parts import EncodedParts
+from keras_lstm_dssm.export.publish.models_config import saved_fingerprint
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
 
 ROWS, LINES = 41, 6
@@ -30,7 +34,7 @@ ROWS, LINES = 41, 6
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PartJob:
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr(encode_parts, "LINES_AT_ONCE", 4)
+    monkeypatch.setattr(encode, "LINES_AT_ONCE", 4)
     return new_job(tmp_path, ROWS, LINES)
 
 

@@ -13,10 +13,10 @@ from keras_lstm_dssm.export import (
     Documents,
     export_models,
     export_retriever,
-    refresh,
     refresh_retriever,
 )
-from keras_lstm_dssm.export.models_config import served_version
+from keras_lstm_dssm.export.publish import retriever_update
+from keras_lstm_dssm.export.publish.models_config import served_version
 from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.tools import export
 from tests.export.agreement import assert_cpp_agrees
@@ -79,13 +79,13 @@ def assert_equal(version: Path, full: Path) -> None:
 def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The titles that are encoded."""
     titles: list[str] = []
-    encode = refresh.encode_in_batches
+    encode = retriever_update.encode_in_batches
 
     def counted(function, texts, *arguments):
         titles.extend(texts)
         return encode(function, texts, *arguments)
 
-    monkeypatch.setattr(refresh, "encode_in_batches", counted)
+    monkeypatch.setattr(retriever_update, "encode_in_batches", counted)
     return titles
 
 

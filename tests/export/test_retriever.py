@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Index
-from keras_lstm_dssm.export import export_retriever, retriever
-from keras_lstm_dssm.export.document_tags import DocumentTags
-from keras_lstm_dssm.export.document_vectors import Float32Vectors, int8_codes
-from keras_lstm_dssm.export.retriever import nearest
+from keras_lstm_dssm.export import export_retriever
+from keras_lstm_dssm.export.graphs import retriever
+from keras_lstm_dssm.export.graphs.retriever import (
+    DocumentTags,
+    Float32Vectors,
+    int8_codes,
+    nearest,
+)
 from keras_lstm_dssm.text import as_bytes
 from tests.export.agreement import assert_cpp_agrees
 from tests.export.ops import serving_ops, stock_ops

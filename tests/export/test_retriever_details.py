@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.retriever_details import RetrieverDetails
+from keras_lstm_dssm.export.graphs.retriever import RetrieverDetails
 
 HASHES = np.arange(48, dtype=np.uint8).reshape(3, 16)
 

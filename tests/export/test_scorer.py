@@ -12,8 +12,8 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_scorer
-from keras_lstm_dssm.export.saved_module import save_module
-from keras_lstm_dssm.export.scorer import ScorerModule
+from keras_lstm_dssm.export.graphs.ranking import ScorerModule
+from keras_lstm_dssm.export.graphs.saved_module import save_module
 from keras_lstm_dssm.serving import SavedScorer
 from keras_lstm_dssm.text import as_bytes
 from tests.export.agreement import assert_cpp_agrees

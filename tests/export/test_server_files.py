@@ -17,8 +17,8 @@ from google.protobuf.message_factory import GetMessageClass
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.models_config import read_models_config
-from keras_lstm_dssm.export.server_files import (
+from keras_lstm_dssm.export.publish.models_config import read_models_config
+from keras_lstm_dssm.export.publish.server_files import (
     check_server_files,
     warmup_sizes,
     write_server_files,

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.export.model_versions import find_models
-from keras_lstm_dssm.export.server_readme import memory_bytes, server_readme
+from keras_lstm_dssm.export.publish.server_files import (
+    memory_bytes,
+    server_readme,
+)
+from keras_lstm_dssm.export.publish.versions import find_models
 from keras_lstm_dssm.serving import Client, PredictionServer
 
 

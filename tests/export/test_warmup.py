@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.warmup import write_warmup
+from keras_lstm_dssm.export.publish.warmup import write_warmup
 from tests.serving.tiny_models import Numbers, Retriever
 from tests.serving.wire import warmup_requests
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from keras_lstm_dssm.serving import Client, HttpClient, PredictionServer
-from keras_lstm_dssm.serving.http.serve_http import served_over_http
+from keras_lstm_dssm.serving.prediction_server import served_over_http
 from tests.serving.malformed import GrpcSender, HttpSender
 
 GRPC_CODES = {"OK", "INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION",

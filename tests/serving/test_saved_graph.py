@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.saved_graph import SavedGraph, SavedSignature
+from keras_lstm_dssm.serving.saved_models import SavedGraph, SavedSignature
 from tests.serving.server.test_service_handlers import resident_mb
 
 

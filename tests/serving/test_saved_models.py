@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.models_config import update_models_config
+from keras_lstm_dssm.export.publish.models_config import update_models_config
 from keras_lstm_dssm.serving import SavedEncoder, SavedRetriever, SavedScorer
 from tests.serving.tiny_models import TITLES
 

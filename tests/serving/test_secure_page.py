@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from keras_lstm_dssm.serving import PredictionServer
-from keras_lstm_dssm.serving.doors import ServerTLS, TokenFile
-from keras_lstm_dssm.serving.http.serve_http import served_over_http
+from keras_lstm_dssm.serving.prediction_server import served_over_http
+from keras_lstm_dssm.serving.security import ServerTLS, TokenFile
 from keras_lstm_dssm.tools import query, serve
 
 PAGE = (Path(__file__).parents[2] / "docs" / "secure.md").read_text()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.serving.tensor_protos import to_proto
+from keras_lstm_dssm.serving.servable import to_proto
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from keras_lstm_dssm.export.model_versions import publish
+from keras_lstm_dssm.export.publish.versions import publish
 
 TITLES = ("steel angle", "shelf bracket", "bolt")
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.export import ray_encode
-from keras_lstm_dssm.export.encode_parts import PartResult
-from keras_lstm_dssm.export.encoded_parts import EncodedParts
+from keras_lstm_dssm.export.bulk import encode as encode_module
+from keras_lstm_dssm.export.bulk.encode import PartResult
+from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.tools import encode, export, index
 from tests.conftest import TOPICS
@@ -121,7 +121,7 @@ def test_parts_of_workers_are_parquet_unless_a_format_is_chosen(
             PartResult("part-b", 10, 0.0, was_complete=True, last=True),
         ]
 
-    monkeypatch.setattr(ray_encode, "encode_with_ray", encode_with_ray)
+    monkeypatch.setattr(encode_module, "encode_with_ray", encode_with_ray)
     choice = {} if kind is None else {"format": kind}
     results = tmp_path / "results.json"
     encoded(

@@ -11,7 +11,7 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.export import export_retriever, read_documents
 from keras_lstm_dssm.serving import PredictionServer
-from keras_lstm_dssm.serving.doors import ServerTLS, TokenFile
+from keras_lstm_dssm.serving.security import ServerTLS, TokenFile
 from keras_lstm_dssm.tools import query, search
 from tests.tools.conftest import Refused
 

@@ -13,8 +13,8 @@ from tensorflow_serving.apis.get_model_metadata_pb2 import (
 from tensorflow_serving.apis.predict_pb2 import PredictResponse
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.tensor_protos import to_proto
-from lstm_dssm_client.grpc_calls import Calls, ModelCalls
+from keras_lstm_dssm.serving.servable import to_proto
+from lstm_dssm_client.grpc_client import Calls, ModelCalls
 
 
 def metadata(version: int, **dtypes: tf.DType) -> GetModelMetadataResponse:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from keras_lstm_dssm.serving.doors import (
+from keras_lstm_dssm.serving import http_server
+from keras_lstm_dssm.serving.http_server import (
     BodyLimit,
     RequestLimit,
     TokenCheck,
-    asgi_guards,
 )
 
 SCOPE = {"type": "http", "path": "/v1/", "headers": []}
@@ -19,7 +19,7 @@ SCOPE = {"type": "http", "path": "/v1/", "headers": []}
 
 @pytest.fixture(autouse=True)
 def short_drain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asgi_guards, "DRAIN_SECONDS", 0.05)
+    monkeypatch.setattr(http_server, "DRAIN_SECONDS", 0.05)
 
 
 class Client:

@@ -25,8 +25,8 @@ from keras_lstm_dssm.serving import (
     tls_context,
     tls_credentials,
 )
-from keras_lstm_dssm.serving.doors import ServerTLS, TokenFile
-from keras_lstm_dssm.serving.http.serve_http import served_over_http
+from keras_lstm_dssm.serving.prediction_server import served_over_http
+from keras_lstm_dssm.serving.security import ServerTLS, TokenFile
 
 TOKEN = "0123456789abcdef"
 

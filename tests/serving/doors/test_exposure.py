@@ -3,7 +3,7 @@
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.doors import check_exposure
+from keras_lstm_dssm.serving.security import check_exposure
 
 OPEN = ["0.0.0.0", "::", "[::]", "192.168.1.2", "db1", "example.org", ""]
 

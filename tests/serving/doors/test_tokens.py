@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.doors import TokenFile, read_token
+from keras_lstm_dssm.serving.security import TokenFile
+from lstm_dssm_client.options import read_token
 
 FIRST, SECOND = "a" * 15 + "1", "b" * 15 + "\u007e"
 

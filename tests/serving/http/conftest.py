@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from keras_lstm_dssm.serving import PredictionServer
-from keras_lstm_dssm.serving.http.serve_http import served_over_http
+from keras_lstm_dssm.serving.prediction_server import served_over_http
 
 
 class Served(NamedTuple):

@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 
-from keras_lstm_dssm.serving.http.json_inputs import inputs_from_json
-from keras_lstm_dssm.serving.http.json_request import JsonError, parse_object
+from keras_lstm_dssm.serving.rest_json import (
+    JsonError,
+    inputs_from_json,
+    parse_object,
+)
 
 TEXT = {"text": "string"}
 PAIR = {"text": "string", "k": "int32"}

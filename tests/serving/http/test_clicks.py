@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from keras_lstm_dssm.data import ClickLog, Pair
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.http.click_tokens import ClickTokens, TokenError
-from keras_lstm_dssm.serving.http.click_writer import ClickWriter
+from keras_lstm_dssm.serving.clicks import ClickTokens, ClickWriter, TokenError
 
 BOLT = Pair("bolt", "hex bolt")
 

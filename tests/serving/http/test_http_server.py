@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving import Client
-from keras_lstm_dssm.serving.doors import asgi_guards
-from keras_lstm_dssm.serving.http import http_server
-from keras_lstm_dssm.serving.http.serve_http import served_over_http
+from keras_lstm_dssm.serving import Client, http_server
+from keras_lstm_dssm.serving.prediction_server import served_over_http
 from tests.serving.http.conftest import Send, Served
 
 
@@ -83,7 +81,7 @@ def test_a_huge_body(served: Served, send: Send, size: int) -> None:
 def test_the_rest_of_a_huge_body_does_not_come(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asgi_guards, "DRAIN_SECONDS", 0.1)
+    monkeypatch.setattr(http_server, "DRAIN_SECONDS", 0.1)
     head = b"POST /v1/models/x:predict HTTP/1.1\r\nHost: x\r\n"
     reply = raw(served, head + b"Content-Length: 2000000\r\n\r\n   ")
     assert reply.startswith(b"HTTP/1.1 413 ")

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keras_lstm_dssm.serving.http.json_inputs import inputs_from_json
-from keras_lstm_dssm.serving.http.json_request import JsonError
+from keras_lstm_dssm.serving.rest_json import JsonError, inputs_from_json
 from tests.serving.http.json_arrays import (
     PAIR,
     TEXT,

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
-from keras_lstm_dssm.serving.http.json_inputs import inputs_from_json
-from keras_lstm_dssm.serving.http.json_outputs import json_from_outputs
-from keras_lstm_dssm.serving.http.json_request import (
+from keras_lstm_dssm.serving.rest_json import (
     JsonError,
+    inputs_from_json,
     is_row_format,
+    json_from_outputs,
     parse_object,
 )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_lstm_dssm.serving.http.json_request import (
+from keras_lstm_dssm.serving.rest_json import (
     JsonError,
     parse_object,
     signature_name,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.export.model_versions import publish
+from keras_lstm_dssm.export.publish.versions import publish
 from keras_lstm_dssm.serving import PredictionServer
-from keras_lstm_dssm.serving.http.serve_http import served_over_http
+from keras_lstm_dssm.serving.prediction_server import served_over_http
 from tests.browser import BROWSER, Page, browser_page
 from tests.serving.http.conftest import Send, Served
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.export.server_readme import server_readme
+from keras_lstm_dssm.export.publish.server_files import server_readme
 from keras_lstm_dssm.serving import PredictionServer
-from keras_lstm_dssm.serving.http.rest_api import HTTP_CODES, RestApi
+from keras_lstm_dssm.serving.rest_api import HTTP_CODES, RestApi
 from tests.serving.http.conftest import Send, Served
 from tests.serving.tiny_models import save_encoder
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from keras_lstm_dssm.serving.http import rest_endpoint
-from keras_lstm_dssm.serving.http.rest_api import Reply
-from keras_lstm_dssm.serving.http.rest_endpoint import RestEndpoint
+from keras_lstm_dssm.serving import http_server
+from keras_lstm_dssm.serving.http_server import RestEndpoint
+from keras_lstm_dssm.serving.rest_api import Reply
 
 QUICK = "/v1/models/quick:predict"
 SLOW = "/v1/models/slow:predict"
@@ -31,7 +31,7 @@ class Api:
 @pytest.fixture(autouse=True)
 def sure_of_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Raises the time limit of quick requests, as the machine may be busy."""
-    monkeypatch.setattr(rest_endpoint, "QUICK_SECONDS", 0.25)
+    monkeypatch.setattr(http_server, "QUICK_SECONDS", 0.25)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_path_that_becomes_slow_goes_back_to_threads(
     endpoint: RestEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert asked(endpoint, QUICK, QUICK) == ["pool", "loop"]
-    monkeypatch.setattr(rest_endpoint, "QUICK_SECONDS", 0.0)
+    monkeypatch.setattr(http_server, "QUICK_SECONDS", 0.0)
     assert asked(endpoint, QUICK, QUICK) == ["loop", "pool"]
 
 
@@ -106,7 +106,7 @@ def test_requests_at_the_same_time_go_to_threads(
 def test_the_paths_that_are_remembered_are_bounded(
     endpoint: RestEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rest_endpoint, "_MAX_PATHS", 1)
+    monkeypatch.setattr(http_server, "_MAX_PATHS", 1)
     other = QUICK.replace("quick", "other")
     assert asked(endpoint, QUICK, other, other) == ["pool"] * 3
     assert asked(endpoint, QUICK) == ["loop"]

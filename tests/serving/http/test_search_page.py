@@ -8,9 +8,9 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.export import Documents, export_models
-from keras_lstm_dssm.serving.http.rest_api import RestApi
-from keras_lstm_dssm.serving.http.search_page import SearchPage
-from keras_lstm_dssm.serving.server.model_registry import ModelRegistry
+from keras_lstm_dssm.serving.model_registry import ModelRegistry
+from keras_lstm_dssm.serving.rest_api import RestApi
+from keras_lstm_dssm.serving.search_page import SearchPage
 from tests.serving.tiny_models import save_encoder
 
 TITLES = {

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keras_lstm_dssm.serving.http.word_matches import (
+from keras_lstm_dssm.serving.search_page import (
     letter_similarity,
     marked_parts,
     nearest_words,

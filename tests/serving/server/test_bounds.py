@@ -20,10 +20,9 @@ from keras_lstm_dssm.serving import (
     PredictionServer,
     ServingError,
 )
-from keras_lstm_dssm.serving.http.serve_http import served_over_http
-from keras_lstm_dssm.serving.server.bounds import Bounds
-from keras_lstm_dssm.serving.server.servable import Servable
-from keras_lstm_dssm.serving.server.signature_call import StatusError
+from keras_lstm_dssm.serving.limits import Bounds
+from keras_lstm_dssm.serving.prediction_server import served_over_http
+from keras_lstm_dssm.serving.servable import Servable, StatusError
 from tests.serving.waiting import wait_until
 
 BOUNDS = Bounds(max_rows=3, max_text_kb=1, max_k=5, max_message_mb=1)

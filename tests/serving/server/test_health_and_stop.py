@@ -18,7 +18,7 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import PredictionServer
-from keras_lstm_dssm.serving.server.servable import Servable
+from keras_lstm_dssm.serving.servable import Servable
 from tests.serving.waiting import wait_until
 from tests.serving.wire import predict_request
 

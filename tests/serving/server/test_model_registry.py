@@ -9,9 +9,8 @@ from tensorflow_serving.apis.get_model_status_pb2 import ModelVersionStatus
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.server.model_registry import ModelRegistry
-from keras_lstm_dssm.serving.server.served_model import ServedModel
-from keras_lstm_dssm.serving.server.signature_call import StatusError
+from keras_lstm_dssm.serving.model_registry import ModelRegistry, ServedModel
+from keras_lstm_dssm.serving.servable import StatusError
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import tensorflow as tf
 from tensorflow_serving.apis.get_model_status_pb2 import ModelVersionStatus
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from keras_lstm_dssm.serving.server.servable import Servable
-from keras_lstm_dssm.serving.server.served_model import ServedModel
+from keras_lstm_dssm.serving.model_registry import ServedModel
+from keras_lstm_dssm.serving.servable import Servable
 from tests.serving.wire import predict_request
 
 State = ModelVersionStatus.State.Name

@@ -11,9 +11,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
-from keras_lstm_dssm.serving.saved_graph import SavedGraph
-from keras_lstm_dssm.serving.server.servable import Servable
-from keras_lstm_dssm.serving.server.signature_call import StatusError
+from keras_lstm_dssm.serving.saved_models import SavedGraph
+from keras_lstm_dssm.serving.servable import Servable, StatusError
 from tests.export.cpp_loader import CppError, run_in_cpp
 from tests.serving.wire import predict_request
 

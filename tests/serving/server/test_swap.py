@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.export.model_versions import publish
+from keras_lstm_dssm.export.publish.versions import publish
 from keras_lstm_dssm.serving import Client, PredictionServer
 from tests.serving.waiting import wait_until
 

@@ -1,0 +1,1 @@
+"""Many documents: files of them, encoded parts, shards, approximate indexes."""

@@ -1,0 +1,416 @@
+"""Encodes titles into parts with the actors of Ray Data.
+
+The rows of the dataset are the numbers of the parts; each actor reads the
+titles of a part, encodes them and writes the part, as `encode_shard` does, so
+that parts are the same bytes, whoever writes them. Ray Data deals parts to
+idle actors, and gives those of an actor or a node that is gone to others.
+All machines must see the input and the output under the same paths.
+
+Source: https://docs.ray.io/en/latest/data/batch_inference.html
+
+Encodes titles into the parts of a folder, a share of them or all.
+"""
+
+import hashlib
+import logging
+import os
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.export.bulk.documents import (
+    TitleReader,
+    Titles,
+    count_lines,
+    open_titles,
+)
+from keras_lstm_dssm.export.bulk.parts import (
+    PartInfo,
+    PartRows,
+    PartWriter,
+    part_name,
+    read_info,
+    write_info,
+)
+from keras_lstm_dssm.fingerprints import title_hashes
+from keras_lstm_dssm.version import __version__
+from keras_lstm_dssm.workers.ray_cluster import ray_cluster
+
+LINES_AT_ONCE = 65_536
+"""Number of titles that are encoded at once, and are in memory."""
+
+
+class Shard(NamedTuple):
+    """A share of the parts.
+
+    Attributes:
+        number: Number of the share, from 0.
+        shares: How many there are.
+    """
+
+    number: int = 0
+    shares: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> "Shard":
+        """Reads `"3/16"`: share 3 of the shares 0 to 15.
+
+        Raises:
+            InputError: It is something else.
+        """
+        match = re.fullmatch(r"(\d+)/(\d+)", text.strip())
+        if not match or not int(match[1]) < int(match[2]):
+            raise InputError(
+                f"shard is {text!r}: expected a number, a slash and how many "
+                "shards there are, from 0/16 to 15/16"
+            )
+        return cls(int(match[1]), int(match[2]))
+
+
+WHOLE = Shard()
+"""The only share of all parts."""
+
+
+class PartJob(NamedTuple):
+    """Says how parts are written.
+
+    Attributes:
+        folder: The folder of the parts.
+        files: The files of titles.
+        lines: Number of lines in a part.
+        kind: One of `part_files.FORMATS`.
+        encoder_sha256: Fingerprint of the encoder.
+    """
+
+    folder: Path
+    files: Sequence[str]
+    lines: int
+    kind: str
+    encoder_sha256: str
+
+
+class PartResult(NamedTuple):
+    """What has become of a part.
+
+    Attributes:
+        name: Its name.
+        rows: Number of its titles.
+        seconds: The time it took.
+        was_complete: Whether it was complete before.
+        last: Whether it is the last part of its file.
+    """
+
+    name: str
+    rows: int
+    seconds: float
+    was_complete: bool
+    last: bool
+
+
+Encode = Callable[[list[str]], Any]
+"""A function from n titles to their vectors, float32 `[n, d]`."""
+
+
+def encode_shard(
+    encode: Encode, job: PartJob, shard: Shard = WHOLE
+) -> Iterator[PartResult]:
+    """Encodes the parts of a shard that are not complete.
+
+    Args:
+        encode: The encoder.
+        job: What is written, and where.
+        shard: The share of the parts.
+
+    Yields:
+        The result of each part, in the order of the input.
+
+    Raises:
+        InputError: The input is wrong; or a part is complete, but of other
+            titles or of another encoder.
+    """
+    for file_number, path in enumerate(job.files):
+        reader, part = open_titles(path), 0
+        while part == 0 or not reader.at_end:
+            if (file_number + part) % shard.shares == shard.number:
+                yield encode_part(encode, job, file_number, part, reader)
+            else:
+                reader.skip(job.lines)
+            part += 1
+
+
+def encode_part(
+    encode: Encode,
+    job: PartJob,
+    file_number: int,
+    part: int,
+    reader: TitleReader,
+) -> PartResult:
+    """Encodes one part, unless it is complete.
+
+    The titles of a complete part are read, and compared with it.
+
+    Args:
+        encode: The encoder.
+        job: What is written, and where.
+        file_number: Index of the part's file.
+        part: Index of the part in its file.
+        reader: The file, at the first line of the part.
+
+    Raises:
+        InputError: See `encode_shard`.
+    """
+    start = time.monotonic()
+    name = part_name(file_number, part)
+    digest, rows, tagged = hashlib.sha256(), 0, 0
+    chunks = reader.take(job.lines, LINES_AT_ONCE)
+    known = read_info(job.folder, name)
+    if known:
+        for what, found, expected in (
+            ("encoder", known.encoder_sha256, job.encoder_sha256),
+            ("--rows_per_file", known.lines, job.lines),
+            ("--format", known.format, job.kind),
+            ("number of files", known.files, len(job.files)),
+        ):
+            _check(job, name, what, found, expected)
+        for chunk in chunks:
+            rows += len(chunk.ids)
+            _hash(digest, chunk)
+        _check(job, name, "titles", known.input_sha256, digest.hexdigest())
+        _check(job, name, "number of lines", known.last, reader.at_end)
+        return PartResult(name, rows, 0.0, True, known.last)
+    dimension = encode([""]).shape[1]
+    with PartWriter(job.folder, name, job.kind, dimension) as writer:
+        for chunk in chunks:
+            if chunk.ids:
+                hashes = _hash(digest, chunk)
+                vectors = encode(chunk.titles)
+                writer.write(PartRows(chunk.ids, vectors, hashes, chunk.tags))
+                rows += len(chunk.ids)
+                tagged += sum(map(bool, chunk.tags))
+    last = reader.at_end
+    info = PartInfo(
+        job.kind, Path(job.files[file_number]).name, file_number,
+        len(job.files), part, last, job.lines, rows, dimension,
+        digest.hexdigest(), job.encoder_sha256, tagged,
+    )  # fmt: skip
+    write_info(job.folder, name, info)
+    return PartResult(name, rows, time.monotonic() - start, False, last)
+
+
+def _hash(digest: Any, titles: Titles) -> Any:
+    hashes = title_hashes(titles.titles)
+    tags = titles.tags or [()] * len(titles.ids)
+    for key, title_hash, of_one in zip(titles.ids, hashes, tags, strict=True):
+        digest.update(f"{key}\n".encode("utf-8", "surrogateescape"))
+        digest.update(title_hash.tobytes())
+        if of_one:
+            digest.update(f"\t{','.join(of_one)}\n".encode())
+    return hashes
+
+
+def _check(
+    job: PartJob, name: str, what: str, found: Any, expected: Any
+) -> None:
+    if found != expected:
+        raise InputError(
+            f"{job.folder}/{name}: found a part with another {what}, "
+            f"{str(found):.12}, expected {str(expected):.12}: name another "
+            "--output, or remove the folder"
+        )
+
+
+_STORE_BYTES = 200 << 20  # vectors never pass through Ray's object store
+# TensorFlow reads them when it loads its first model.
+_THREADS = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
+
+
+def encode_with_ray(
+    saved_model: str,
+    job: PartJob,
+    workers: int,
+    address: str | None = None,
+) -> Iterator[PartResult]:
+    """Encodes all parts that are not complete, with actors of Ray Data.
+
+    Args:
+        saved_model: Folder of the exported encoder, on all machines.
+        job: What is written, and where.
+        workers: Number of actors, of one CPU each.
+        address: Address of a Ray cluster, such as `"auto"`; `None` starts
+            Ray on this machine, or uses the Ray of this process.
+
+    Yields:
+        The result of each part, as it is complete.
+
+    Raises:
+        InputError: Ray is not installed, there is no cluster, or it has
+            fewer CPUs than workers; or see `encode_shard`.
+    """
+    ray = import_optional("ray", "ray")
+    data = import_optional("ray.data", "ray")
+    job = job._replace(
+        folder=job.folder.resolve(), files=[*map(os.path.abspath, job.files)]
+    )
+    job.folder.mkdir(parents=True, exist_ok=True)
+    # Ray needs a CPU for its own tasks.
+    local = {"num_cpus": workers + 1, "object_store_memory": _STORE_BYTES}
+    with ray_cluster(ray, address, **local):
+        cpus = int(ray.cluster_resources().get("CPU", 0))
+        if cpus < workers:
+            raise InputError(
+                f"--workers={workers}: found a Ray cluster of {cpus} CPUs, "
+                "expected one for each worker: lower --workers, or add nodes"
+            )
+        context = data.DataContext.get_current()
+        context.enable_progress_bars = False
+        context.print_on_execution_start = False
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        parts = _parts(job, _counts(ray, job, address))
+        results = data.from_items(
+            parts, override_num_blocks=len(parts)
+        ).map_batches(
+            _PartActor,
+            fn_constructor_args=(
+                os.path.abspath(saved_model),
+                job,
+                __version__,
+            ),
+            batch_size=1,
+            compute=data.ActorPoolStrategy(size=min(workers, len(parts))),
+            num_cpus=1,
+        )
+        for row in results.iter_rows():
+            if row["error"]:
+                raise InputError(row["error"])
+            yield PartResult(
+                row["name"],
+                int(row["rows"]),
+                float(row["seconds"]),
+                bool(row["was_complete"]),
+                bool(row["last"]),
+            )
+
+
+class PartEncoder:
+    """Encodes parts of titles; the class whose objects are actors of Ray Data.
+
+    Args:
+        saved_model: Folder of the exported encoder.
+        job: What is written, and where.
+        version: The version of this package in the process that starts it.
+
+    Call arguments:
+        batch: `file_number` and `part`, int `[n]`.
+
+    Returns:
+        The fields of `PartResult` and `error`, arrays `[n]`; `error` is ""
+        or one line.
+    """
+
+    def __init__(
+        self, saved_model: str, job: PartJob, version: str = __version__
+    ) -> None:
+        self._saved_model = saved_model
+        self._job = job
+        self._version = version
+        self._encode: Any = None
+        # The file that was read last, and the part that follows in it.
+        self._reader: tuple[int, int, TitleReader] | None = None
+
+    def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """Encodes the parts of a batch."""
+        rows = [
+            self._row(int(file_number), int(part))
+            for file_number, part in zip(
+                batch["file_number"], batch["part"], strict=True
+            )
+        ]
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+    def _row(self, file_number: int, part: int) -> dict[str, Any]:
+        name = part_name(file_number, part)
+        result = PartResult(name, 0, 0.0, False, False)
+        error = ""
+        try:
+            result = self._part(file_number, part)
+        except (InputError, OSError) as problem:
+            # A full disk's error names no file in its message.
+            where = getattr(problem, "filename", None)
+            error = f"{socket.gethostname()}, {name}: " + (
+                f"{where}: {getattr(problem, 'strerror', problem)}"
+                if where
+                else str(problem)
+            )
+        return {**result._asdict(), "error": error}
+
+    def _part(self, file_number: int, part: int) -> PartResult:
+        if self._encode is None:
+            self._encode = _load(self._saved_model, self._version)
+        lines, reader, next_part = self._job.lines, None, 0
+        if self._reader and self._reader[0] == file_number:
+            _, next_part, reader = self._reader
+        if reader is None or next_part > part:
+            reader, next_part = open_titles(self._job.files[file_number]), 0
+        self._reader = None  # it is of no use after an error
+        reader.skip((part - next_part) * lines)
+        result = encode_part(self._encode, self._job, file_number, part, reader)
+        self._reader = file_number, part + 1, reader
+        return result
+
+
+class _PartActor(PartEncoder):
+    """A `PartEncoder` in a process of its own, for which it has one CPU."""
+
+    def __init__(self, saved_model: str, job: PartJob, version: str) -> None:
+        os.environ.update(_THREADS)
+        super().__init__(saved_model, job, version)
+
+
+def _load(saved_model: str, version: str) -> Any:
+    if version != __version__:
+        raise InputError(
+            f"found keras-lstm-dssm {__version__} on this worker, expected "
+            f"{version} as where it was started: install the same version"
+        )
+    from keras_lstm_dssm.serving.saved_models import SavedEncoder
+
+    return SavedEncoder(saved_model).encode
+
+
+def _counts(ray: Any, job: PartJob, address: str | None) -> list[int]:
+    """Counts the lines of all files, several files at once.
+
+    In a cluster its machines count. On one machine threads of this process
+    do, since each new process would first import TensorFlow.
+    """
+    if address is None:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return [*pool.map(count_lines, job.files)]
+    count = ray.remote(num_cpus=1)(_count)
+    counts = ray.get([count.remote(path) for path in job.files])
+    problems = [problem for _, problem in counts if problem]
+    if problems:
+        raise InputError(problems[0])
+    return [lines for lines, _ in counts]
+
+
+def _parts(job: PartJob, counts: Sequence[int]) -> list[dict[str, int]]:
+    return [
+        {"file_number": number, "part": part}
+        for number, lines in enumerate(counts)
+        for part in range(max(1, -(-lines // job.lines)))
+    ]
+
+
+def _count(path: str) -> tuple[int, str]:
+    try:
+        return count_lines(path), ""
+    except InputError as error:
+        return 0, str(error)

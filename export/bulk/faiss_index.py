@@ -1,0 +1,167 @@
+"""Approximate search over exported vectors with faiss, and its recall.
+
+Source: https://github.com/facebookresearch/faiss/wiki/The-index-factory
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.export.bulk.parts import EncodedParts
+from keras_lstm_dssm.files import replacing
+
+_TRAINING_ROWS = 1_000_000  # for the centroids of an index such as IVF
+
+
+def build_index(
+    vectors: np.ndarray | EncodedParts,
+    factory: str = "HNSW32",
+    search: str = "",
+) -> Any:
+    """Builds a faiss index over unit vectors, with inner products as scores.
+
+    Args:
+        vectors: float32 `[n, d]`, rows of length 1, so that inner products
+            are cosines; or encoded parts, of which one is in memory at a
+            time, and which train the index with a million vectors at most.
+        factory: The kind of index, as `faiss.index_factory` takes it, for
+            example `HNSW32`, `HNSW32_SQ8` or `IVF1024,Flat`.
+        search: Search parameters, as `faiss.ParameterSpace` takes them, for
+            example `efSearch=128` (HNSW) or `nprobe=16` (IVF); several are
+            separated by commas. Larger values raise recall and time. The
+            default, "", leaves faiss's own values.
+
+    Returns:
+        The `faiss.Index`, which returns row numbers of `vectors`.
+
+    Raises:
+        InputError: faiss is not installed, or does not know `factory` or
+            `search`.
+
+    Example:
+    >>> index = build_index(np.load("titles.npy"), "HNSW32", "efSearch=128")
+    >>> scores, rows = index.search(encoder.encode(["angle bracket"]), 10)
+    """
+    faiss = import_optional("faiss", "faiss")
+    try:
+        width = (
+            vectors.shape[1]
+            if isinstance(vectors, np.ndarray)
+            else vectors.dimension
+        )
+        index = faiss.index_factory(width, factory, faiss.METRIC_INNER_PRODUCT)
+        if search:
+            faiss.ParameterSpace().set_index_parameters(index, search)
+        if not index.is_trained:
+            index.train(
+                vectors
+                if isinstance(vectors, np.ndarray)
+                else vectors.sample(_TRAINING_ROWS)
+            )
+    except RuntimeError as error:
+        # The C++ message begins with file and line and has several lines.
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(
+            f"faiss does not accept {factory!r} {search!r}: {reason}; "
+            "correct the index's description or parameters"
+        ) from error
+    for block in _blocks(vectors):
+        index.add(block)
+    return index
+
+
+def write_index(path: str | os.PathLike[str], index: Any) -> None:
+    """Writes an index to a file that `faiss.read_index` reads.
+
+    Args:
+        path: The file to write.
+        index: A `faiss.Index`.
+
+    Raises:
+        InputError: faiss cannot write the file.
+    """
+    faiss = import_optional("faiss", "faiss")
+    with replacing(path) as partial:
+        try:
+            faiss.write_index(index, str(partial))
+        except RuntimeError as error:
+            reason = str(error).strip().rsplit("failed: ", 1)[-1]
+            raise InputError(
+                f"{path}: faiss cannot write it: {reason}; make room, or name "
+                "another file"
+            ) from error
+
+
+def index_recall(
+    index: Any,
+    vectors: np.ndarray | EncodedParts,
+    queries: np.ndarray,
+    k: int,
+) -> float:
+    """Computes the recall@k of an index compared with exact search.
+
+    Args:
+        index: A `faiss.Index` over `vectors`.
+        vectors: Unit vectors of documents, float32 `[n, d]`, or the parts
+            that have them.
+        queries: Unit vectors of queries, float32 `[m, d]`.
+        k: Number of nearest documents for each query, at most n.
+
+    Returns:
+        The share of the k nearest documents that the index returns, from 0
+        to 1, as the mean over queries.
+    """
+    _, approximate = index.search(queries, k)
+    return overlap(_exact(vectors, queries, k), approximate)
+
+
+def _blocks(vectors: np.ndarray | EncodedParts) -> Iterator[np.ndarray]:
+    if isinstance(vectors, np.ndarray):
+        yield vectors
+    else:
+        yield from (part.vectors for part in vectors if len(part.ids))
+
+
+def _exact(
+    vectors: np.ndarray | EncodedParts, queries: np.ndarray, k: int
+) -> np.ndarray:
+    """Returns the rows of the k nearest documents, by exact search."""
+    faiss = import_optional("faiss", "faiss")
+    scores = np.empty((len(queries), 0), np.float32)
+    rows = np.empty((len(queries), 0), np.int64)
+    start = 0
+    for block in _blocks(vectors):
+        found = faiss.knn(
+            queries,
+            block,
+            min(k, len(block)),
+            metric=faiss.METRIC_INNER_PRODUCT,
+        )
+        scores = np.concatenate([scores, found[0]], axis=1)
+        rows = np.concatenate([rows, found[1] + start], axis=1)
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        scores = np.take_along_axis(scores, best, axis=1)
+        rows = np.take_along_axis(rows, best, axis=1)
+        start += len(block)
+    return rows
+
+
+def overlap(exact: np.ndarray, approximate: np.ndarray) -> float:
+    """Returns the share of row numbers in `exact` also in `approximate`.
+
+    Args:
+        exact: Row numbers, integers `[m, k]`, one row for each query.
+        approximate: Row numbers for the same queries, integers `[m, any]`.
+
+    Example:
+    >>> overlap(np.array([[1, 2]]), np.array([[2, 9]]))
+    0.5
+    """
+    shared = [
+        len(np.intersect1d(*rows))
+        for rows in zip(exact, approximate, strict=True)
+    ]
+    return sum(shared) / exact.size

@@ -1,0 +1,508 @@
+"""EncodedParts: all parts of encoded titles in a folder, read as one.
+
+The files of one part of encoded titles: written atomically, read back.
+PartWriter: writes one part of encoded titles, in one of two formats.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.export.bulk.documents import read_vectors
+from keras_lstm_dssm.files import read_json, replacing, write_json
+from keras_lstm_dssm.fingerprints import HASH_BYTES
+
+_EXPECTED = "as lstm-dssm-encode writes it: restore the part, or encode again"
+
+
+class PartInfo(NamedTuple):
+    """Describes one part of the vectors that `lstm-dssm-encode` writes.
+
+    It is stored beside the vectors, in the file `.json` of the part.
+
+    Attributes:
+        format: One of `FORMATS`.
+        file: Name of the input file, without its folder.
+        file_number: Index of the file among those of the input.
+        files: Number of input files.
+        part: Index of the part in its file.
+        last: Whether it is the last part of its file.
+        lines: Number of lines in each part of a file but the last.
+        rows: Number of titles.
+        dimension: Width of a vector.
+        input_sha256: Hash of ids, titles and tags.
+        encoder_sha256: Fingerprint of the encoder.
+        tagged: Number of titles that have tags.
+    """
+
+    format: str
+    file: str
+    file_number: int
+    files: int
+    part: int
+    last: bool
+    lines: int
+    rows: int
+    dimension: int
+    input_sha256: str
+    encoder_sha256: str
+    tagged: int = 0
+
+
+def part_name(file_number: int, part: int) -> str:
+    """Returns the name of a part, without a suffix."""
+    return f"part-{file_number:05}-{part:05}"
+
+
+def read_info(folder: Path, name: str) -> PartInfo | None:
+    """Reads the description of a part; `None` if the part is not complete.
+
+    Raises:
+        InputError: The file is damaged.
+    """
+    path = folder / f"{name}.json"
+    if not path.exists():
+        return None
+    try:
+        info = PartInfo(**read_json(path))
+    except TypeError as error:
+        raise InputError(f"{path}: {error}; {_EXPECTED}") from None
+    data = folder / f"{name}.{info.format}"
+    if not data.exists():
+        raise InputError(f"{data}: not found, expected a part {_EXPECTED}")
+    return info
+
+
+def write_info(folder: Path, name: str, info: PartInfo) -> None:
+    """Completes a part by its description; removes what other starts left."""
+    write_json(folder / f"{name}.json", info._asdict())
+    for partial in folder.glob(f".partial-*-{name}.*"):
+        partial.unlink(missing_ok=True)
+
+
+class PartRows(NamedTuple):
+    """The rows of a part, or some of them.
+
+    Attributes:
+        ids: The id of each title.
+        vectors: float32 `[n, d]`.
+        hashes: Hashes of the titles, uint8 `[n, 16]`.
+        tags: The tags of each title; none if no title has any.
+    """
+
+    ids: list[str]
+    vectors: np.ndarray
+    hashes: np.ndarray
+    tags: Sequence[Sequence[str]] = ()
+
+    @property
+    def tags_of_each(self) -> Sequence[Sequence[str]]:
+        """The tags of each title; an empty sequence for one without tags."""
+        return self.tags or [()] * len(self.ids)
+
+
+def tag_lines(tags: Iterable[Sequence[str]]) -> Iterable[str]:
+    """Returns the lines of a file of tags: one a title, separated by commas."""
+    return (f"{','.join(of_one)}\n" for of_one in tags)
+
+
+def read_part(folder: Path, name: str, info: PartInfo) -> PartRows:
+    """Reads a part.
+
+    Raises:
+        InputError: A file is missing or damaged.
+    """
+    if not info.rows:
+        return PartRows(
+            [],
+            np.empty((0, info.dimension), np.float32),
+            np.empty((0, HASH_BYTES), np.uint8),
+        )
+    read = _read_npy if info.format == "npy" else _read_parquet
+    rows = read(folder / name, info.tagged > 0)
+    shapes = (
+        len(rows.ids), rows.vectors.shape, rows.hashes.shape,
+        len(rows.tags_of_each), sum(map(bool, rows.tags)),
+    )  # fmt: skip
+    expected = (
+        info.rows, (info.rows, info.dimension), (info.rows, HASH_BYTES),
+        info.rows, info.tagged,
+    )  # fmt: skip
+    if shapes != expected:
+        raise InputError(
+            f"{folder / name}: found {shapes[0]:,} ids, vectors of shape "
+            f"{list(shapes[1])} and {shapes[4]:,} titles with tags, expected "
+            f"{list(expected[1])} and {info.tagged:,}, {_EXPECTED}"
+        )
+    return rows
+
+
+def _read_npy(base: Path, tagged: bool) -> PartRows:
+    vectors = read_vectors(base.with_name(f"{base.name}.npy"))
+    ids = base.with_name(f"{base.name}.ids").read_bytes().decode()
+    hashes = base.with_name(f"{base.name}.hashes").read_bytes()
+    whole = len(hashes) - len(hashes) % HASH_BYTES
+    tags: list[list[str]] = []
+    if tagged:
+        lines = base.with_name(f"{base.name}.tags").read_bytes().decode()
+        tags = [
+            line.split(",") if line else [] for line in lines.split("\n")[:-1]
+        ]
+    return PartRows(
+        ids.split("\n")[:-1],
+        vectors,
+        np.frombuffer(hashes[:whole], np.uint8).reshape(-1, HASH_BYTES),
+        tags,
+    )
+
+
+def _read_parquet(base: Path, tagged: bool) -> PartRows:
+    arrow = import_optional("pyarrow", "parquet")
+    parquet = import_optional("pyarrow.parquet", "parquet")
+    path = base.with_name(f"{base.name}.parquet")
+    try:
+        table = parquet.read_table(path).combine_chunks()
+        vectors = table["vector"].combine_chunks()
+        hashes = table["title_hash"].combine_chunks()
+        width = vectors.type.list_size
+        return PartRows(
+            table["id"].to_pylist(),
+            vectors.flatten().to_numpy().reshape(-1, width),
+            np.frombuffer(b"".join(hashes.to_pylist()), np.uint8).reshape(
+                -1, HASH_BYTES
+            ),
+            table["tags"].to_pylist() if tagged else (),
+        )
+    except (OSError, KeyError, ValueError, arrow.ArrowException) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(
+            f"{path}: {reason}; expected a part {_EXPECTED}"
+        ) from error
+
+
+def has_parts(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a path is a folder of encoded parts."""
+    return any(Path(path).glob("part-*.json"))
+
+
+class EncodedParts:
+    """Reads the parts that `lstm-dssm-encode --shard` has written.
+
+    Iterating yields the `PartRows` of each part, in the order of the input;
+    one part is in memory at a time.
+
+    Args:
+        folder: The folder of the parts.
+
+    Attributes:
+        rows: Number of titles.
+        dimension: Width of a vector.
+        encoder_sha256: Fingerprint of the encoder.
+        tagged: Number of titles that have tags.
+
+    Raises:
+        InputError: A part is missing or damaged, or parts are of different
+            encoders or inputs.
+
+    Example:
+    >>> parts = EncodedParts("PARTS")
+    >>> parts.rows, parts.dimension
+    (10000000, 96)
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self._infos: dict[str, PartInfo] = {}
+        for path in sorted(self.folder.glob("part-*.json")):
+            info = read_info(self.folder, path.stem)
+            assert info
+            self._infos[path.stem] = info
+        if not self._infos:
+            raise InputError(
+                f"{folder}: found no part, expected those that "
+                "lstm-dssm-encode --shard has written"
+            )
+        self._check_complete()
+        infos = self._infos.values()
+        self.rows = sum(info.rows for info in infos)
+        self.dimension = next(iter(infos)).dimension
+        self.encoder_sha256 = next(iter(infos)).encoder_sha256
+        self.tagged = sum(info.tagged for info in infos)
+        if not self.rows:
+            raise InputError(f"{folder}: found no title in all of its parts")
+
+    def __iter__(self) -> Iterator[PartRows]:
+        for name, info in self._infos.items():
+            yield read_part(self.folder, name, info)
+
+    def read(self) -> PartRows:
+        """Reads all parts, each row once.
+
+        A title that is repeated with its id and tags is read once.
+
+        Raises:
+            InputError: An id has two titles, or two sets of tags.
+        """
+        ids: list[str] = []
+        tags: list[tuple[str, ...]] = []
+        vectors = np.empty((self.rows, self.dimension), np.float32)
+        hashes = np.empty((self.rows, HASH_BYTES), np.uint8)
+        known: dict[str, int] = {}
+        for part in self:
+            start, kept = len(ids), []
+            for row, (key, title_hash, of_one) in enumerate(
+                zip(part.ids, part.hashes, part.tags_of_each, strict=True)
+            ):
+                old = known.setdefault(key, len(ids))
+                if old == len(ids):
+                    kept.append(row)
+                    ids.append(key)
+                    hashes[old] = title_hash
+                    tags.append(tuple(of_one))
+                    continue
+                other_title = (hashes[old] != title_hash).any()
+                if other_title or tags[old] != tuple(of_one):
+                    what = "titles" if other_title else "sets of tags"
+                    raise InputError(
+                        f"{self.folder}: id {key!r:.60} has two different "
+                        f"{what}; give each document its own id"
+                    )
+            vectors[start : len(ids)] = part.vectors[kept]
+        count = len(ids)
+        return PartRows(
+            ids, vectors[:count], hashes[:count], tags if self.tagged else ()
+        )
+
+    def sample(self, rows: int) -> np.ndarray:
+        """Reads vectors from all parts, evenly, about as many as `rows`."""
+        step = max(1, self.rows // rows)
+        return np.concatenate([part.vectors[::step] for part in self])
+
+    def write_lines(self, output: str | os.PathLike[str]) -> None:
+        """Writes the ids to `OUTPUT.ids`, and tags, if any, to `OUTPUT.tags`.
+
+        Line i belongs to row i of an index of the vectors; the tags of a
+        title have commas between.
+
+        Args:
+            output: The file of the index.
+
+        Raises:
+            OSError: A file cannot be written.
+        """
+        with ExitStack() as files:
+            ids = files.enter_context(_text_file(f"{output}.ids"))
+            tags = None
+            if self.tagged:
+                tags = files.enter_context(_text_file(f"{output}.tags"))
+            for part in self:
+                ids.writelines(f"{key}\n" for key in part.ids)
+                if tags:
+                    tags.writelines(tag_lines(part.tags_of_each))
+        if not self.tagged:  # perhaps of an older index
+            Path(f"{output}.tags").unlink(missing_ok=True)
+
+    def _check_complete(self) -> None:
+        first = next(iter(self._infos.values()))
+        by_file: dict[int, list[PartInfo]] = {}
+        for name, info in self._infos.items():
+            for field in ("files", "lines", "dimension", "encoder_sha256"):
+                found, expected = getattr(info, field), getattr(first, field)
+                if found != expected:
+                    raise InputError(
+                        f"{self.folder}/{name}.json: found {field}={found}, "
+                        f"expected {expected} as in the first part: encode "
+                        "one input, with one encoder, into a folder"
+                    )
+            by_file.setdefault(info.file_number, []).append(info)
+        for number in range(first.files):
+            infos = by_file.get(number, [])
+            numbers = [info.part for info in infos]
+            complete = numbers == list(range(len(numbers))) and numbers
+            if not complete or not infos[-1].last:
+                missing = next(
+                    (i for i in range(len(numbers)) if numbers[i] != i),
+                    len(numbers),
+                )
+                raise InputError(
+                    f"{self.folder}: {part_name(number, missing)} is missing; "
+                    "expected all parts: start lstm-dssm-encode again for the "
+                    "shards that are not finished"
+                )
+
+
+@contextmanager
+def _text_file(path: str) -> Iterator[IO[str]]:
+    with replacing(path) as partial:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+
+
+OpenFile = Callable[[str], IO[bytes]]
+"""From a suffix, such as `.npy`, to the open file of a part that has it."""
+
+
+class PartWriter:
+    """Writes the rows of a part as they come, in one of the formats.
+
+    Use it in a `with` statement: at its end the files get their names, unless
+    an exception is raised. `write_info` then completes the part.
+
+    Args:
+        folder: The folder of the parts.
+        name: The name of the part.
+        kind: One of `part_files.FORMATS`.
+        dimension: Width of a vector.
+
+    Raises:
+        InputError: An id has a line break; or pyarrow is not installed.
+        OSError: A file cannot be written.
+    """
+
+    def __init__(
+        self, folder: Path, name: str, kind: str, dimension: int
+    ) -> None:
+        self._base = folder / name
+        self._kind = kind
+        self._dimension = dimension
+        self._files = ExitStack()
+        self._writer: _NpyWriter | _ParquetWriter
+
+    def __enter__(self) -> "PartWriter":
+        with self._files as files:
+            make = _NpyWriter if self._kind == "npy" else _ParquetWriter
+            self._writer = make(self._open, self._dimension)
+            self._files = files.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        with self._files as files:
+            if error[0] is None:
+                self._writer.finish()
+            else:
+                self._writer.abort()
+                files.__exit__(*error)
+
+    def write(self, rows: PartRows) -> None:
+        """Writes some rows."""
+        self._writer.write(rows)
+
+    def _open(self, suffix: str) -> IO[bytes]:
+        return self._files.enter_context(self._opened(suffix))
+
+    @contextmanager
+    def _opened(self, suffix: str) -> Iterator[IO[bytes]]:
+        path = self._base.with_name(f"{self._base.name}.{suffix}")
+        with replacing(path) as partial, partial.open("wb") as file:
+            yield file
+
+
+class _NpyWriter:
+    def __init__(self, open_file: OpenFile, dimension: int) -> None:
+        self._vectors = open_file("npy")
+        self._ids = open_file("ids")
+        self._hashes = open_file("hashes")
+        self._tags: IO[bytes] | None = None  # without tags there is no file
+        self._open_file = open_file
+        self._dimension = dimension
+        self._rows = 0
+        self._write_header()
+
+    def write(self, rows: PartRows) -> None:
+        check_ids(rows.ids)
+        self._vectors.write(np.ascontiguousarray(rows.vectors).data)
+        self._ids.write("".join(f"{key}\n" for key in rows.ids).encode())
+        self._hashes.write(rows.hashes.tobytes())
+        if rows.tags and self._tags is None:
+            self._tags = self._open_file("tags")
+            self._tags.write(b"\n" * self._rows)
+        if self._tags is not None:
+            self._tags.write("".join(tag_lines(rows.tags_of_each)).encode())
+        self._rows += len(rows.ids)
+
+    def finish(self) -> None:
+        self._vectors.seek(0)
+        self._write_header()
+
+    def abort(self) -> None:
+        """Does nothing: the files are removed."""
+
+    def _write_header(self) -> None:
+        # NumPy leaves room for the digits of any number of rows.
+        np.lib.format.write_array_header_1_0(
+            self._vectors,
+            {
+                "descr": "<f4",
+                "fortran_order": False,
+                "shape": (self._rows, self._dimension),
+            },
+        )
+
+
+class _ParquetWriter:
+    def __init__(self, open_file: OpenFile, dimension: int) -> None:
+        self._arrow = arrow = import_optional("pyarrow", "parquet")
+        parquet = import_optional("pyarrow.parquet", "parquet")
+        self._schema = arrow.schema(
+            [
+                ("id", arrow.string()),
+                ("vector", arrow.list_(arrow.float32(), dimension)),
+                ("title_hash", arrow.binary(HASH_BYTES)),
+                ("tags", arrow.list_(arrow.string())),
+            ]
+        )
+        # Vectors and hashes do not compress, and have no repeated values.
+        self._parquet = parquet.ParquetWriter(
+            open_file("parquet"),
+            self._schema,
+            use_dictionary=False,
+            compression="none",
+        )
+
+    def write(self, rows: PartRows) -> None:
+        arrow, (key, vector, title_hash, tags) = self._arrow, self._schema.types
+        check_ids(rows.ids)
+        columns = [
+            arrow.array(rows.ids, key),
+            arrow.FixedSizeListArray.from_arrays(
+                rows.vectors.ravel(), type=vector
+            ),
+            arrow.FixedSizeBinaryArray.from_buffers(
+                title_hash,
+                len(rows.hashes),
+                [None, arrow.py_buffer(rows.hashes.tobytes())],
+            ),
+            arrow.array(rows.tags_of_each, tags),
+        ]
+        self._parquet.write_batch(
+            arrow.record_batch(columns, schema=self._schema)
+        )
+
+    def finish(self) -> None:
+        try:
+            self._parquet.close()
+        finally:
+            self._parquet.is_open = False
+
+    def abort(self) -> None:
+        """Closes the writer, which would otherwise write at some later time."""
+        with suppress(Exception):  # the disk may be full
+            self.finish()
+
+
+def check_ids(ids: list[str]) -> None:
+    """Checks that ids can be written one a line.
+
+    Raises:
+        InputError: One has a line break.
+    """
+    for key in ids:
+        if "\n" in key or "\r" in key:
+            raise InputError(
+                f"id {key!r:.60} has a line break; expected ids of one line"
+            )

@@ -1,0 +1,1 @@
+"""Exported SavedModels as graphs: what each kind computes, and signatures."""

@@ -1,0 +1,208 @@
+"""Exports an encoder as a SavedModel from strings to unit vectors.
+
+A mixture of towers in a graph: one query and one document encoder.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import Mixture
+from keras_lstm_dssm.export.graphs.saved_module import (
+    encoder_fingerprint,
+    finite_weights,
+    vectors_only,
+)
+from keras_lstm_dssm.models import TwoTower
+from keras_lstm_dssm.text import encode_in_batches
+
+_ENCODE_BATCH = 2048
+
+
+class GraphEncoder(Protocol):
+    """Protocol of what is exported: a `TextEncoder` or a `MixtureEncoder`."""
+
+    @property
+    def weights(self) -> list[Any]:
+        """The variables."""
+
+    def sync_weights(self) -> None:
+        """Brings the weights up to date."""
+
+    def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
+        """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
+
+    def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
+        """Encodes a batch of one text that `is_short`, faster; `[1, d]`."""
+
+    def is_short(self, texts: tf.Tensor) -> tf.Tensor:
+        """Returns whether `unit_vector` takes a batch: one text, not long."""
+
+
+class EncoderModule(tf.Module):
+    """Holds an encoder's variables and the function that a server calls.
+
+    The Keras model itself is not exported, because Keras would trace a
+    float32 signature for its string input.
+
+    Args:
+        encoder: The trained encoder, float32 or float64, or those of a
+            mixture.
+
+    Attributes:
+        weights: The variables.
+        resources: Other objects of the graph, such as tables: none.
+        fingerprint: Hash of what determines the vectors.
+
+    Raises:
+        InputError: A weight is NaN or infinite.
+    """
+
+    def __init__(self, encoder: GraphEncoder) -> None:
+        super().__init__()
+        encoder.sync_weights()
+        # Methods: Keras would be saved with the encoder itself.
+        self._is_short = encoder.is_short
+        self._unit_vector = encoder.unit_vector
+        self._unit_vectors = encoder.unit_vectors
+        self.weights = finite_weights(encoder)
+        self.fingerprint = encoder_fingerprint(encoder)
+        self.resources: list[Any] = []
+
+    def encode(self, text: tf.Tensor) -> tf.Tensor:
+        """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`.
+
+        The output is float32 for float64 models, too: clients expect it.
+        """
+        vectors = tf.cond(
+            self._is_short(text),
+            lambda: self._unit_vector(text),
+            lambda: self._unit_vectors(text),
+        )
+        return tf.cast(vectors, tf.float32)
+
+    def encode_all(
+        self, texts: Sequence[str | bytes], progress: bool = False
+    ) -> np.ndarray:
+        """Encodes any number of texts into unit vectors, float32 `[n, d]`.
+
+        Args:
+            texts: The texts.
+            progress: Whether to show a progress bar. Default `False`.
+        """
+        return encode_in_batches(self.encode, texts, _ENCODE_BATCH, progress)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    @vectors_only
+    def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Encodes texts; the signature `serving_default`.
+
+        Args:
+            text: Strings `[batch]`.
+
+        Returns:
+            `embedding`, float32 `[batch, d]`, rows of length 1.
+        """
+        return {"embedding": self.encode(text)}
+
+
+class MixtureEncoder:
+    """Encodes texts by several encoders, into one unit vector, in a graph.
+
+    The vector is `[sqrt(w_1) v_1, sqrt(w_2) v_2, ...]` with unit vectors v_i
+    and weights w_i that sum to 1, so that the inner product of a query's and
+    a document's vector is the weighted sum of the encoders' cosines.
+
+    Args:
+        encoders: Name -> encoder, float32 or float64.
+        weights: Name -> weight, above 0; their sum is 1.
+
+    Attributes:
+        weights: The variables of all encoders.
+        scales: Square roots of the parts' weights, in the same order.
+    """
+
+    def __init__(
+        self, encoders: Mapping[str, TextEncoder], weights: Mapping[str, float]
+    ) -> None:
+        self._encoders = list(encoders.values())
+        self.scales = [np.sqrt(weights[name]) for name in encoders]
+        self.weights: list[Any] = [
+            weight for encoder in self._encoders for weight in encoder.weights
+        ]
+
+    def sync_weights(self) -> None:
+        """Brings the weights of all encoders up to date."""
+        for encoder in self._encoders:
+            encoder.sync_weights()
+
+    def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
+        """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`."""
+        return self._join(each.unit_vectors(texts) for each in self._encoders)
+
+    def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
+        """Encodes a batch of one text that `is_short`, faster; `[1, d]`."""
+        return self._join(each.unit_vector(text) for each in self._encoders)
+
+    def is_short(self, texts: tf.Tensor) -> tf.Tensor:
+        """Returns whether `unit_vector` takes a batch: one text, not long."""
+        return tf.reduce_all([each.is_short(texts) for each in self._encoders])
+
+    def _join(self, vectors: Iterable[tf.Tensor]) -> tf.Tensor:
+        return tf.concat(
+            [
+                np.float32(scale) * tf.cast(part, tf.float32)
+                for scale, part in zip(self.scales, vectors, strict=True)
+            ],
+            axis=1,
+        )
+
+
+class MixtureTowers(NamedTuple):
+    """The encoders of a mixture of towers, as those of one `TwoTower`.
+
+    Attributes:
+        query_encoder: Encoder of queries.
+        document_encoder: Encoder of documents.
+    """
+
+    query_encoder: MixtureEncoder
+    document_encoder: MixtureEncoder
+
+
+def mixture_towers(mixture: Mixture) -> MixtureTowers:
+    """Returns the encoders of a mixture, for `export_retriever`.
+
+    Args:
+        mixture: A mixture whose parts of weight above 0 are `TwoTower`s.
+
+    Raises:
+        InputError: A part is something else.
+
+    Example:
+    >>> towers = mixture_towers(Mixture({"a": model, "b": other}, [0.6, 0.4]))
+    >>> export_retriever(*towers, ids, titles, "models/retriever")
+    """
+    weights = {name: w for name, w in mixture.weights.items() if w}
+    models = {name: mixture.parts[name] for name in weights}
+    for name, model in models.items():
+        if not isinstance(model, TwoTower):
+            raise InputError(
+                f"part {name!r} of the mixture is no TwoTower, and only the"
+                " encoders of towers can be exported: leave it out, or search"
+                " from Python, with Mixture.retrieve"
+            )
+    return MixtureTowers(
+        MixtureEncoder(
+            {name: model.query_encoder for name, model in models.items()},
+            weights,
+        ),
+        MixtureEncoder(
+            {name: model.document_encoder for name, model in models.items()},
+            weights,
+        ),
+    )

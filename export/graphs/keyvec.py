@@ -1,0 +1,199 @@
+"""Exports a KeyVec as a SavedModel: vectors, key sentences and key words."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.export.graphs.saved_module import (
+    encoder_fingerprint,
+    finite_weights,
+    vectors_only,
+)
+from keras_lstm_dssm.layers import unit
+from keras_lstm_dssm.models import KeyVec
+from keras_lstm_dssm.text import as_strings, graph_sentences
+from lstm_dssm_client.signatures import KEYS
+
+MAX_N = 250
+"""Maximum number of sentences and of words in a reply of `KEYS`."""
+
+
+class KeyVecModule(tf.Module):
+    """Holds a KeyVec's variables and the functions that a server calls.
+
+    A document is one string, which the graph splits into sentences by the
+    rule of `split_sentences`.
+
+    Args:
+        model: The trained model, float32 or float64.
+
+    Attributes:
+        weights: The variables.
+        resources: The table of a vocabulary, if the model has one.
+        vocabulary: The words that can be key words, strings `[words]`.
+        fingerprint: Hash of what determines the vectors.
+
+    Raises:
+        InputError: A weight is NaN or infinite.
+    """
+
+    further_signatures = (KEYS,)
+    """Names of the methods that are signatures of the same names."""
+
+    def __init__(self, model: KeyVec) -> None:
+        super().__init__()
+        self.weights = finite_weights(model)
+        self.fingerprint = encoder_fingerprint(model)
+        # A server's loader fails without the table.
+        self.resources = model.words.resources
+        self.vocabulary = tf.Variable(
+            as_strings(model.key_vocabulary), trainable=False
+        )
+        # Plain functions: TensorFlow would save the whole Keras model.
+        self._read_sentences = model.read_sentences
+        self._word_probabilities = model.word_probabilities
+        self._encode_documents = model.encode
+        self._max_sentences = model.max_sentences
+
+    def encode(self, text: tf.Tensor) -> tf.Tensor:
+        """Encodes documents `[batch]` into unit vectors, float32 `[batch, d]`.
+
+        The output is float32 for float64 models, too: clients expect it.
+        """
+        _, vectors, _ = self._read(text)
+        return tf.cast(unit(vectors)[: tf.shape(text)[0]], tf.float32)
+
+    def encode_all(
+        self, documents: Sequence[Any], progress: bool = False
+    ) -> np.ndarray:
+        """Encodes any number of documents into unit vectors, float32 `[n, d]`.
+
+        Args:
+            documents: Strings or lists of sentences, see `KeyVec.encode`.
+            progress: Whether to show a progress bar. Default `False`.
+        """
+        vectors = self._encode_documents(documents, progress)
+        return unit(tf.constant(vectors)).numpy().astype(np.float32)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    @vectors_only
+    def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Encodes documents; the signature `serving_default`.
+
+        Args:
+            text: Documents, strings `[batch]`.
+
+        Returns:
+            `embedding`, float32 `[batch, d]`: the vectors d of eq. (3), scaled
+            to length 1, as those of all exported encoders.
+        """
+        return {"embedding": self.encode(text)}
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, "text"),
+            tf.TensorSpec([None], tf.int32, "n"),
+        ]
+    )
+    @vectors_only
+    def keys(self, text: tf.Tensor, n: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Finds key sentences and words of documents; the signature `keys`.
+
+        `n` has one value for each document, because a server that batches
+        requests needs the batch as the first dimension of every input.
+
+        Args:
+            text: Documents, strings `[batch]`.
+            n: Number of sentences, and of words, of each document, int32
+                `[batch]`. A number above 250 counts as 250.
+
+        Returns:
+            `sentences`, string `[batch, width]`, those with the largest p_i
+            first; `probabilities`, their p_i, float32 of the same shape; and
+            `words`, string of the same shape, the most probable key word
+            first. The width is the largest n. Columns beyond a row's own n,
+            or beyond the document's sentences, hold "" and 0; those beyond
+            the vocabulary of key words hold "".
+        """
+        width = tf.reduce_max(tf.concat([n, [0]], axis=0))
+        width = tf.minimum(width, MAX_N)
+        sentences, vectors, p = self._read(text)
+        texts, probabilities = self._key_sentences(sentences, p, width)
+        words = self._key_words(vectors, width)
+        wanted = tf.range(width) < n[:, tf.newaxis]
+        shape = [tf.shape(text)[0], width]
+
+        def columns(values: tf.Tensor, fill: str | float) -> tf.Tensor:
+            """Pads to the width, and fills columns beyond a row's own n."""
+            missing = [[0, 0], [0, width - tf.shape(values)[1]]]
+            values = tf.pad(values, missing, constant_values=fill)
+            return tf.where(wanted, tf.slice(values, [0, 0], shape), fill)
+
+        return {
+            "sentences": columns(texts, ""),
+            "probabilities": columns(tf.cast(probabilities, tf.float32), 0.0),
+            "words": columns(words, ""),
+        }
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def _read(
+        self, text: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor]:
+        """Computes the vectors of documents and the p_i of their sentences.
+
+        It is a `tf.function`, so that both signatures call the same graph.
+
+        Args:
+            text: Documents, strings `[batch]`.
+
+        Returns:
+            The sentences, ragged strings `[batch, (sentences)]`; the vectors
+            d, float `[batch, d]`; and the p_i of the sentences that were
+            read. Without documents, the result is that of one empty document.
+        """
+        # The LSTM needs a document.
+        extra = tf.cast(tf.equal(tf.shape(text)[0], 0), tf.int32)
+        texts = tf.concat([text, tf.fill([extra], "")], axis=0)
+        sentences = graph_sentences(texts)
+        return sentences, *self._read_sentences(sentences)
+
+    def _key_sentences(
+        self, sentences: tf.RaggedTensor, p: tf.Tensor, width: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the sentences with the largest p_i, and their p_i.
+
+        Args:
+            sentences: Ragged strings `[batch, (sentences)]`.
+            p: Float, the p_i of the sentences that were read.
+            width: Number of sentences to return, an int32 scalar.
+
+        Returns:
+            Strings and floats `[batch, width or less]`, "" and 0 beyond the
+            sentences of a document.
+        """
+        lengths = sentences.row_lengths()
+        if self._max_sentences is not None:
+            lengths = tf.minimum(lengths, self._max_sentences)
+        by_document = tf.RaggedTensor.from_row_lengths(
+            p, lengths, validate=False
+        ).to_tensor(-1.0)
+        # `top_k` returns equal values in order: the first sentence first.
+        largest, index = tf.math.top_k(
+            by_document, tf.minimum(width, tf.shape(by_document)[1])
+        )
+        is_sentence = largest >= 0
+        starts = tf.cast(sentences.row_starts(), tf.int32)[:, tf.newaxis]
+        rows = tf.where(is_sentence, starts + index, 0)
+        texts = tf.gather(sentences.flat_values, rows)
+        return (
+            tf.where(is_sentence, texts, ""),
+            tf.where(is_sentence, largest, 0.0),
+        )
+
+    def _key_words(self, vectors: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        """Returns the most probable key words, `[batch, width or less]`."""
+        p = self._word_probabilities(vectors)
+        _, index = tf.math.top_k(p, tf.minimum(width, tf.shape(p)[1]))
+        return tf.gather(self.vocabulary, index)

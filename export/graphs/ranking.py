@@ -1,0 +1,374 @@
+"""Exports a ranker: scores of pairs, and a search in two stages.
+
+Exports a pair scorer as a SavedModel from pairs of strings to scores.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.bulk.documents import Documents
+from keras_lstm_dssm.export.graphs.encoder import EncoderModule
+from keras_lstm_dssm.export.graphs.retriever import (
+    MAX_K,
+    VECTORS,
+    Allowed,
+    DocumentTags,
+    FilteredSearch,
+    check_documents,
+    check_retriever_options,
+    check_tags,
+    nearest,
+)
+from keras_lstm_dssm.export.graphs.retriever import NO_SCORE as NO_COSINE
+from keras_lstm_dssm.export.graphs.saved_module import (
+    finite_weights,
+    vectors_only,
+)
+from keras_lstm_dssm.models import PairScorer
+from keras_lstm_dssm.ranker import Ranker
+from keras_lstm_dssm.ranker.feature_sources import (
+    MatcherScore,
+    TowerCosine,
+    graph_scores,
+)
+from keras_lstm_dssm.ranker.overlap_features import on_grid
+from keras_lstm_dssm.ranker.ranker import CANDIDATES
+from keras_lstm_dssm.text import as_strings
+
+NO_SCORE = float(np.finfo(np.float32).min)
+"""Score in the columns beyond a query's own k: the lowest float32 number, as
+scores of trees may be negative, and JSON has no infinity."""
+
+
+class RankerModule(tf.Module):
+    """Holds the variables of a ranker and of the models that it reads.
+
+    Args:
+        ranker: The trained ranker.
+
+    Raises:
+        InputError: The ranker reads an encoder that is not of this package,
+            or a weight is NaN or infinite.
+    """
+
+    def __init__(self, ranker: Ranker) -> None:
+        super().__init__()
+        self.trees = ranker.trees
+        self.overlap = ranker.features.overlap
+        # A plain object: TensorFlow would save a Keras model.
+        self._ranker = ranker
+        self.weights: list[Any] = []
+        # Tables of vocabularies; a server's loader fails without them.
+        self.resources: list[Any] = []
+        for name, source in ranker.features.sources.items():
+            if isinstance(source, TowerCosine):
+                for encoder in (
+                    source.model.query_encoder,
+                    source.model.document_encoder,
+                ):
+                    encoder.sync_weights()
+                    self.weights += finite_weights(encoder)
+            elif isinstance(source, MatcherScore):
+                self.weights += finite_weights(source.model)
+                self.resources += source.model.words.resources
+            else:
+                raise InputError(
+                    f"the ranker reads the cosine of {name}, which is not of"
+                    " this package and cannot be exported: train the ranker"
+                    " without --encoder"
+                )
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, "query"),
+            tf.TensorSpec([None], tf.string, "document"),
+        ]
+    )
+    @vectors_only
+    def serve(
+        self, query: tf.Tensor, document: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Scores pairs; the signature `serving_default`.
+
+        Args:
+            query: Strings `[batch]`.
+            document: Strings `[batch]`.
+
+        Returns:
+            `score`, float32 `[batch]`. Only the order within a query has a
+            meaning.
+        """
+        equal_rows = tf.debugging.assert_equal(
+            *(tf.shape(query)[0], tf.shape(document)[0]),
+            "query and document must have the same number of rows",
+        )
+        with tf.control_dependencies([equal_rows]):
+            query = tf.identity(query)  # no op of a model may fail before
+        return {"score": self._scores(query, document, {})}
+
+    def _scores(
+        self,
+        queries: tf.Tensor,
+        titles: tf.Tensor,
+        known: dict[str, tf.Tensor],
+    ) -> tf.Tensor:
+        """Scores pairs, strings `[pairs]`, as float32 `[pairs]`.
+
+        Args:
+            queries: Strings `[pairs]`.
+            titles: Strings `[pairs]`.
+            known: Name of a source -> its scores of the pairs.
+        """
+        rows = tf.shape(queries)[0]
+        # Convolutions and poolings have no result for a batch of no texts.
+        extra = tf.fill([tf.cast(tf.equal(rows, 0), tf.int32)], "")
+        pairs = [tf.concat([texts, extra], 0) for texts in (queries, titles)]
+        columns = [self.overlap(queries, titles)]
+        for name, source in self._ranker.features.sources.items():
+            if name in known:
+                scores = known[name]
+            else:
+                assert isinstance(source, TowerCosine | MatcherScore)
+                scores = graph_scores(source, *pairs)[:rows]
+            columns.append(on_grid(scores)[:, tf.newaxis])
+        return self._ranker.score_features(tf.concat(columns, axis=1))
+
+
+class TwoStageModule(RankerModule):
+    """Finds candidates by an exact retriever, and orders them by a ranker.
+
+    The candidates are the 100 titles with the largest cosine of the ranker's
+    first two towers. The vectors of the titles are computed once, here; so
+    are those of the other towers that the ranker reads.
+
+    Args:
+        ranker: The trained ranker.
+        documents: Ids and titles.
+        vectors: How vectors are stored, a key of `VECTORS`.
+        max_k: Maximum number of results for a query, 100 at most.
+        progress: Whether to show a progress bar.
+
+    Raises:
+        InputError: The ranker reads no towers, or see `RankerModule`.
+    """
+
+    def __init__(
+        self,
+        ranker: Ranker,
+        documents: Documents,
+        vectors: str = "float32",
+        max_k: int = MAX_K,
+        progress: bool = False,
+    ) -> None:
+        check_retriever_options(vectors, max_k)
+        check_documents(documents.ids, documents.titles)
+        if ranker.towers is None:
+            raise InputError(
+                "the ranker reads no towers, which find the candidates among"
+                " --documents: train it with the run of two towers in"
+                " --features, or export it without documents"
+            )
+        super().__init__(ranker)
+        self.ids = _strings(documents.ids)
+        self.titles = _strings(documents.titles)
+        self._towers = [
+            (name, source.model.query_encoder.unit_vectors)
+            for name, source in ranker.features.sources.items()
+            if isinstance(source, TowerCosine)
+        ]
+        self.vectors = [
+            VECTORS[vectors](
+                EncoderModule(source.model.document_encoder).encode_all(
+                    documents.titles, progress
+                )
+            )
+            for source in ranker.features.sources.values()
+            if isinstance(source, TowerCosine)
+        ]
+        self._candidates = min(CANDIDATES, len(documents.ids))
+        self._widest = min(max_k, self._candidates)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, "text"),
+            tf.TensorSpec([None], tf.int32, "k"),
+        ]
+    )
+    @vectors_only
+    def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Finds documents; the signature `serving_default`.
+
+        Args:
+            text: Queries, strings `[batch]`.
+            k: Number of results for each query, int32 `[batch]`, see
+                `RetrieverModule.serve`.
+
+        Returns:
+            `ids` and `titles`, strings `[batch, width]`, and `scores` of the
+            ranker, float32 of the same shape, best first. The width is the
+            largest k, but at most 100, `max_k` and the number of documents.
+            Columns beyond a row's own k hold "" and `NO_SCORE`.
+        """
+        return self._search(text, k, None)
+
+    def _search(
+        self, text: tf.Tensor, k: tf.Tensor, allowed: Allowed | None
+    ) -> dict[str, tf.Tensor]:
+        """Finds and orders candidates, of the documents that are allowed."""
+        queries = [
+            tf.cast(encode(text), tf.float32) for _, encode in self._towers
+        ]
+        cosines, rows = nearest(
+            queries[0],
+            self.vectors[0],
+            tf.constant(self._candidates),
+            allowed,
+        )
+        known = {self._towers[0][0]: tf.reshape(cosines, [-1])}
+        for (name, _), vectors, encoded in zip(
+            self._towers[1:], self.vectors[1:], queries[1:], strict=True
+        ):
+            of_rows = vectors.cosines_of_rows(encoded, rows)
+            known[name] = tf.reshape(of_rows, [-1])
+        scores = self._scores(
+            tf.repeat(text, self._candidates),
+            tf.gather(self.titles, tf.reshape(rows, [-1])),
+            known,
+        )
+        width = tf.reduce_max(tf.concat([k, [0]], axis=0))
+        width = tf.minimum(width, self._widest)
+        scores = tf.reshape(scores, [-1, self._candidates])
+        if allowed is not None:
+            # `nearest` fills up with documents that are not.
+            scores = tf.where(cosines > NO_COSINE, scores, NO_SCORE)
+        # Of equal scores the one with the larger cosine comes first.
+        scores, best = tf.math.top_k(scores, width)
+        numbers = tf.gather(rows, best, batch_dims=1)
+        wanted = tf.range(width) < k[:, tf.newaxis]
+        if allowed is not None:
+            wanted &= scores > NO_SCORE
+        return {
+            "ids": tf.where(wanted, tf.gather(self.ids, numbers), ""),
+            "titles": tf.where(wanted, tf.gather(self.titles, numbers), ""),
+            "scores": tf.where(wanted, scores, NO_SCORE),
+        }
+
+
+class FilteredTwoStageModule(TwoStageModule, FilteredSearch):
+    """A search in two stages over documents with tags.
+
+    The candidates are the 100 nearest of the documents that a query may find.
+
+    Args:
+        ranker: See `TwoStageModule`; the other arguments, too.
+        documents: Ids, titles and tags.
+    """
+
+    def __init__(
+        self,
+        ranker: Ranker,
+        documents: Documents,
+        vectors: str = "float32",
+        max_k: int = MAX_K,
+        progress: bool = False,
+    ) -> None:
+        check_tags(documents.tags, len(documents.titles))
+        super().__init__(ranker, documents, vectors, max_k, progress)
+        self.tags = DocumentTags(documents.tags)
+
+
+def _strings(texts: Sequence[str]) -> tf.Variable:
+    return tf.Variable(as_strings(texts), trainable=False)
+
+
+def ranker_modules(
+    ranker: Ranker,
+    documents: Documents | None = None,
+    vectors: str = "float32",
+    max_k: int = MAX_K,
+    progress: bool = False,
+) -> dict[str, tf.Module]:
+    """Returns the modules of a ranker, by the names they are served as.
+
+    Returns:
+        `ranker`, which scores pairs; and `two_stage` with documents.
+
+    Raises:
+        InputError: See `RankerModule` and `TwoStageModule`.
+    """
+    modules: dict[str, tf.Module] = {"ranker": RankerModule(ranker)}
+    if documents is not None:
+        two_stage = FilteredTwoStageModule if documents.tags else TwoStageModule
+        modules["two_stage"] = two_stage(
+            ranker, documents, vectors, max_k, progress
+        )
+    return modules
+
+
+class ScorerModule(tf.Module):
+    """Holds a pair scorer's variables and the function that a server calls.
+
+    Args:
+        model: The trained pair scorer, float32 or float64.
+
+    Raises:
+        InputError: A weight is NaN or infinite, or the matcher has not been
+            pre-trained.
+    """
+
+    def __init__(self, model: PairScorer) -> None:
+        super().__init__()
+        if model.matcher.needs_pretraining:
+            raise InputError(
+                f"{type(model.matcher).__name__} has not been pre-trained, so "
+                "its scores have no meaning: train the model with dssm.train"
+            )
+        self.weights = finite_weights(model)
+        # The table of a vocabulary; a server's loader fails without it.
+        self.resources = model.words.resources
+        # A plain function: TensorFlow would save the whole Keras model.
+        self._score = partial(model.call, training=False)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, "query"),
+            tf.TensorSpec([None], tf.string, "document"),
+        ]
+    )
+    @vectors_only
+    def serve(
+        self, query: tf.Tensor, document: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Scores pairs; the signature `serving_default`.
+
+        A query has one row for each of its documents, because a server that
+        batches requests needs the batch as the first dimension of every
+        input. Each distinct text is represented once nevertheless, and the
+        score of a pair does not depend on the other pairs.
+
+        Args:
+            query: Strings `[batch]`.
+            document: Strings `[batch]`.
+
+        Returns:
+            `score`, float32 `[batch]`, for float64 models, too: clients
+            expect it. Only the order within a query has a meaning.
+        """
+        rows = tf.shape(query)[0]
+        equal_rows = tf.debugging.assert_equal(
+            *(rows, tf.shape(document)[0]),
+            "query and document must have the same number of rows",
+        )
+        with tf.control_dependencies([equal_rows]):
+            query = tf.identity(query)  # no op of the model may fail before
+        # Convolutions and poolings have no result for a batch of no texts.
+        extra = tf.fill([tf.cast(tf.equal(rows, 0), tf.int32)], "")
+        scores = self._score(
+            (tf.concat([query, extra], 0), tf.concat([document, extra], 0))
+        )
+        return {"score": tf.cast(scores[:rows], tf.float32)}

@@ -1,0 +1,1 @@
+"""Folders that TF Serving reads: versions, configuration, warm-up, README."""

@@ -1,0 +1,172 @@
+"""Reads and updates models.config, which lists what TF Serving serves."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from google.protobuf import text_format
+from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.graphs.saved_module import FINGERPRINT_FILE
+from keras_lstm_dssm.export.publish.versions import version_folders
+from keras_lstm_dssm.files import read_json, write_text
+from keras_lstm_dssm.fingerprints import files_hash
+
+MODELS_CONFIG = "models.config"
+
+
+def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
+    """Reads a server's configuration.
+
+    Args:
+        path: A `ModelServerConfig` in text format. A missing file is read as
+            an empty one.
+
+    Raises:
+        InputError: The file has another format, or a `custom_model_config`.
+    """
+    path = Path(path)
+    config = ModelServerConfig()
+    if path.exists():
+        try:
+            text_format.Parse(path.read_text(encoding="utf-8"), config)
+        except (text_format.ParseError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{path}:{error}; expected a ModelServerConfig: correct it, "
+                "or remove it, and the next export writes a new one"
+            ) from error
+    if config.WhichOneof("config") == "custom_model_config":
+        raise InputError(
+            f"{path}: found a custom_model_config; expected a "
+            "model_config_list, which lstm-dssm-export adds models to"
+        )
+    return config
+
+
+def served_version(base: str | os.PathLike[str]) -> Path | None:
+    """Returns the newest version of a model that a server serves.
+
+    If `models.config` next to the model names versions, newer ones are not
+    served, for example that of an interrupted export.
+
+    Args:
+        base: The model's folder, for example `MODELS/query_encoder`.
+
+    Returns:
+        The version's folder; `None` if the model has no version.
+
+    Raises:
+        InputError: See `read_models_config`.
+    """
+    base = Path(base).resolve()
+    folders = version_folders(base)
+    config = read_models_config(base.parent / MODELS_CONFIG)
+    for model in config.model_config_list.config:
+        if model.name == base.name:
+            live = model.model_version_policy.specific.versions
+            folders = {n: folders[n] for n in live if n in folders} or folders
+    return folders[max(folders)] if folders else None
+
+
+def update_models_config(
+    path: Path, names: Iterable[str], exported: Mapping[str, int], root: str
+) -> None:
+    """Writes the newest exports into a server's configuration.
+
+    The entry of an added model has its version on a line with the comment
+    "newest export". Later exports change only the number on that line: other
+    comments, labels, and policies without this comment do not change.
+
+    Args:
+        path: The file, made if missing.
+        names: Models that the file must list; missing ones are added.
+        exported: Model name to the version to serve. Any other model is
+            added without a policy, so that its newest version is served.
+        root: The path of the models' folder on the server.
+
+    Raises:
+        InputError: See `read_models_config`.
+    """
+    config = read_models_config(path)
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = old
+    for name, version in exported.items():
+        text = re.sub(
+            rf"(specific {{ versions: )\d+( }} }}{re.escape(_remark(name))})$",
+            rf"\g<1>{version}\2",
+            text,
+            flags=re.MULTILINE,
+        )
+    missing = sorted(
+        set(names) - {model.name for model in config.model_config_list.config}
+    )
+    if missing:
+        entries = [_entry(name, exported.get(name), root) for name in missing]
+        text = _added(text, "".join(entries))
+    if text != old:
+        write_text(path, text)
+
+
+def _remark(name: str) -> str:
+    return f"  # newest export of {name}"
+
+
+def _entry(name: str, version: int | None, root: str) -> str:
+    lines = [
+        f'name: "{name}"',
+        f'base_path: "{root}/{name}"',
+        'model_platform: "tensorflow"',
+    ]
+    if version:
+        lines.append(
+            f"model_version_policy {{ specific {{ versions: {version} }} }}"
+            + _remark(name)
+        )
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"  config {{\n{body}  }}\n"
+
+
+def _added(text: str, entries: str) -> str:
+    """Adds entries to the list of models in a configuration's text."""
+    alone = f"model_config_list {{\n{entries}}}\n"
+    wanted = text_format.Parse(text, ModelServerConfig())
+    if not wanted.model_config_list.config:
+        return alone
+    # The second form has no comments of the operator. It is used if the
+    # file's last character is not the brace that closes the list.
+    forms = text, text_format.MessageToString(wanted)
+    wanted.MergeFrom(text_format.Parse(alone, ModelServerConfig()))
+    for form in forms:
+        added = f"{form.rstrip()[:-1]}{entries}}}\n"
+        try:
+            if text_format.Parse(added, ModelServerConfig()) == wanted:
+                return added
+        except text_format.ParseError:
+            continue
+    raise AssertionError(text)
+
+
+def saved_fingerprint(path: str | os.PathLike[str]) -> str:
+    """Returns the fingerprint of an exported encoder.
+
+    For a SavedModel without one, which another program or an earlier version
+    has written, it is a hash of its files.
+
+    Args:
+        path: The folder of a model, or of one version, see `SavedEncoder`.
+
+    Raises:
+        InputError: There is no SavedModel.
+    """
+    folder = served_version(path) or Path(path)
+    if (folder / FINGERPRINT_FILE).exists():
+        return str(read_json(folder / FINGERPRINT_FILE).get("sha256"))
+    graph = folder / "saved_model.pb"
+    if not graph.exists():
+        raise InputError(
+            f"{path}: no SavedModel here; name a model's folder as "
+            "lstm-dssm-export writes it, such as MODELS/document_encoder"
+        )
+    return files_hash([graph, *sorted(folder.glob("variables/*"))])

@@ -1,0 +1,460 @@
+"""Finds and publishes versions of models, in folders MODELS/NAME/NUMBER.
+
+MANIFEST.sha256: the digests of a version's files, written and checked.
+"""
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.graphs.saved_module import (
+    save_module,
+    write_fingerprint,
+)
+from keras_lstm_dssm.export.publish.warmup import WARMUP_SIZES, write_warmup
+from keras_lstm_dssm.files import flush_to_disk
+
+MANIFEST = "MANIFEST.sha256"
+"""Name of the file in a version's folder, as `sha256sum -c` reads it."""
+
+_LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
+_MAX_BYTES = 1 << 24
+
+
+def write_manifest(folder: str | os.PathLike[str]) -> Path:
+    """Writes the digest and the path of each file in a folder.
+
+    Args:
+        folder: A version's folder, whose other files are complete.
+
+    Returns:
+        The file, `folder/MANIFEST.sha256`.
+
+    Raises:
+        InputError: The folder has a symbolic link, a device or a pipe, or a
+            name with a line break or a backslash.
+
+    Example:
+        >>> print(write_manifest("models/scorer/1").read_text())
+        f1d2...  assets.extra/tf_serving_warmup_requests
+        8c45...  saved_model.pb
+        ...
+    """
+    path = Path(folder, MANIFEST)
+    lines = [
+        f"{_digest(Path(folder, name))}  {name}\n" for name in _files(folder)
+    ]
+    try:
+        path.write_text("".join(lines), encoding="utf-8")
+    except OSError as error:
+        error.filename = str(path)  # that of a full disk names no file
+        raise
+    return path
+
+
+def verify_manifest(folder: str | os.PathLike[str]) -> None:
+    """Checks that a folder has exactly the files of its manifest.
+
+    This finds files that are damaged, missing or added. It does not tell who
+    wrote them: whoever can write in the folder can write the manifest, too,
+    unless its own digest is compared with one that is kept elsewhere.
+
+    Args:
+        folder: A version's folder.
+
+    Raises:
+        InputError: There is no manifest, it cannot be read, or a file is
+            missing, different, not listed or no plain file.
+
+    Example:
+        >>> verify_manifest("models/retriever/1")
+    """
+    listed = _read(Path(folder, MANIFEST))
+    found = set(_files(folder))
+    for name in sorted(listed.keys() | found):
+        if name not in found:
+            problem = f"it is missing, and {MANIFEST} lists it"
+        elif name not in listed:
+            problem = f"{MANIFEST} does not list it"
+        elif _digest(Path(folder, name)) != listed[name]:
+            problem = f"found another content than {MANIFEST} says"
+        else:
+            continue
+        raise InputError(
+            f"{Path(folder, name)}: {problem}; restore the version from its"
+            " export, or export it again"
+        )
+
+
+def _read(path: Path) -> dict[str, str]:
+    """Returns the digests of a manifest, by the files' paths."""
+    try:
+        if path.is_symlink() or not path.is_file():
+            raise FileNotFoundError(2, "no such plain file")
+        if path.stat().st_size > _MAX_BYTES:
+            raise ValueError("it has more than 16 MiB")
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"{path}: {reason}; export the version again with this release,"
+            " which writes the file, or serve it without --verify"
+        ) from error
+    digests: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        match = _LINE.fullmatch(line)
+        if match is None or match[2] in digests:
+            raise InputError(
+                f"{path}:{number}: found {line!r:.80}, expected a SHA-256"
+                " digest, two spaces and the path of a file, once; restore the"
+                " version from its export, or export it again"
+            )
+        digests[match[2]] = match[1]
+    return digests
+
+
+def _files(folder: str | os.PathLike[str]) -> Iterator[str]:
+    """Yields the paths of all files but the manifest, in the folder.
+
+    Raises:
+        InputError: One of them is no plain file, or has a strange name.
+    """
+    root = Path(folder)
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if path.is_dir() and not path.is_symlink():
+            continue
+        if path.is_symlink() or not path.is_file():
+            raise InputError(
+                f"{path}: found a link or a device, expected a plain file;"
+                " copy the files of the version themselves"
+            )
+        if not name.isprintable() or "\\" in name:
+            raise InputError(
+                f"{root}: found the name {name!r}, expected one without line"
+                " breaks and backslashes"
+            )
+        if name != MANIFEST:
+            yield name
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        digest = hashlib.sha256()
+        while block := file.read(1 << 20):
+            digest.update(block)
+        return digest.hexdigest()
+
+
+Write = Callable[[Path], None]
+"""A function that writes a SavedModel to the given path."""
+
+# A model's name is used in paths, URLs, shell commands and configuration
+# files: no character of it may have a special meaning there.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+
+_VERSIONS = 2**63
+"""TF Serving reads a version number as an int64."""
+
+
+def model_folder(models_dir: str | os.PathLike[str], name: str) -> Path:
+    """Returns the folder of one model, whether it exists or not.
+
+    Args:
+        models_dir: The folder of all models.
+        name: The model's name.
+
+    Raises:
+        InputError: The name has characters other than letters, digits, "_",
+            "-" and ".".
+
+    Example:
+    >>> model_folder("models", "retriever")
+    PosixPath('models/retriever')
+    """
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"{models_dir}: found the name {name!r}; a model's name has "
+            "letters, digits, '_', '-' and '.' only: rename it"
+        )
+    return Path(models_dir, name)
+
+
+def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
+    """Returns the version folders of one model, oldest first.
+
+    Args:
+        base: The model's folder, for example `MODELS/query_encoder`. A
+            missing folder has no versions.
+
+    Returns:
+        Version number to folder, ascending by number. Folders whose names
+        are not integers are ignored.
+    """
+    base = Path(base)
+    if not base.is_dir():
+        return {}
+    folders = {
+        int(path.name): path
+        for path in base.iterdir()
+        if path.name.isascii()
+        and path.name.isdecimal()
+        and int(path.name) < _VERSIONS
+        and path.is_dir()
+    }
+    return dict(sorted(folders.items()))
+
+
+def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
+    """Returns every folder below `models_dir` that has a version.
+
+    Args:
+        models_dir: A folder of models, which may be missing.
+
+    Returns:
+        Model name to folder, ascending by name. Hidden folders are ignored.
+
+    Raises:
+        InputError: A model's name is not valid, see `model_folder`.
+    """
+    models_dir = Path(models_dir)
+    if not models_dir.is_dir():
+        return {}
+    return {
+        path.name: model_folder(models_dir, path.name)
+        for path in sorted(models_dir.iterdir())
+        if path.name[0] != "." and version_folders(path)
+    }
+
+
+def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
+    """Returns the models of a folder that is to be served, at least one.
+
+    Args:
+        models_dir: A folder that `lstm-dssm-export` wrote.
+
+    Returns:
+        Model name to folder, ascending by name.
+
+    Raises:
+        InputError: See `find_models`; or the folder is missing, or holds no
+            model.
+    """
+    if not Path(models_dir).is_dir():
+        raise InputError(
+            f"{models_dir}: no such folder; expected one that "
+            "lstm-dssm-export --output wrote"
+        )
+    folders = find_models(models_dir)
+    if not folders:
+        raise InputError(
+            f"{models_dir}: no model in this folder; expected "
+            "NAME/NUMBER/saved_model.pb, as lstm-dssm-export writes them"
+        )
+    return folders
+
+
+def publish(
+    base: str | os.PathLike[str], write: Write, version: int | None = None
+) -> Path:
+    """Writes a SavedModel as a new version of one model.
+
+    A running server polls `base` and loads a version as soon as its folder
+    appears, even if files are missing from it. Therefore the SavedModel is
+    written into a hidden folder next to it, on the same file system, and
+    renamed when all its files are complete and on the disk; the last of them
+    is `MANIFEST.sha256`. If writing fails or is interrupted, the hidden folder
+    is removed.
+
+    Args:
+        base: The model's folder, made if missing.
+        write: Called with the path to which it writes the SavedModel.
+        version: The version number, 1 or more; by default one above the
+            model's largest.
+
+    Returns:
+        The version's folder, `base/<number>`.
+
+    Raises:
+        InputError: The version exists already, or is below 1; TensorFlow
+            cannot write it, for example on a full disk.
+        OSError: A file cannot be written.
+
+    Example:
+        >>> publish("models/query_encoder",
+        ...         lambda path: tf.saved_model.save(module, path))
+        PosixPath('models/query_encoder/1')
+    """
+    base = Path(base)
+    if version is not None and not 1 <= version < _VERSIONS:
+        raise InputError(
+            f"version {version}: expected a number from 1, below 2**63"
+        )
+    if version in version_folders(base):
+        raise _exists(base, version)
+    (folder,) = _publish({base: write}, lambda: [base], version)
+    return folder
+
+
+def publish_together(
+    models_dir: str | os.PathLike[str], writers: Mapping[str, Write]
+) -> list[Path]:
+    """Publishes a new version of several models, under one number.
+
+    Models of one training belong together, for example the query encoder and
+    the document encoder: the cosine of vectors from two trainings is
+    meaningless. Equal version numbers mean the same training, so the
+    number is above every version of every model in the folder, and it is
+    given to all models or to none.
+
+    Args:
+        models_dir: The folder of all models, made if missing.
+        writers: Model name to the function that writes its SavedModel. All
+            are called before the first version appears.
+
+    Returns:
+        The folders `models_dir/<name>/<number>`, in the order of `writers`.
+
+    Raises:
+        InputError: TensorFlow cannot write a model, for example on a full
+            disk. No version is published.
+        OSError: A file cannot be written. No version is published.
+    """
+    models_dir = Path(models_dir)
+    return _publish(
+        {model_folder(models_dir, name): w for name, w in writers.items()},
+        models_dir.iterdir,
+    )
+
+
+def _publish(
+    writers: Mapping[Path, Write],
+    numbered: Callable[[], Iterable[Path]],
+    version: int | None = None,
+) -> list[Path]:
+    """Writes all models, then renames all of them or none.
+
+    Args:
+        writers: Model folder to the function that writes its SavedModel.
+        numbered: A function that returns the model folders; the new number
+            is above all of their versions.
+        version: The version number; None chooses it.
+    """
+    with ExitStack() as stack:
+        complete = {
+            base: stack.enter_context(_written(base, write))
+            for base, write in writers.items()
+        }
+        while True:
+            known = (max(version_folders(b), default=0) for b in numbered())
+            number = version or 1 + max(known, default=0)
+            if number >= _VERSIONS:
+                raise InputError(
+                    f"{next(iter(writers))}: the next version is 2**63, above "
+                    "what TF Serving reads; remove the version below it"
+                )
+            try:
+                return _rename(complete, str(number))
+            except OSError:
+                # Another process may have taken the number in the meantime.
+                taken = [b for b in complete if number in version_folders(b)]
+                if not taken:
+                    raise
+                if version is not None:
+                    raise _exists(taken[0], version) from None
+
+
+@contextmanager
+def _written(base: Path, write: Write) -> Iterator[Path]:
+    """Writes a SavedModel into a hidden folder of `base`; yields its path."""
+    base.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".publish-", dir=base) as hidden:
+        # One level down, because the hidden folder itself is private to its
+        # owner (0700) and a server often runs as another user.
+        complete = Path(hidden) / "version"
+        try:
+            write(complete)
+        except tf.errors.OpError as error:
+            if hidden not in error.message:
+                raise
+            reason = error.message.split("; ")[-1].split(" [Op:")[0]
+            raise InputError(
+                f"{base}: the new version cannot be written ({reason}); make "
+                "room, or name another folder"
+            ) from error
+        write_manifest(complete)
+        for path in (complete, *complete.rglob("*")):
+            flush_to_disk(path)
+        yield complete
+
+
+def _rename(complete: Mapping[Path, Path], number: str) -> list[Path]:
+    """Renames every folder to version `number` of its model, or none."""
+    try:
+        for base, folder in complete.items():
+            folder.rename(base / number)
+        for base in complete:
+            flush_to_disk(base)
+    except BaseException:
+        for base, folder in complete.items():
+            if not folder.exists():
+                (base / number).rename(folder)
+        raise
+    return [base / number for base in complete]
+
+
+def _exists(base: Path, version: int | None) -> InputError:
+    return InputError(
+        f"{base}: version {version} exists; published versions never change, "
+        "so give another number, or none for the next free one"
+    )
+
+
+def publish_module(
+    module: tf.Module, base: str | os.PathLike[str], version: int | None = None
+) -> Path:
+    """Publishes the module of an encoder, retriever, scorer or KeyVec.
+
+    Args:
+        module: See `saved_model_writer`.
+        base: The model's folder, in which the version's folder is made.
+        version: The version number, by default one above the largest.
+
+    Returns:
+        `base/<number>`, which holds `saved_model.pb`.
+
+    Raises:
+        InputError: The version exists already.
+    """
+    name = Path(base).resolve().name
+    return publish(base, saved_model_writer(module, name), version)
+
+
+def saved_model_writer(
+    module: tf.Module, name: str, sizes: Sequence[int] = WARMUP_SIZES
+) -> Write:
+    """Returns a function that saves a module with its warm-up requests.
+
+    Args:
+        module: An `EncoderModule`, a `RetrieverModule`, a `ScorerModule` or
+            a `KeyVecModule`.
+        name: The name that the model will be served under.
+        sizes: Numbers of rows of the warm-up requests; see `write_warmup`.
+    """
+
+    def write(folder: Path) -> None:
+        save_module(module, folder)
+        write_warmup(folder, name, sizes)
+        if hasattr(module, "fingerprint"):  # an encoder
+            write_fingerprint(folder, module.fingerprint)
+        if getattr(module, "details", None):  # a retriever
+            module.details.write(folder)
+
+    return write

@@ -1,0 +1,160 @@
+"""Writes the requests with which a server warms up a new version.
+
+A graph's first calls are slow, because memory is allocated and kernels are
+created. TF Serving runs the requests in
+`assets.extra/tf_serving_warmup_requests` before it serves the version.
+
+Source: https://www.tensorflow.org/tfx/serving/saved_model_warmup
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+from tensorflow_serving.apis.predict_pb2 import PredictRequest
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.graphs.saved_module import (
+    Signature,
+    signature_defs,
+    signatures,
+)
+from keras_lstm_dssm.settings.choices import BATCH_SIZES
+
+WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
+"""Path of the requests in a version's folder."""
+
+WARMUP_SIZES = BATCH_SIZES[:3]
+"""Numbers of rows of the warm-up requests.
+
+A server that batches rejects a version if one of its warm-up requests has
+more rows than `max_batch_size`. The largest is well below it, so that
+`max_batch_size` can be lowered without exporting again.
+"""
+
+# With more records a server rejects the version.
+_MOST_RECORDS = 1000
+_K = 10
+
+
+def write_warmup(
+    version: str | os.PathLike[str],
+    name: str,
+    sizes: Sequence[int] = WARMUP_SIZES,
+) -> Path:
+    """Writes one request for each signature and number of rows.
+
+    A server rejects a version if one of the requests fails. So the SavedModel
+    is loaded from disk and runs each request first; its outputs must be
+    finite and have as many rows as the input.
+
+    Args:
+        version: The version's folder, with `saved_model.pb` in it.
+        name: The model's name.
+        sizes: Numbers of rows of the requests.
+
+    Returns:
+        The file, a TFRecord of `PredictionLog`.
+
+    Raises:
+        InputError: A request fails or its output is not finite; a signature
+            has an input other than `text`, `k`, `n`, `query`, `document`
+            and `tags`; there are over 1,000 requests.
+
+    Example:
+    >>> write_warmup("models/query_encoder/1", "query_encoder")
+    PosixPath('models/query_encoder/1/assets.extra/tf_serving_warmup_requests')
+    """
+    requests = [
+        _request(name, key, signature, rows)
+        for key, signature in signatures(signature_defs(version)).items()
+        for rows in sizes
+    ]
+    if len(requests) > _MOST_RECORDS:
+        raise InputError(
+            f"{version}: {len(requests)} warm-up requests; servers take "
+            f"{_MOST_RECORDS:,} at most: give fewer batch sizes"
+        )
+    model = _load(version)
+    path = Path(version) / WARMUP_FILE
+    path.parent.mkdir(exist_ok=True)
+    with tf.io.TFRecordWriter(os.fspath(path)) as file:
+        for request in requests:
+            _replay(model, request)
+            log = PredictionLog()
+            log.predict_log.request.CopyFrom(request)
+            file.write(log.SerializeToString())
+    return path
+
+
+def _load(version: str | os.PathLike[str]) -> Any:
+    level = logging.get_verbosity()
+    # TensorFlow warns that the model has no gradients; none are exported.
+    logging.set_verbosity(logging.ERROR)
+    try:
+        return tf.saved_model.load(os.fspath(version))
+    finally:
+        logging.set_verbosity(level)
+
+
+def _request(
+    name: str, key: str, signature: Signature, rows: int
+) -> PredictRequest:
+    request = PredictRequest()
+    request.model_spec.name = name
+    request.model_spec.signature_name = key
+    # Distinct texts of one to three words.
+    texts = [
+        " ".join(["warm", "up", str(row)][: 1 + row % 3]) for row in range(rows)
+    ]
+    values = {
+        "text": texts,
+        "k": np.full(rows, _K, np.int32),
+        "n": np.full(rows, _K, np.int32),
+        "query": texts,
+        "document": texts,
+        # Every second query asks for a tag that no document need have.
+        "tags": ["warm up" * (row % 2) for row in range(rows)],
+    }
+    for alias in signature.inputs:
+        if alias not in values:
+            raise InputError(
+                f"{name}: signature {key} has an input {alias!r}; warm-up "
+                f"requests have values for {', '.join(values)} only"
+            )
+        request.inputs[alias].CopyFrom(tf.make_tensor_proto(values[alias]))
+    return request
+
+
+def _replay(model: Any, request: PredictRequest) -> None:
+    name, key = request.model_spec.name, request.model_spec.signature_name
+    inputs = {
+        alias: tf.constant(tf.make_ndarray(proto))
+        for alias, proto in request.inputs.items()
+    }
+    try:
+        outputs = model.signatures[key](**inputs)
+    except tf.errors.OpError as error:
+        raise InputError(
+            f"{name}: signature {key} fails: {error.message.splitlines()[0]}; "
+            "servers would reject this version"
+        ) from error
+    rows = len(next(iter(inputs.values())))
+    for alias, tensor in outputs.items():
+        values = tensor.numpy()
+        if values.shape[:1] != (rows,):
+            raise InputError(
+                f"{name}: signature {key} gives {alias} of shape "
+                f"{values.shape} for {rows} rows; servers that batch need one "
+                "row of output for each row of input"
+            )
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise InputError(
+                f"{name}: signature {key} gives {alias} with numbers that are "
+                "not finite; servers would send them to clients"
+            )

@@ -1,1 +1,0 @@
-"""The HTTP server: TF Serving's REST API, metrics, health, and a page."""

@@ -1,0 +1,105 @@
+"""Counts requests and measures their time, for Prometheus."""
+
+import time
+from typing import Any, NamedTuple
+
+from keras_lstm_dssm.errors import import_optional
+from keras_lstm_dssm.serving.model_registry import ModelRegistry
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""Type of the text of `RequestMetrics.text`."""
+
+_BUCKETS = (
+    *(0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05),
+    *(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
+)
+
+
+class Request(NamedTuple):
+    """What a request asks for.
+
+    Attributes:
+        method: Its name in TF Serving's API, such as `Predict`.
+        model: The name of the model, as it was sent.
+        signature: The name of the signature, as it was sent.
+        start: The time when it began, of `time.perf_counter`.
+    """
+
+    method: str
+    model: str
+    signature: str
+    start: float
+
+
+class RequestMetrics:
+    """Holds the metrics of one server; threads may share it.
+
+    `lstm_dssm_requests_total` counts requests by protocol, method, model,
+    signature and gRPC status code; `lstm_dssm_request_seconds` is a histogram
+    of their time in the server. Names that the server does not know are "",
+    so that wrong requests do not add series without a limit.
+
+    Args:
+        models: The registry of the models that are served.
+
+    Raises:
+        InputError: prometheus-client is not installed.
+    """
+
+    def __init__(self, models: ModelRegistry) -> None:
+        self._prometheus = import_optional("prometheus_client", "http")
+        self._models = models
+        self._of_labels: dict[tuple[str, ...], tuple[Any, Any]] = {}
+        self._registry = self._prometheus.CollectorRegistry()
+        labels = ["protocol", "method", "model", "signature"]
+        self._requests = self._prometheus.Counter(
+            "lstm_dssm_requests",
+            "Requests by gRPC status code.",
+            [*labels, "code"],
+            registry=self._registry,
+        )
+        self._seconds = self._prometheus.Histogram(
+            "lstm_dssm_request_seconds",
+            "Time from a request's start in the server to its reply.",
+            labels,
+            registry=self._registry,
+            buckets=_BUCKETS,
+        )
+        # Memory, processor time and open files of this process.
+        self._prometheus.ProcessCollector(registry=self._registry)
+        self._versions = self._prometheus.Gauge(
+            "lstm_dssm_model_versions",
+            "Versions that are served.",
+            ["model"],
+            registry=self._registry,
+        )
+
+    def record(self, protocol: str, request: Request, code: str) -> None:
+        """Adds a request that has ended.
+
+        Args:
+            protocol: `grpc` or `http`.
+            request: What it asked for.
+            code: The name of its gRPC status code, such as `OK`.
+        """
+        seconds = time.perf_counter() - request.start
+        model, signature = self._models.known(request.model, request.signature)
+        if request.method != "Predict":
+            signature = ""
+        labels = (protocol, request.method, model, signature, code)
+        # Looking them up in prometheus-client takes most of a record's time.
+        if labels not in self._of_labels:
+            self._of_labels[labels] = (
+                self._requests.labels(*labels),
+                self._seconds.labels(*labels[:-1]),
+            )
+        requests, histogram = self._of_labels[labels]
+        requests.inc()
+        histogram.observe(seconds)
+
+    def text(self) -> bytes:
+        """Returns all metrics in Prometheus' text format."""
+        for name in self._models.names():
+            count = len(self._models.versions(name))
+            self._versions.labels(name).set(count)
+        return self._prometheus.generate_latest(self._registry)

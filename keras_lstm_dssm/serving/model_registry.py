@@ -1,0 +1,568 @@
+"""Loads the models of a folder, and finds the version for a request.
+
+Loads, serves and unloads the versions of one model, by its policy.
+Describes the models of a registry: their versions and signatures.
+"""
+
+import gc
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Mapping, Set
+from pathlib import Path
+from typing import NamedTuple
+
+import grpc
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow_serving.apis.get_model_metadata_pb2 import (
+    GetModelMetadataResponse,
+    SignatureDefMap,
+)
+from tensorflow_serving.apis.get_model_status_pb2 import (
+    GetModelStatusResponse,
+    ModelVersionStatus,
+)
+from tensorflow_serving.apis.model_pb2 import ModelSpec
+from tensorflow_serving.config.model_server_config_pb2 import ModelConfig
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE
+from keras_lstm_dssm.export.publish.models_config import read_models_config
+from keras_lstm_dssm.export.publish.versions import (
+    model_folder,
+    model_folders,
+    verify_manifest,
+    version_folders,
+)
+from keras_lstm_dssm.serving.servable import (
+    Servable,
+    StatusError,
+    invalid_argument,
+)
+
+_LOG = logging.getLogger(__name__)
+
+
+def wanted_versions(
+    folders: Mapping[int, Path], config: ModelConfig, latest: int
+) -> dict[int, Path]:
+    """Returns the versions that a model's policy selects.
+
+    Args:
+        folders: The versions on disk, ascending by number.
+        config: The model's entry in `models.config`. Its
+            `model_version_policy` is `latest`, `all` or `specific`, or is
+            not set.
+        latest: The number of newest versions to load if it is not set.
+    """
+    policy = config.model_version_policy
+    kind = policy.WhichOneof("policy_choice")
+    if kind == "all":
+        return dict(folders)
+    if kind == "specific":
+        return {v: folders[v] for v in policy.specific.versions if v in folders}
+    if kind == "latest":
+        latest = policy.latest.num_versions or 1
+    return dict(list(folders.items())[-latest:])
+
+
+class VersionState(NamedTuple):
+    """The state of a version as GetModelStatus reports it.
+
+    Attributes:
+        state: A value of `ModelVersionStatus.State`.
+        code: The gRPC status code of a loading error; 0 for OK.
+        message: Why the version did not load; empty otherwise.
+    """
+
+    state: int
+    code: int = 0
+    message: str = ""
+
+
+class Available(NamedTuple):
+    """The versions of a model that are served at one moment.
+
+    Attributes:
+        versions: Loaded versions by number.
+        labels: Version numbers by label.
+    """
+
+    versions: Mapping[int, Servable]
+    labels: Mapping[str, int]
+
+
+class ServedModel:
+    """Holds the versions of one model; one thread updates, others read it.
+
+    A version passes through the states of TF Serving: START, LOADING (its
+    warm-up included), AVAILABLE, UNLOADING (requests still run), END. A
+    version that does not load goes from LOADING to END, with an error.
+
+    Args:
+        name: The model's name.
+        verify: Whether to compare the files of a version with its
+            `MANIFEST.sha256` before it is loaded.
+
+    Attributes:
+        available: Versions and labels, in a tuple that is replaced as a
+            whole, so that the two are consistent for each request.
+    """
+
+    def __init__(self, name: str, verify: bool = False) -> None:
+        self.name = name
+        self._verify = verify
+        self.available = Available({}, {})
+        self._states: dict[int, VersionState] = {}
+        # Versions that did not load, with the time of their last change.
+        self._broken: dict[int, int] = {}
+
+    def states(self) -> dict[int, VersionState]:
+        """Returns the states of all versions seen so far, newest first."""
+        return dict(sorted(self._states.copy().items(), reverse=True))
+
+    def errors(self) -> list[str]:
+        """Returns the messages of versions that did not load, newest first."""
+        return [s.message for s in self.states().values() if s.code]
+
+    def set_labels(self, labels: Mapping[str, int]) -> None:
+        """Replaces the versions' labels."""
+        self.available = self.available._replace(labels=dict(labels))
+
+    def update(self, wanted: Mapping[int, Path]) -> bool:
+        """Loads new versions, then unloads those that are not wanted.
+
+        Old versions are served until a wanted one is available, as with TF
+        Serving's `AvailabilityPreservingPolicy`. A version that did not load
+        is loaded again when its files change.
+
+        Args:
+            wanted: Version number to folder, for the versions to serve.
+
+        Returns:
+            Whether a version was unloaded.
+        """
+        changed = {
+            version: _last_change(folder)
+            for version, folder in wanted.items()
+            if version not in self.available.versions
+        }
+        self._broken = {v: t for v, t in self._broken.items() if v in wanted}
+        new = [
+            version
+            for version in sorted(changed, reverse=True)
+            if self._broken.get(version) != changed[version]
+        ]
+        for version in new:
+            self._states[version] = VersionState(ModelVersionStatus.START)
+        for version in new:
+            try:
+                self._load(version, wanted[version])
+            except Exception as error:  # of any kind: other versions serve on
+                self._broken[version] = changed[version]
+                self._record_error(version, wanted[version], error)
+        versions = self.available.versions
+        unwanted = versions.keys() - wanted.keys()
+        if wanted and len(unwanted) == len(versions):
+            return False
+        if versions and not wanted:
+            _LOG.warning("%s: no version is left to serve", self.name)
+        self._unload(unwanted)
+        return bool(unwanted)
+
+    def _load(self, version: int, folder: Path) -> None:
+        start = time.perf_counter()
+        self._states[version] = VersionState(ModelVersionStatus.LOADING)
+        if self._verify:
+            _check_files(folder)
+        servable = Servable(self.name, version, folder)
+        warmed = servable.warm_up(folder)
+        self._set_versions({**self.available.versions, version: servable})
+        self._states[version] = VersionState(ModelVersionStatus.AVAILABLE)
+        _LOG.info(
+            "%s version %d: available after %.2f s, %d warm-up requests",
+            self.name, version, time.perf_counter() - start, warmed,
+        )  # fmt: skip
+
+    def _record_error(
+        self, version: int, folder: Path, error: Exception
+    ) -> None:
+        message = " ".join(str(error).split()) or type(error).__name__
+        if str(folder) not in message:
+            message = f"{folder}: {message}"
+        self._states[version] = VersionState(
+            ModelVersionStatus.END, _status_code(error), message
+        )
+
+    def _unload(self, versions: Set[int]) -> None:
+        for version in versions:
+            unloading = VersionState(ModelVersionStatus.UNLOADING)
+            self._states[version] = unloading
+            # Running requests refer to the servable; when the last of them
+            # ends, it is freed, and the version's state becomes END.
+            weakref.finalize(
+                self.available.versions[version], self._end, version, unloading
+            ).atexit = False
+        remaining = self.available.versions.items()
+        self._set_versions({v: s for v, s in remaining if v not in versions})
+
+    def _set_versions(self, versions: Mapping[int, Servable]) -> None:
+        self.available = self.available._replace(versions=versions)
+
+    def _end(self, version: int, unloading: VersionState) -> None:
+        # The number may have been published again in the meantime.
+        if self._states[version] is unloading:
+            self._states[version] = VersionState(ModelVersionStatus.END)
+            _LOG.info("%s version %d: unloaded", self.name, version)
+
+
+def _check_files(folder: Path) -> None:
+    """Compares a version's files with its manifest.
+
+    Raises:
+        StatusError: They differ (DATA_LOSS).
+    """
+    try:
+        verify_manifest(folder)
+    except InputError as error:
+        raise StatusError(grpc.StatusCode.DATA_LOSS, str(error)) from error
+
+
+def _last_change(folder: Path) -> int:
+    """Returns when a folder or one of its files last changed, in ns."""
+    try:
+        paths = [folder, *folder.rglob("*")]
+        return max(path.stat().st_mtime_ns for path in paths)
+    except OSError:  # a file is being removed
+        return 0
+
+
+def _status_code(error: BaseException) -> int:
+    """Returns the code with which TF Serving reports such an error."""
+    cause: BaseException | None = error
+    while cause is not None:
+        match cause:
+            case StatusError():
+                return cause.code.value[0]
+            case tf.errors.OpError():
+                return cause.error_code
+            case DecodeError():
+                return grpc.StatusCode.DATA_LOSS.value[0]
+            case FileNotFoundError():
+                return grpc.StatusCode.NOT_FOUND.value[0]
+        cause = cause.__cause__
+    return grpc.StatusCode.UNKNOWN.value[0]
+
+
+Configs = Mapping[str, ModelConfig] | None
+"""The models that `models.config` lists, by name; None without the file."""
+
+
+class ModelRegistry:
+    """Holds the models of a folder, with their served versions in memory.
+
+    If the folder has a `models.config`, it says which models and versions
+    are served and what their labels are; its `base_path`s are those of a
+    container and are ignored. Without the file every model is served.
+
+    Args:
+        models_dir: The folder, with `NAME/NUMBER/saved_model.pb` in it.
+        versions: Number of the newest versions to load of a model without a
+            `model_version_policy`, by default 1.
+        verify: Whether to compare the files of a version with its
+            `MANIFEST.sha256` before it is loaded.
+
+    Raises:
+        InputError: There is no model in the folder, one does not load, or
+            `models.config` is wrong.
+    """
+
+    def __init__(
+        self,
+        models_dir: str | os.PathLike[str],
+        versions: int = 1,
+        verify: bool = False,
+    ) -> None:
+        self._models_dir = Path(models_dir)
+        self._verify = verify
+        self._latest = versions
+        self._models: dict[str, ServedModel] = {}
+        self._lock = threading.Lock()
+        self._unloaded = False
+        model_folders(self._models_dir)  # raises if there is no model
+        self._configs = read_configs(self._models_dir / "models.config")
+        if self._configs is not None and not self._configs:
+            raise InputError(
+                f"{self._models_dir / 'models.config'}: lists no model; list "
+                "one, or remove the file to serve all models"
+            )
+        problems = self._update_models()
+        for name, model in self._models.items():
+            if not model.available.versions:
+                raise InputError(
+                    "; ".join(model.errors())
+                    or f"{self._models_dir / name}: none of the versions that "
+                    "models.config asks for exists"
+                )
+        # Labels refer to loaded versions, so they are set last.
+        problems = self._label(self._configs) + problems
+        if problems:
+            raise InputError("; ".join(problems))
+        self._warn_of(self._errors())
+
+    def refresh(self) -> None:
+        """Loads new versions from disk and unloads those no longer served.
+
+        Meanwhile the old or the new version answers requests. A version that
+        does not load is logged, and reported by `states`.
+
+        Raises:
+            InputError: The folder is missing, a name in it is no valid model
+                name, `models.config` lists a model that is missing, or the
+                file is wrong. All other models are updated; if the file is
+                wrong, the last correct configuration still applies.
+        """
+        with self._lock:
+            if self._unloaded:
+                # The variables of an unloaded model are freed with its last
+                # request, but its graph has reference cycles.
+                gc.collect()
+                self._unloaded = False
+            known = self._errors()
+            problems = self._read_configs()
+            try:
+                problems += self._update_models()
+            except OSError as error:
+                problems.append(f"{self._models_dir}: {error.strerror}")
+            self._warn_of(self._errors() - known)
+            if problems:
+                raise InputError("; ".join(problems))
+
+    def _read_configs(self) -> list[str]:
+        """Reads `models.config` again, and returns the errors in it.
+
+        As in TF Serving, only a version that is loaded already can get a
+        label.
+        """
+        try:
+            configs = read_configs(self._models_dir / "models.config")
+        except (InputError, OSError) as error:
+            return [str(error)]
+        problems = self._label(configs)
+        if not problems:
+            self._configs = configs
+        return problems
+
+    def _update_models(self) -> list[str]:
+        """Loads and unloads versions, and returns the errors in the folder."""
+        problems: list[str] = []
+        folders: dict[str, dict[int, Path]] = {}
+        for path in sorted(self._models_dir.iterdir()):
+            if self._may_be_model(path):
+                try:
+                    base = model_folder(self._models_dir, path.name)
+                    folders[path.name] = version_folders(base)
+                except InputError as error:
+                    problems.append(str(error))
+        for name, versions in folders.items():
+            config = (self._configs or {}).get(name, ModelConfig())
+            self._update(name, wanted_versions(versions, config, self._latest))
+        if self._configs is None:
+            # A model whose folder is missing is still served: the disk may
+            # have been unmounted.
+            return problems
+        for name in sorted(self._models.keys() - self._configs.keys()):
+            self._update(name, {})
+        missing = [name for name in self._configs if not folders.get(name)]
+        if missing:
+            problems.append(
+                f"{self._models_dir}: models.config lists "
+                f"{', '.join(sorted(missing))}, which is not in this folder "
+                "or has no version; export it, or remove it from the list"
+            )
+        return problems
+
+    def _may_be_model(self, path: Path) -> bool:
+        """Returns whether a folder is a model's, by configuration or files."""
+        name = path.name
+        if not path.is_dir():
+            return False
+        if self._configs is not None:
+            return name in self._configs
+        if name.startswith("."):
+            return False
+        return name in self._models or bool(version_folders(path))
+
+    def _errors(self) -> set[str]:
+        models = self._models.values()
+        return {message for model in models for message in model.errors()}
+
+    @staticmethod
+    def _warn_of(messages: set[str]) -> None:
+        for message in sorted(messages):
+            _LOG.warning("%s; other versions serve on", message)
+
+    def _label(self, configs: Configs) -> list[str]:
+        """Sets all labels, or none if there are errors; returns the errors."""
+        configs = configs or {}
+        problems = [
+            f"Request to assign label to version {version} of model {name}, "
+            "which is not currently available for inference; have it loaded "
+            "by a model_version_policy first, and then label it"
+            for name, config in configs.items()
+            for version in config.version_labels.values()
+            if version not in self.versions(name)
+        ]
+        if not problems:
+            for name, model in self._models.items():
+                config = configs.get(name, ModelConfig())
+                model.set_labels(config.version_labels)
+        return problems
+
+    def _update(self, name: str, wanted: Mapping[int, Path]) -> None:
+        model = self._models.get(name) or ServedModel(name, self._verify)
+        # A copy replaces the dictionary, because other threads read it.
+        self._models = {**self._models, name: model}
+        self._unloaded |= model.update(wanted)
+
+    def find(self, spec: ModelSpec) -> Servable:
+        """Returns the requested version, by default the newest.
+
+        Raises:
+            StatusError: There is no such model or version (NOT_FOUND), or the
+                name is empty or the label unknown (INVALID_ARGUMENT).
+        """
+        if not spec.name:
+            raise invalid_argument("ModelSpec has no name specified.")
+        model = self._models.get(spec.name)
+        available = model.available if model else Available({}, {})
+        choice = spec.WhichOneof("version_choice")
+        if choice is None:
+            version = max(available.versions, default=0)
+            wanted = f"Latest({spec.name})"
+        else:
+            version = spec.version.value
+            if choice == "version_label":
+                if spec.version_label not in available.labels:
+                    raise invalid_argument(
+                        "Unrecognized servable version label: "
+                        f"{spec.version_label}"
+                    )
+                version = available.labels[spec.version_label]
+            wanted = f"Specific({spec.name}, {version})"
+        if version not in available.versions:
+            raise StatusError(
+                grpc.StatusCode.NOT_FOUND,
+                f"Servable not found for request: {wanted}",
+            )
+        return available.versions[version]
+
+    def known(self, name: str, signature: str) -> tuple[str, str]:
+        """Returns the names if they are a model's and a signature's, or "".
+
+        They label metrics, whose number must not grow with wrong requests.
+        """
+        model = self._models.get(name)
+        if model is None:
+            return "", ""
+        for servable in model.available.versions.values():
+            if servable.signature(signature):
+                return name, signature or SIGNATURE
+        return name, ""
+
+    def states(self, name: str) -> dict[int, VersionState]:
+        """Returns the states of a model's versions, newest first.
+
+        Unloaded versions are included; an unknown model has no states.
+        """
+        model = self._models.get(name)
+        return model.states() if model else {}
+
+    def versions(self, name: str) -> list[int]:
+        """Returns the versions that are served, ascending; none if unknown."""
+        model = self._models.get(name)
+        return sorted(model.available.versions) if model else []
+
+    def names(self) -> list[str]:
+        """Returns the names of all models, ascending."""
+        return sorted(self._models)
+
+
+def read_configs(path: Path) -> Configs:
+    """Reads `models.config`.
+
+    Args:
+        path: The file, a `ModelServerConfig` in text format. It may be
+            missing.
+
+    Returns:
+        The listed models by name; an empty dict for `model_config_list {}`,
+        which unloads all; None without the file.
+
+    Raises:
+        InputError: The file has another format, lists a model twice, or has
+            no `model_config_list`: TF Serving ignores such a file, which may
+            be incomplete because it is being written.
+    """
+    if not path.exists():
+        return None
+    listed = read_models_config(path)
+    if not listed.HasField("model_config_list"):
+        raise InputError(
+            f"{path}: has no model_config_list; list a model, write "
+            "model_config_list {} to unload all, or remove the file to serve "
+            "all models"
+        )
+    configs: dict[str, ModelConfig] = {}
+    for config in listed.model_config_list.config:
+        if config.name in configs:
+            raise InputError(
+                f"{path}: model {config.name!r} is listed twice; keep one"
+            )
+        configs[config.name] = config
+    return configs
+
+
+def model_metadata(
+    models: ModelRegistry, spec: ModelSpec
+) -> GetModelMetadataResponse:
+    """Returns the signatures of a model.
+
+    Raises:
+        StatusError: See `ModelRegistry.find`.
+    """
+    servable = models.find(spec)
+    reply = GetModelMetadataResponse()
+    reply.model_spec.name = servable.name
+    reply.model_spec.version.value = servable.version
+    reply.metadata["signature_def"].Pack(
+        SignatureDefMap(signature_def=servable.signature_defs)
+    )
+    return reply
+
+
+def model_status(
+    models: ModelRegistry, spec: ModelSpec
+) -> GetModelStatusResponse:
+    """Returns the state of each version of a model, or of one version.
+
+    Raises:
+        StatusError: There is no such model or version (NOT_FOUND).
+    """
+    states = models.states(spec.name)
+    missing = f"Could not find any versions of model {spec.name}"
+    if spec.HasField("version"):  # TF Serving ignores a label here, too
+        wanted = spec.version.value
+        states = {v: s for v, s in states.items() if v == wanted}
+        missing = f"Could not find version {wanted} of model {spec.name}"
+    if not states:
+        raise StatusError(grpc.StatusCode.NOT_FOUND, missing)
+    reply = GetModelStatusResponse()
+    for version, (state, code, message) in states.items():
+        status = reply.model_version_status.add(version=version, state=state)
+        status.status.error_code = code
+        status.status.error_message = message
+    return reply

@@ -1,0 +1,217 @@
+"""Answers TF Serving's REST requests with a registry of models.
+
+Paths, JSON, messages and status codes are those of TF Serving:
+`tensorflow_serving/model_servers/http_rest_api_handler.cc` and
+`http_server.cc`. docs/http.md lists the differences.
+"""
+
+import json
+import logging
+import re
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import grpc
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
+from tensorflow_serving.apis.model_pb2 import ModelSpec
+
+from keras_lstm_dssm.serving.grpc_services import truncated
+from keras_lstm_dssm.serving.limits import Bounds
+from keras_lstm_dssm.serving.metrics import Request, RequestMetrics
+from keras_lstm_dssm.serving.model_registry import (
+    ModelRegistry,
+    model_metadata,
+    model_status,
+)
+from keras_lstm_dssm.serving.rest_json import (
+    JsonError,
+    inputs_from_json,
+    is_row_format,
+    json_from_outputs,
+    parse_object,
+    signature_name,
+)
+from keras_lstm_dssm.serving.servable import StatusError, invalid_argument
+
+_LOG = logging.getLogger(__name__)
+
+HTTP_CODES = {
+    "OK": 200,
+    "CANCELLED": 499,
+    "UNKNOWN": 500,
+    "INVALID_ARGUMENT": 400,
+    "DEADLINE_EXCEEDED": 504,
+    "NOT_FOUND": 404,
+    "ALREADY_EXISTS": 409,
+    "PERMISSION_DENIED": 403,
+    "RESOURCE_EXHAUSTED": 429,
+    "FAILED_PRECONDITION": 400,
+    "ABORTED": 409,
+    "OUT_OF_RANGE": 400,
+    "UNIMPLEMENTED": 501,
+    "INTERNAL": 500,
+    "UNAVAILABLE": 503,
+    "DATA_LOSS": 500,
+    "UNAUTHENTICATED": 401,
+}
+"""HTTP status codes by the name of the gRPC status code."""
+
+_MODEL = (
+    r"/v1/models/(?P<name>[^/:]+)"
+    r"(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
+)
+_FLAGS = re.IGNORECASE | re.ASCII
+_POST = re.compile(_MODEL + r":(?P<verb>classify|regress|predict)", _FLAGS)
+_GET = re.compile(_MODEL + r"(?P<metadata>/metadata)?", _FLAGS)
+
+
+class Reply(NamedTuple):
+    """The answer to a request.
+
+    Attributes:
+        status: The status code of HTTP.
+        body: JSON.
+    """
+
+    status: int
+    body: bytes
+
+
+class RestApi:
+    """Answers requests below `/v1/`; threads may share it.
+
+    Args:
+        models: The registry of the models that are served.
+        bounds: The largest request that is computed.
+        metrics: The metrics of the server, if there are any.
+
+    Example:
+        >>> api = RestApi(ModelRegistry("MODELS"))
+        >>> api.answer("POST", "/v1/models/retriever:predict",
+        ...            b'{"inputs": {"text": ["bolt"], "k": [1]}}').body
+        b'{"outputs": {"ids": [["bolt"]], "scores": [[1.0]]}}'
+    """
+
+    def __init__(
+        self,
+        models: ModelRegistry,
+        bounds: Bounds | None = None,
+        metrics: RequestMetrics | None = None,
+    ) -> None:
+        self._models = models
+        self._bounds = Bounds() if bounds is None else bounds
+        self._metrics = metrics
+
+    def answer(self, method: str, path: str, body: bytes = b"") -> Reply:
+        """Answers one request.
+
+        Args:
+            method: The method of HTTP, such as `POST`.
+            path: The path as it was sent, percent-encoded, without a query.
+            body: The body.
+
+        Returns:
+            The reply; of an error, `{"error": message}`.
+        """
+        asked = Request("", "", "", time.perf_counter())
+        code = "OK"
+        try:
+            method_name, spec = _method_and_model(method, path)
+            asked = asked._replace(method=method_name, model=spec.name)
+            if method_name == "Predict":
+                request = parse_object(body)
+                asked = asked._replace(signature=signature_name(request))
+                reply = self._predict(spec, asked.signature, request)
+            elif method_name == "GetModelMetadata":
+                reply = _metadata_json(self._models, spec)
+            else:
+                reply = json.dumps(_as_dict(model_status(self._models, spec)))
+        except StatusError as error:
+            reply, code = truncated(error.details), error.code.name
+        except JsonError as error:
+            reply, code = truncated(str(error)), "INVALID_ARGUMENT"
+        except Exception:  # of any kind: the server's own error
+            _LOG.exception("%s %s", method, path)
+            reply, code = "internal error", "INTERNAL"
+        if code != "OK":
+            reply = json.dumps({"error": reply})
+        if self._metrics is not None:
+            self._metrics.record("http", asked, code)
+        return Reply(HTTP_CODES[code], reply.encode(errors="replace"))
+
+    def _predict(
+        self, spec: ModelSpec, signature: str, request: Mapping[str, object]
+    ) -> str:
+        servable = self._models.find(spec)
+        call = servable.signature(signature)
+        if call is None:
+            raise invalid_argument(
+                f'Serving signature name: "{signature or "serving_default"}" '
+                "not found in signature def"
+            )
+        if not call.input_dtypes:
+            raise invalid_argument(
+                "Failed to get input map for signature: "
+                f"{signature or 'DEFAULT'}"
+            )
+        inputs = inputs_from_json(request, call.input_dtypes)
+        self._bounds.check_arrays(inputs)
+        return json_from_outputs(
+            call.run_arrays(inputs), is_row_format(request)
+        )
+
+
+def _method_and_model(method: str, path: str) -> tuple[str, ModelSpec]:
+    """Returns the name of the method in TF Serving's API, and the model."""
+    if method == "POST" and (match := _POST.fullmatch(path)):
+        spec = _model_spec(match)
+        if match["verb"].lower() != "predict":
+            raise StatusError(
+                grpc.StatusCode.UNIMPLEMENTED,
+                f"{match['verb']}: not offered by this local server",
+            )
+        return "Predict", spec
+    if method == "GET" and (match := _GET.fullmatch(path)):
+        name = "GetModelMetadata" if match["metadata"] else "GetModelStatus"
+        return name, _model_spec(match)
+    if method == "GET" and path.lower() == "/v1/models":
+        raise invalid_argument("Missing model name in request.")
+    raise invalid_argument(f"Malformed request: {method} {path}")
+
+
+def _model_spec(match: re.Match[str]) -> ModelSpec:
+    spec = ModelSpec(name=unquote(match["name"]))
+    if match["version"]:
+        digits = match["version"].lstrip("0") or "0"
+        if len(digits) > 19 or int(digits) >= 2**63:
+            raise invalid_argument(
+                f"Failed to convert version: {match['version']} to numeric."
+            )
+        spec.version.value = int(digits)
+    if match["label"]:
+        spec.version_label = unquote(match["label"])
+    return spec
+
+
+def _as_dict(message: Message) -> dict:
+    return MessageToDict(
+        message,
+        always_print_fields_with_no_presence=True,
+        preserving_proto_field_name=True,
+    )
+
+
+def _metadata_json(models: ModelRegistry, spec: ModelSpec) -> str:
+    reply = model_metadata(models, spec)
+    signatures = SignatureDefMap()
+    reply.metadata["signature_def"].Unpack(signatures)
+    return json.dumps(
+        {
+            "model_spec": _as_dict(reply.model_spec),
+            "metadata": {"signature_def": _as_dict(signatures)},
+        }
+    )

@@ -1,0 +1,246 @@
+"""Tokens of a file, which requests must have, compared in constant time.
+
+Refuses to listen to a network without protection.
+ServerTLS: the certificate of a server, for gRPC and for HTTP.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import logging
+import os
+import ssl
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import grpc
+
+from keras_lstm_dssm.errors import InputError
+from lstm_dssm_client.options import is_loopback, read_tokens
+
+
+def check_exposure(
+    host: str, tls: bool, identifies_clients: bool, insecure: bool
+) -> None:
+    """Checks that a server which others can reach has TLS and knows clients.
+
+    Args:
+        host: The address to listen on.
+        tls: Whether connections are encrypted.
+        identifies_clients: Whether clients need a token or a certificate.
+        insecure: Whether to listen without them all the same.
+
+    Raises:
+        InputError: Other machines can reach the address, and one of the two
+            is missing.
+    """
+    if insecure or is_loopback(host) or (tls and identifies_clients):
+        return
+    missing = [
+        *([] if tls else ["TLS (--tls_cert and --tls_key)"]),
+        *([] if identifies_clients else ["--token_file or --client_ca"]),
+    ]
+    raise InputError(
+        f"host {host}: other machines can reach this address, and "
+        f"{' and '.join(missing)} is missing: anyone could send requests or"
+        " read them; give it, listen on 127.0.0.1, or say --insecure where"
+        " the network is protected by other means"
+    )
+
+
+class ServerTLS:
+    """Holds the certificate and the key of a server, read once and checked.
+
+    Args:
+        certificate: File of the server's certificate, in PEM, followed by
+            those of intermediate authorities.
+        key: File of its private key, in PEM, without a password.
+        client_ca: File of the authorities whose certificates clients must
+            have; by default clients need no certificate.
+
+    Raises:
+        InputError: A file cannot be read or is not PEM, or the key belongs to
+            another certificate.
+
+    Example:
+        >>> tls = ServerTLS("server.crt", "server.key")
+        >>> server.add_secure_port("[::]:8500", tls.grpc_credentials())
+    """
+
+    def __init__(
+        self,
+        certificate: str | os.PathLike[str],
+        key: str | os.PathLike[str],
+        client_ca: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.certificate, self.key = Path(certificate), Path(key)
+        self.client_ca = Path(client_ca) if client_ca else None
+        self.ssl_context()
+
+    def ssl_context(self) -> ssl.SSLContext:
+        """Returns the settings of TLS for a server of Python, 1.2 or newer."""
+        _check_readable(self.certificate, self.key, self.client_ca)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            # A key with a password would otherwise be asked for.
+            context.load_cert_chain(
+                self.certificate, self.key, password=lambda: ""
+            )
+        except (ssl.SSLError, ValueError) as error:
+            raise InputError(
+                f"{self.certificate}, {self.key}: {_reason(error)}; expected"
+                " a certificate and its private key, both in PEM and the key"
+                " without a password"
+            ) from error
+        if self.client_ca is not None:
+            try:
+                context.load_verify_locations(self.client_ca)
+            except ssl.SSLError as error:
+                raise InputError(
+                    f"{self.client_ca}: {_reason(error)}; expected the"
+                    " certificates of authorities, in PEM"
+                ) from error
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+    def grpc_credentials(self) -> Any:
+        """Returns the same as `grpc.ServerCredentials`."""
+        return grpc.ssl_server_credentials(
+            [(self.key.read_bytes(), self.certificate.read_bytes())],
+            root_certificates=self.client_ca and self.client_ca.read_bytes(),
+            require_client_auth=self.client_ca is not None,
+        )
+
+    def uvicorn_options(self) -> dict[str, Any]:
+        """Returns the same as arguments of `uvicorn.Config`."""
+        return {
+            "ssl_certfile": str(self.certificate),
+            "ssl_keyfile": str(self.key),
+            "ssl_ca_certs": self.client_ca and str(self.client_ca),
+            "ssl_cert_reqs": (
+                ssl.CERT_REQUIRED if self.client_ca else ssl.CERT_NONE
+            ),
+        }
+
+
+def _check_readable(*paths: Path | None) -> None:
+    for path in paths:
+        if path is not None:
+            try:
+                path.open("rb").close()
+            except OSError as error:
+                raise InputError(
+                    f"{path}: {error.strerror}; expected a file in PEM"
+                ) from error
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "reason", None) or str(error) or "not PEM"
+
+
+_LOG = logging.getLogger(__name__)
+
+
+class _Read(NamedTuple):
+    """What was read, and the state of the file when it was read."""
+
+    state: tuple[int, ...]
+    digests: list[bytes]
+
+
+class TokenFile:
+    """Checks the tokens of requests against a file; threads may share it.
+
+    The file has one token a line; blank lines and lines that begin with `#`
+    are left out. It is read again when it changes: to replace a token, write
+    both, move the clients to the new one, and remove the old one. While the
+    changed file cannot be read, or has no token, the last tokens apply, and
+    the reason is logged once.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InputError: The file cannot be read, or has a line that is no token,
+            or no token at all.
+
+    Example:
+        >>> TokenFile("tokens.txt").allows("Bearer 2ba5f0c1d0e94c1f")
+        True
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._lock = threading.Lock()
+        self._logged = ""
+        self._read = _Read(self._state(), _digests(self._path))
+
+    def allows(self, authorization: str | bytes | None) -> bool:
+        """Returns whether the header `authorization` of a request has a token.
+
+        The time does not depend on how much of a token is right: digests of
+        the same length are compared, by `hmac.compare_digest`, with each of
+        the tokens.
+
+        Args:
+            authorization: The header's value: `Bearer TOKEN`; or `Basic` with
+                any user name and the token as the password, which a browser
+                sends after it has asked for them. None without the header.
+        """
+        self._refresh()
+        token = _token_of(authorization)
+        digest = hashlib.sha256(token).digest()
+        allowed = False
+        for known in self._read.digests:
+            allowed |= hmac.compare_digest(digest, known)
+        return allowed and bool(token)
+
+    def _state(self) -> tuple[int, ...]:
+        found = os.stat(self._path)
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def _refresh(self) -> None:
+        try:
+            state = self._state()
+            if state == self._read.state:
+                return
+            with self._lock:
+                if state != self._read.state:
+                    self._read = _Read(state, _digests(self._path))
+                    self._logged = ""
+                    _LOG.info("%s: read again", self._path)
+        except (InputError, OSError) as error:
+            if str(error) != self._logged:  # once, not for every request
+                self._logged = str(error)
+                _LOG.warning("%s; the last tokens still apply", error)
+
+
+def _digests(path: Path) -> list[bytes]:
+    return [hashlib.sha256(t.encode()).digest() for t in read_tokens(path)]
+
+
+def _token_of(authorization: str | bytes | None) -> bytes:
+    """Returns the token in a header's value, empty if there is none."""
+    if not authorization:
+        return b""
+    if isinstance(authorization, str):
+        authorization = authorization.encode("utf-8", "replace")
+    scheme, _, value = authorization.partition(b" ")
+    value = value.strip()
+    if scheme.lower() == b"bearer":
+        return value
+    if scheme.lower() == b"basic":
+        try:
+            return base64.b64decode(value, validate=True).partition(b":")[2]
+        except binascii.Error:
+            return b""
+    return b""
+
+
+NO_TOKEN = (
+    "the request has no valid token: send the header authorization: Bearer"
+    " TOKEN, with a token of the server's --token_file"
+)

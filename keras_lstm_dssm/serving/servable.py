@@ -1,0 +1,419 @@
+"""Loads one version of one model, and runs its signatures.
+
+Converts NumPy arrays to `TensorProto` messages, as TF Serving does.
+Runs one signature of a SavedModel on the tensors of a Predict request.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.framework.tensor_pb2 import TensorProto
+from tensorflow.core.framework.types_pb2 import DataType
+from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
+from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE
+from keras_lstm_dssm.export.publish.warmup import WARMUP_FILE
+from keras_lstm_dssm.serving.saved_models import GraphFunction, SavedGraph
+from lstm_dssm_client.messages import has_field, write_tensor
+
+
+def to_proto(
+    values: np.ndarray, proto: TensorProto | None = None
+) -> TensorProto:
+    """Writes an array into the typed field of its dtype.
+
+    TF Serving replies with typed fields, whereas `tf.make_tensor_proto` packs
+    numbers into `tensor_content`. With typed fields here, a client that reads
+    only one of the two forms behaves in the same way with both servers.
+    `tf.make_ndarray` reads either form.
+
+    Args:
+        values: Array of any shape; strings as an object array of bytes.
+        proto: An empty message to write into, such as an output of a reply;
+            by default a new message.
+
+    Returns:
+        The message written to.
+
+    Raises:
+        TypeError: The dtype has no counterpart in TensorFlow, or an element
+            of an object array is not bytes.
+
+    Example:
+        >>> to_proto(np.array([0.5], np.float32))
+        dtype: DT_FLOAT
+        tensor_shape { dim { size: 1 } }
+        float_val: 0.5
+    """
+    proto = TensorProto() if proto is None else proto
+    if has_field(values):
+        write_tensor(values, proto)
+    else:
+        proto.CopyFrom(tf.make_tensor_proto(values))
+    return proto
+
+
+class StatusError(Exception):
+    """Raised if a call fails with a gRPC status.
+
+    Codes and messages are those of TensorFlow Serving, so that a client that
+    was tested with this server handles TensorFlow Serving's errors, too.
+    docs/local-service.md lists the differences.
+
+    Args:
+        code: The status code, for example `grpc.StatusCode.NOT_FOUND`.
+        details: The message.
+    """
+
+    def __init__(self, code: grpc.StatusCode, details: str) -> None:
+        super().__init__(details)
+        self.code = code
+        self.details = details
+
+
+def invalid_argument(details: str) -> StatusError:
+    """Returns a `StatusError` with the code INVALID_ARGUMENT."""
+    return StatusError(grpc.StatusCode.INVALID_ARGUMENT, details)
+
+
+_DTYPES = set(DataType.values()) - {DataType.DT_INVALID}
+
+CODES = {code.value[0]: code for code in grpc.StatusCode}
+"""gRPC's status codes by number; TensorFlow's error codes are the same."""
+
+
+class SignatureCall:
+    """Answers Predict with one signature; threads may share it.
+
+    Args:
+        definition: The signature's definition in the SavedModel.
+        prepare: Returns the signature's function, such as
+            `SavedGraph.function`. It is called once, before the first run.
+
+    Attributes:
+        input_dtypes: TensorFlow's name of each input's dtype, such as
+            `string` or `int32`, by the input's name.
+        output_names: The outputs' names, ascending.
+
+    Example:
+    >>> graph = SavedGraph("models/query_encoder/1")
+    >>> definition = graph.definitions["serving_default"]
+    >>> call = SignatureCall(definition, graph.function)
+    >>> reply = PredictResponse()
+    >>> call(request, reply)
+    """
+
+    def __init__(
+        self,
+        definition: SignatureDef,
+        prepare: Callable[[SignatureDef], GraphFunction],
+    ) -> None:
+        self._definition = definition
+        self._prepare, self._preparing = prepare, threading.Lock()
+        self._function: GraphFunction | None = None
+        # A function orders its inputs and outputs by name.
+        self._specs = {
+            alias: tf.TensorSpec(info.tensor_shape, info.dtype)
+            for alias, info in sorted(definition.inputs.items())
+        }
+        self.output_names = sorted(definition.outputs)
+        self.input_dtypes = {
+            alias: _cpp_name(spec.dtype.as_datatype_enum)
+            for alias, spec in self._specs.items()
+        }
+
+    def __call__(self, request: PredictRequest, reply: PredictResponse) -> None:
+        """Runs the graph and writes the requested outputs into the reply.
+
+        The checks are in TF Serving's order: names and contents of the
+        inputs, names of the outputs, and last the inputs' dtypes. Shapes
+        are checked in addition; in TF Serving the graph fails instead.
+
+        Args:
+            request: The inputs by name, and the names of the outputs.
+            reply: The message to write the outputs into.
+
+        Raises:
+            StatusError: The request does not fit the signature, or the graph
+                rejects the values.
+        """
+        arrays = self._parse(request.inputs)
+        wanted = self._wanted(request.output_filter)
+        self._check_dtypes_and_shapes(request.inputs, arrays)
+        outputs = self._run(arrays)
+        for alias in wanted:
+            to_proto(outputs[alias], reply.outputs[alias])
+
+    def run_arrays(
+        self, inputs: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Runs the graph on arrays, and returns all outputs as arrays.
+
+        Args:
+            inputs: An array for each name in `input_dtypes`, of that dtype;
+                strings are object arrays of bytes.
+
+        Raises:
+            StatusError: A shape does not fit the signature, or the graph
+                rejects the values.
+        """
+        for alias, spec in self._specs.items():
+            if not spec.shape.is_compatible_with(inputs[alias].shape):
+                raise _wrong_shape(alias, spec, inputs[alias].shape)
+        return self._run(inputs)
+
+    def _parse(
+        self, protos: Mapping[str, TensorProto]
+    ) -> dict[str, np.ndarray]:
+        """Parses the inputs whose shapes fit the signature, of any dtype.
+
+        A message of a few bytes can declare a huge shape, so only shapes that
+        the signature allows are made into arrays.
+        """
+        specs = self._specs
+        if len(protos) != len(specs):
+            raise invalid_argument(
+                f"input size does not match signature: "
+                f"{len(protos)}!={len(specs)} "
+                f"len({_set(protos)}) != len({_set(specs)}). "
+                f"Sent extra: {_set(protos.keys() - specs.keys())}. "
+                f"Missing but required: {_set(specs.keys() - protos.keys())}."
+            )
+        arrays = {}
+        for alias, spec in specs.items():
+            if alias not in protos:
+                feed = self._definition.inputs[alias].name
+                raise invalid_argument(
+                    f"Signature input alias: {alias}(feed name: {feed}) not "
+                    "found in request and no default value provided. Inputs "
+                    f"expected to be in the request {_set(protos)}, or "
+                    "default input alias set: "
+                )
+            if protos[alias].dtype not in _DTYPES:
+                raise invalid_argument(f"tensor parsing error: {alias}")
+            if _fits(protos[alias], spec):
+                arrays[alias] = _array(alias, protos[alias])
+        return arrays
+
+    def _wanted(self, output_filter: Sequence[str]) -> list[str]:
+        for index, alias in enumerate(output_filter):
+            if alias not in self.output_names:
+                raise invalid_argument(
+                    f"output tensor alias not found in signature: {alias} "
+                    "Outputs expected to be in the set "
+                    f"{_set(self.output_names)}."
+                )
+            if alias in output_filter[:index]:
+                raise invalid_argument(
+                    f"duplicate output tensor alias: {alias}"
+                )
+        return list(output_filter or self.output_names)
+
+    def _check_dtypes_and_shapes(
+        self,
+        protos: Mapping[str, TensorProto],
+        arrays: Mapping[str, np.ndarray],
+    ) -> None:
+        for index, (alias, spec) in enumerate(self._specs.items()):
+            expected = spec.dtype.as_datatype_enum
+            if protos[alias].dtype != expected:
+                raise invalid_argument(
+                    f"Expects arg[{index}] to be {_cpp_name(expected)} but "
+                    f"{_cpp_name(protos[alias].dtype)} is provided"
+                )
+        for alias, spec in self._specs.items():
+            if alias not in arrays:
+                sizes = [dim.size for dim in protos[alias].tensor_shape.dim]
+                raise _wrong_shape(alias, spec, sizes)
+
+    def _run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        try:
+            function = self._function or self._prepared()
+            outputs = function(*(inputs[alias] for alias in self._specs))
+        except tf.errors.OpError as error:
+            raise StatusError(CODES[error.error_code], error.message) from error
+        return dict(zip(self.output_names, outputs, strict=True))
+
+    def _prepared(self) -> GraphFunction:
+        # Concurrent first runs would each prepare the graph.
+        with self._preparing:
+            if self._function is None:
+                self._function = self._prepare(self._definition)
+        return self._function
+
+
+def _wrong_shape(
+    alias: str, spec: tf.TensorSpec, sizes: Sequence[int]
+) -> StatusError:
+    return invalid_argument(
+        f"input {alias} must have shape {spec.shape}, got {tuple(sizes)}"
+    )
+
+
+def _fits(proto: TensorProto, spec: tf.TensorSpec) -> bool:
+    # Parsing reports a size below 0 as an error in the message, and does not
+    # look at `unknown_rank`: without sizes the tensor is a scalar.
+    dims = proto.tensor_shape.dim
+    sizes = [None if dim.size < 0 else dim.size for dim in dims]
+    return spec.shape.is_compatible_with(sizes)
+
+
+def _array(alias: str, proto: TensorProto) -> np.ndarray:
+    sizes = [dim.size for dim in proto.tensor_shape.dim]
+    if proto.dtype in _FIELDS and not proto.tensor_content:
+        field, dtype = _FIELDS[proto.dtype]
+        values = getattr(proto, field)
+        if sizes == [len(values)]:
+            return np.array(list(values), dtype)
+    try:
+        # Parses either form of field, and fewer values than elements.
+        tensor = tf.io.parse_tensor(
+            proto.SerializeToString(), tf.as_dtype(proto.dtype)
+        )
+    except (TypeError, ValueError, tf.errors.OpError) as error:
+        raise invalid_argument(f"tensor parsing error: {alias}") from error
+    if not tensor.dtype.is_numpy_compatible:
+        return np.empty(0)  # a resource or variant, which no signature takes
+    values = tensor.numpy()
+    return np.array(values, object) if isinstance(values, bytes) else values
+
+
+# An array is made of one of these fields in a tenth of the time of others.
+_FIELDS: dict[int, tuple[str, Any]] = {
+    DataType.DT_STRING: ("string_val", object),
+    DataType.DT_INT32: ("int_val", np.int32),
+    DataType.DT_FLOAT: ("float_val", np.float32),
+}
+
+
+def _set(names: Iterable[str]) -> str:
+    return "{" + ",".join(sorted(names)) + "}"
+
+
+def _cpp_name(dtype: int) -> str:
+    """Returns the C++ name of a dtype, such as `float` for DT_FLOAT."""
+    return DataType.Name(dtype).removeprefix("DT_").lower()
+
+
+# TF Serving's limit.
+_MAX_RECORDS = 1000
+
+
+class Servable:
+    """Holds a SavedModel in memory; threads may share it.
+
+    Args:
+        name: The model's name.
+        version: The version's number.
+        folder: The version's folder.
+
+    Attributes:
+        signature_defs: Name to definition of each signature in the SavedModel.
+
+    Raises:
+        InputError: TensorFlow cannot load the folder.
+    """
+
+    def __init__(self, name: str, version: int, folder: Path) -> None:
+        self.name = name
+        self.version = version
+        graph = SavedGraph(folder)
+        self.signature_defs = graph.definitions
+        self._calls = {
+            key: SignatureCall(definition, graph.function)
+            for key, definition in graph.definitions.items()
+        }
+
+    def signature(self, name: str) -> SignatureCall | None:
+        """Returns a signature by its name, "" for the default; or None."""
+        return self._calls.get(name or SIGNATURE)
+
+    def predict(self, request: PredictRequest) -> PredictResponse:
+        """Runs one signature.
+
+        Args:
+            request: The signature's inputs by name; the signature's name,
+                by default `serving_default`; the names of the outputs to
+                return, by default all.
+
+        Returns:
+            The outputs, and the model's name, version and signature.
+
+        Raises:
+            StatusError: The request does not fit the signature, or the graph
+                rejects the values.
+        """
+        key = request.model_spec.signature_name or SIGNATURE
+        call = self.signature(key)
+        if call is None:
+            raise StatusError(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                f'Serving signature key "{key}" not found.',
+            )
+        reply = PredictResponse()
+        reply.model_spec.name = self.name
+        reply.model_spec.version.value = self.version
+        reply.model_spec.signature_name = key
+        call(request, reply)
+        return reply
+
+    def warm_up(self, folder: Path) -> int:
+        """Replays the requests that were exported with the model, if any.
+
+        The first run of a graph takes a hundred times as long as the second,
+        so it is done before the version is served. If a request fails, TF
+        Serving rejects the version, and so does this server.
+
+        Args:
+            folder: The version's folder. The requests are a TFRecord file of
+                `PredictionLog` in it; see `write_warmup`.
+
+        Returns:
+            The number of requests that were run.
+
+        Raises:
+            StatusError: The file is damaged or has more than 1,000 records,
+                or a request fails.
+        """
+        path = folder / WARMUP_FILE
+        if not path.exists():
+            return 0
+        count = 0
+        try:
+            for record in tf.data.TFRecordDataset(str(path)):
+                if count == _MAX_RECORDS:
+                    raise invalid_argument(
+                        "Number of warmup records exceeds the maximum "
+                        f"({_MAX_RECORDS}) at {path}"
+                    )
+                self._replay(PredictionLog.FromString(record.numpy()))
+                count += 1
+        except DecodeError as error:
+            raise invalid_argument(
+                f"Failed to parse warmup record from {path}"
+            ) from error
+        except tf.errors.OpError as error:
+            raise StatusError(
+                CODES[error.error_code],
+                f"{error.message}. Please verify your warmup data is in "
+                "TFRecord format.",
+            ) from error
+        return count
+
+    def _replay(self, log: PredictionLog) -> None:
+        kind = log.WhichOneof("log_type")
+        if kind == "predict_log":
+            self.predict(log.predict_log.request)
+        elif kind is not None:
+            raise StatusError(
+                grpc.StatusCode.UNIMPLEMENTED,
+                f"Unsupported log_type for warmup: {kind}",
+            )

@@ -1,0 +1,158 @@
+"""Checks the arguments with which clients are made, such as `timeout`.
+
+Reads files of tokens: secrets that a server asks its clients for.
+"""
+
+import ipaddress
+import os
+import re
+from pathlib import Path
+
+from lstm_dssm_client.errors import InputError
+
+_DAY = 86_400
+
+
+def checked_timeout(timeout: float) -> float:
+    """Checks and returns the deadline of a request, in seconds.
+
+    Raises:
+        InputError: `timeout` is not above 0, or more than a day. (gRPC treats
+            a number that is far too large as a deadline that has passed.)
+    """
+    if not 0 < timeout <= _DAY:
+        raise InputError(
+            f"timeout is {timeout}; expected seconds above 0, {_DAY:,} at most"
+        )
+    return timeout
+
+
+def message_bytes(max_message_mb: int) -> int:
+    """Checks the size of the largest message, in MiB, and returns the bytes.
+
+    Raises:
+        InputError: `max_message_mb` is not from 1 to 2047.
+    """
+    if not 1 <= max_message_mb <= 2047:
+        raise InputError(
+            f"max_message_mb is {max_message_mb}; expected 1 to 2047"
+        )
+    return max_message_mb << 20
+
+
+def check_certificate_and_key(
+    certificate: str | os.PathLike[str] | None,
+    key: str | os.PathLike[str] | None,
+) -> None:
+    """Checks the files by which a client proves to a server who it is, in TLS.
+
+    A certificate can be used with its private key only. A client may also
+    have neither.
+
+    Args:
+        certificate: Path of the client's certificate.
+        key: Path of its private key.
+
+    Raises:
+        InputError: Only one of the two is given.
+    """
+    if (certificate is None) != (key is None):
+        raise InputError(
+            "a client's certificate needs its key, and the key its"
+            " certificate: give both"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Returns whether a name or an address is that of this machine alone.
+
+    Args:
+        host: A name or an address, without the port; IPv6 also in brackets.
+    """
+    host = host.removeprefix("[").removesuffix("]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def token_headers(
+    token: str | None, host: str, encrypted: bool
+) -> list[tuple[str, str]]:
+    """Returns the headers of a request that carry a token.
+
+    Args:
+        token: The token, or None.
+        host: The server's name or address.
+        encrypted: Whether the connection is.
+
+    Raises:
+        InputError: The token has characters that a header cannot hold, or
+            would be sent to another machine in clear text.
+    """
+    if token is None:
+        return []
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise InputError(
+            "the token has a space, or a character that is not printable"
+            " ASCII; expected a token of the server's --token_file"
+        )
+    if not encrypted and not is_loopback(host):
+        raise InputError(
+            f"the token would be sent to {host} without encryption: give"
+            " credentials (--tls_ca), too"
+        )
+    return [("authorization", f"Bearer {token}")]
+
+
+_TOKEN = re.compile(r"[!-~]{16,512}")  # printable ASCII, without spaces
+_EXPECTED = (
+    "expected one token a line, each of 16 to 512 printable ASCII characters"
+    " without spaces, such as the output of: openssl rand -hex 32"
+)
+_MAX_BYTES = 1 << 20
+
+
+def read_token(path: str | os.PathLike[str]) -> str:
+    """Reads the first token of a file, for a client.
+
+    Raises:
+        InputError: See `read_tokens`.
+    """
+    return read_tokens(path)[0]
+
+
+def read_tokens(path: str | os.PathLike[str]) -> list[str]:
+    """Reads all tokens that a server accepts, from a file.
+
+    Blank lines and lines that begin with `#` are left out.
+
+    Args:
+        path: The file, with one token a line.
+
+    Raises:
+        InputError: The file cannot be read, or has a line that is no token,
+            or no token at all.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; {_EXPECTED}") from error
+    if len(data) > _MAX_BYTES:
+        raise InputError(f"{path}: found more than a megabyte; {_EXPECTED}")
+    tokens = []
+    for number, line in enumerate(data.decode("latin-1").splitlines(), 1):
+        token = line.strip()
+        if not token or token.startswith("#"):
+            continue
+        if not _TOKEN.fullmatch(token):  # it is a secret: it is not shown
+            raise InputError(
+                f"{path}:{number}: found {len(token)} characters that are no"
+                f" token; {_EXPECTED}"
+            )
+        tokens.append(token)
+    if not tokens:
+        raise InputError(f"{path}: found no token; {_EXPECTED}")
+    return tokens
