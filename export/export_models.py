@@ -21,7 +21,11 @@ from keras_lstm_dssm.export.graphs.encoder import (
     mixture_towers,
 )
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
-from keras_lstm_dssm.export.graphs.ranking import ScorerModule, ranker_modules
+from keras_lstm_dssm.export.graphs.ranking import (
+    RankerModule,
+    ScorerModule,
+    TwoStageModule,
+)
 from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
     RetrieverDetails,
@@ -30,7 +34,6 @@ from keras_lstm_dssm.export.graphs.retriever import (
     check_retriever_options,
     check_tags,
     encoder_module,
-    retriever_module,
 )
 from keras_lstm_dssm.export.publish.server_files import (
     check_server_files,
@@ -70,7 +73,7 @@ def new_retriever(
     check_documents(ids, titles)
     check_tags(tags, len(titles))
     document_module = encoder_module(document_encoder)
-    module = retriever_module(
+    module = RetrieverModule(
         query_encoder,
         as_strings(ids),
         document_module.encode_all(titles, progress),
@@ -116,7 +119,7 @@ def retriever_of_parts(
         )
     rows = parts.read()
     check_tags(rows.tags, len(rows.ids))
-    module = retriever_module(
+    module = RetrieverModule(
         query_encoder, as_strings(rows.ids), rows.vectors, vectors, max_k,
         rows.tags,
     )  # fmt: skip
@@ -246,9 +249,12 @@ def export_models(
         check_folder(output)
         names = ["ranker", "two_stage"] if documents else ["ranker"]
         check_server_files(output, names)
-        return _publish(
-            output, ranker_modules(model, documents, vectors, max_k, progress)
-        )
+        ranker: dict[str, tf.Module] = {"ranker": RankerModule(model)}
+        if documents:
+            ranker["two_stage"] = TwoStageModule(
+                model, documents, vectors, max_k, progress
+            )
+        return _publish(output, ranker)
     trained = mixture_towers(model) if isinstance(model, Mixture) else model
     if documents is not None:
         _check_retriever(trained, output)

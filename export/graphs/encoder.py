@@ -1,6 +1,7 @@
-"""Exports an encoder as a SavedModel from strings to unit vectors.
+"""The graph of an encoder, from strings to unit vectors.
 
-A mixture of towers in a graph: one query and one document encoder.
+Also that of a mixture of towers, which is one query encoder and one document
+encoder, whose vectors are those of its parts side by side.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.graphs.saved_module import (
     encoder_fingerprint,
     finite_weights,
-    vectors_only,
+    signature,
 )
 from keras_lstm_dssm.models import TwoTower
 from keras_lstm_dssm.text import encode_in_batches
@@ -96,8 +97,7 @@ class EncoderModule(tf.Module):
         """
         return encode_in_batches(self.encode, texts, _ENCODE_BATCH, progress)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
-    @vectors_only
+    @signature(text=tf.string)
     def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Encodes texts; the signature `serving_default`.
 

@@ -9,12 +9,11 @@ import tensorflow as tf
 from keras_lstm_dssm.export.graphs.saved_module import (
     encoder_fingerprint,
     finite_weights,
-    vectors_only,
+    signature,
 )
 from keras_lstm_dssm.layers import unit
 from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.text import as_strings, graph_sentences
-from lstm_dssm_client.signatures import KEYS
 
 MAX_N = 250
 """Maximum number of sentences and of words in a reply of `KEYS`."""
@@ -38,9 +37,6 @@ class KeyVecModule(tf.Module):
     Raises:
         InputError: A weight is NaN or infinite.
     """
-
-    further_signatures = (KEYS,)
-    """Names of the methods that are signatures of the same names."""
 
     def __init__(self, model: KeyVec) -> None:
         super().__init__()
@@ -77,8 +73,7 @@ class KeyVecModule(tf.Module):
         vectors = self._encode_documents(documents, progress)
         return unit(tf.constant(vectors)).numpy().astype(np.float32)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
-    @vectors_only
+    @signature(text=tf.string)
     def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Encodes documents; the signature `serving_default`.
 
@@ -91,13 +86,7 @@ class KeyVecModule(tf.Module):
         """
         return {"embedding": self.encode(text)}
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "text"),
-            tf.TensorSpec([None], tf.int32, "n"),
-        ]
-    )
-    @vectors_only
+    @signature(text=tf.string, n=tf.int32)
     def keys(self, text: tf.Tensor, n: tf.Tensor) -> dict[str, tf.Tensor]:
         """Finds key sentences and words of documents; the signature `keys`.
 

@@ -18,13 +18,12 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.bulk.documents import MAX_TAGS
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule, GraphEncoder
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
-from keras_lstm_dssm.export.graphs.saved_module import vectors_only
+from keras_lstm_dssm.export.graphs.saved_module import signature
 from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.fingerprints import HASH_BYTES
 from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.choices import MAX_K
-from lstm_dssm_client.signatures import FILTERED
 from lstm_dssm_client.texts import tags_as_bytes
 
 
@@ -47,21 +46,19 @@ class DocumentTags(tf.Module):
 
     def __init__(self, tags: Sequence[Sequence[str]]) -> None:
         super().__init__()
-        encoded = [[tag.encode() for tag in of_one] for of_one in tags]
-        names = sorted({tag for of_one in encoded for tag in of_one})
+        encoded = [[tag.encode() for tag in row] for row in tags]
+        names = sorted({tag for row in encoded for tag in row})
         number = {name: index for index, name in enumerate(names)}
         width = max(map(len, encoded))
         numbers = np.full([len(encoded), width], len(names), np.int32)
-        for row, of_one in enumerate(encoded):
-            numbers[row, : len(of_one)] = [number[tag] for tag in of_one]
+        for row, row_tags in enumerate(encoded):
+            numbers[row, : len(row_tags)] = [number[tag] for tag in row_tags]
         self._width = width
         # Variables, not constants: a graph is limited to 2 GiB.
         self.names = tf.Variable(tf.constant(names, tf.string), trainable=False)
         self.numbers = tf.Variable(numbers, trainable=False)
 
-    def matches(
-        self, tags: tf.Tensor
-    ) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+    def mask(self, tags: tf.Tensor) -> "TagMask":
         """Returns a function that says which documents queries may find.
 
         Args:
@@ -73,32 +70,37 @@ class DocumentTags(tf.Module):
             after it to booleans `[batch, block]`: whether the document has
             any of the query's tags, or the query has none.
         """
-        asked = tf.strings.split(tags, ",")
-        # The values are compared at once; each belongs to a row of `asked`.
-        equal = tf.equal(
-            tf.strings.strip(asked.values)[:, tf.newaxis],
+        query_tags = tf.strings.split(tags, ",")
+        # The values are compared at once; each belongs to a row of them.
+        is_tag = tf.equal(
+            tf.strings.strip(query_tags.values)[:, tf.newaxis],
             self.names[tf.newaxis, :],
         )
         batch = tf.shape(tags)[0]
-        found = tf.math.unsorted_segment_max(
-            tf.cast(equal, tf.int32), asked.value_rowids(), batch
+        matched = tf.math.unsorted_segment_max(
+            tf.cast(is_tag, tf.int32), query_tags.value_rowids(), batch
         )
         # One more column, of the number that stands for no tag. The maximum
         # of no values is the lowest number.
-        has = tf.pad(found > 0, [[0, 0], [0, 1]])
+        has_tag = tf.pad(matched > 0, [[0, 0], [0, 1]])
         any_document = tf.equal(tf.strings.strip(tags), "")[:, tf.newaxis]
 
-        def allowed(start: tf.Tensor, stop: tf.Tensor) -> tf.Tensor:
+        def tag_mask(start: tf.Tensor, stop: tf.Tensor) -> tf.Tensor:
             block = self.numbers[start:stop]
             matching = tf.logical_or(
                 any_document, tf.zeros([1, stop - start], tf.bool)
             )
             # One number after the other: [batch, block, w] may be large.
             for column in range(self._width):
-                matching |= tf.gather(has, block[:, column], axis=1)
+                matching |= tf.gather(has_tag, block[:, column], axis=1)
             return matching
 
-        return allowed
+        return tag_mask
+
+
+TagMask = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+"""From the first row of a block of documents and the row after it to booleans
+`[batch, block]`: which of them a query may find."""
 
 
 def check_tags(tags: Sequence[Sequence[str]], count: int) -> None:
@@ -114,13 +116,13 @@ def check_tags(tags: Sequence[Sequence[str]], count: int) -> None:
             f"found tags of {len(tags)} documents, expected those of {count}:"
             " give an empty list to each document without tags"
         )
-    for row, of_one in enumerate(tags):
-        if len(of_one) > MAX_TAGS:
+    for row, row_tags in enumerate(tags):
+        if len(row_tags) > MAX_TAGS:
             raise InputError(
-                f"document {row} has {len(of_one)} tags, expected {MAX_TAGS}"
+                f"document {row} has {len(row_tags)} tags, expected {MAX_TAGS}"
                 " at most"
             )
-        tags_as_bytes(of_one)
+        tags_as_bytes(row_tags)
 
 
 class Float32Vectors(tf.Module):
@@ -341,7 +343,7 @@ BLOCK = 16_384
 # Two blocks at a time: one is multiplied while another is sorted.
 _BLOCKS_AT_ONCE = 2
 
-NO_SCORE = -2.0
+PADDING_COSINE = -2.0
 """Score in the columns beyond a query's own k; lower than any cosine."""
 
 
@@ -355,15 +357,11 @@ class GraphModule(Protocol):
         """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
 
 
-Allowed = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-"""From the rows of a block of documents to booleans `[batch, block]`."""
-
-
 def nearest(
     queries: tf.Tensor,
     documents: DocumentVectors,
     width: tf.Tensor,
-    allowed: Allowed | None = None,
+    mask: TagMask | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Finds the documents with the largest cosines, by exact search.
 
@@ -375,14 +373,13 @@ def nearest(
         queries: Unit vectors, float32 `[batch, d]`.
         documents: The vectors of n documents.
         width: Number of documents to return, an int32 scalar from 0 to n.
-        allowed: Which documents each query may find, by the first row of a
-            block and the row after it; by default all.
+        mask: Which documents each query may find; by default all.
 
     Returns:
         Scores, float32 `[batch, width]`, descending, and the rows of the
         documents, int32 of the same shape. Of documents with equal scores
-        the one with the lower row comes first. Documents that are not
-        allowed come last, with the score `NO_SCORE`.
+        the one with the lower row comes first. Documents outside the mask
+        come last, with the score `PADDING_COSINE`.
     """
     count = documents.count
 
@@ -391,8 +388,8 @@ def nearest(
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         stop = tf.minimum(start + BLOCK, count)
         cosines = documents.cosines(queries, start, stop)
-        if allowed is not None:
-            cosines = tf.where(allowed(start, stop), cosines, NO_SCORE)
+        if mask is not None:
+            cosines = tf.where(mask(start, stop), cosines, PADDING_COSINE)
         block_scores, columns = tf.math.top_k(
             cosines, tf.minimum(width, stop - start)
         )
@@ -422,6 +419,8 @@ def nearest(
 class RetrieverModule(tf.Module):
     """A query encoder with the vectors and ids of all documents.
 
+    It has a signature `filtered` if any document has tags.
+
     Args:
         encoder: The trained query encoder, or the KeyVec that encodes both
             queries and documents; float32 or float64; or the module of one.
@@ -432,6 +431,7 @@ class RetrieverModule(tf.Module):
         max_k: Maximum number of results for a query. A larger k in a request
             is reduced to it, so that no request can make the server sort and
             send an unlimited number of documents.
+        tags: The tags of each document; by default none has any.
 
     Attributes:
         details: What a later refresh compares with, written beside the
@@ -445,6 +445,7 @@ class RetrieverModule(tf.Module):
         vectors: np.ndarray | DocumentVectors,
         kind: str = "float32",
         max_k: int = MAX_K,
+        tags: Sequence[Sequence[str]] = (),
     ) -> None:
         super().__init__()
         module = encoder_module(encoder)
@@ -460,14 +461,11 @@ class RetrieverModule(tf.Module):
             else vectors
         )
         self._widest = min(max_k, self.vectors.count)
+        if any(tags):
+            self.tags = DocumentTags(tags)
+            self.filtered = filtered_signature(self._search, self.tags)
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "text"),
-            tf.TensorSpec([None], tf.int32, "k"),
-        ]
-    )
-    @vectors_only
+    @signature(text=tf.string, k=tf.int32)
     def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
         """Finds the nearest documents; the signature `serving_default`.
 
@@ -487,20 +485,52 @@ class RetrieverModule(tf.Module):
         return self._search(text, k, None)
 
     def _search(
-        self, text: tf.Tensor, k: tf.Tensor, allowed: Allowed | None
+        self, text: tf.Tensor, k: tf.Tensor, mask: TagMask | None
     ) -> dict[str, tf.Tensor]:
         largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
         width = tf.minimum(largest, self._widest)
-        scores, numbers = nearest(
-            self._encode(text), self.vectors, width, allowed
-        )
-        wanted = tf.range(width) < k[:, tf.newaxis]
-        if allowed is not None:
-            wanted &= scores > NO_SCORE
+        scores, numbers = nearest(self._encode(text), self.vectors, width, mask)
+        is_result = tf.range(width) < k[:, tf.newaxis]
+        if mask is not None:
+            is_result &= scores > PADDING_COSINE
         return {
-            "ids": tf.where(wanted, tf.gather(self.ids, numbers), ""),
-            "scores": tf.where(wanted, scores, NO_SCORE),
+            "ids": tf.where(is_result, tf.gather(self.ids, numbers), ""),
+            "scores": tf.where(is_result, scores, PADDING_COSINE),
         }
+
+
+def filtered_signature(
+    search: Callable[
+        [tf.Tensor, tf.Tensor, TagMask | None], dict[str, tf.Tensor]
+    ],
+    document_tags: DocumentTags,
+) -> Any:
+    """Returns the signature `filtered`: a search of only documents with tags.
+
+    It is an attribute of a module, not a method, since TensorFlow saves every
+    signature that a class has, and only documents with tags need this one.
+
+    Args:
+        search: The module's search, by queries, their k, and which documents
+            each query may find.
+        document_tags: The tags of the documents.
+
+    Returns:
+        A `tf.function` with the inputs `text` and `k` of the signature
+        `serving_default`, and `tags`: for each query tags that are separated
+        by commas. Its outputs are what `serving_default` would find if there
+        were only the documents that have any of the tags; all documents where
+        `tags` is "". Columns beyond them are padded as those beyond a row's
+        own k.
+    """
+
+    @signature(text=tf.string, k=tf.int32, tags=tf.string)
+    def filtered(
+        text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        return search(text, k, document_tags.mask(tags))
+
+    return filtered
 
 
 def encoder_module(encoder: GraphEncoder | KeyVec | GraphModule) -> Any:
@@ -539,86 +569,3 @@ def check_retriever_options(vectors: str, max_k: int) -> None:
         )
     if not 1 <= max_k < 2**31:
         raise InputError(f"max_k is {max_k}; expected 1 or more, below 2**31")
-
-
-class FilteredSearch(tf.Module):
-    """Adds the signature `filtered` to a module that searches documents.
-
-    A class has it as a base after the class of the search, whose method
-    `_search` takes the documents that each query may find.
-
-    Attributes:
-        tags: The tags of the documents, set when the search has been built.
-    """
-
-    further_signatures = (FILTERED,)
-    tags: DocumentTags
-    _search: Callable[
-        [tf.Tensor, tf.Tensor, Allowed | None], dict[str, tf.Tensor]
-    ]
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "text"),
-            tf.TensorSpec([None], tf.int32, "k"),
-            tf.TensorSpec([None], tf.string, "tags"),
-        ]
-    )
-    @vectors_only
-    def filtered(
-        self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        """Searches only the documents with a tag; the signature `filtered`.
-
-        The documents that a query finds are those that `serve` would find if
-        there were no others.
-
-        Args:
-            text: See `serve`.
-            k: See `serve`.
-            tags: For each query tags that are separated by commas: documents
-                that have any of them are found. All documents where it is "".
-
-        Returns:
-            See `serve`. Columns beyond the documents with a tag hold what
-            those beyond a row's own k hold, too.
-        """
-        return self._search(text, k, self.tags.matches(tags))
-
-
-class FilteredRetrieverModule(RetrieverModule, FilteredSearch):
-    """A retriever whose documents have tags: it has a signature `filtered`.
-
-    Args:
-        encoder: See `RetrieverModule`; the arguments after it, too.
-        tags: The tags of each document.
-    """
-
-    def __init__(
-        self,
-        encoder: GraphEncoder | KeyVec | GraphModule,
-        ids: tf.Tensor,
-        vectors: np.ndarray | DocumentVectors,
-        kind: str = "float32",
-        max_k: int = MAX_K,
-        tags: Sequence[Sequence[str]] = (),
-    ) -> None:
-        super().__init__(encoder, ids, vectors, kind, max_k)
-        self.tags = DocumentTags(tags)
-
-
-def retriever_module(
-    encoder: GraphEncoder | KeyVec | GraphModule,
-    ids: tf.Tensor,
-    vectors: np.ndarray | DocumentVectors,
-    kind: str,
-    max_k: int,
-    tags: Sequence[Sequence[str]],
-) -> RetrieverModule:
-    """Makes a retriever, with the signature `filtered` if any title has tags.
-
-    For the arguments see `FilteredRetrieverModule`; `tags` may be empty.
-    """
-    if any(tags):
-        return FilteredRetrieverModule(encoder, ids, vectors, kind, max_k, tags)
-    return RetrieverModule(encoder, ids, vectors, kind, max_k)

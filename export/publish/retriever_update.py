@@ -15,7 +15,6 @@ from keras_lstm_dssm.export.graphs.retriever import (
     RetrieverDetails,
     RetrieverModule,
     check_tags,
-    retriever_module,
 )
 from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE
 from keras_lstm_dssm.export.publish.models_config import (
@@ -264,7 +263,7 @@ class _Stored:
             *(array[rows] for array in self._arrays)
         )
         tags = [self._tags[row] for row in rows] if self._tags else []
-        module = retriever_module(encoder, ids, vectors, kind, max_k, tags)
+        module = RetrieverModule(encoder, ids, vectors, kind, max_k, tags)
         module.details = RetrieverDetails(
             self._details.encoder_sha256,
             self._hashes[rows],

@@ -16,8 +16,7 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.graphs.saved_module import (
     SIGNATURE,
-    signature_defs,
-    signatures,
+    predict_signatures,
 )
 from keras_lstm_dssm.export.publish.models_config import (
     MODELS_CONFIG,
@@ -31,7 +30,7 @@ from keras_lstm_dssm.export.publish.versions import (
 )
 from keras_lstm_dssm.export.publish.warmup import BATCH_SIZES, WARMUP_SIZES
 from keras_lstm_dssm.files import write_text
-from lstm_dssm_client.signatures import FILTERED, KEYS
+from lstm_dssm_client.signatures import FILTERED, KEYS, TensorInfo
 
 # The newest server with these models' ops. Servers from 2.12 on load the
 # models, too, but have older Unicode tables.
@@ -198,7 +197,7 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
         size = memory_bytes(newest)
         total += size
         memory.append(f"| `{name}` | {number} | {_megabytes(size)} |")
-        by_name = signatures(signature_defs(newest))
+        by_name = predict_signatures(newest)
         if not by_name:
             raise InputError(
                 f"{newest}: found no signature that Predict can call; move "
@@ -265,13 +264,13 @@ def _megabytes(size: int) -> str:
     return f"{max(size / 1e6, 0.1):,.1f} MB"
 
 
-def _cell(specs: Mapping[str, tf.TensorSpec]) -> str:
+def _cell(tensors: Mapping[str, TensorInfo]) -> str:
     """Returns a cell of the table, such as "`text` string [batch]"."""
     parts = []
-    for alias, spec in specs.items():
-        sizes = ["any" if size is None else str(size) for size in spec.shape]
+    for name, tensor in tensors.items():
+        sizes = ["any" if n is None else str(n) for n in tensor.shape or ()]
         sizes[:1] = ["batch"]
-        parts.append(f"`{alias}` {spec.dtype.name} [{', '.join(sizes)}]")
+        parts.append(f"`{name}` {tensor.dtype} [{', '.join(sizes)}]")
     return ", ".join(parts)
 
 

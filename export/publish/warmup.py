@@ -19,12 +19,9 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.graphs.saved_module import (
-    Signature,
-    signature_defs,
-    signatures,
-)
+from keras_lstm_dssm.export.graphs.saved_module import predict_signatures
 from keras_lstm_dssm.settings.choices import BATCH_SIZES
+from lstm_dssm_client.signatures import Signature
 
 WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 """Path of the requests in a version's folder."""
@@ -38,7 +35,7 @@ more rows than `max_batch_size`. The largest is well below it, so that
 """
 
 # With more records a server rejects the version.
-_MOST_RECORDS = 1000
+_MAX_RECORDS = 1000
 _K = 10
 
 
@@ -72,13 +69,13 @@ def write_warmup(
     """
     requests = [
         _request(name, key, signature, rows)
-        for key, signature in signatures(signature_defs(version)).items()
+        for key, signature in predict_signatures(version).items()
         for rows in sizes
     ]
-    if len(requests) > _MOST_RECORDS:
+    if len(requests) > _MAX_RECORDS:
         raise InputError(
             f"{version}: {len(requests)} warm-up requests; servers take "
-            f"{_MOST_RECORDS:,} at most: give fewer batch sizes"
+            f"{_MAX_RECORDS:,} at most: give fewer batch sizes"
         )
     model = _load(version)
     path = Path(version) / WARMUP_FILE
