@@ -33,12 +33,12 @@ from keras_lstm_dssm.export.bulk.documents import (
 )
 from keras_lstm_dssm.export.bulk.parts import (
     PartInfo,
-    PartRows,
     PartWriter,
     part_name,
     read_info,
     write_info,
 )
+from keras_lstm_dssm.export.graphs.retriever import DocumentRows
 from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.version import __version__
 from keras_lstm_dssm.workers.ray_cluster import ray_cluster
@@ -191,7 +191,9 @@ def encode_part(
             if chunk.ids:
                 hashes = _hash(digest, chunk)
                 vectors = encode(chunk.titles)
-                writer.write(PartRows(chunk.ids, vectors, hashes, chunk.tags))
+                writer.write(
+                    DocumentRows(chunk.ids, vectors, hashes, chunk.tags)
+                )
                 rows += len(chunk.ids)
                 tagged += sum(map(bool, chunk.tags))
     last = reader.at_end

@@ -14,6 +14,7 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.bulk.documents import read_vectors
+from keras_lstm_dssm.export.graphs.retriever import DocumentRows
 from keras_lstm_dssm.files import read_json, replacing, write_json
 from keras_lstm_dssm.fingerprints import HASH_BYTES
 
@@ -85,40 +86,19 @@ def write_info(folder: Path, name: str, info: PartInfo) -> None:
         partial.unlink(missing_ok=True)
 
 
-class PartRows(NamedTuple):
-    """The rows of a part, or some of them.
-
-    Attributes:
-        ids: The id of each title.
-        vectors: float32 `[n, d]`.
-        hashes: Hashes of the titles, uint8 `[n, 16]`.
-        tags: The tags of each title; none if no title has any.
-    """
-
-    ids: list[str]
-    vectors: np.ndarray
-    hashes: np.ndarray
-    tags: Sequence[Sequence[str]] = ()
-
-    @property
-    def tags_of_each(self) -> Sequence[Sequence[str]]:
-        """The tags of each title; an empty sequence for one without tags."""
-        return self.tags or [()] * len(self.ids)
-
-
 def tag_lines(tags: Iterable[Sequence[str]]) -> Iterable[str]:
     """Returns the lines of a file of tags: one a title, separated by commas."""
     return (f"{','.join(of_one)}\n" for of_one in tags)
 
 
-def read_part(folder: Path, name: str, info: PartInfo) -> PartRows:
+def read_part(folder: Path, name: str, info: PartInfo) -> DocumentRows:
     """Reads a part.
 
     Raises:
         InputError: A file is missing or damaged.
     """
     if not info.rows:
-        return PartRows(
+        return DocumentRows(
             [],
             np.empty((0, info.dimension), np.float32),
             np.empty((0, HASH_BYTES), np.uint8),
@@ -142,7 +122,7 @@ def read_part(folder: Path, name: str, info: PartInfo) -> PartRows:
     return rows
 
 
-def _read_npy(base: Path, tagged: bool) -> PartRows:
+def _read_npy(base: Path, tagged: bool) -> DocumentRows:
     vectors = read_vectors(base.with_name(f"{base.name}.npy"))
     ids = base.with_name(f"{base.name}.ids").read_bytes().decode()
     hashes = base.with_name(f"{base.name}.hashes").read_bytes()
@@ -153,7 +133,7 @@ def _read_npy(base: Path, tagged: bool) -> PartRows:
         tags = [
             line.split(",") if line else [] for line in lines.split("\n")[:-1]
         ]
-    return PartRows(
+    return DocumentRows(
         ids.split("\n")[:-1],
         vectors,
         np.frombuffer(hashes[:whole], np.uint8).reshape(-1, HASH_BYTES),
@@ -161,7 +141,7 @@ def _read_npy(base: Path, tagged: bool) -> PartRows:
     )
 
 
-def _read_parquet(base: Path, tagged: bool) -> PartRows:
+def _read_parquet(base: Path, tagged: bool) -> DocumentRows:
     arrow = import_optional("pyarrow", "parquet")
     parquet = import_optional("pyarrow.parquet", "parquet")
     path = base.with_name(f"{base.name}.parquet")
@@ -170,7 +150,7 @@ def _read_parquet(base: Path, tagged: bool) -> PartRows:
         vectors = table["vector"].combine_chunks()
         hashes = table["title_hash"].combine_chunks()
         width = vectors.type.list_size
-        return PartRows(
+        return DocumentRows(
             table["id"].to_pylist(),
             vectors.flatten().to_numpy().reshape(-1, width),
             np.frombuffer(b"".join(hashes.to_pylist()), np.uint8).reshape(
@@ -193,7 +173,7 @@ def has_parts(path: str | os.PathLike[str]) -> bool:
 class EncodedParts:
     """Reads the parts that `lstm-dssm-encode --shard` has written.
 
-    Iterating yields the `PartRows` of each part, in the order of the input;
+    Iterating yields the `DocumentRows` of each part, in the order of the input;
     one part is in memory at a time.
 
     Args:
@@ -236,11 +216,11 @@ class EncodedParts:
         if not self.rows:
             raise InputError(f"{folder}: found no title in all of its parts")
 
-    def __iter__(self) -> Iterator[PartRows]:
+    def __iter__(self) -> Iterator[DocumentRows]:
         for name, info in self._infos.items():
             yield read_part(self.folder, name, info)
 
-    def read(self) -> PartRows:
+    def read(self) -> DocumentRows:
         """Reads all parts, each row once.
 
         A title that is repeated with its id and tags is read once.
@@ -274,7 +254,7 @@ class EncodedParts:
                     )
             vectors[start : len(ids)] = part.vectors[kept]
         count = len(ids)
-        return PartRows(
+        return DocumentRows(
             ids, vectors[:count], hashes[:count], tags if self.tagged else ()
         )
 
@@ -388,7 +368,7 @@ class PartWriter:
                 self._writer.abort()
                 files.__exit__(*error)
 
-    def write(self, rows: PartRows) -> None:
+    def write(self, rows: DocumentRows) -> None:
         """Writes some rows."""
         self._writer.write(rows)
 
@@ -413,7 +393,7 @@ class _NpyWriter:
         self._rows = 0
         self._write_header()
 
-    def write(self, rows: PartRows) -> None:
+    def write(self, rows: DocumentRows) -> None:
         check_ids(rows.ids)
         self._vectors.write(np.ascontiguousarray(rows.vectors).data)
         self._ids.write("".join(f"{key}\n" for key in rows.ids).encode())
@@ -464,7 +444,7 @@ class _ParquetWriter:
             compression="none",
         )
 
-    def write(self, rows: PartRows) -> None:
+    def write(self, rows: DocumentRows) -> None:
         arrow, (key, vector, title_hash, tags) = self._arrow, self._schema.types
         check_ids(rows.ids)
         columns = [
@@ -495,7 +475,7 @@ class _ParquetWriter:
             self.finish()
 
 
-def check_ids(ids: list[str]) -> None:
+def check_ids(ids: Sequence[str]) -> None:
     """Checks that ids can be written one a line.
 
     Raises:

@@ -5,6 +5,7 @@ encoder, whose vectors are those of its parts side by side.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,9 +15,11 @@ from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.graphs.saved_module import (
+    ServedModule,
     encoder_fingerprint,
     finite_weights,
     signature,
+    write_fingerprint,
 )
 from keras_lstm_dssm.models import TwoTower
 from keras_lstm_dssm.text import encode_in_batches
@@ -44,7 +47,7 @@ class GraphEncoder(Protocol):
         """Returns whether `unit_vector` takes a batch: one text, not long."""
 
 
-class EncoderModule(tf.Module):
+class EncoderModule(ServedModule):
     """Holds an encoder's variables and the function that a server calls.
 
     The Keras model itself is not exported, because Keras would trace a
@@ -96,6 +99,10 @@ class EncoderModule(tf.Module):
             progress: Whether to show a progress bar. Default `False`.
         """
         return encode_in_batches(self.encode, texts, _ENCODE_BATCH, progress)
+
+    def write_extra(self, version: Path) -> None:
+        """Writes the fingerprint, by which parts and updates know it."""
+        write_fingerprint(version, self.fingerprint)
 
     @signature(text=tf.string)
     def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -1,15 +1,18 @@
 """Exports a KeyVec as a SavedModel: vectors, key sentences and key words."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.export.graphs.saved_module import (
+    ServedModule,
     encoder_fingerprint,
     finite_weights,
     signature,
+    write_fingerprint,
 )
 from keras_lstm_dssm.layers import unit
 from keras_lstm_dssm.models import KeyVec
@@ -19,7 +22,7 @@ MAX_N = 250
 """Maximum number of sentences and of words in a reply of `KEYS`."""
 
 
-class KeyVecModule(tf.Module):
+class KeyVecModule(ServedModule):
     """Holds a KeyVec's variables and the functions that a server calls.
 
     A document is one string, which the graph splits into sentences by the
@@ -72,6 +75,10 @@ class KeyVecModule(tf.Module):
         """
         vectors = self._encode_documents(documents, progress)
         return unit(tf.constant(vectors)).numpy().astype(np.float32)
+
+    def write_extra(self, version: Path) -> None:
+        """Writes the fingerprint, by which parts and updates know it."""
+        write_fingerprint(version, self.fingerprint)
 
     @signature(text=tf.string)
     def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -4,7 +4,7 @@ They are those of a pair scorer and of a ranker, and the search in two stages,
 in which a ranker orders the documents that a retriever finds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,6 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.bulk.documents import Documents
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule
 from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
@@ -22,11 +21,12 @@ from keras_lstm_dssm.export.graphs.retriever import (
     TagMask,
     check_documents,
     check_retriever_options,
-    check_tags,
+    checked_tags,
     filtered_signature,
     nearest,
 )
 from keras_lstm_dssm.export.graphs.saved_module import (
+    ServedModule,
     finite_weights,
     signature,
 )
@@ -77,7 +77,7 @@ def scored_pairs(
     return tf.cast(scores[:rows], tf.float32)
 
 
-class RankerModule(tf.Module):
+class RankerModule(ServedModule):
     """Holds the variables of a ranker and of the models that it reads.
 
     Args:
@@ -167,7 +167,10 @@ class TwoStageModule(RankerModule):
 
     Args:
         ranker: The trained ranker.
-        documents: Ids and titles.
+        ids: The ids of the documents.
+        titles: Their titles.
+        tags: The tags of each, for the signature `filtered`; none if no
+            document has any.
         vectors: How vectors are stored, a key of `VECTORS`.
         max_k: Maximum number of results for a query, 100 at most.
         progress: Whether to show a progress bar.
@@ -179,14 +182,15 @@ class TwoStageModule(RankerModule):
     def __init__(
         self,
         ranker: Ranker,
-        documents: Documents,
+        ids: Sequence[str],
+        titles: Sequence[str],
+        tags: Sequence[Sequence[str]] = (),
         vectors: str = "float32",
         max_k: int = MAX_K,
         progress: bool = False,
     ) -> None:
         check_retriever_options(vectors, max_k)
-        check_documents(documents.ids, documents.titles)
-        check_tags(documents.tags, len(documents.titles))
+        check_documents(ids, titles, tags)
         if ranker.towers is None:
             raise InputError(
                 "the ranker reads no towers, which find the candidates among"
@@ -194,8 +198,8 @@ class TwoStageModule(RankerModule):
                 " --features, or export it without documents"
             )
         super().__init__(ranker)
-        self.ids = tf.Variable(as_strings(documents.ids), trainable=False)
-        self.titles = tf.Variable(as_strings(documents.titles), trainable=False)
+        self.ids = tf.Variable(as_strings(ids), trainable=False)
+        self.titles = tf.Variable(as_strings(titles), trainable=False)
         self._towers = [
             (name, source.model.query_encoder.unit_vectors)
             for name, source in ranker.features.sources.items()
@@ -204,16 +208,16 @@ class TwoStageModule(RankerModule):
         self.vectors = [
             VECTORS[vectors](
                 EncoderModule(source.model.document_encoder).encode_all(
-                    documents.titles, progress
+                    titles, progress
                 )
             )
             for source in ranker.features.sources.values()
             if isinstance(source, TowerCosine)
         ]
-        self._candidates = min(CANDIDATES, len(documents.ids))
+        self._candidates = min(CANDIDATES, len(ids))
         self._widest = min(max_k, self._candidates)
-        if any(documents.tags):
-            self.tags = DocumentTags(documents.tags)
+        if any(tags):
+            self.tags = DocumentTags([*map(checked_tags, tags)])
             self.filtered = filtered_signature(self._search, self.tags)
 
     @signature(text=tf.string, k=tf.int32)
@@ -276,7 +280,7 @@ class TwoStageModule(RankerModule):
         }
 
 
-class ScorerModule(tf.Module):
+class ScorerModule(ServedModule):
     """Holds a pair scorer's variables and the function that a server calls.
 
     Args:

@@ -1,29 +1,25 @@
 """The graph of a retriever: from queries to the nearest documents.
 
-DocumentTags: the tags of a retriever's documents, for exact filters.
-Document vectors of a retriever, stored as float32 or int8.
-RetrieverDetails: what a retriever is made of, for a later refresh.
-The signature `filtered`: a search of only the documents with some tags.
+The search is exact. Documents' vectors are stored as float32 or int8
+(`VECTORS`); documents may have tags, to which a search can be restricted.
+`RetrieverSource` tells a later update what a version was made from.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.bulk.documents import MAX_TAGS
-from keras_lstm_dssm.export.graphs.encoder import EncoderModule, GraphEncoder
-from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
-from keras_lstm_dssm.export.graphs.saved_module import signature
+from keras_lstm_dssm.export.graphs.saved_module import ServedModule, signature
 from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.fingerprints import HASH_BYTES
-from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.choices import MAX_K
+from keras_lstm_dssm.text import as_strings
 from lstm_dssm_client.texts import tags_as_bytes
 
 
@@ -103,26 +99,29 @@ TagMask = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 `[batch, block]`: which of them a query may find."""
 
 
-def check_tags(tags: Sequence[Sequence[str]], count: int) -> None:
-    """Checks the tags of documents, of which there may be none.
+MAX_TAGS = 32
+"""Maximum number of tags of a document."""
+
+
+def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Returns the tags of one document, once each, without space around them.
 
     Raises:
-        InputError: There are tags, but not for each of `count` documents; a
-            document has more than 32; or a tag is blank, or has a comma, a tab
-            or a line break.
+        InputError: They are no strings, or more than 32; or a tag is blank,
+            or has a comma, a tab or a line break.
+
+    Example:
+    >>> checked_tags(["steel", " in stock", "steel"])
+    ('steel', 'in stock')
     """
-    if len(tags) not in (0, count):
+    joined = tags_as_bytes(tags).decode("utf-8", "surrogateescape")
+    distinct = tuple(dict.fromkeys(joined.split(","))) if joined else ()
+    if len(distinct) > MAX_TAGS:
         raise InputError(
-            f"found tags of {len(tags)} documents, expected those of {count}:"
-            " give an empty list to each document without tags"
+            f"found {len(distinct)} tags of one title, expected {MAX_TAGS} at"
+            " most"
         )
-    for row, row_tags in enumerate(tags):
-        if len(row_tags) > MAX_TAGS:
-            raise InputError(
-                f"document {row} has {len(row_tags)} tags, expected {MAX_TAGS}"
-                " at most"
-            )
-        tags_as_bytes(row_tags)
+    return distinct
 
 
 class Float32Vectors(tf.Module):
@@ -281,7 +280,7 @@ _HASHES = Path("assets.extra", "title_hashes.npy")
 
 
 @dataclasses.dataclass(frozen=True)
-class RetrieverDetails:
+class RetrieverSource:
     """Holds what a version of a retriever has beside its SavedModel.
 
     Attributes:
@@ -308,7 +307,7 @@ class RetrieverDetails:
         write_json(version / _FILE, settings)
 
     @classmethod
-    def read(cls, version: Path) -> "RetrieverDetails":
+    def read(cls, version: Path) -> "RetrieverSource":
         """Reads the details of a version.
 
         Raises:
@@ -416,87 +415,67 @@ def nearest(
     return scores, numbers
 
 
-class RetrieverModule(tf.Module):
-    """A query encoder with the vectors and ids of all documents.
-
-    It has a signature `filtered` if any document has tags.
-
-    Args:
-        encoder: The trained query encoder, or the KeyVec that encodes both
-            queries and documents; float32 or float64; or the module of one.
-        ids: Ids of the documents, string tensor `[n]`.
-        vectors: Unit vectors of the documents, float32 `[n, d]`, or what
-            stores them.
-        kind: How the vectors are stored, a key of `VECTORS`.
-        max_k: Maximum number of results for a query. A larger k in a request
-            is reduced to it, so that no request can make the server sort and
-            send an unlimited number of documents.
-        tags: The tags of each document; by default none has any.
+class DocumentRows(NamedTuple):
+    """The encoded documents of a retriever, or some of them.
 
     Attributes:
-        details: What a later refresh compares with, written beside the
-            SavedModel; `None` for a retriever that cannot be refreshed.
+        ids: The id of each document.
+        vectors: Unit vectors, float32 `[n, d]`, or what stores them.
+        hashes: Hashes of the texts, uint8 `[n, 16]`.
+        tags: The tags of each document; none if no document has any.
     """
 
-    def __init__(
-        self,
-        encoder: GraphEncoder | KeyVec | GraphModule,
-        ids: tf.Tensor,
-        vectors: np.ndarray | DocumentVectors,
-        kind: str = "float32",
-        max_k: int = MAX_K,
-        tags: Sequence[Sequence[str]] = (),
-    ) -> None:
-        super().__init__()
-        module = encoder_module(encoder)
-        self.details: RetrieverDetails | None = None
-        self.weights = module.weights
-        self.resources = module.resources
-        # A plain function: the module's own signatures are not saved.
-        self._encode = module.encode
-        self.ids = tf.Variable(ids, trainable=False)
-        self.vectors = (
-            VECTORS[kind](vectors)
-            if isinstance(vectors, np.ndarray)
-            else vectors
+    ids: Sequence[str]
+    vectors: Any
+    hashes: np.ndarray
+    tags: Sequence[Sequence[str]] = ()
+
+    @property
+    def tags_of_each(self) -> Sequence[Sequence[str]]:
+        """The tags of each document; an empty sequence for one without."""
+        return self.tags or [()] * len(self.ids)
+
+
+def check_documents(
+    ids: Sequence[str], texts: Sequence[Any], tags: Sequence[Sequence[str]] = ()
+) -> None:
+    """Checks that there are documents, each with an id, and their tags.
+
+    Raises:
+        InputError: There are none, or another number of ids; an id is empty;
+            there are tags, but not for each document; or see `checked_tags`.
+    """
+    if len(texts) == 0 or len(ids) != len(texts):
+        raise InputError(
+            f"a retriever needs titles and as many ids; got {len(texts)} "
+            f"titles and {len(ids)} ids"
         )
-        self._widest = min(max_k, self.vectors.count)
-        if any(tags):
-            self.tags = DocumentTags(tags)
-            self.filtered = filtered_signature(self._search, self.tags)
+    if not all(ids):  # "" fills the columns beyond a query's own k
+        raise InputError(f"id {[*map(bool, ids)].index(False)} is empty")
+    if len(tags) not in (0, len(ids)):
+        raise InputError(
+            f"found tags of {len(tags)} documents, expected those of"
+            f" {len(ids)}: give an empty list to each document without tags"
+        )
+    for row, document_tags in enumerate(tags):
+        try:
+            checked_tags(document_tags)
+        except InputError as error:
+            raise InputError(f"document {row}: {error}") from None
 
-    @signature(text=tf.string, k=tf.int32)
-    def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Finds the nearest documents; the signature `serving_default`.
 
-        `k` has one value for each query, because a server that batches
-        requests needs the batch as the first dimension of every input.
+def check_retriever_options(vectors: str, max_k: int) -> None:
+    """Checks that `vectors` is a key of `VECTORS`, and `max_k` an int32 >= 1.
 
-        Args:
-            text: Queries, strings `[batch]`.
-            k: Number of results for each query, int32 `[batch]`.
-
-        Returns:
-            `ids`, string `[batch, width]`, and `scores`, float32 of the same
-            shape, best first. The width is the largest k, but at most
-            `max_k` and at most the number of documents. Columns beyond a
-            row's own k hold "" and -2.
-        """
-        return self._search(text, k, None)
-
-    def _search(
-        self, text: tf.Tensor, k: tf.Tensor, mask: TagMask | None
-    ) -> dict[str, tf.Tensor]:
-        largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
-        width = tf.minimum(largest, self._widest)
-        scores, numbers = nearest(self._encode(text), self.vectors, width, mask)
-        is_result = tf.range(width) < k[:, tf.newaxis]
-        if mask is not None:
-            is_result &= scores > PADDING_COSINE
-        return {
-            "ids": tf.where(is_result, tf.gather(self.ids, numbers), ""),
-            "scores": tf.where(is_result, scores, PADDING_COSINE),
-        }
+    Raises:
+        InputError: One of them is not.
+    """
+    if vectors not in VECTORS:
+        raise InputError(
+            f"vectors {vectors!r}: expected one of {', '.join(VECTORS)}"
+        )
+    if not 1 <= max_k < 2**31:
+        raise InputError(f"max_k is {max_k}; expected 1 or more, below 2**31")
 
 
 def filtered_signature(
@@ -533,39 +512,84 @@ def filtered_signature(
     return filtered
 
 
-def encoder_module(encoder: GraphEncoder | KeyVec | GraphModule) -> Any:
-    """Returns the module of an encoder; a module is returned as it is."""
-    if isinstance(encoder, KeyVec):
-        return KeyVecModule(encoder)
-    trained: Any = encoder
-    is_module = not hasattr(trained, "unit_vectors")
-    return trained if is_module else EncoderModule(trained)
+class RetrieverModule(ServedModule):
+    """A query encoder with the vectors and ids of all documents.
 
+    It has a signature `filtered` if any document has tags.
 
-def check_documents(ids: Sequence[str], titles: Sequence[Any]) -> None:
-    """Checks that there are documents, each with an id.
+    Args:
+        encoder: The module of the query encoder.
+        rows: The encoded documents.
+        kind: How the vectors are stored, a key of `VECTORS`.
+        max_k: Maximum number of results for a query. A larger k in a request
+            is reduced to it, so that no request can make the server sort and
+            send an unlimited number of documents.
+        encoder_sha256: Fingerprint of the encoder of the documents; without
+            it no later update is possible.
 
-    Raises:
-        InputError: There are none, or another number of ids; an id is empty.
+    Attributes:
+        source: What a later update compares with, if one is possible.
     """
-    if len(titles) == 0 or len(ids) != len(titles):
-        raise InputError(
-            f"a retriever needs titles and as many ids; got {len(titles)} "
-            f"titles and {len(ids)} ids"
+
+    def __init__(
+        self,
+        encoder: GraphModule,
+        rows: DocumentRows,
+        kind: str = "float32",
+        max_k: int = MAX_K,
+        encoder_sha256: str = "",
+    ) -> None:
+        super().__init__()
+        self.source = RetrieverSource(encoder_sha256, rows.hashes, kind, max_k)
+        self.weights = encoder.weights
+        self.resources = encoder.resources
+        # A plain function: the module's own signatures are not saved.
+        self._encode = encoder.encode
+        self.ids = tf.Variable(as_strings(rows.ids), trainable=False)
+        self.vectors = (
+            VECTORS[kind](rows.vectors)
+            if isinstance(rows.vectors, np.ndarray)
+            else rows.vectors
         )
-    if not all(ids):  # "" fills the columns beyond a query's own k
-        raise InputError(f"id {[*map(bool, ids)].index(False)} is empty")
+        self._widest = min(max_k, self.vectors.count)
+        if any(rows.tags):
+            self.tags = DocumentTags([*map(checked_tags, rows.tags)])
+            self.filtered = filtered_signature(self._search, self.tags)
 
+    def write_extra(self, version: Path) -> None:
+        """Writes what the retriever was made from."""
+        if self.source.encoder_sha256:
+            self.source.write(version)
 
-def check_retriever_options(vectors: str, max_k: int) -> None:
-    """Checks that `vectors` is a key of `VECTORS`, and `max_k` an int32 >= 1.
+    @signature(text=tf.string, k=tf.int32)
+    def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Finds the nearest documents; the signature `serving_default`.
 
-    Raises:
-        InputError: One of them is not.
-    """
-    if vectors not in VECTORS:
-        raise InputError(
-            f"vectors {vectors!r}: expected one of {', '.join(VECTORS)}"
-        )
-    if not 1 <= max_k < 2**31:
-        raise InputError(f"max_k is {max_k}; expected 1 or more, below 2**31")
+        `k` has one value for each query, because a server that batches
+        requests needs the batch as the first dimension of every input.
+
+        Args:
+            text: Queries, strings `[batch]`.
+            k: Number of results for each query, int32 `[batch]`.
+
+        Returns:
+            `ids`, string `[batch, width]`, and `scores`, float32 of the same
+            shape, best first. The width is the largest k, but at most
+            `max_k` and at most the number of documents. Columns beyond a
+            row's own k hold "" and -2.
+        """
+        return self._search(text, k, None)
+
+    def _search(
+        self, text: tf.Tensor, k: tf.Tensor, mask: TagMask | None
+    ) -> dict[str, tf.Tensor]:
+        largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
+        width = tf.minimum(largest, self._widest)
+        scores, numbers = nearest(self._encode(text), self.vectors, width, mask)
+        is_result = tf.range(width) < k[:, tf.newaxis]
+        if mask is not None:
+            is_result &= scores > PADDING_COSINE
+        return {
+            "ids": tf.where(is_result, tf.gather(self.ids, numbers), ""),
+            "scores": tf.where(is_result, scores, PADDING_COSINE),
+        }

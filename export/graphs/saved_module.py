@@ -75,6 +75,19 @@ def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
+class ServedModule(tf.Module):
+    """Base class of the modules that are saved: one with a method `serve`.
+
+    `serve` is the signature `serving_default`. Attributes `filtered` and
+    `keys`, where a module has them, are signatures of these names.
+    """
+
+    serve: Any
+
+    def write_extra(self, version: Path) -> None:
+        """Writes the files beside the graph, in `assets.extra`: here none."""
+
+
 def finite_weights(layer: Any) -> list[Any]:
     """Returns the TensorFlow variables of a layer, after checking their values.
 
@@ -98,15 +111,8 @@ def finite_weights(layer: Any) -> list[Any]:
     return [weight.value for weight in layer.weights]
 
 
-def save_module(module: Any, folder: Path) -> None:
-    """Writes the SavedModel of a module, without warm-up requests.
-
-    Args:
-        module: A `tf.Module`. Its attribute `serve` is the signature
-            `serving_default`; `filtered` and `keys`, if it has them, are
-            signatures of these names.
-        folder: The folder to write.
-    """
+def save_module(module: ServedModule, folder: Path) -> None:
+    """Writes the SavedModel of a module: its graph and its variables."""
     further = [name for name in (FILTERED, KEYS) if hasattr(module, name)]
     tf.saved_model.save(
         module,

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.export import export_encoder, graphs
+from keras_lstm_dssm.export import export_model, graphs
 from keras_lstm_dssm.serving.saved_models import SavedGraph
 
 
@@ -17,7 +17,7 @@ def test_a_session_fails_and_lives_on(
     new: type[dssm.LSTMEncoder], tmp_path: Path
 ) -> None:
     """A session, as TF Serving, does not compare shapes by itself."""
-    graph = SavedGraph(export_encoder(new(3), tmp_path))
+    graph = SavedGraph(export_model(new(3), tmp_path))
     encode = graph.function(graph.definitions["serving_default"])
     for texts in (np.array(b"bolt", object), np.full([1, 2], b"bolt", object)):
         with pytest.raises(

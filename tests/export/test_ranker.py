@@ -217,7 +217,7 @@ def test_a_filter_orders_the_titles_with_a_tag(ranker: Ranker) -> None:
     tags = [title.split()[:1] for title in TITLES]
     of_colour = [title for title in TITLES if title.startswith(colour)]
     assert 3 < len(of_colour) < 50
-    module = TwoStageModule(ranker, DOCUMENTS._replace(tags=tags))
+    module = TwoStageModule(ranker, IDS, TITLES, tags)
     found = module.filtered(
         *(tf.constant(["wood glue"] * 2), tf.constant([50, 50])),
         tf.constant([f"{colour},absent", "absent"]),
