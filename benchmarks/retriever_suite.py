@@ -27,8 +27,7 @@ from keras_lstm_dssm.benchmarks.towers import OwnTowers
 from keras_lstm_dssm.data import ClickLog, training_batches
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Index
-from keras_lstm_dssm.export.bulk.documents import write_vectors
-from keras_lstm_dssm.export.bulk.faiss_index import overlap
+from keras_lstm_dssm.export.bulk.parts import write_vectors
 from keras_lstm_dssm.export.export_models import export_model
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule
 from keras_lstm_dssm.export.graphs.retriever import (
@@ -213,10 +212,16 @@ def _recall(folder: Path) -> dict[str, dict[str, float]]:
         hits = retriever.search(queries, _RECALL_KS[-1])
         rows = np.array([[int(hit.id) for hit in row] for row in hits])
         recall[kind] = {
-            f"recall@{k}": overlap(exact[:, :k], rows[:, :k])
+            f"recall@{k}": _recall(exact[:, :k], rows[:, :k])
             for k in _RECALL_KS
         }
     return recall
+
+
+def _recall(exact: np.ndarray, found: np.ndarray) -> float:
+    """Return the share of `exact`, `[queries, k]`, that is in `found`."""
+    shared = exact[:, :, np.newaxis] == found[:, np.newaxis]
+    return float(shared.any(axis=2).mean())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Exports trained models as SavedModels, in a folder for TF Serving."""
 
 from keras_lstm_dssm.export.bulk.documents import Documents, read_documents
+from keras_lstm_dssm.export.bulk.parts import read_ids
 from keras_lstm_dssm.export.export_models import (
     export_model,
     export_models,
@@ -8,6 +9,10 @@ from keras_lstm_dssm.export.export_models import (
 )
 from keras_lstm_dssm.export.graphs.encoder import mixture_towers
 from keras_lstm_dssm.export.publish.retriever_update import update_retriever
+from keras_lstm_dssm.export.publish.versions import (
+    verify_manifest,
+    write_manifest,
+)
 
 __all__ = [
     "Documents",
@@ -16,5 +21,8 @@ __all__ = [
     "export_retriever",
     "mixture_towers",
     "read_documents",
+    "read_ids",
     "update_retriever",
+    "verify_manifest",
+    "write_manifest",
 ]

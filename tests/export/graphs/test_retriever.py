@@ -216,7 +216,10 @@ def test_matches_against_sets(data: st.DataObject) -> None:
         ([["a"]], "found tags of 1 documents, expected those of 50: give an"),
         ([["a,b"]] * 50, "found the tag b'a,b', expected a tag that is not"),
         ([[" "]] * 50, "found the tag b' '"),
-        ([[*map(str, range(33))]] * 50, "document 0: found 33 tags of one title, exp"),
+        (
+            [[*map(str, range(33))]] * 50,
+            "document 0: found 33 tags of one title, exp",
+        ),
         (["ab"] * 50, "expected a list of tags, got 'ab'"),
     ],
 )

@@ -240,8 +240,8 @@ def test_two_updates_at_once_lose_nothing(
     assert other.returncode == 0, output
     live = served_version(models / "retriever")
     assert live and live.name == "3"
-    hits = SavedRetriever(live).search(["wood glue"], 50)[0]
-    assert {hit.id for hit in hits} == {*OLD, *ADDED, "t40"}
+    ids = {key.decode() for key in variables(live)["ids"]}
+    assert ids == {*OLD, *ADDED, "t40"}
 
 
 def test_a_retriever_of_an_earlier_version(
