@@ -212,13 +212,13 @@ def _recall(folder: Path) -> dict[str, dict[str, float]]:
         hits = retriever.search(queries, _RECALL_KS[-1])
         rows = np.array([[int(hit.id) for hit in row] for row in hits])
         recall[kind] = {
-            f"recall@{k}": _recall(exact[:, :k], rows[:, :k])
+            f"recall@{k}": _overlap(exact[:, :k], rows[:, :k])
             for k in _RECALL_KS
         }
     return recall
 
 
-def _recall(exact: np.ndarray, found: np.ndarray) -> float:
+def _overlap(exact: np.ndarray, found: np.ndarray) -> float:
     """Return the share of `exact`, `[queries, k]`, that is in `found`."""
     shared = exact[:, :, np.newaxis] == found[:, np.newaxis]
     return float(shared.any(axis=2).mean())
