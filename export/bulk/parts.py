@@ -156,27 +156,27 @@ class EncodedParts:
         tags: list[tuple[str, ...]] = []
         vectors = np.empty((self.rows, self.dimension), np.float32)
         hashes = np.empty((self.rows, HASH_BYTES), np.uint8)
-        known: dict[str, int] = {}
+        row_of: dict[str, int] = {}
         for part in self:
-            start, kept = len(ids), []
-            for row, (key, title_hash, of_one) in enumerate(
+            start, new = len(ids), []
+            for row, (key, title_hash, row_tags) in enumerate(
                 zip(part.ids, part.hashes, part.tags_of_each, strict=True)
             ):
-                old = known.setdefault(key, len(ids))
-                if old == len(ids):
-                    kept.append(row)
+                first = row_of.setdefault(key, len(ids))
+                if first == len(ids):
+                    new.append(row)
                     ids.append(key)
-                    hashes[old] = title_hash
-                    tags.append(tuple(of_one))
+                    hashes[first] = title_hash
+                    tags.append(tuple(row_tags))
                     continue
-                other_title = (hashes[old] != title_hash).any()
-                if other_title or tags[old] != tuple(of_one):
+                other_title = (hashes[first] != title_hash).any()
+                if other_title or tags[first] != tuple(row_tags):
                     what = "titles" if other_title else "sets of tags"
                     raise InputError(
                         f"{self.folder}: id {key!r:.60} has two different "
                         f"{what}; give each document its own id"
                     )
-            vectors[start : len(ids)] = part.vectors[kept]
+            vectors[start : len(ids)] = part.vectors[new]
         count = len(ids)
         return DocumentRows(
             ids, vectors[:count], hashes[:count], tags if self.tagged else ()

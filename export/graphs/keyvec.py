@@ -118,14 +118,14 @@ class KeyVecModule(ServedModule):
         sentences, vectors, p = self._read(text)
         texts, probabilities = self._key_sentences(sentences, p, width)
         words = self._key_words(vectors, width)
-        wanted = tf.range(width) < n[:, tf.newaxis]
+        is_result = tf.range(width) < n[:, tf.newaxis]
         shape = [tf.shape(text)[0], width]
 
         def columns(values: tf.Tensor, fill: str | float) -> tf.Tensor:
             """Pads to the width, and fills columns beyond a row's own n."""
             missing = [[0, 0], [0, width - tf.shape(values)[1]]]
             values = tf.pad(values, missing, constant_values=fill)
-            return tf.where(wanted, tf.slice(values, [0, 0], shape), fill)
+            return tf.where(is_result, tf.slice(values, [0, 0], shape), fill)
 
         return {
             "sentences": columns(texts, ""),

@@ -20,6 +20,7 @@ from keras_lstm_dssm.export.graphs.retriever import (
     RetrieverModule,
     RetrieverSource,
     check_documents,
+    checked_tags,
 )
 from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE
 from keras_lstm_dssm.export.publish.models_config import (
@@ -240,8 +241,8 @@ class _RetrieverRows:
             if row == len(self._ids):
                 self._ids.append(key)
             rows.append(row)
-        more = len(self._ids) - len(self._hashes)
-        self._hashes = np.pad(self._hashes, [(0, more), (0, 0)])
+        new_rows = len(self._ids) - len(self._hashes)
+        self._hashes = np.pad(self._hashes, [(0, new_rows), (0, 0)])
         new = {}
         for number, row in enumerate(rows):
             is_stored = row < self.stored
@@ -249,7 +250,7 @@ class _RetrieverRows:
                 self._hashes[row] = hashes[number]
                 new[row] = documents.titles[number]
             tags = documents.tags[number] if documents.tags else ()
-            self._set_tags(row, list(tags))
+            self._set_tags(row, list(checked_tags(tags)))
         return new
 
     def _set_tags(self, row: int, tags: list[str]) -> None:
@@ -262,11 +263,11 @@ class _RetrieverRows:
 
     def set_vectors(self, rows: list[int], vectors: np.ndarray) -> None:
         """Stores the vectors of the rows that `add` has returned."""
-        more = len(self._ids) - self.stored
+        new_rows = len(self._ids) - self.stored
         for number, values in enumerate(VECTORS[self._kind].stored(vectors)):
             old = self._arrays[number]
             array = np.concatenate(
-                [old, np.empty((more, *old.shape[1:]), old.dtype)]
+                [old, np.empty((new_rows, *old.shape[1:]), old.dtype)]
             )
             array[rows] = values
             self._arrays[number] = array

@@ -243,8 +243,8 @@ def _publish(
             for base, write in writers.items()
         }
         while True:
-            known = (max(version_folders(b), default=0) for b in numbered())
-            number = version or 1 + max(known, default=0)
+            newest = (max(version_folders(b), default=0) for b in numbered())
+            number = version or 1 + max(newest, default=0)
             if number >= _VERSIONS:
                 raise InputError(
                     f"{next(iter(writers))}: the next version is 2**63, above "
@@ -404,9 +404,9 @@ def verify_manifest(folder: str | os.PathLike[str]) -> None:
         >>> verify_manifest("models/retriever/1")
     """
     listed = _read(Path(folder, MANIFEST))
-    found = set(_files(folder))
-    for name in sorted(listed.keys() | found):
-        if name not in found:
+    present = set(_files(folder))
+    for name in sorted(listed.keys() | present):
+        if name not in present:
             problem = f"it is missing, and {MANIFEST} lists it"
         elif name not in listed:
             problem = f"{MANIFEST} does not list it"
