@@ -44,7 +44,8 @@ def lock_folder(
                     " its end, or stop it"
                 ) from None
             print(
-                f"{folder}: waiting for another process that is {activity} here",
+                f"{folder}: waiting for another process that is {activity}"
+                " here",
                 file=sys.stderr,
                 flush=True,
             )
