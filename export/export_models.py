@@ -221,50 +221,25 @@ def model_graphs(
     )
 
 
-@model_graphs.register
-def _mixture_graphs(
-    model: Mixture,
-    documents: Documents | EncodedParts | None,
-    vectors: str,
-    max_k: int,
-    progress: bool,
-) -> Graphs:
-    return _encoder_graphs(
-        mixture_towers(model), documents, vectors, max_k, progress
-    )
-
-
-@model_graphs.register
+@model_graphs.register(Mixture)
+@model_graphs.register(TwoTower)
 def _tower_graphs(
-    model: TwoTower,
+    model: Mixture | TwoTower,
     documents: Documents | EncodedParts | None,
     vectors: str,
     max_k: int,
     progress: bool,
 ) -> Graphs:
-    towers = model.query_encoder, model.document_encoder
-    return _encoder_graphs(towers, documents, vectors, max_k, progress)
-
-
-def _encoder_graphs(
-    towers: tuple[GraphEncoder, GraphEncoder],
-    documents: Documents | EncodedParts | None,
-    vectors: str,
-    max_k: int,
-    progress: bool,
-) -> Graphs:
-    query, document = map(EncoderModule, towers)
+    towers = mixture_towers(model) if isinstance(model, Mixture) else model
+    query = EncoderModule(towers.query_encoder)
+    document = EncoderModule(towers.document_encoder)
     graphs: Graphs = {
         "query_encoder": lambda: query,
         "document_encoder": lambda: document,
     }
     if documents is not None:
-        graphs["retriever"] = lambda: RetrieverModule(
-            query,
-            _rows(document, documents, progress),
-            vectors,
-            max_k,
-            document.fingerprint,
+        graphs["retriever"] = lambda: _retriever(
+            query, document, documents, vectors, max_k, progress
         )
     return graphs
 
@@ -280,12 +255,8 @@ def _keyvec_graphs(
     module = KeyVecModule(model)
     graphs: Graphs = {"keyvec": lambda: module}
     if documents is not None:
-        graphs["retriever"] = lambda: RetrieverModule(
-            module,
-            _rows(module, documents, progress),
-            vectors,
-            max_k,
-            module.fingerprint,
+        graphs["retriever"] = lambda: _retriever(
+            module, module, documents, vectors, max_k, progress
         )
     return graphs
 
@@ -333,30 +304,37 @@ def _ranker_graphs(
     return graphs
 
 
-def _rows(
-    encoder: EncoderModule | KeyVecModule,
+def _retriever(
+    query: EncoderModule | KeyVecModule,
+    document: EncoderModule | KeyVecModule,
     documents: Documents | EncodedParts,
+    vectors: str,
+    max_k: int,
     progress: bool,
-) -> DocumentRows:
+) -> RetrieverModule:
     """Encodes documents, or reads those that were encoded before."""
     if isinstance(documents, EncodedParts):
-        if documents.encoder_sha256 != encoder.fingerprint:
+        if documents.encoder_sha256 != document.fingerprint:
             raise InputError(
                 f"{documents.folder}: found titles encoded by the encoder "
                 f"{documents.encoder_sha256:.12}, expected "
-                f"{encoder.fingerprint:.12} as in the run: encode them with "
+                f"{document.fingerprint:.12} as in the run: encode them with "
                 "the document_encoder of this run"
             )
-        return documents.read()
-    check_documents(documents.ids, documents.titles, documents.tags)
-    reads_sentences = isinstance(encoder, KeyVecModule) and documents.sentences
-    return _encoded_rows(
-        encoder,
-        documents.ids,
-        documents.sentences if reads_sentences else documents.titles,
-        documents.tags,
-        progress,
-    )
+        rows = documents.read()
+    else:
+        check_documents(documents.ids, documents.titles, documents.tags)
+        by_sentences = (
+            isinstance(document, KeyVecModule) and documents.sentences
+        )
+        rows = _encoded_rows(
+            document,
+            documents.ids,
+            documents.sentences if by_sentences else documents.titles,
+            documents.tags,
+            progress,
+        )
+    return RetrieverModule(query, rows, vectors, max_k, document.fingerprint)
 
 
 def _encoded_rows(

@@ -312,19 +312,7 @@ def publish_module(
     base: str | os.PathLike[str],
     version: int | None = None,
 ) -> Path:
-    """Publishes a module as a new version of one model.
-
-    Args:
-        module: The module.
-        base: The model's folder, in which the version's folder is made.
-        version: The version number, by default one above the largest.
-
-    Returns:
-        `base/<number>`, which holds `saved_model.pb`.
-
-    Raises:
-        InputError: The version exists already.
-    """
+    """Publishes a module as a new version of one model; see `publish`."""
     name = Path(base).resolve().name
     return publish(base, saved_model_writer(module, name), version)
 
@@ -334,10 +322,8 @@ def saved_model_writer(
 ) -> Write:
     """Returns a function that saves a module with its warm-up requests.
 
-    Args:
-        module: The module.
-        name: The name that the model will be served under.
-        sizes: Numbers of rows of the warm-up requests; see `write_warmup`.
+    `name` is that which the model will be served under; for `sizes` see
+    `write_warmup`.
     """
 
     def write(folder: Path) -> None:
