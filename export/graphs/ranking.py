@@ -16,7 +16,6 @@ from keras_lstm_dssm.export.graphs.encoder import EncoderModule
 from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
     PADDING_COSINE,
-    VECTORS,
     DocumentTags,
     TagMask,
     check_documents,
@@ -24,6 +23,7 @@ from keras_lstm_dssm.export.graphs.retriever import (
     checked_tags,
     filtered_signature,
     nearest,
+    stored_vectors,
 )
 from keras_lstm_dssm.export.graphs.saved_module import (
     ServedModule,
@@ -206,10 +206,11 @@ class TwoStageModule(RankerModule):
             if isinstance(source, TowerCosine)
         ]
         self.vectors = [
-            VECTORS[vectors](
+            stored_vectors(
                 EncoderModule(source.model.document_encoder).encode_all(
                     titles, progress
-                )
+                ),
+                vectors,
             )
             for source in ranker.features.sources.values()
             if isinstance(source, TowerCosine)

@@ -128,56 +128,42 @@ class Float32Vectors(tf.Module):
     """Stores vectors as float32, 4 bytes a number.
 
     Args:
-        vectors: Unit vectors, `[n, d]`.
+        rows: Unit vectors, `[n, d]`.
 
     Attributes:
         count: The number of vectors, n.
     """
 
     names = ("rows",)
-    """The variables, which `stored` gives the values of."""
+    """The arguments and variables, which `stored` returns the values of."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        super().__init__()
+        self.count = len(rows)
+        # Variables, not constants: a graph is limited to 2 GiB.
+        self.rows = tf.Variable(rows, trainable=False, dtype=tf.float32)
 
     @staticmethod
     def stored(vectors: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Returns the values of the variables that store vectors."""
+        """Returns what is stored of unit vectors `[n, d]`."""
         return (vectors,)
-
-    @classmethod
-    def from_stored(cls, rows: np.ndarray) -> "Float32Vectors":
-        """Makes the module from the values of its variables."""
-        return cls(rows)
-
-    def __init__(self, vectors: np.ndarray) -> None:
-        super().__init__()
-        self.count = len(vectors)
-        # Variables, not constants: a graph is limited to 2 GiB.
-        self.rows = tf.Variable(vectors, trainable=False, dtype=tf.float32)
 
     def cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
-        """Computes the cosines of queries and a range of documents.
+        """Computes the cosines of queries and the rows from start to stop.
 
-        Args:
-            queries: Unit vectors, float32 `[batch, d]`.
-            start: Row of the first document, an int32 scalar.
-            stop: Row after the last document, an int32 scalar.
-
-        Returns:
-            float32 `[batch, stop - start]`.
+        `queries` are unit vectors, float32 `[batch, d]`, `start` and `stop`
+        int32 scalars; the cosines are float32 `[batch, stop - start]`.
         """
         rows = self.rows[start:stop]
         return tf.matmul(queries, rows, transpose_b=True)
 
     def cosines_of_rows(self, queries: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        """Computes the cosines of each query and its own documents.
+        """Computes the cosines of each query and its own rows.
 
-        Args:
-            queries: Unit vectors, float32 `[batch, d]`.
-            rows: Rows of the documents, int32 `[batch, k]`.
-
-        Returns:
-            float32 `[batch, k]`.
+        `queries` are unit vectors, float32 `[batch, d]`, `rows` int32
+        `[batch, k]`; so are the cosines, float32.
         """
         vectors = tf.gather(self.rows, rows)
         return tf.linalg.matvec(vectors, queries)
@@ -198,37 +184,26 @@ class Int8Vectors(tf.Module):
     with a scale for each dimension.
 
     Args:
-        vectors: Unit vectors, `[n, d]`.
+        codes: The integers, int8 `[n, d]`, see `int8_codes`.
+        scales: The scale of each vector, float32 `[n]`.
 
     Attributes:
         count: The number of vectors, n.
     """
 
     names = ("codes", "scales")
-    """The variables, which `stored` gives the values of."""
+    """The arguments and variables, which `stored` returns the values of."""
 
-    @staticmethod
-    def stored(vectors: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Returns the values of the variables that store vectors."""
-        return int8_codes(vectors)
-
-    @classmethod
-    def from_stored(
-        cls, codes: np.ndarray, scales: np.ndarray
-    ) -> "Int8Vectors":
-        """Makes the module from the values of its variables."""
-        module = cls.__new__(cls)
-        module._hold(codes, scales)
-        return module
-
-    def __init__(self, vectors: np.ndarray) -> None:
-        self._hold(*int8_codes(vectors))
-
-    def _hold(self, codes: np.ndarray, scales: np.ndarray) -> None:
-        tf.Module.__init__(self)
+    def __init__(self, codes: np.ndarray, scales: np.ndarray) -> None:
+        super().__init__()
         self.count = len(codes)
         self.codes = tf.Variable(codes, trainable=False)
         self.scales = tf.Variable(scales, trainable=False)
+
+    @staticmethod
+    def stored(vectors: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Returns what is stored of unit vectors `[n, d]`."""
+        return int8_codes(vectors)
 
     def cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
@@ -273,6 +248,11 @@ VECTORS: dict[str, type[DocumentVectors]] = dict(
     zip(choices.VECTORS, (Float32Vectors, Int8Vectors), strict=True)
 )
 """Classes by the values of `lstm-dssm-export --vectors`."""
+
+
+def stored_vectors(vectors: np.ndarray, kind: str) -> DocumentVectors:
+    """Stores unit vectors, float32 `[n, d]`; `kind` is a key of `VECTORS`."""
+    return VECTORS[kind](*VECTORS[kind].stored(vectors))
 
 
 _FILE = Path("assets.extra", "retriever.json")
@@ -547,7 +527,7 @@ class RetrieverModule(ServedModule):
         self._encode = encoder.encode
         self.ids = tf.Variable(as_strings(rows.ids), trainable=False)
         self.vectors = (
-            VECTORS[kind](rows.vectors)
+            stored_vectors(rows.vectors, kind)
             if isinstance(rows.vectors, np.ndarray)
             else rows.vectors
         )

@@ -277,9 +277,7 @@ class _RetrieverRows:
         rows = sorted(self._row.values())
         return DocumentRows(
             [self._ids[row].decode(errors="surrogateescape") for row in rows],
-            VECTORS[self._kind].from_stored(
-                *(array[rows] for array in self._arrays)
-            ),
+            VECTORS[self._kind](*(array[rows] for array in self._arrays)),
             self._hashes[rows],
             [self._tags[row] for row in rows] if self._tags else (),
         )
