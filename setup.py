@@ -64,6 +64,7 @@ setup(
     package_data={
         "keras_lstm_dssm": ["py.typed"],
         "lstm_dssm_client": ["py.typed"],
+        "keras_lstm_dssm.export.publish": ["server_readme.md"],
         "keras_lstm_dssm.html_report": ["templates/*"],
         "keras_lstm_dssm.serving": ["page/*"],
     },

@@ -42,7 +42,7 @@ from keras_lstm_dssm.benchmarks.measurement import (
     running_server,
 )
 from keras_lstm_dssm.benchmarks.towers import OwnTowers
-from keras_lstm_dssm.export.export_models import export_encoder
+from keras_lstm_dssm.export.export_models import export_model
 from keras_lstm_dssm.export.publish.versions import publish, version_folders
 from keras_lstm_dssm.serving.servable import to_proto
 from keras_lstm_dssm.text import as_bytes
@@ -80,7 +80,7 @@ def measure_load(
     bodies = http_bodies(as_bytes(queries))
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder, "models", MODEL)
-        export_encoder(OwnTowers().model.query_encoder, base)
+        export_model(OwnTowers().model.query_encoder, base)
         http_target = f"127.0.0.1:{_free_port()}"
         command = program_command(
             "serve", f"--models={base.parent}", "--port=0",

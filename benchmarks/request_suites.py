@@ -16,7 +16,7 @@ from keras_lstm_dssm.benchmarks.measurement import (
 )
 from keras_lstm_dssm.benchmarks.towers import OwnTowers
 from keras_lstm_dssm.export.bulk.documents import Documents
-from keras_lstm_dssm.export.export_models import export_encoder, export_models
+from keras_lstm_dssm.export.export_models import export_model, export_models
 from keras_lstm_dssm.export.publish.warmup import BATCH_SIZES
 from keras_lstm_dssm.serving.prediction_server import PredictionServer
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
@@ -40,7 +40,7 @@ def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
     model = OwnTowers().model
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "query_encoder")
-        export_encoder(model.query_encoder, path)
+        export_model(model.query_encoder, path)
         encoder = SavedEncoder(path)
         with (
             PredictionServer(folder, port=0) as server,

@@ -27,13 +27,17 @@ from keras_lstm_dssm.benchmarks.towers import OwnTowers
 from keras_lstm_dssm.data import ClickLog, training_batches
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Index
-from keras_lstm_dssm.export.bulk.documents import write_vectors
-from keras_lstm_dssm.export.bulk.faiss_index import overlap
-from keras_lstm_dssm.export.export_models import export_encoder
-from keras_lstm_dssm.export.graphs.retriever import VECTORS, RetrieverModule
+from keras_lstm_dssm.export.bulk.parts import write_vectors
+from keras_lstm_dssm.export.export_models import export_model
+from keras_lstm_dssm.export.graphs.encoder import EncoderModule
+from keras_lstm_dssm.export.graphs.retriever import (
+    VECTORS,
+    DocumentRows,
+    RetrieverModule,
+)
 from keras_lstm_dssm.export.publish.versions import publish_module
+from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.serving.saved_models import SavedEncoder, SavedRetriever
-from keras_lstm_dssm.text import as_strings
 
 _RECALL_KS = (10, 100)
 _EPOCHS = 3
@@ -121,10 +125,12 @@ def write_retrievers(
     vectors = model.document_encoder.encode(texts)
     write_vectors(folder / "titles.npy", vectors)
     models = folder / "models"
-    export_encoder(model.query_encoder, models / "query_encoder")
-    ids = as_strings([str(row) for row in range(titles)])
+    export_model(model.query_encoder, models / "query_encoder")
+    ids = [str(row) for row in range(titles)]
+    rows = DocumentRows(ids, vectors, title_hashes(texts))
     for kind in VECTORS:
-        module = RetrieverModule(model.query_encoder, ids, vectors, kind)
+        encoder = EncoderModule(model.query_encoder)
+        module = RetrieverModule(encoder, rows, kind)
         publish_module(module, models / kind)
     distinct = dict.fromkeys(pair.query for pair in log)
     (folder / "queries.txt").write_text(
@@ -206,10 +212,16 @@ def _recall(folder: Path) -> dict[str, dict[str, float]]:
         hits = retriever.search(queries, _RECALL_KS[-1])
         rows = np.array([[int(hit.id) for hit in row] for row in hits])
         recall[kind] = {
-            f"recall@{k}": overlap(exact[:, :k], rows[:, :k])
+            f"recall@{k}": _overlap(exact[:, :k], rows[:, :k])
             for k in _RECALL_KS
         }
     return recall
+
+
+def _overlap(exact: np.ndarray, found: np.ndarray) -> float:
+    """Return the share of `exact`, `[queries, k]`, that is in `found`."""
+    shared = exact[:, :, np.newaxis] == found[:, np.newaxis]
+    return float(shared.any(axis=2).mean())
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from keras_lstm_dssm.benchmarks.click_data import whole_batches
 from keras_lstm_dssm.benchmarks.measurement import interleaved_medians, seconds
 from keras_lstm_dssm.benchmarks.towers import OwnTowers, compared, new_peers
 from keras_lstm_dssm.data import ClickLog
-from keras_lstm_dssm.export.export_models import export_encoder
+from keras_lstm_dssm.export.export_models import export_model
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
 
 _COUNTED_BATCHES = 8
@@ -82,7 +82,7 @@ def measure_encoding(
         else:
             encodings[name] = partial(towers.encode, titles, batch_size)
     with tempfile.TemporaryDirectory() as folder:
-        export_encoder(ours.model.document_encoder, folder)
+        export_model(ours.model.document_encoder, folder)
         exported = SavedEncoder(folder)
         encodings["exported"] = partial(exported.encode, titles, batch_size)
         medians = interleaved_medians(

@@ -1,24 +1,28 @@
 """Exports trained models as SavedModels, in a folder for TF Serving."""
 
 from keras_lstm_dssm.export.bulk.documents import Documents, read_documents
+from keras_lstm_dssm.export.bulk.parts import read_ids
 from keras_lstm_dssm.export.export_models import (
-    export_encoder,
-    export_keyvec,
+    export_model,
     export_models,
     export_retriever,
-    export_scorer,
 )
 from keras_lstm_dssm.export.graphs.encoder import mixture_towers
-from keras_lstm_dssm.export.publish.retriever_update import refresh_retriever
+from keras_lstm_dssm.export.publish.retriever_update import update_retriever
+from keras_lstm_dssm.export.publish.versions import (
+    verify_manifest,
+    write_manifest,
+)
 
 __all__ = [
     "Documents",
-    "export_encoder",
-    "export_keyvec",
+    "export_model",
     "export_models",
     "export_retriever",
-    "export_scorer",
     "mixture_towers",
     "read_documents",
-    "refresh_retriever",
+    "read_ids",
+    "update_retriever",
+    "verify_manifest",
+    "write_manifest",
 ]

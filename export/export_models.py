@@ -1,14 +1,15 @@
-"""Exports all models of one training, into a folder for TF Serving.
+"""From a trained model to published SavedModels, in a folder for TF Serving.
 
-Exports a retriever as a SavedModel from queries to nearest documents.
+`export_models` publishes all models of one training together, with the files
+that a server needs beside them. `export_model` and `export_retriever` publish
+a version of one model alone.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
-
-import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
@@ -17,169 +18,39 @@ from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.graphs.encoder import (
     EncoderModule,
     GraphEncoder,
-    MixtureTowers,
     mixture_towers,
 )
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
-from keras_lstm_dssm.export.graphs.ranking import ScorerModule, ranker_modules
+from keras_lstm_dssm.export.graphs.ranking import (
+    RankerModule,
+    ScorerModule,
+    TwoStageModule,
+)
 from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
-    RetrieverDetails,
+    DocumentRows,
     RetrieverModule,
     check_documents,
     check_retriever_options,
-    check_tags,
-    encoder_module,
-    retriever_module,
 )
+from keras_lstm_dssm.export.graphs.saved_module import ServedModule
 from keras_lstm_dssm.export.publish.server_files import (
     check_server_files,
-    warmup_sizes,
-    write_server_files,
+    publish_models,
 )
 from keras_lstm_dssm.export.publish.versions import (
     find_models,
+    publication,
     publish_module,
-    publish_together,
-    saved_model_writer,
 )
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
 from keras_lstm_dssm.ranker import Ranker
-from keras_lstm_dssm.text import as_strings
 
-
-def new_retriever(
-    query_encoder: GraphEncoder | KeyVec,
-    document_encoder: GraphEncoder | KeyVec,
-    ids: Sequence[str],
-    titles: Sequence[Any],
-    vectors: str = "float32",
-    max_k: int = MAX_K,
-    progress: bool = False,
-    tags: Sequence[Sequence[str]] = (),
-) -> RetrieverModule:
-    """Encodes documents and returns a retriever of them.
-
-    For the arguments and the errors see `export_retriever`; `titles` may also
-    be lists of sentences for a KeyVec; `progress` says whether to show a
-    progress bar.
-    """
-    check_retriever_options(vectors, max_k)
-    check_documents(ids, titles)
-    check_tags(tags, len(titles))
-    document_module = encoder_module(document_encoder)
-    module = retriever_module(
-        query_encoder,
-        as_strings(ids),
-        document_module.encode_all(titles, progress),
-        vectors,
-        max_k,
-        tags,
-    )
-    module.details = RetrieverDetails(
-        document_module.fingerprint,
-        title_hashes(map(joined_sentences, titles)),
-        vectors,
-        max_k,
-    )
-    return module
-
-
-def retriever_of_parts(
-    query_encoder: GraphEncoder | KeyVec,
-    fingerprint: str,
-    parts: EncodedParts,
-    vectors: str = "float32",
-    max_k: int = MAX_K,
-) -> RetrieverModule:
-    """Returns a retriever of titles that were encoded before.
-
-    Args:
-        query_encoder: The encoder that encodes queries, in the server.
-        fingerprint: That of the encoder of titles of the same training.
-        parts: The encoded titles.
-        vectors: See `export_retriever`.
-        max_k: See `export_retriever`.
-
-    Raises:
-        InputError: The parts are of another encoder, or damaged; an id has
-            two titles, or two sets of tags; or see `export_retriever`.
-    """
-    check_retriever_options(vectors, max_k)
-    if parts.encoder_sha256 != fingerprint:
-        raise InputError(
-            f"{parts.folder}: found titles encoded by the encoder "
-            f"{parts.encoder_sha256:.12}, expected {fingerprint:.12} as in "
-            "the run: encode them with the document_encoder of this run"
-        )
-    rows = parts.read()
-    check_tags(rows.tags, len(rows.ids))
-    module = retriever_module(
-        query_encoder, as_strings(rows.ids), rows.vectors, vectors, max_k,
-        rows.tags,
-    )  # fmt: skip
-    module.details = RetrieverDetails(fingerprint, rows.hashes, vectors, max_k)
-    return module
-
-
-def export_retriever(
-    query_encoder: GraphEncoder | KeyVec,
-    document_encoder: GraphEncoder | KeyVec,
-    ids: Sequence[str],
-    titles: Sequence[str],
-    base: str | os.PathLike[str],
-    version: int | None = None,
-    vectors: str = "float32",
-    max_k: int = MAX_K,
-    tags: Sequence[Sequence[str]] = (),
-) -> Path:
-    """Publishes a retriever over the given titles, for TF Serving.
-
-    Args:
-        query_encoder: The encoder that encodes queries, in the server.
-        document_encoder: The encoder that encodes the titles, during export;
-            a KeyVec is the encoder of both.
-        ids: The ids that the retriever returns, one for each title.
-        titles: The documents' titles, or whole documents for a KeyVec.
-        base: The model's folder, in which the version's folder is made.
-        version: The version number, by default one above the largest.
-        vectors: `float32`, or `int8` for a quarter of the memory.
-        max_k: Maximum number of results for a query; a larger k in a request
-            is reduced to it.
-        tags: The tags of each title, 32 at most, by which a search can be
-            restricted; by default no title has any.
-
-    Returns:
-        The version's folder, `base/<number>`.
-
-    Raises:
-        InputError: There are no titles, or another number of ids; an id is
-            empty; `vectors` is no key of `VECTORS`; `max_k` is below 1; a
-            weight is not finite; there are tags, but not for each title, or a
-            tag is blank or has a comma; or the version exists already.
-
-    Example:
-    >>> encoder = dssm.DSSMEncoder(units=[4])
-    >>> titles = ["hex bolt", "wood glue"]
-    >>> path = export_retriever(encoder, encoder, ["d1", "d2"], titles, "shop")
-    >>> path.as_posix()
-    'shop/1'
-    """
-    module = new_retriever(
-        query_encoder,
-        document_encoder,
-        ids,
-        titles,
-        vectors,
-        max_k,
-        tags=tags,
-    )
-    return publish_module(module, base, version)
-
-
-_Model = TwoTower | MixtureTowers | PairScorer | KeyVec
+Graphs = dict[str, Callable[[], ServedModule]]
+"""Name that a model is served under -> a function that makes its module,
+which takes long where documents are encoded."""
 
 
 def export_models(
@@ -237,147 +108,26 @@ def export_models(
     [PosixPath('models/query_encoder/1'), ...]
     """
     check_retriever_options(vectors, max_k)
-    if isinstance(model, Ranker):
-        if isinstance(documents, EncodedParts):
-            raise InputError(
-                f"{documents.folder}: found encoded titles, expected a file of "
-                "titles, whose words a ranker compares: name the file"
-            )
-        check_folder(output)
-        names = ["ranker", "two_stage"] if documents else ["ranker"]
-        check_server_files(output, names)
-        return _publish(
-            output, ranker_modules(model, documents, vectors, max_k, progress)
-        )
-    trained = mixture_towers(model) if isinstance(model, Mixture) else model
-    if documents is not None:
-        _check_retriever(trained, output)
+    graphs = model_graphs(model, documents, vectors, max_k, progress)
+    if "retriever" in graphs:
+        _check_no_other_encoders(output, graphs)
     check_folder(output)
-    modules = _modules(trained)
-    names = [*modules, "retriever"] if documents else [*modules]
-    check_server_files(output, names)
-    if documents is not None and not isinstance(trained, PairScorer):
-        query_encoder, document_encoder = _query_and_document_encoder(trained)
-        modules["retriever"] = (
-            retriever_of_parts(
-                query_encoder,
-                [*modules.values()][-1].fingerprint,
-                documents,
-                vectors,
-                max_k,
-            )
-            if isinstance(documents, EncodedParts)
-            else new_retriever(
-                query_encoder,
-                document_encoder,
-                documents.ids,
-                _texts(trained, documents),
-                vectors,
-                max_k,
-                progress,
-                documents.tags,
-            )
-        )
-    return _publish(output, modules)
+    check_server_files(output, graphs)
+    modules = {name: make() for name, make in graphs.items()}
+    with publication(output):
+        return publish_models(output, modules)
 
 
-def _publish(
-    output: str | os.PathLike[str], modules: Mapping[str, tf.Module]
-) -> list[Path]:
-    """Publishes modules by their names, and writes the server's files."""
-    sizes = warmup_sizes(output)
-    writers = {
-        name: saved_model_writer(module, name, sizes)
-        for name, module in modules.items()
-    }
-    folders = publish_together(output, writers)
-    write_server_files(output, {f.parent.name: int(f.name) for f in folders})
-    return folders
-
-
-def _modules(model: _Model) -> dict[str, tf.Module]:
-    """Returns the modules of a model alone, by the names they are served as."""
-    if isinstance(model, PairScorer):
-        return {"scorer": ScorerModule(model)}
-    if isinstance(model, KeyVec):
-        return {"keyvec": KeyVecModule(model)}
-    return {
-        "query_encoder": EncoderModule(model.query_encoder),
-        "document_encoder": EncoderModule(model.document_encoder),
-    }
-
-
-def _query_and_document_encoder(
-    model: TwoTower | MixtureTowers | KeyVec,
-) -> tuple[GraphEncoder | KeyVec, GraphEncoder | KeyVec]:
-    if isinstance(model, KeyVec):
-        return model, model
-    return model.query_encoder, model.document_encoder
-
-
-def _texts(
-    model: TwoTower | MixtureTowers | KeyVec, documents: Documents
-) -> Sequence[str] | Sequence[list[str]]:
-    """Returns the documents as a model reads them: texts or sentences."""
-    if isinstance(model, KeyVec) and documents.sentences:
-        return documents.sentences
-    return documents.titles
-
-
-def _check_retriever(model: _Model, output: str | os.PathLike[str]) -> None:
-    """Checks that a retriever for a model may be exported to a folder.
-
-    Raises:
-        InputError: The model is a pair scorer; or the folder has encoders of
-            another training, whose retriever would be replaced.
-    """
-    if isinstance(model, PairScorer):
-        raise InputError(
-            "documents are for the retriever of a KeyVec or of two towers, "
-            "and this model is a pair scorer: leave them out"
-        )
-    other = "query_encoder" if isinstance(model, KeyVec) else "keyvec"
-    if other in find_models(output):
-        raise InputError(
-            f"{output}: found {other}, of another training, whose retriever "
-            "would be replaced; name another folder"
-        )
-
-
-def export_encoder(
-    encoder: GraphEncoder,
+def export_model(
+    model: GraphEncoder | PairScorer | KeyVec,
     base: str | os.PathLike[str],
     version: int | None = None,
 ) -> Path:
-    """Publishes an encoder as a version of a model, for TF Serving.
+    """Publishes an encoder, a pair scorer or a KeyVec alone, for TF Serving.
 
     Args:
-        encoder: The trained encoder.
-        base: The model's folder, in which the version's folder is made.
-        version: The version number, by default one above the largest.
-
-    Returns:
-        `base/<number>`, which holds `saved_model.pb`.
-
-    Raises:
-        InputError: The version exists already, or a weight is not finite.
-
-    Example:
-    >>> export_encoder(model.query_encoder, "models/query_encoder")
-    PosixPath('models/query_encoder/1')
-    """
-    return publish_module(EncoderModule(encoder), base, version)
-
-
-def export_scorer(
-    model: PairScorer,
-    base: str | os.PathLike[str],
-    version: int | None = None,
-) -> Path:
-    """Publishes a pair scorer as a version of a model, for TF Serving.
-
-    Args:
-        model: The trained pair scorer.
+        model: The trained encoder, for example `TwoTower.query_encoder`, or
+            the trained pair scorer or KeyVec.
         base: The model's folder, in which the version's folder is made.
         version: The version number, by default one above the largest.
 
@@ -386,35 +136,241 @@ def export_scorer(
 
     Raises:
         InputError: The version exists already, a weight is not finite, or
-            the matcher has not been pre-trained.
+            the matcher of a scorer has not been pre-trained.
 
     Example:
-    >>> export_scorer(model, "models/scorer")
-    PosixPath('models/scorer/1')
+    >>> export_model(model.query_encoder, "models/query_encoder")
+    PosixPath('models/query_encoder/1')
     """
-    return publish_module(ScorerModule(model), base, version)
+    if isinstance(model, PairScorer):
+        return publish_module(ScorerModule(model), base, version)
+    return publish_module(_encoder_module(model), base, version)
 
 
-def export_keyvec(
-    model: KeyVec,
+def export_retriever(
+    query_encoder: GraphEncoder | KeyVec,
+    document_encoder: GraphEncoder | KeyVec,
+    ids: Sequence[str],
+    titles: Sequence[str],
     base: str | os.PathLike[str],
     version: int | None = None,
+    vectors: str = "float32",
+    max_k: int = MAX_K,
+    tags: Sequence[Sequence[str]] = (),
 ) -> Path:
-    """Publishes a KeyVec as a version of a model, for TF Serving.
+    """Publishes a retriever over the given titles, for TF Serving.
 
     Args:
-        model: The trained model.
+        query_encoder: The encoder that encodes queries, in the server.
+        document_encoder: The encoder that encodes the titles, during export;
+            a KeyVec is the encoder of both.
+        ids: The ids that the retriever returns, one for each title.
+        titles: The documents' titles, or whole documents for a KeyVec.
         base: The model's folder, in which the version's folder is made.
         version: The version number, by default one above the largest.
+        vectors: `float32`, or `int8` for a quarter of the memory.
+        max_k: Maximum number of results for a query; a larger k in a request
+            is reduced to it.
+        tags: The tags of each title, 32 at most, by which a search can be
+            restricted; by default no title has any.
 
     Returns:
-        `base/<number>`, which holds `saved_model.pb`.
+        The version's folder, `base/<number>`.
 
     Raises:
-        InputError: The version exists already, or a weight is not finite.
+        InputError: There are no titles, or another number of ids; an id is
+            empty; `vectors` is no key of `VECTORS`; `max_k` is below 1; a
+            weight is not finite; there are tags, but not for each title, or a
+            tag is blank or has a comma; or the version exists already.
 
     Example:
-    >>> export_keyvec(model, "models/keyvec")
-    PosixPath('models/keyvec/1')
+    >>> encoder = dssm.DSSMEncoder(units=[4])
+    >>> titles = ["hex bolt", "wood glue"]
+    >>> path = export_retriever(encoder, encoder, ["d1", "d2"], titles, "shop")
+    >>> path.as_posix()
+    'shop/1'
     """
-    return publish_module(KeyVecModule(model), base, version)
+    check_retriever_options(vectors, max_k)
+    check_documents(ids, titles, tags)
+    encoder = _encoder_module(document_encoder)
+    module = RetrieverModule(
+        _encoder_module(query_encoder),
+        _encoded_rows(encoder, ids, titles, tags),
+        vectors,
+        max_k,
+        encoder.fingerprint,
+    )
+    return publish_module(module, base, version)
+
+
+@singledispatch
+def model_graphs(
+    model: Any,
+    documents: Documents | EncodedParts | None,
+    vectors: str,
+    max_k: int,
+    progress: bool,
+) -> Graphs:
+    """Returns what is exported of a model, by its class.
+
+    For the arguments and the errors see `export_models`.
+    """
+    raise InputError(
+        f"found {type(model).__name__}, expected a TwoTower, a Mixture, a "
+        "PairScorer, a KeyVec or a Ranker"
+    )
+
+
+@model_graphs.register(Mixture)
+@model_graphs.register(TwoTower)
+def _tower_graphs(
+    model: Mixture | TwoTower,
+    documents: Documents | EncodedParts | None,
+    vectors: str,
+    max_k: int,
+    progress: bool,
+) -> Graphs:
+    towers = mixture_towers(model) if isinstance(model, Mixture) else model
+    query = EncoderModule(towers.query_encoder)
+    document = EncoderModule(towers.document_encoder)
+    graphs: Graphs = {
+        "query_encoder": lambda: query,
+        "document_encoder": lambda: document,
+    }
+    if documents is not None:
+        graphs["retriever"] = lambda: _retriever(
+            query, document, documents, vectors, max_k, progress
+        )
+    return graphs
+
+
+@model_graphs.register
+def _keyvec_graphs(
+    model: KeyVec,
+    documents: Documents | EncodedParts | None,
+    vectors: str,
+    max_k: int,
+    progress: bool,
+) -> Graphs:
+    module = KeyVecModule(model)
+    graphs: Graphs = {"keyvec": lambda: module}
+    if documents is not None:
+        graphs["retriever"] = lambda: _retriever(
+            module, module, documents, vectors, max_k, progress
+        )
+    return graphs
+
+
+@model_graphs.register
+def _scorer_graphs(
+    model: PairScorer,
+    documents: Documents | EncodedParts | None,
+    vectors: str,
+    max_k: int,
+    progress: bool,
+) -> Graphs:
+    if documents is not None:
+        raise InputError(
+            "documents are for the retriever of a KeyVec or of two towers, "
+            "and this model is a pair scorer: leave them out"
+        )
+    return {"scorer": lambda: ScorerModule(model)}
+
+
+@model_graphs.register
+def _ranker_graphs(
+    model: Ranker,
+    documents: Documents | EncodedParts | None,
+    vectors: str,
+    max_k: int,
+    progress: bool,
+) -> Graphs:
+    if isinstance(documents, EncodedParts):
+        raise InputError(
+            f"{documents.folder}: found encoded titles, expected a file of "
+            "titles, whose words a ranker compares: name the file"
+        )
+    graphs: Graphs = {"ranker": lambda: RankerModule(model)}
+    if documents is not None:
+        graphs["two_stage"] = lambda: TwoStageModule(
+            model,
+            documents.ids,
+            documents.titles,
+            documents.tags,
+            vectors,
+            max_k,
+            progress,
+        )
+    return graphs
+
+
+def _retriever(
+    query: EncoderModule | KeyVecModule,
+    document: EncoderModule | KeyVecModule,
+    documents: Documents | EncodedParts,
+    vectors: str,
+    max_k: int,
+    progress: bool,
+) -> RetrieverModule:
+    """Encodes documents, or reads those that were encoded before."""
+    if isinstance(documents, EncodedParts):
+        if documents.encoder_sha256 != document.fingerprint:
+            raise InputError(
+                f"{documents.folder}: found titles encoded by the encoder "
+                f"{documents.encoder_sha256:.12}, expected "
+                f"{document.fingerprint:.12} as in the run: encode them with "
+                "the document_encoder of this run"
+            )
+        rows = documents.read()
+    else:
+        check_documents(documents.ids, documents.titles, documents.tags)
+        by_sentences = (
+            isinstance(document, KeyVecModule) and documents.sentences
+        )
+        rows = _encoded_rows(
+            document,
+            documents.ids,
+            documents.sentences if by_sentences else documents.titles,
+            documents.tags,
+            progress,
+        )
+    return RetrieverModule(query, rows, vectors, max_k, document.fingerprint)
+
+
+def _encoded_rows(
+    encoder: EncoderModule | KeyVecModule,
+    ids: Sequence[str],
+    texts: Sequence[Any],
+    tags: Sequence[Sequence[str]],
+    progress: bool = False,
+) -> DocumentRows:
+    return DocumentRows(
+        ids,
+        encoder.encode_all(texts, progress),
+        title_hashes(map(joined_sentences, texts)),
+        tags,
+    )
+
+
+def _encoder_module(
+    encoder: GraphEncoder | KeyVec,
+) -> EncoderModule | KeyVecModule:
+    if isinstance(encoder, KeyVec):
+        return KeyVecModule(encoder)
+    return EncoderModule(encoder)
+
+
+def _check_no_other_encoders(
+    output: str | os.PathLike[str], graphs: Graphs
+) -> None:
+    """Checks that a folder has no encoders of another kind of model.
+
+    Raises:
+        InputError: It has, and their retriever would be replaced.
+    """
+    for name in ("query_encoder", "keyvec"):
+        if name not in graphs and name in find_models(output):
+            raise InputError(
+                f"{output}: found {name}, of another training, whose retriever "
+                "would be replaced; name another folder"
+            )

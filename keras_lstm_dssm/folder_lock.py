@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from keras_lstm_dssm.errors import InputError
 
 @contextmanager
 def lock_folder(
-    folder: str | os.PathLike[str], activity: str
+    folder: str | os.PathLike[str], activity: str, wait: bool = False
 ) -> Iterator[None]:
     """Keeps other processes that lock the same folder from working in it.
 
@@ -21,6 +22,8 @@ def lock_folder(
     Args:
         folder: The folder, which is created if it does not exist.
         activity: What the processes do, for the message, such as "training".
+        wait: Whether to wait for another process that has locked the folder,
+            with a line on standard error, instead of raising an error.
 
     Raises:
         InputError: Another process has locked the folder.
@@ -35,8 +38,16 @@ def lock_folder(
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(
-                f"{folder}: another process is {activity} here: wait for its"
-                " end, or stop it"
-            ) from None
+            if not wait:
+                raise InputError(
+                    f"{folder}: another process is {activity} here: wait for"
+                    " its end, or stop it"
+                ) from None
+            print(
+                f"{folder}: waiting for another process that is {activity}"
+                " here",
+                file=sys.stderr,
+                flush=True,
+            )
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -74,6 +74,7 @@ def test_the_wheel_installs_and_its_programs_start(
         "keras_lstm_dssm/tools/train.py",
         "keras_lstm_dssm/tools/flags/train.py",
         "keras_lstm_dssm/py.typed",
+        "keras_lstm_dssm/export/publish/server_readme.md",
         "keras_lstm_dssm/html_report/templates/report.css",
         "keras_lstm_dssm/html_report/templates/report.html",
         "keras_lstm_dssm/serving/http/page/icon.svg",

@@ -13,9 +13,8 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.bulk.documents import (
     has_json_documents,
     read_documents,
-    write_ids,
-    write_vectors,
 )
+from keras_lstm_dssm.export.bulk.parts import write_ids, write_vectors
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
 from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread

@@ -1,19 +1,23 @@
 """Encodes titles into several files, the parts, for lstm-dssm-encode."""
 
+import os
 import time
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from absl import flags
 
 from keras_lstm_dssm.errors import InputError, import_optional
-from keras_lstm_dssm.export.bulk.documents import is_parquet, title_files
+from keras_lstm_dssm.export.bulk.documents import document_files, is_parquet
 from keras_lstm_dssm.export.bulk.encode import (
+    Encode,
     PartJob,
     PartResult,
     Shard,
     encode_shard,
+    encode_with_ray,
 )
 from keras_lstm_dssm.export.publish.models_config import saved_fingerprint
 from keras_lstm_dssm.files import check_folder
@@ -44,7 +48,7 @@ def encode_by_flags(values: flags.FlagValues) -> dict[str, Any]:
             f"{folder}: expected a folder for parts: leave out the suffix"
         )
     check_folder(folder)
-    files = title_files(values.input)
+    files = document_files(values.input)
     if kind == "parquet" or any(map(is_parquet, files)):
         import_optional("pyarrow.parquet", "parquet")  # before the work
     job = PartJob(
@@ -52,16 +56,20 @@ def encode_by_flags(values: flags.FlagValues) -> dict[str, Any]:
         saved_fingerprint(values.saved_model),
     )  # fmt: skip
     if values.workers:
-        from keras_lstm_dssm.export.bulk.encode import encode_with_ray
-
+        load = partial(load_encoder, os.path.abspath(values.saved_model))
         results: Iterable[PartResult] = encode_with_ray(
-            values.saved_model, job, values.workers, values.ray_address
+            load, job, values.workers, values.ray_address
         )
     else:
-        encoder = SavedEncoder(values.saved_model)
+        encode = load_encoder(values.saved_model)
         folder.mkdir(parents=True, exist_ok=True)
-        results = encode_shard(encoder.encode, job, shard)
+        results = encode_shard(encode, job, shard)
     return _reported(results)
+
+
+def load_encoder(saved_model: str) -> Encode:
+    """Loads an exported encoder, also in the processes of Ray."""
+    return SavedEncoder(saved_model).encode
 
 
 def _reported(results: Iterable[PartResult]) -> dict[str, Any]:

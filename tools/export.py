@@ -14,7 +14,7 @@ from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.bulk.documents import Documents, read_documents
 from keras_lstm_dssm.export.bulk.parts import EncodedParts, has_parts
 from keras_lstm_dssm.export.export_models import export_models
-from keras_lstm_dssm.export.publish.retriever_update import refresh_retriever
+from keras_lstm_dssm.export.publish.retriever_update import update_retriever
 from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 from keras_lstm_dssm.tools.flags.export import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.tools.mixture_flags import MODEL
@@ -90,7 +90,7 @@ def _refreshed() -> dict[str, Any]:
     if not (FLAGS.add or FLAGS.delete):
         raise InputError("--update needs --add, --delete or both")
     deleted = text_lines(FLAGS.delete) if FLAGS.delete else ()
-    result = refresh_retriever(
+    result = update_retriever(
         FLAGS.update,
         read_documents(FLAGS.add) if FLAGS.add else None,
         [line.strip() for line in deleted if line.strip()],

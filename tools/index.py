@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError, import_optional
-from keras_lstm_dssm.export.bulk.documents import read_vectors
 from keras_lstm_dssm.export.bulk.faiss_index import (
     build_index,
     index_recall,
     write_index,
 )
-from keras_lstm_dssm.export.bulk.parts import EncodedParts, has_parts
+from keras_lstm_dssm.export.bulk.parts import (
+    EncodedParts,
+    has_parts,
+    read_vectors,
+)
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.tools.flags.index import COMMAND_LINE, FLAGS
 

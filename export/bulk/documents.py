@@ -1,106 +1,36 @@
-"""Files of documents: their texts, their ids, and their vectors.
+"""Documents on disk: files of titles or of whole documents, read by one reader.
 
-Lines of a file of titles: a title, perhaps with an id and with tags.
-Reads titles from files of any size, in parts of whole lines or rows.
+`read_documents` reads files whole; `open_documents` streams one of any size,
+in parts of whole lines or rows. A file is text of one title a line, perhaps
+with an id and tags; documents in JSON (`.jsonl`); or parquet.
 """
 
 import glob
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from errno import ENOSPC
-from typing import Any, NamedTuple, NoReturn, Protocol
-
-import numpy as np
+from itertools import chain
+from typing import Any, NamedTuple
 
 from keras_lstm_dssm.data.document_folder import DocumentFolder
-from keras_lstm_dssm.data.document_lines import (
-    LINE_EXPECTED,
-    Document,
-    parse_document,
-)
-from keras_lstm_dssm.data.line_reader import EmptyFile, line_chunks, text_lines
+from keras_lstm_dssm.data.document_lines import LINE_EXPECTED, parse_document
+from keras_lstm_dssm.data.line_reader import EmptyFile, line_chunks
 from keras_lstm_dssm.errors import InputError, import_optional
-from keras_lstm_dssm.files import replacing
-from lstm_dssm_client.texts import tags_as_bytes
+from keras_lstm_dssm.export.graphs.retriever import checked_tags
 
-MAX_TAGS = 32
-"""Maximum number of tags of a title."""
-
-
-class TitleLine(NamedTuple):
-    """Holds what a line of a file of titles has.
-
-    Attributes:
-        id: The id, or the title if there is none.
-        title: The title.
-        tags: Its tags, each once.
-    """
-
-    id: str
-    title: str
-    tags: tuple[str, ...]
-
-
-def parse_title(line: str) -> TitleLine | str:
-    r"""Parses a title; an id and a title; or these and tags, with tabs between.
-
-    White space around fields and tags is left out.
-
-    Args:
-        line: A line that is not blank.
-
-    Returns:
-        Its content; or, if it is wrong, what was found and expected.
-
-    Example:
-    >>> parse_title("a7\thex bolt\tsteel, in stock")
-    TitleLine(id='a7', title='hex bolt', tags=('steel', 'in stock'))
-    """
-    fields = [field.strip() for field in line.split("\t")]
-    tags = split_tags(fields[2]) if len(fields) == 3 else ()
-    if len(fields) > 3 or not all(fields) or not all(tags):
-        return (
-            f"found {line!r:.80}, expected a title, or an id, one tab and a "
-            "title, or these, one more tab and tags that are separated by "
-            "commas"
-        )
-    try:
-        check_tag_count(tags)
-    except InputError as error:
-        return str(error)
-    return TitleLine(fields[0], fields[min(1, len(fields) - 1)], tags)
-
-
-def check_tag_count(tags: Sequence[str]) -> None:
-    """Checks how many tags a title has.
-
-    Raises:
-        InputError: They are more than 32.
-    """
-    if len(tags) > MAX_TAGS:
-        raise InputError(
-            f"found {len(tags)} tags of one title, expected {MAX_TAGS} at most"
-        )
-
-
-def split_tags(field: str) -> tuple[str, ...]:
-    """Returns the tags in a field, once each, without white space around them.
-
-    Args:
-        field: Tags, separated by commas.
-
-    Example:
-    >>> split_tags("steel, in stock")
-    ('steel', 'in stock')
-    """
-    return tuple(dict.fromkeys(tag.strip() for tag in field.split(",")))
-
+ID, TITLE, TAGS = "id", "title", "tags"
+"""Columns of a parquet file; the first and the last may be missing."""
 
 _EMPTY_LINE = "\n\n"
+_ALL = 1 << 62
+_PARQUET_ROWS = 65_536  # in memory at once
+
+_Row = tuple[str, str, list[str], tuple[str, ...]]
+"""Id, text, sentences and tags of one document."""
 
 
 class Documents(NamedTuple):
-    """The documents of a retriever.
+    """The documents of a retriever, or some of them.
 
     Attributes:
         ids: The ids that the retriever returns, one for each document.
@@ -121,6 +51,19 @@ class Documents(NamedTuple):
     sentences: Sequence[list[str]] = ()
     tags: Sequence[Sequence[str]] = ()
 
+    @classmethod
+    def of(cls, rows: Iterable[_Row]) -> "Documents":
+        """Makes one record of documents: id, text, sentences, tags of each."""
+        ids, titles, sentences, tags = [
+            list(column) for column in zip(*rows, strict=True)
+        ] or [[], [], [], []]
+        return cls(
+            ids,
+            titles,
+            sentences if any(sentences) else (),
+            tags if any(tags) else (),
+        )
+
 
 def read_documents(path: str | os.PathLike[str]) -> Documents:
     r"""Reads documents, one a line: a title, or an id, a tab and a title.
@@ -132,8 +75,9 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
     sentences are joined by empty lines, at which a KeyVec splits them.
 
     Args:
-        path: A text file in UTF-8, with or without gzip compression, or a
-            folder of documents.
+        path: A text file in UTF-8, with or without gzip compression; a
+            `.parquet` file, see `ParquetDocuments`; several of them, see
+            `document_files`; or a folder of documents.
 
     Raises:
         InputError: The file is missing or has no document; a line is not
@@ -146,47 +90,25 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
     >>> documents.ids, documents.titles
     (['d1', 'd2'], ['hex bolt', 'wood glue'])
     """
-    if has_json_documents(path):
-        folder = os.path.isdir(path)
+    path = os.fspath(path)
+    if os.path.isdir(path):
         # The model has its own limit of sentences.
-        documents = list(
-            DocumentFolder(path, max_sentences=None)
-            if folder
-            else _json_lines(path)
+        return Documents.of(
+            (each.id, joined_sentences(each.sentences), each.sentences, ())
+            for each in DocumentFolder(path, max_sentences=None)
         )
-        return Documents(
-            [document.id for document in documents],
-            [joined_sentences(document.sentences) for document in documents],
-            [document.sentences for document in documents],
+    is_one = os.path.exists(path) or not (glob.has_magic(path) or "," in path)
+    distinct: dict[str, _Row] = {}
+    files = [path] if is_one else document_files(path)
+    readers = (open_documents(name, distinct) for name in files)
+    documents = Documents.of(
+        chain.from_iterable(
+            rows for reader in readers for rows in reader.rows(_ALL, _ALL)
         )
-    titles: dict[str, _Titled] = {}
-    for number, line in enumerate(text_lines(path), 1):
-        if not line.strip():
-            continue
-        parsed = parse_title(line)
-        if isinstance(parsed, str):
-            raise InputError(f"{path}:{number}: {parsed}")
-        document_id, title, tags = parsed
-        known = titles.setdefault(document_id, _Titled(title, tags))
-        if known != (title, tags):
-            what = "other tags" if known.title == title else "another title"
-            raise InputError(
-                f"{path}:{number}: id {document_id!r} has {what} "
-                "above; give each document its own id"
-            )
-    if not titles:
-        raise InputError(f"{path}: no titles; expected one a line")
-    all_tags = [titled.tags for titled in titles.values()]
-    return Documents(
-        list(titles),
-        [titled.title for titled in titles.values()],
-        tags=all_tags if any(all_tags) else (),
     )
-
-
-class _Titled(NamedTuple):
-    title: str
-    tags: tuple[str, ...]
+    if not documents.ids:
+        raise InputError(f"{path}: no titles; expected one a line")
+    return documents
 
 
 def joined_sentences(text: str | bytes | Sequence[str | bytes]) -> str:
@@ -199,172 +121,18 @@ def joined_sentences(text: str | bytes | Sequence[str | bytes]) -> str:
 
 
 def has_json_documents(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a path holds documents as JSON.
-
-    It does if it is a folder, or a file that ends in `.jsonl` or `.jsonl.gz`.
-    """
+    """Returns whether a path is a folder or a file of documents as JSON."""
     name = os.fspath(path).removesuffix(".gz")
     return name.endswith(".jsonl") or os.path.isdir(path)
 
 
-def _json_lines(path: str | os.PathLike[str]) -> Iterator[Document]:
-    ids: set[str] = set()
-    for number, line in enumerate(text_lines(path), 1):
-        document = parse_document(line.encode())
-        if not isinstance(document, str) and document.id in ids:
-            document = "a repeated _id"
-        if isinstance(document, str):
-            raise InputError(
-                f"{path}:{number}: found {document}, expected {LINE_EXPECTED}:"
-                " correct or remove it"
-            )
-        ids.add(document.id)
-        yield document
+def is_parquet(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a file is read as parquet."""
+    return os.fspath(path).endswith(".parquet")
 
 
-def write_vectors(path: str | os.PathLike[str], vectors: np.ndarray) -> None:
-    """Writes vectors as `.npy`, the format that faiss and ScaNN users read.
-
-    Args:
-        path: The file to write.
-        vectors: Float32 `[n, d]`.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
-    with replacing(path) as partial, partial.open("wb") as file:
-        try:
-            np.save(file, vectors, allow_pickle=False)
-        except OSError as error:
-            # NumPy reports how many bytes were written, but not the reason.
-            reason = error.strerror or "the disk is full"
-            raise OSError(error.errno or ENOSPC, reason) from error
-
-
-def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
-    """Maps a `.npy` file of vectors into memory, read-only.
-
-    Args:
-        path: A file that `write_vectors` wrote.
-
-    Returns:
-        float32 `[n, d]`, read from disk on first use.
-
-    Raises:
-        InputError: The file is missing, or holds something else.
-
-    Example:
-    >>> read_vectors("titles.npy").shape
-    (1000000, 96)
-    """
-    expected = "expected float32 [n, d], as lstm-dssm-encode writes it"
-    try:
-        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        # NumPy's message would advise to load pickled objects.
-        reason = getattr(error, "strerror", None) or "no array of numbers"
-        raise InputError(f"{path}: {reason}; {expected}") from error
-    if not isinstance(vectors, np.ndarray):
-        vectors.close()
-        raise InputError(f"{path}: found several arrays, {expected}")
-    if vectors.dtype != np.float32 or vectors.ndim != 2 or not vectors.size:
-        raise InputError(
-            f"{path}: found {vectors.dtype} {list(vectors.shape)}, {expected}"
-        )
-    return vectors
-
-
-def write_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
-    """Writes ids, one a line; line i belongs to row i of the vectors.
-
-    Args:
-        path: The file to write.
-        ids: Strings without a line break.
-
-    Raises:
-        InputError: An id has a line break.
-    """
-    for row, document_id in enumerate(ids):
-        if "\n" in document_id or "\r" in document_id:
-            raise InputError(
-                f"{path}: id {document_id!r:.60} of row {row} has a line "
-                "break; expected ids of one line"
-            )
-    with (
-        replacing(path) as partial,
-        partial.open("w", encoding="utf-8", newline="\n") as file,
-    ):
-        file.writelines(f"{document_id}\n" for document_id in ids)
-
-
-def read_ids(path: str | os.PathLike[str], rows: int) -> list[str]:
-    """Reads the ids that belong to a file of vectors.
-
-    Args:
-        path: A file that `write_ids` wrote.
-        rows: The number of vectors, which must be the number of ids.
-
-    Raises:
-        InputError: The file cannot be read, or its number of lines is not
-            `rows`.
-    """
-    ids = list(text_lines(path))
-    if len(ids) != rows:
-        raise InputError(
-            f"{path}: found {len(ids)} ids for {rows} vectors; expected one a "
-            "line, as lstm-dssm-encode --ids writes them"
-        )
-    return ids
-
-
-ID, TITLE, TAGS = "id", "title", "tags"
-"""Columns of a parquet file; the first and the last may be missing."""
-
-
-class Titles(NamedTuple):
-    """Some titles with their ids and tags.
-
-    Attributes:
-        ids: The id of each title.
-        titles: The titles, or whole documents.
-        tags: The tags of each title; none if no title has any.
-    """
-
-    ids: list[str]
-    titles: list[str]
-    tags: Sequence[Sequence[str]] = ()
-
-    @classmethod
-    def of(cls, rows: Iterable[TitleLine]) -> "Titles":
-        """Makes one `Titles` of the lines of a file."""
-        rows = list(rows)
-        tags = [row.tags for row in rows]
-        return cls(
-            [row.id for row in rows],
-            [row.title for row in rows],
-            tags if any(tags) else (),
-        )
-
-
-class TitleReader(Protocol):
-    """Protocol of what reads one file from its start to its end."""
-
-    def take(self, lines: int, at_once: int) -> Iterator[Titles]:
-        """Reads the next lines, some at once; blank ones have no title.
-
-        The next call of any method comes after the last of these titles.
-        """
-
-    def skip(self, lines: int) -> None:
-        """Passes over the next lines."""
-
-    @property
-    def at_end(self) -> bool:
-        """Whether there are no more lines."""
-
-
-def title_files(spec: str) -> list[str]:
-    """Returns the files of titles that a specification names.
+def document_files(spec: str) -> list[str]:
+    """Returns the files of documents that a specification names.
 
     Args:
         spec: Paths or globs, separated by commas: texts of one title a line
@@ -380,51 +148,109 @@ def title_files(spec: str) -> list[str]:
     """
     files: dict[str, None] = {}
     for part in (part.strip() for part in spec.split(",") if part.strip()):
-        found = [part] if os.path.isfile(part) else sorted(glob.glob(part))
-        found = [path for path in found if os.path.isfile(path)]
-        if not found:
+        paths = [part] if os.path.isfile(part) else sorted(glob.glob(part))
+        paths = [path for path in paths if os.path.isfile(path)]
+        if not paths:
             raise InputError(
                 f"{part}: no such file, expected titles (.txt, .tsv, .jsonl, "
                 "each also .gz, or .parquet): check the path"
             )
-        files.update(dict.fromkeys(found))
+        files.update(dict.fromkeys(paths))
     if not files:
         raise InputError("no file of titles was given: give a path or a glob")
     return list(files)
 
 
-def open_titles(path: str) -> TitleReader:
-    """Opens a file of titles; see `title_files`.
+class DocumentReader(ABC):
+    """Reads one file of documents from its start to its end.
+
+    Args:
+        path: The file.
+        distinct: The documents that were read before, of this file and of
+            others, by id. A document that is repeated is then left out, and
+            an id of two different ones is an error, as is an empty file. By
+            default all are read, and their ids are not remembered.
 
     Raises:
         InputError: The file is wrong; also later, while it is read.
     """
-    return ParquetTitles(path) if is_parquet(path) else TextTitles(path)
+
+    def __init__(
+        self, path: str, distinct: dict[str, _Row] | None = None
+    ) -> None:
+        self.path = path
+        self._distinct = distinct
+
+    def take(self, lines: int, at_once: int) -> Iterator[Documents]:
+        """Reads the next lines or rows, some at once; blank ones have none.
+
+        The next call of any method comes after the last of these documents.
+        """
+        return map(Documents.of, self.rows(lines, at_once))
+
+    @abstractmethod
+    def rows(self, lines: int, at_once: int) -> Iterator[list[_Row]]:
+        """Reads the next lines or rows, as `take` does."""
+
+    @abstractmethod
+    def skip(self, lines: int) -> None:
+        """Passes over the next lines or rows."""
+
+    @property
+    @abstractmethod
+    def at_end(self) -> bool:
+        """Whether there are no more lines or rows."""
+
+    def _is_new(self, row: _Row) -> bool:
+        """Returns whether a document is not a repeated one.
+
+        Raises:
+            InputError: Its id has another text or other tags.
+        """
+        if self._distinct is None:
+            return True
+        known = self._distinct.setdefault(row[0], row)
+        if known is not row and known != row:
+            what = "other tags" if known[1] == row[1] else "another title"
+            raise InputError(
+                f"id {row[0]!r} has {what} above, expected an id for each"
+                " document"
+            )
+        return known is row
 
 
-def is_parquet(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a file is read as parquet."""
-    return os.fspath(path).endswith(".parquet")
+def open_documents(
+    path: str, distinct: dict[str, _Row] | None = None
+) -> DocumentReader:
+    """Opens a file of documents; see `DocumentReader`."""
+    if is_parquet(path):
+        return ParquetDocuments(path, distinct)
+    return TextDocuments(path, distinct)
 
 
 def count_lines(path: str) -> int:
     """Counts the lines of a text file, or the rows of a parquet file."""
     if is_parquet(path):
-        return ParquetTitles(path).rows
-    return sum(chunk.count(b"\n") for chunk in _chunks(path))
+        return ParquetDocuments(path).count
+    try:
+        return sum(chunk.count(b"\n") for chunk in line_chunks(path))
+    except EmptyFile:
+        return 0
 
 
-class TextTitles:
-    """Reads a text file of titles, or of documents in JSON.
+class TextDocuments(DocumentReader):
+    """Reads a text file of titles, or of documents in JSON (`.jsonl`).
 
-    Args:
-        path: The file, compressed if it ends in `.gz`.
+    It is compressed if it ends in `.gz`. For the arguments and the errors see
+    `DocumentReader`.
     """
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._json = path.removesuffix(".gz").endswith(".jsonl")
-        self._chunks = _chunks(path)
+    def __init__(
+        self, path: str, distinct: dict[str, _Row] | None = None
+    ) -> None:
+        super().__init__(path, distinct)
+        self._is_json = has_json_documents(path)
+        self._chunks = line_chunks(path)
         self._rest = b""  # whole lines that are not read yet
         self._line = 0
 
@@ -432,18 +258,19 @@ class TextTitles:
     def at_end(self) -> bool:
         """Whether there are no more lines."""
         if not self._rest:
-            self._rest = next(self._chunks, b"")
+            try:
+                self._rest = next(self._chunks, b"")
+            except EmptyFile:
+                if self._distinct is not None:
+                    raise
         return not self._rest
 
-    def take(self, lines: int, at_once: int) -> Iterator[Titles]:
-        """Reads the next lines; see `TitleReader`."""
+    def rows(self, lines: int, at_once: int) -> Iterator[list[_Row]]:
+        """Reads the next lines; see `DocumentReader.take`."""
         while lines and not self.at_end:
             *taken, self._rest = self._rest.split(b"\n", min(lines, at_once))
             lines -= len(taken)
-            rows = [
-                row for line in taken if (row := self._parsed(line)) is not None
-            ]
-            yield Titles.of(rows)
+            yield [row for line in taken if (row := self._row(line))]
 
     def skip(self, lines: int) -> None:
         """Passes over the next lines."""
@@ -457,54 +284,86 @@ class TextTitles:
             lines -= count
             self._line += count
 
-    def _parsed(self, line: bytes) -> TitleLine | None:
+    def _row(self, line: bytes) -> _Row | None:
+        """Returns the document of a line; None if it is blank or repeated."""
         self._line += 1
-        if not line.strip():
-            return None
-        if self._json:
-            document = parse_document(line)
-            if isinstance(document, str):
-                self._refuse(f"found {document}, expected {LINE_EXPECTED}")
-            text = joined_sentences(document.sentences)
-            return TitleLine(document.id, text, ())
         try:
-            title = parse_title(line.decode())
-        except UnicodeDecodeError:
-            self._refuse(f"found {line[:60]!r}, expected a title in UTF-8")
-        if isinstance(title, str):
-            self._refuse(title)
-        return title
+            row = _parse_json(line) if self._is_json else _parse_title(line)
+            if row and self._is_json and row[0] in (self._distinct or ()):
+                raise InputError(
+                    f"found a repeated _id, expected {LINE_EXPECTED}"
+                )
+            return row if row and self._is_new(row) else None
+        except InputError as error:
+            raise InputError(
+                f"{self.path}:{self._line}: {error}: correct or remove it"
+            ) from None
 
-    def _refuse(self, problem: str) -> NoReturn:
-        raise InputError(
-            f"{self.path}:{self._line}: {problem}: correct or remove it"
-        )
 
+def _parse_title(line: bytes) -> _Row | None:
+    r"""Parses a title; an id and a title; or these and tags, with tabs between.
 
-class ParquetTitles:
-    """Reads a parquet file: column `title`, and perhaps `id` and `tags`.
-
-    Tags are a list of strings, or one string with commas between.
-
-    Args:
-        path: The file.
-
-    Attributes:
-        rows: Number of its rows.
+    White space around fields and tags is left out.
 
     Raises:
-        InputError: It is no such file, or pyarrow is not installed.
+        InputError: The line is wrong; without its number.
+
+    Example:
+    >>> _parse_title(b"a7\thex bolt\tsteel, in stock")
+    ('a7', 'hex bolt', [], ('steel', 'in stock'))
+    """
+    try:
+        text = line.decode()
+    except UnicodeDecodeError:
+        raise InputError(
+            f"found invalid UTF-8 in {line[:60]!r}, expected a title in UTF-8"
+        ) from None
+    if not text.strip():
+        return None
+    fields = [field.strip() for field in text.split("\t")]
+    tags = fields[2].split(",") if len(fields) == 3 else []
+    if len(fields) > 3 or not all(fields) or not all(map(str.strip, tags)):
+        raise InputError(
+            f"found {text!r:.80}, expected a title, or an id, one tab and a "
+            "title, or these, one more tab and tags that are separated by "
+            "commas"
+        )
+    return fields[0], fields[min(1, len(fields) - 1)], [], checked_tags(tags)
+
+
+def _parse_json(line: bytes) -> _Row | None:
+    """Parses a document in JSON; see `_parse_title`."""
+    if not line.strip():
+        return None
+    document = parse_document(line)
+    if isinstance(document, str):
+        raise InputError(f"found {document}, expected {LINE_EXPECTED}")
+    sentences = document.sentences
+    return document.id, joined_sentences(sentences), sentences, ()
+
+
+class ParquetDocuments(DocumentReader):
+    """Reads a parquet file: column `title`, and perhaps `id` and `tags`.
+
+    Tags are a list of strings, or one string with commas between. For the
+    arguments and the errors see `DocumentReader`; pyarrow must be installed.
+
+    Attributes:
+        count: Number of its rows.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(
+        self, path: str, distinct: dict[str, _Row] | None = None
+    ) -> None:
+        super().__init__(path, distinct)
         parquet = import_optional("pyarrow.parquet", "parquet")
         arrow = import_optional("pyarrow", "parquet")
-        self.path = path
         try:
             self._file = parquet.ParquetFile(path)
         except (OSError, arrow.ArrowException) as error:
+            reason = str(error).strip().split("\n")[0]
             raise InputError(
-                f"{path}: cannot be read as parquet ({_first_line(error)}): "
+                f"{path}: cannot be read as parquet ({reason}): "
                 "write it again, or check the path"
             ) from error
         names = self._file.schema_arrow.names
@@ -514,31 +373,32 @@ class ParquetTitles:
                 f"{TITLE!r} and, unless titles are ids, {ID!r}: rename them"
             )
         self._columns = [name for name in (ID, TITLE, TAGS) if name in names]
-        self.rows: int = self._file.metadata.num_rows
-        self._row = 0
+        self.count: int = self._file.metadata.num_rows
+        self._number = 0  # of the next row
 
     @property
     def at_end(self) -> bool:
         """Whether there are no more rows."""
-        return self._row >= self.rows
+        return self._number >= self.count
 
-    def take(self, lines: int, at_once: int) -> Iterator[Titles]:
-        """Reads the next rows; see `TitleReader`."""
-        stop = min(self._row + lines, self.rows)
+    def rows(self, lines: int, at_once: int) -> Iterator[list[_Row]]:
+        """Reads the next rows; see `DocumentReader.take`."""
+        stop = min(self._number + lines, self.count)
         groups, skipped = self._groups(stop)
         batches = self._file.iter_batches(
-            at_once, row_groups=groups, columns=self._columns
+            min(at_once, _PARQUET_ROWS),
+            row_groups=groups,
+            columns=self._columns,
         )
         for batch in batches:
-            rows = batch.slice(skipped, stop - self._row)
+            rows = batch.slice(skipped, stop - self._number)
             skipped = max(0, skipped - len(batch))
             if len(rows):
-                yield self._parsed(rows)
-                self._row += len(rows)
+                yield [row for row in self._parsed(rows) if row]
 
     def skip(self, lines: int) -> None:
         """Passes over the next rows, which are not read."""
-        self._row = min(self._row + lines, self.rows)
+        self._number = min(self._number + lines, self.count)
 
     def _groups(self, stop: int) -> tuple[list[int], int]:
         """Returns the row groups up to a row, and the rows to leave out."""
@@ -546,54 +406,37 @@ class ParquetTitles:
         before = skipped = 0
         for number in range(self._file.num_row_groups):
             size = self._file.metadata.row_group(number).num_rows
-            if before + size > self._row and before < stop:
+            if before + size > self._number and before < stop:
                 if not groups:
-                    skipped = self._row - before
+                    skipped = self._number - before
                 groups.append(number)
             before += size
         return groups, skipped
 
-    def _parsed(self, batch: Any) -> Titles:
+    def _parsed(self, batch: Any) -> Iterator[_Row | None]:
         columns = batch.to_pydict()
         titles = columns[TITLE]
         ids = columns.get(ID, titles)
-        for offset, (key, title) in enumerate(zip(ids, titles, strict=True)):
-            good = isinstance(title, str) and title.strip()
-            if not good or key is None or key == "":
+        tags = columns.get(TAGS, [()] * len(titles))
+        for values in zip(ids, titles, tags, strict=True):
+            try:
+                row = _parse_values(*values)
+                yield row if self._is_new(row) else None
+            except InputError as error:
                 raise InputError(
-                    f"{self.path}: row {self._row + offset} has the title "
-                    f"{title!r:.60} and the id {key!r:.40}, expected texts "
-                    "that are not empty: correct or remove it"
-                )
-        tags = [
-            self._tags(self._row + offset, value)
-            for offset, value in enumerate(columns.get(TAGS, ()))
-        ]
-        return Titles(
-            [str(key) for key in ids], titles, tags if any(tags) else ()
+                    f"{self.path}: row {self._number}: {error}: correct or "
+                    "remove it"
+                ) from None
+            self._number += 1
+
+
+def _parse_values(key: Any, title: Any, tags: Any) -> _Row:
+    """Checks the values of a row of a parquet file."""
+    good = isinstance(title, str) and title.strip()
+    if not good or key is None or key == "":
+        raise InputError(
+            f"found the title {title!r:.60} and the id {key!r:.40}, expected "
+            "texts that are not empty"
         )
-
-    def _tags(self, row: int, value: Any) -> tuple[str, ...]:
-        """Returns the tags of a row, checked."""
-        if not value:
-            return ()
-        given = value.split(",") if isinstance(value, str) else value
-        try:
-            tags = split_tags(tags_as_bytes(given).decode())
-            check_tag_count(tags)
-        except InputError as error:
-            raise InputError(
-                f"{self.path}: row {row}: {error}: correct or remove it"
-            ) from None
-        return tags
-
-
-def _chunks(path: str) -> Iterator[bytes]:
-    try:
-        yield from line_chunks(path)
-    except EmptyFile:
-        return
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0]
+    each = tags.split(",") if isinstance(tags, str) and tags else tags or ()
+    return str(key), title, [], checked_tags(each)

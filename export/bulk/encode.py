@@ -1,14 +1,13 @@
-"""Encodes titles into parts with the actors of Ray Data.
+"""Encodes documents into parts: here, a shard of them, or on Ray.
 
-The rows of the dataset are the numbers of the parts; each actor reads the
-titles of a part, encodes them and writes the part, as `encode_shard` does, so
-that parts are the same bytes, whoever writes them. Ray Data deals parts to
-idle actors, and gives those of an actor or a node that is gone to others.
-All machines must see the input and the output under the same paths.
+`encode_shard` encodes the parts of one shard in this process. With
+`encode_with_ray` the rows of a Ray dataset are the numbers of the parts; each
+actor reads the documents of a part, encodes them and writes the part, so that
+parts are the same bytes, whoever writes them. Ray Data assigns parts to idle
+actors, and those of an actor or a node that is gone to others. All machines
+must see the input and the output under the same paths.
 
 Source: https://docs.ray.io/en/latest/data/batch_inference.html
-
-Encodes titles into the parts of a folder, a share of them or all.
 """
 
 import hashlib
@@ -26,19 +25,19 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.bulk.documents import (
-    TitleReader,
-    Titles,
+    DocumentReader,
+    Documents,
     count_lines,
-    open_titles,
+    open_documents,
 )
 from keras_lstm_dssm.export.bulk.parts import (
     PartInfo,
-    PartRows,
-    PartWriter,
     part_name,
     read_info,
     write_info,
+    writing_part,
 )
+from keras_lstm_dssm.export.graphs.retriever import DocumentRows
 from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.version import __version__
 from keras_lstm_dssm.workers.ray_cluster import ray_cluster
@@ -48,19 +47,19 @@ LINES_AT_ONCE = 65_536
 
 
 class Shard(NamedTuple):
-    """A share of the parts.
+    """One of several shards that the parts are assigned to, in turn.
 
     Attributes:
-        number: Number of the share, from 0.
-        shares: How many there are.
+        number: Number of the shard, from 0.
+        shards: How many shards there are.
     """
 
     number: int = 0
-    shares: int = 1
+    shards: int = 1
 
     @classmethod
     def parse(cls, text: str) -> "Shard":
-        """Reads `"3/16"`: share 3 of the shares 0 to 15.
+        """Reads `"3/16"`: shard 3 of the shards 0 to 15.
 
         Raises:
             InputError: It is something else.
@@ -74,10 +73,6 @@ class Shard(NamedTuple):
         return cls(int(match[1]), int(match[2]))
 
 
-WHOLE = Shard()
-"""The only share of all parts."""
-
-
 class PartJob(NamedTuple):
     """Says how parts are written.
 
@@ -85,7 +80,7 @@ class PartJob(NamedTuple):
         folder: The folder of the parts.
         files: The files of titles.
         lines: Number of lines in a part.
-        kind: One of `part_files.FORMATS`.
+        kind: One of `FORMATS`.
         encoder_sha256: Fingerprint of the encoder.
     """
 
@@ -115,18 +110,21 @@ class PartResult(NamedTuple):
 
 
 Encode = Callable[[list[str]], Any]
-"""A function from n titles to their vectors, float32 `[n, d]`."""
+"""A function from n texts to their vectors, float32 `[n, d]`."""
+
+LoadEncoder = Callable[[], Encode]
+"""Loads an encoder; it is pickled and called in other processes."""
 
 
 def encode_shard(
-    encode: Encode, job: PartJob, shard: Shard = WHOLE
+    encode: Encode, job: PartJob, shard: Shard | None = None
 ) -> Iterator[PartResult]:
     """Encodes the parts of a shard that are not complete.
 
     Args:
         encode: The encoder.
         job: What is written, and where.
-        shard: The share of the parts.
+        shard: Which parts to encode; by default all.
 
     Yields:
         The result of each part, in the order of the input.
@@ -135,10 +133,11 @@ def encode_shard(
         InputError: The input is wrong; or a part is complete, but of other
             titles or of another encoder.
     """
+    number, shards = shard or Shard()
     for file_number, path in enumerate(job.files):
-        reader, part = open_titles(path), 0
+        reader, part = open_documents(path), 0
         while part == 0 or not reader.at_end:
-            if (file_number + part) % shard.shares == shard.number:
+            if (file_number + part) % shards == number:
                 yield encode_part(encode, job, file_number, part, reader)
             else:
                 reader.skip(job.lines)
@@ -150,7 +149,7 @@ def encode_part(
     job: PartJob,
     file_number: int,
     part: int,
-    reader: TitleReader,
+    reader: DocumentReader,
 ) -> PartResult:
     """Encodes one part, unless it is complete.
 
@@ -186,12 +185,12 @@ def encode_part(
         _check(job, name, "number of lines", known.last, reader.at_end)
         return PartResult(name, rows, 0.0, True, known.last)
     dimension = encode([""]).shape[1]
-    with PartWriter(job.folder, name, job.kind, dimension) as writer:
+    with writing_part(job.folder, name, job.kind, dimension) as write:
         for chunk in chunks:
             if chunk.ids:
                 hashes = _hash(digest, chunk)
                 vectors = encode(chunk.titles)
-                writer.write(PartRows(chunk.ids, vectors, hashes, chunk.tags))
+                write(DocumentRows(chunk.ids, vectors, hashes, chunk.tags))
                 rows += len(chunk.ids)
                 tagged += sum(map(bool, chunk.tags))
     last = reader.at_end
@@ -204,14 +203,15 @@ def encode_part(
     return PartResult(name, rows, time.monotonic() - start, False, last)
 
 
-def _hash(digest: Any, titles: Titles) -> Any:
-    hashes = title_hashes(titles.titles)
-    tags = titles.tags or [()] * len(titles.ids)
-    for key, title_hash, of_one in zip(titles.ids, hashes, tags, strict=True):
+def _hash(digest: Any, documents: Documents) -> np.ndarray:
+    """Adds ids, texts and tags to a digest; returns the texts' hashes."""
+    hashes = title_hashes(documents.titles)
+    each = documents.tags or [()] * len(documents.ids)
+    for key, text_hash, tags in zip(documents.ids, hashes, each, strict=True):
         digest.update(f"{key}\n".encode("utf-8", "surrogateescape"))
-        digest.update(title_hash.tobytes())
-        if of_one:
-            digest.update(f"\t{','.join(of_one)}\n".encode())
+        digest.update(text_hash.tobytes())
+        if tags:
+            digest.update(f"\t{','.join(tags)}\n".encode())
     return hashes
 
 
@@ -232,7 +232,7 @@ _THREADS = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
 def encode_with_ray(
-    saved_model: str,
+    load_encoder: LoadEncoder,
     job: PartJob,
     workers: int,
     address: str | None = None,
@@ -240,7 +240,7 @@ def encode_with_ray(
     """Encodes all parts that are not complete, with actors of Ray Data.
 
     Args:
-        saved_model: Folder of the exported encoder, on all machines.
+        load_encoder: Loads the encoder, on each machine.
         job: What is written, and where.
         workers: Number of actors, of one CPU each.
         address: Address of a Ray cluster, such as `"auto"`; `None` starts
@@ -276,15 +276,12 @@ def encode_with_ray(
         results = data.from_items(
             parts, override_num_blocks=len(parts)
         ).map_batches(
-            _PartActor,
-            fn_constructor_args=(
-                os.path.abspath(saved_model),
-                job,
-                __version__,
-            ),
+            PartEncoder,
+            fn_constructor_args=(load_encoder, job, __version__),
             batch_size=1,
             compute=data.ActorPoolStrategy(size=min(workers, len(parts))),
             num_cpus=1,
+            runtime_env={"env_vars": _THREADS},
         )
         for row in results.iter_rows():
             if row["error"]:
@@ -302,7 +299,7 @@ class PartEncoder:
     """Encodes parts of titles; the class whose objects are actors of Ray Data.
 
     Args:
-        saved_model: Folder of the exported encoder.
+        load_encoder: Loads the encoder.
         job: What is written, and where.
         version: The version of this package in the process that starts it.
 
@@ -315,14 +312,17 @@ class PartEncoder:
     """
 
     def __init__(
-        self, saved_model: str, job: PartJob, version: str = __version__
+        self,
+        load_encoder: LoadEncoder,
+        job: PartJob,
+        version: str = __version__,
     ) -> None:
-        self._saved_model = saved_model
+        self._load_encoder = load_encoder
         self._job = job
         self._version = version
-        self._encode: Any = None
+        self._encode: Encode | None = None
         # The file that was read last, and the part that follows in it.
-        self._reader: tuple[int, int, TitleReader] | None = None
+        self._reader: tuple[int, int, DocumentReader] | None = None
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Encodes the parts of a batch."""
@@ -352,36 +352,23 @@ class PartEncoder:
 
     def _part(self, file_number: int, part: int) -> PartResult:
         if self._encode is None:
-            self._encode = _load(self._saved_model, self._version)
+            if self._version != __version__:
+                raise InputError(
+                    f"found keras-lstm-dssm {__version__} on this worker, "
+                    f"expected {self._version} as where it was started: "
+                    "install the same version"
+                )
+            self._encode = self._load_encoder()
         lines, reader, next_part = self._job.lines, None, 0
         if self._reader and self._reader[0] == file_number:
             _, next_part, reader = self._reader
         if reader is None or next_part > part:
-            reader, next_part = open_titles(self._job.files[file_number]), 0
+            reader, next_part = open_documents(self._job.files[file_number]), 0
         self._reader = None  # it is of no use after an error
         reader.skip((part - next_part) * lines)
         result = encode_part(self._encode, self._job, file_number, part, reader)
         self._reader = file_number, part + 1, reader
         return result
-
-
-class _PartActor(PartEncoder):
-    """A `PartEncoder` in a process of its own, for which it has one CPU."""
-
-    def __init__(self, saved_model: str, job: PartJob, version: str) -> None:
-        os.environ.update(_THREADS)
-        super().__init__(saved_model, job, version)
-
-
-def _load(saved_model: str, version: str) -> Any:
-    if version != __version__:
-        raise InputError(
-            f"found keras-lstm-dssm {__version__} on this worker, expected "
-            f"{version} as where it was started: install the same version"
-        )
-    from keras_lstm_dssm.serving.saved_models import SavedEncoder
-
-    return SavedEncoder(saved_model).encode
 
 
 def _counts(ray: Any, job: PartJob, address: str | None) -> list[int]:

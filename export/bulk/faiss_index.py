@@ -114,8 +114,14 @@ def index_recall(
         The share of the k nearest documents that the index returns, from 0
         to 1, as the mean over queries.
     """
+    faiss = import_optional("faiss", "faiss")
+    search = import_optional("faiss.contrib.exhaustive_search", "faiss")
+    evaluation = import_optional("faiss.contrib.evaluation", "faiss")
+    _, exact = search.knn_ground_truth(
+        queries, _blocks(vectors), k, faiss.METRIC_INNER_PRODUCT, ngpu=0
+    )
     _, approximate = index.search(queries, k)
-    return overlap(_exact(vectors, queries, k), approximate)
+    return evaluation.knn_intersection_measure(exact, approximate)
 
 
 def _blocks(vectors: np.ndarray | EncodedParts) -> Iterator[np.ndarray]:
@@ -123,45 +129,3 @@ def _blocks(vectors: np.ndarray | EncodedParts) -> Iterator[np.ndarray]:
         yield vectors
     else:
         yield from (part.vectors for part in vectors if len(part.ids))
-
-
-def _exact(
-    vectors: np.ndarray | EncodedParts, queries: np.ndarray, k: int
-) -> np.ndarray:
-    """Returns the rows of the k nearest documents, by exact search."""
-    faiss = import_optional("faiss", "faiss")
-    scores = np.empty((len(queries), 0), np.float32)
-    rows = np.empty((len(queries), 0), np.int64)
-    start = 0
-    for block in _blocks(vectors):
-        found = faiss.knn(
-            queries,
-            block,
-            min(k, len(block)),
-            metric=faiss.METRIC_INNER_PRODUCT,
-        )
-        scores = np.concatenate([scores, found[0]], axis=1)
-        rows = np.concatenate([rows, found[1] + start], axis=1)
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        scores = np.take_along_axis(scores, best, axis=1)
-        rows = np.take_along_axis(rows, best, axis=1)
-        start += len(block)
-    return rows
-
-
-def overlap(exact: np.ndarray, approximate: np.ndarray) -> float:
-    """Returns the share of row numbers in `exact` also in `approximate`.
-
-    Args:
-        exact: Row numbers, integers `[m, k]`, one row for each query.
-        approximate: Row numbers for the same queries, integers `[m, any]`.
-
-    Example:
-    >>> overlap(np.array([[1, 2]]), np.array([[2, 9]]))
-    0.5
-    """
-    shared = [
-        len(np.intersect1d(*rows))
-        for rows in zip(exact, approximate, strict=True)
-    ]
-    return sum(shared) / exact.size

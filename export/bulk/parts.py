@@ -1,21 +1,25 @@
-"""EncodedParts: all parts of encoded titles in a folder, read as one.
+"""Encoded documents on disk: one file of vectors, or parts in a folder.
 
-The files of one part of encoded titles: written atomically, read back.
-PartWriter: writes one part of encoded titles, in one of two formats.
+A part is written whole or not at all, in one of two formats (`npy` or
+`parquet`), and described by a file of its own. `EncodedParts` reads all parts
+of a folder as one. Row i of `.npy` belongs to line i of a file of ids.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from errno import ENOSPC
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
+from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError, import_optional
-from keras_lstm_dssm.export.bulk.documents import read_vectors
+from keras_lstm_dssm.export.graphs.retriever import DocumentRows
 from keras_lstm_dssm.files import read_json, replacing, write_json
 from keras_lstm_dssm.fingerprints import HASH_BYTES
+from keras_lstm_dssm.settings.choices import FORMATS
 
 _EXPECTED = "as lstm-dssm-encode writes it: restore the part, or encode again"
 
@@ -85,106 +89,6 @@ def write_info(folder: Path, name: str, info: PartInfo) -> None:
         partial.unlink(missing_ok=True)
 
 
-class PartRows(NamedTuple):
-    """The rows of a part, or some of them.
-
-    Attributes:
-        ids: The id of each title.
-        vectors: float32 `[n, d]`.
-        hashes: Hashes of the titles, uint8 `[n, 16]`.
-        tags: The tags of each title; none if no title has any.
-    """
-
-    ids: list[str]
-    vectors: np.ndarray
-    hashes: np.ndarray
-    tags: Sequence[Sequence[str]] = ()
-
-    @property
-    def tags_of_each(self) -> Sequence[Sequence[str]]:
-        """The tags of each title; an empty sequence for one without tags."""
-        return self.tags or [()] * len(self.ids)
-
-
-def tag_lines(tags: Iterable[Sequence[str]]) -> Iterable[str]:
-    """Returns the lines of a file of tags: one a title, separated by commas."""
-    return (f"{','.join(of_one)}\n" for of_one in tags)
-
-
-def read_part(folder: Path, name: str, info: PartInfo) -> PartRows:
-    """Reads a part.
-
-    Raises:
-        InputError: A file is missing or damaged.
-    """
-    if not info.rows:
-        return PartRows(
-            [],
-            np.empty((0, info.dimension), np.float32),
-            np.empty((0, HASH_BYTES), np.uint8),
-        )
-    read = _read_npy if info.format == "npy" else _read_parquet
-    rows = read(folder / name, info.tagged > 0)
-    shapes = (
-        len(rows.ids), rows.vectors.shape, rows.hashes.shape,
-        len(rows.tags_of_each), sum(map(bool, rows.tags)),
-    )  # fmt: skip
-    expected = (
-        info.rows, (info.rows, info.dimension), (info.rows, HASH_BYTES),
-        info.rows, info.tagged,
-    )  # fmt: skip
-    if shapes != expected:
-        raise InputError(
-            f"{folder / name}: found {shapes[0]:,} ids, vectors of shape "
-            f"{list(shapes[1])} and {shapes[4]:,} titles with tags, expected "
-            f"{list(expected[1])} and {info.tagged:,}, {_EXPECTED}"
-        )
-    return rows
-
-
-def _read_npy(base: Path, tagged: bool) -> PartRows:
-    vectors = read_vectors(base.with_name(f"{base.name}.npy"))
-    ids = base.with_name(f"{base.name}.ids").read_bytes().decode()
-    hashes = base.with_name(f"{base.name}.hashes").read_bytes()
-    whole = len(hashes) - len(hashes) % HASH_BYTES
-    tags: list[list[str]] = []
-    if tagged:
-        lines = base.with_name(f"{base.name}.tags").read_bytes().decode()
-        tags = [
-            line.split(",") if line else [] for line in lines.split("\n")[:-1]
-        ]
-    return PartRows(
-        ids.split("\n")[:-1],
-        vectors,
-        np.frombuffer(hashes[:whole], np.uint8).reshape(-1, HASH_BYTES),
-        tags,
-    )
-
-
-def _read_parquet(base: Path, tagged: bool) -> PartRows:
-    arrow = import_optional("pyarrow", "parquet")
-    parquet = import_optional("pyarrow.parquet", "parquet")
-    path = base.with_name(f"{base.name}.parquet")
-    try:
-        table = parquet.read_table(path).combine_chunks()
-        vectors = table["vector"].combine_chunks()
-        hashes = table["title_hash"].combine_chunks()
-        width = vectors.type.list_size
-        return PartRows(
-            table["id"].to_pylist(),
-            vectors.flatten().to_numpy().reshape(-1, width),
-            np.frombuffer(b"".join(hashes.to_pylist()), np.uint8).reshape(
-                -1, HASH_BYTES
-            ),
-            table["tags"].to_pylist() if tagged else (),
-        )
-    except (OSError, KeyError, ValueError, arrow.ArrowException) as error:
-        reason = str(error).strip().split("\n")[0]
-        raise InputError(
-            f"{path}: {reason}; expected a part {_EXPECTED}"
-        ) from error
-
-
 def has_parts(path: str | os.PathLike[str]) -> bool:
     """Returns whether a path is a folder of encoded parts."""
     return any(Path(path).glob("part-*.json"))
@@ -193,7 +97,7 @@ def has_parts(path: str | os.PathLike[str]) -> bool:
 class EncodedParts:
     """Reads the parts that `lstm-dssm-encode --shard` has written.
 
-    Iterating yields the `PartRows` of each part, in the order of the input;
+    Iterating yields the `DocumentRows` of each part, in the order of the input;
     one part is in memory at a time.
 
     Args:
@@ -236,11 +140,11 @@ class EncodedParts:
         if not self.rows:
             raise InputError(f"{folder}: found no title in all of its parts")
 
-    def __iter__(self) -> Iterator[PartRows]:
+    def __iter__(self) -> Iterator[DocumentRows]:
         for name, info in self._infos.items():
             yield read_part(self.folder, name, info)
 
-    def read(self) -> PartRows:
+    def read(self) -> DocumentRows:
         """Reads all parts, each row once.
 
         A title that is repeated with its id and tags is read once.
@@ -252,29 +156,29 @@ class EncodedParts:
         tags: list[tuple[str, ...]] = []
         vectors = np.empty((self.rows, self.dimension), np.float32)
         hashes = np.empty((self.rows, HASH_BYTES), np.uint8)
-        known: dict[str, int] = {}
+        row_of: dict[str, int] = {}
         for part in self:
-            start, kept = len(ids), []
-            for row, (key, title_hash, of_one) in enumerate(
+            start, new = len(ids), []
+            for row, (key, title_hash, row_tags) in enumerate(
                 zip(part.ids, part.hashes, part.tags_of_each, strict=True)
             ):
-                old = known.setdefault(key, len(ids))
-                if old == len(ids):
-                    kept.append(row)
+                first = row_of.setdefault(key, len(ids))
+                if first == len(ids):
+                    new.append(row)
                     ids.append(key)
-                    hashes[old] = title_hash
-                    tags.append(tuple(of_one))
+                    hashes[first] = title_hash
+                    tags.append(tuple(row_tags))
                     continue
-                other_title = (hashes[old] != title_hash).any()
-                if other_title or tags[old] != tuple(of_one):
+                other_title = (hashes[first] != title_hash).any()
+                if other_title or tags[first] != tuple(row_tags):
                     what = "titles" if other_title else "sets of tags"
                     raise InputError(
                         f"{self.folder}: id {key!r:.60} has two different "
                         f"{what}; give each document its own id"
                     )
-            vectors[start : len(ids)] = part.vectors[kept]
+            vectors[start : len(ids)] = part.vectors[new]
         count = len(ids)
-        return PartRows(
+        return DocumentRows(
             ids, vectors[:count], hashes[:count], tags if self.tagged else ()
         )
 
@@ -303,7 +207,7 @@ class EncodedParts:
             for part in self:
                 ids.writelines(f"{key}\n" for key in part.ids)
                 if tags:
-                    tags.writelines(tag_lines(part.tags_of_each))
+                    tags.writelines(_tag_lines(part))
         if not self.tagged:  # perhaps of an older index
             Path(f"{output}.tags").unlink(missing_ok=True)
 
@@ -336,74 +240,81 @@ class EncodedParts:
                 )
 
 
+def read_part(folder: Path, name: str, info: PartInfo) -> DocumentRows:
+    """Reads a part.
+
+    Raises:
+        InputError: A file is missing or damaged.
+    """
+    if not info.rows:
+        return DocumentRows(
+            [],
+            np.empty((0, info.dimension), np.float32),
+            np.empty((0, HASH_BYTES), np.uint8),
+        )
+    rows = _FORMATS[info.format].read(folder / name, info.tagged > 0)
+    shapes = (
+        len(rows.ids), rows.vectors.shape, rows.hashes.shape,
+        len(rows.tags_of_each), sum(map(bool, rows.tags)),
+    )  # fmt: skip
+    expected = (
+        info.rows, (info.rows, info.dimension), (info.rows, HASH_BYTES),
+        info.rows, info.tagged,
+    )  # fmt: skip
+    if shapes != expected:
+        raise InputError(
+            f"{folder / name}: found {shapes[0]:,} ids, vectors of shape "
+            f"{list(shapes[1])} and {shapes[4]:,} titles with tags, expected "
+            f"{list(expected[1])} and {info.tagged:,}, {_EXPECTED}"
+        )
+    return rows
+
+
 @contextmanager
-def _text_file(path: str) -> Iterator[IO[str]]:
-    with replacing(path) as partial:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            yield file
+def writing_part(
+    folder: Path, name: str, kind: str, dimension: int
+) -> Iterator[Callable[[DocumentRows], None]]:
+    """Yields a function that writes rows of a part, as they come.
 
-
-OpenFile = Callable[[str], IO[bytes]]
-"""From a suffix, such as `.npy`, to the open file of a part that has it."""
-
-
-class PartWriter:
-    """Writes the rows of a part as they come, in one of the formats.
-
-    Use it in a `with` statement: at its end the files get their names, unless
-    an exception is raised. `write_info` then completes the part.
+    The files get their names at the end, unless an exception is raised.
+    `write_info` then completes the part.
 
     Args:
         folder: The folder of the parts.
         name: The name of the part.
-        kind: One of `part_files.FORMATS`.
+        kind: One of `FORMATS`.
         dimension: Width of a vector.
 
     Raises:
         InputError: An id has a line break; or pyarrow is not installed.
         OSError: A file cannot be written.
     """
+    base = folder / name
+    with ExitStack() as files:
+        part = _FORMATS[kind](
+            lambda suffix: files.enter_context(_binary_file(base, suffix)),
+            dimension,
+        )
+
+        def write(rows: DocumentRows) -> None:
+            _check_ids(base, rows.ids)
+            part.write(rows)
+
+        try:
+            yield write
+        except BaseException:
+            with suppress(Exception):  # the disk may be full
+                part.finish()
+            raise
+        part.finish()
+
+
+class _NpyPart:
+    """A part as `.npy`, and lines of ids, hashes and perhaps tags."""
 
     def __init__(
-        self, folder: Path, name: str, kind: str, dimension: int
+        self, open_file: Callable[[str], IO[bytes]], dimension: int
     ) -> None:
-        self._base = folder / name
-        self._kind = kind
-        self._dimension = dimension
-        self._files = ExitStack()
-        self._writer: _NpyWriter | _ParquetWriter
-
-    def __enter__(self) -> "PartWriter":
-        with self._files as files:
-            make = _NpyWriter if self._kind == "npy" else _ParquetWriter
-            self._writer = make(self._open, self._dimension)
-            self._files = files.pop_all()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        with self._files as files:
-            if error[0] is None:
-                self._writer.finish()
-            else:
-                self._writer.abort()
-                files.__exit__(*error)
-
-    def write(self, rows: PartRows) -> None:
-        """Writes some rows."""
-        self._writer.write(rows)
-
-    def _open(self, suffix: str) -> IO[bytes]:
-        return self._files.enter_context(self._opened(suffix))
-
-    @contextmanager
-    def _opened(self, suffix: str) -> Iterator[IO[bytes]]:
-        path = self._base.with_name(f"{self._base.name}.{suffix}")
-        with replacing(path) as partial, partial.open("wb") as file:
-            yield file
-
-
-class _NpyWriter:
-    def __init__(self, open_file: OpenFile, dimension: int) -> None:
         self._vectors = open_file("npy")
         self._ids = open_file("ids")
         self._hashes = open_file("hashes")
@@ -413,8 +324,7 @@ class _NpyWriter:
         self._rows = 0
         self._write_header()
 
-    def write(self, rows: PartRows) -> None:
-        check_ids(rows.ids)
+    def write(self, rows: DocumentRows) -> None:
         self._vectors.write(np.ascontiguousarray(rows.vectors).data)
         self._ids.write("".join(f"{key}\n" for key in rows.ids).encode())
         self._hashes.write(rows.hashes.tobytes())
@@ -422,15 +332,12 @@ class _NpyWriter:
             self._tags = self._open_file("tags")
             self._tags.write(b"\n" * self._rows)
         if self._tags is not None:
-            self._tags.write("".join(tag_lines(rows.tags_of_each)).encode())
+            self._tags.write("".join(_tag_lines(rows)).encode())
         self._rows += len(rows.ids)
 
     def finish(self) -> None:
         self._vectors.seek(0)
         self._write_header()
-
-    def abort(self) -> None:
-        """Does nothing: the files are removed."""
 
     def _write_header(self) -> None:
         # NumPy leaves room for the digits of any number of rows.
@@ -443,9 +350,34 @@ class _NpyWriter:
             },
         )
 
+    @staticmethod
+    def read(base: Path, tagged: bool) -> DocumentRows:
+        def content(suffix: str) -> bytes:
+            return base.with_name(f"{base.name}.{suffix}").read_bytes()
 
-class _ParquetWriter:
-    def __init__(self, open_file: OpenFile, dimension: int) -> None:
+        vectors = read_vectors(base.with_name(f"{base.name}.npy"))
+        hashes = content("hashes")
+        whole = len(hashes) - len(hashes) % HASH_BYTES
+        tags: list[list[str]] = []
+        if tagged:
+            tags = [
+                line.split(",") if line else []
+                for line in content("tags").decode().split("\n")[:-1]
+            ]
+        return DocumentRows(
+            content("ids").decode().split("\n")[:-1],
+            vectors,
+            np.frombuffer(hashes[:whole], np.uint8).reshape(-1, HASH_BYTES),
+            tags,
+        )
+
+
+class _ParquetPart:
+    """A part as one parquet file."""
+
+    def __init__(
+        self, open_file: Callable[[str], IO[bytes]], dimension: int
+    ) -> None:
         self._arrow = arrow = import_optional("pyarrow", "parquet")
         parquet = import_optional("pyarrow.parquet", "parquet")
         self._schema = arrow.schema(
@@ -464,9 +396,8 @@ class _ParquetWriter:
             compression="none",
         )
 
-    def write(self, rows: PartRows) -> None:
+    def write(self, rows: DocumentRows) -> None:
         arrow, (key, vector, title_hash, tags) = self._arrow, self._schema.types
-        check_ids(rows.ids)
         columns = [
             arrow.array(rows.ids, key),
             arrow.FixedSizeListArray.from_arrays(
@@ -486,17 +417,60 @@ class _ParquetWriter:
     def finish(self) -> None:
         try:
             self._parquet.close()
-        finally:
+        finally:  # else it would write at some later time
             self._parquet.is_open = False
 
-    def abort(self) -> None:
-        """Closes the writer, which would otherwise write at some later time."""
-        with suppress(Exception):  # the disk may be full
-            self.finish()
+    @staticmethod
+    def read(base: Path, tagged: bool) -> DocumentRows:
+        arrow = import_optional("pyarrow", "parquet")
+        parquet = import_optional("pyarrow.parquet", "parquet")
+        path = base.with_name(f"{base.name}.parquet")
+        try:
+            table = parquet.read_table(path).combine_chunks()
+            vectors = table["vector"].combine_chunks()
+            hashes = table["title_hash"].combine_chunks()
+            width = vectors.type.list_size
+            return DocumentRows(
+                table["id"].to_pylist(),
+                vectors.flatten().to_numpy().reshape(-1, width),
+                np.frombuffer(b"".join(hashes.to_pylist()), np.uint8).reshape(
+                    -1, HASH_BYTES
+                ),
+                table["tags"].to_pylist() if tagged else (),
+            )
+        except (OSError, KeyError, ValueError, arrow.ArrowException) as error:
+            reason = str(error).strip().split("\n")[0]
+            raise InputError(
+                f"{path}: {reason}; expected a part {_EXPECTED}"
+            ) from error
 
 
-def check_ids(ids: list[str]) -> None:
-    """Checks that ids can be written one a line.
+_FORMATS: dict[str, type[_NpyPart] | type[_ParquetPart]] = dict(
+    zip(FORMATS, (_NpyPart, _ParquetPart), strict=True)
+)
+
+
+def _tag_lines(rows: DocumentRows) -> Iterator[str]:
+    """Yields a line for each document: its tags, separated by commas."""
+    return (f"{','.join(tags)}\n" for tags in rows.tags_of_each)
+
+
+@contextmanager
+def _binary_file(base: Path, suffix: str) -> Iterator[IO[bytes]]:
+    path = base.with_name(f"{base.name}.{suffix}")
+    with replacing(path) as partial, partial.open("wb") as file:
+        yield file
+
+
+@contextmanager
+def _text_file(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
+    with replacing(path) as partial:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+
+
+def _check_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
+    """Checks that ids can be written to a file, one a line.
 
     Raises:
         InputError: One has a line break.
@@ -504,5 +478,93 @@ def check_ids(ids: list[str]) -> None:
     for key in ids:
         if "\n" in key or "\r" in key:
             raise InputError(
-                f"id {key!r:.60} has a line break; expected ids of one line"
+                f"{path}: id {key!r:.60} has a line break; expected ids of one "
+                "line"
             )
+
+
+def write_vectors(path: str | os.PathLike[str], vectors: np.ndarray) -> None:
+    """Writes vectors as `.npy`, the format that faiss and ScaNN users read.
+
+    Args:
+        path: The file to write.
+        vectors: Float32 `[n, d]`.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    with replacing(path) as partial, partial.open("wb") as file:
+        try:
+            np.save(file, vectors, allow_pickle=False)
+        except OSError as error:
+            # NumPy reports how many bytes were written, but not the reason.
+            reason = error.strerror or "the disk is full"
+            raise OSError(error.errno or ENOSPC, reason) from error
+
+
+def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
+    """Maps a `.npy` file of vectors into memory, read-only.
+
+    Args:
+        path: A file that `write_vectors` wrote.
+
+    Returns:
+        float32 `[n, d]`, read from disk on first use.
+
+    Raises:
+        InputError: The file is missing, or holds something else.
+
+    Example:
+    >>> read_vectors("titles.npy").shape
+    (1000000, 96)
+    """
+    expected = "expected float32 [n, d], as lstm-dssm-encode writes it"
+    try:
+        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        # NumPy's message would advise to load pickled objects.
+        reason = getattr(error, "strerror", None) or "no array of numbers"
+        raise InputError(f"{path}: {reason}; {expected}") from error
+    if not isinstance(vectors, np.ndarray):
+        vectors.close()
+        raise InputError(f"{path}: found several arrays, {expected}")
+    if vectors.dtype != np.float32 or vectors.ndim != 2 or not vectors.size:
+        raise InputError(
+            f"{path}: found {vectors.dtype} {list(vectors.shape)}, {expected}"
+        )
+    return vectors
+
+
+def write_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
+    """Writes ids, one a line; line i belongs to row i of the vectors.
+
+    Args:
+        path: The file to write.
+        ids: Strings without a line break.
+
+    Raises:
+        InputError: An id has a line break.
+    """
+    _check_ids(path, ids)
+    with _text_file(path) as file:
+        file.writelines(f"{key}\n" for key in ids)
+
+
+def read_ids(path: str | os.PathLike[str], rows: int) -> list[str]:
+    """Reads the ids that belong to a file of vectors.
+
+    Args:
+        path: A file that `write_ids` wrote.
+        rows: The number of vectors, which must be the number of ids.
+
+    Raises:
+        InputError: The file cannot be read, or its number of lines is not
+            `rows`.
+    """
+    ids = list(text_lines(path))
+    if len(ids) != rows:
+        raise InputError(
+            f"{path}: found {len(ids)} ids for {rows} vectors; expected one a "
+            "line, as lstm-dssm-encode --ids writes them"
+        )
+    return ids

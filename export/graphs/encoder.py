@@ -1,9 +1,11 @@
-"""Exports an encoder as a SavedModel from strings to unit vectors.
+"""The graph of an encoder, from strings to unit vectors.
 
-A mixture of towers in a graph: one query and one document encoder.
+Also that of a mixture of towers, which is one query encoder and one document
+encoder, whose vectors are those of its parts side by side.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,9 +15,11 @@ from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.graphs.saved_module import (
+    ServedModule,
     encoder_fingerprint,
     finite_weights,
-    vectors_only,
+    signature,
+    write_fingerprint,
 )
 from keras_lstm_dssm.models import TwoTower
 from keras_lstm_dssm.text import encode_in_batches
@@ -43,7 +47,7 @@ class GraphEncoder(Protocol):
         """Returns whether `unit_vector` takes a batch: one text, not long."""
 
 
-class EncoderModule(tf.Module):
+class EncoderModule(ServedModule):
     """Holds an encoder's variables and the function that a server calls.
 
     The Keras model itself is not exported, because Keras would trace a
@@ -96,8 +100,11 @@ class EncoderModule(tf.Module):
         """
         return encode_in_batches(self.encode, texts, _ENCODE_BATCH, progress)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
-    @vectors_only
+    def write_extra(self, version: Path) -> None:
+        """Writes the fingerprint, by which parts and updates know it."""
+        write_fingerprint(version, self.fingerprint)
+
+    @signature(text=tf.string)
     def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Encodes texts; the signature `serving_default`.
 

@@ -1,26 +1,28 @@
 """Exports a KeyVec as a SavedModel: vectors, key sentences and key words."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.export.graphs.saved_module import (
+    ServedModule,
     encoder_fingerprint,
     finite_weights,
-    vectors_only,
+    signature,
+    write_fingerprint,
 )
 from keras_lstm_dssm.layers import unit
 from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.text import as_strings, graph_sentences
-from lstm_dssm_client.signatures import KEYS
 
 MAX_N = 250
 """Maximum number of sentences and of words in a reply of `KEYS`."""
 
 
-class KeyVecModule(tf.Module):
+class KeyVecModule(ServedModule):
     """Holds a KeyVec's variables and the functions that a server calls.
 
     A document is one string, which the graph splits into sentences by the
@@ -38,9 +40,6 @@ class KeyVecModule(tf.Module):
     Raises:
         InputError: A weight is NaN or infinite.
     """
-
-    further_signatures = (KEYS,)
-    """Names of the methods that are signatures of the same names."""
 
     def __init__(self, model: KeyVec) -> None:
         super().__init__()
@@ -77,8 +76,11 @@ class KeyVecModule(tf.Module):
         vectors = self._encode_documents(documents, progress)
         return unit(tf.constant(vectors)).numpy().astype(np.float32)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
-    @vectors_only
+    def write_extra(self, version: Path) -> None:
+        """Writes the fingerprint, by which parts and updates know it."""
+        write_fingerprint(version, self.fingerprint)
+
+    @signature(text=tf.string)
     def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Encodes documents; the signature `serving_default`.
 
@@ -91,13 +93,7 @@ class KeyVecModule(tf.Module):
         """
         return {"embedding": self.encode(text)}
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "text"),
-            tf.TensorSpec([None], tf.int32, "n"),
-        ]
-    )
-    @vectors_only
+    @signature(text=tf.string, n=tf.int32)
     def keys(self, text: tf.Tensor, n: tf.Tensor) -> dict[str, tf.Tensor]:
         """Finds key sentences and words of documents; the signature `keys`.
 
@@ -122,14 +118,14 @@ class KeyVecModule(tf.Module):
         sentences, vectors, p = self._read(text)
         texts, probabilities = self._key_sentences(sentences, p, width)
         words = self._key_words(vectors, width)
-        wanted = tf.range(width) < n[:, tf.newaxis]
+        is_result = tf.range(width) < n[:, tf.newaxis]
         shape = [tf.shape(text)[0], width]
 
         def columns(values: tf.Tensor, fill: str | float) -> tf.Tensor:
             """Pads to the width, and fills columns beyond a row's own n."""
             missing = [[0, 0], [0, width - tf.shape(values)[1]]]
             values = tf.pad(values, missing, constant_values=fill)
-            return tf.where(wanted, tf.slice(values, [0, 0], shape), fill)
+            return tf.where(is_result, tf.slice(values, [0, 0], shape), fill)
 
         return {
             "sentences": columns(texts, ""),

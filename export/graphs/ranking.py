@@ -1,9 +1,10 @@
-"""Exports a ranker: scores of pairs, and a search in two stages.
+"""The graphs of models that compare words: scores of pairs of texts.
 
-Exports a pair scorer as a SavedModel from pairs of strings to scores.
+They are those of a pair scorer and of a ranker, and the search in two stages,
+in which a ranker orders the documents that a retriever finds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,23 +12,23 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.bulk.documents import Documents
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule
 from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
-    VECTORS,
-    Allowed,
+    PADDING_COSINE,
     DocumentTags,
-    FilteredSearch,
+    TagMask,
     check_documents,
     check_retriever_options,
-    check_tags,
+    checked_tags,
+    filtered_signature,
     nearest,
+    stored_vectors,
 )
-from keras_lstm_dssm.export.graphs.retriever import NO_SCORE as NO_COSINE
 from keras_lstm_dssm.export.graphs.saved_module import (
+    ServedModule,
     finite_weights,
-    vectors_only,
+    signature,
 )
 from keras_lstm_dssm.models import PairScorer
 from keras_lstm_dssm.ranker import Ranker
@@ -40,12 +41,43 @@ from keras_lstm_dssm.ranker.overlap_features import on_grid
 from keras_lstm_dssm.ranker.ranker import CANDIDATES
 from keras_lstm_dssm.text import as_strings
 
-NO_SCORE = float(np.finfo(np.float32).min)
+PADDING_SCORE = float(np.finfo(np.float32).min)
 """Score in the columns beyond a query's own k: the lowest float32 number, as
 scores of trees may be negative, and JSON has no infinity."""
 
 
-class RankerModule(tf.Module):
+def with_equal_rows(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
+    """Returns the queries of pairs, unless there are more or fewer documents.
+
+    Otherwise the graph fails before any operation of a model reads them.
+    """
+    equal_rows = tf.debugging.assert_equal(
+        *(tf.shape(query)[0], tf.shape(document)[0]),
+        "query and document must have the same number of rows",
+    )
+    with tf.control_dependencies([equal_rows]):
+        return tf.identity(query)
+
+
+def scored_pairs(
+    query: tf.Tensor,
+    document: tf.Tensor,
+    score: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+) -> tf.Tensor:
+    """Scores pairs of strings `[pairs]` as float32 `[pairs]`, or no pairs.
+
+    Convolutions and poolings have no result for a batch of no texts, so that
+    `score` gets one pair of empty texts then.
+    """
+    rows = tf.shape(query)[0]
+    extra = tf.fill([tf.cast(tf.equal(rows, 0), tf.int32)], "")
+    scores = score(
+        tf.concat([query, extra], 0), tf.concat([document, extra], 0)
+    )
+    return tf.cast(scores[:rows], tf.float32)
+
+
+class RankerModule(ServedModule):
     """Holds the variables of a ranker and of the models that it reads.
 
     Args:
@@ -83,13 +115,7 @@ class RankerModule(tf.Module):
                     " without --encoder"
                 )
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "query"),
-            tf.TensorSpec([None], tf.string, "document"),
-        ]
-    )
-    @vectors_only
+    @signature(query=tf.string, document=tf.string)
     def serve(
         self, query: tf.Tensor, document: tf.Tensor
     ) -> dict[str, tf.Tensor]:
@@ -103,12 +129,7 @@ class RankerModule(tf.Module):
             `score`, float32 `[batch]`. Only the order within a query has a
             meaning.
         """
-        equal_rows = tf.debugging.assert_equal(
-            *(tf.shape(query)[0], tf.shape(document)[0]),
-            "query and document must have the same number of rows",
-        )
-        with tf.control_dependencies([equal_rows]):
-            query = tf.identity(query)  # no op of a model may fail before
+        query = with_equal_rows(query, document)
         return {"score": self._scores(query, document, {})}
 
     def _scores(
@@ -124,17 +145,15 @@ class RankerModule(tf.Module):
             titles: Strings `[pairs]`.
             known: Name of a source -> its scores of the pairs.
         """
-        rows = tf.shape(queries)[0]
-        # Convolutions and poolings have no result for a batch of no texts.
-        extra = tf.fill([tf.cast(tf.equal(rows, 0), tf.int32)], "")
-        pairs = [tf.concat([texts, extra], 0) for texts in (queries, titles)]
         columns = [self.overlap(queries, titles)]
         for name, source in self._ranker.features.sources.items():
             if name in known:
                 scores = known[name]
             else:
                 assert isinstance(source, TowerCosine | MatcherScore)
-                scores = graph_scores(source, *pairs)[:rows]
+                scores = scored_pairs(
+                    queries, titles, partial(graph_scores, source)
+                )
             columns.append(on_grid(scores)[:, tf.newaxis])
         return self._ranker.score_features(tf.concat(columns, axis=1))
 
@@ -148,7 +167,10 @@ class TwoStageModule(RankerModule):
 
     Args:
         ranker: The trained ranker.
-        documents: Ids and titles.
+        ids: The ids of the documents.
+        titles: Their titles.
+        tags: The tags of each, for the signature `filtered`; none if no
+            document has any.
         vectors: How vectors are stored, a key of `VECTORS`.
         max_k: Maximum number of results for a query, 100 at most.
         progress: Whether to show a progress bar.
@@ -160,13 +182,15 @@ class TwoStageModule(RankerModule):
     def __init__(
         self,
         ranker: Ranker,
-        documents: Documents,
+        ids: Sequence[str],
+        titles: Sequence[str],
+        tags: Sequence[Sequence[str]] = (),
         vectors: str = "float32",
         max_k: int = MAX_K,
         progress: bool = False,
     ) -> None:
         check_retriever_options(vectors, max_k)
-        check_documents(documents.ids, documents.titles)
+        check_documents(ids, titles, tags)
         if ranker.towers is None:
             raise InputError(
                 "the ranker reads no towers, which find the candidates among"
@@ -174,32 +198,30 @@ class TwoStageModule(RankerModule):
                 " --features, or export it without documents"
             )
         super().__init__(ranker)
-        self.ids = _strings(documents.ids)
-        self.titles = _strings(documents.titles)
+        self.ids = tf.Variable(as_strings(ids), trainable=False)
+        self.titles = tf.Variable(as_strings(titles), trainable=False)
         self._towers = [
             (name, source.model.query_encoder.unit_vectors)
             for name, source in ranker.features.sources.items()
             if isinstance(source, TowerCosine)
         ]
         self.vectors = [
-            VECTORS[vectors](
+            stored_vectors(
                 EncoderModule(source.model.document_encoder).encode_all(
-                    documents.titles, progress
-                )
+                    titles, progress
+                ),
+                vectors,
             )
             for source in ranker.features.sources.values()
             if isinstance(source, TowerCosine)
         ]
-        self._candidates = min(CANDIDATES, len(documents.ids))
+        self._candidates = min(CANDIDATES, len(ids))
         self._widest = min(max_k, self._candidates)
+        if any(tags):
+            self.tags = DocumentTags([*map(checked_tags, tags)])
+            self.filtered = filtered_signature(self._search, self.tags)
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "text"),
-            tf.TensorSpec([None], tf.int32, "k"),
-        ]
-    )
-    @vectors_only
+    @signature(text=tf.string, k=tf.int32)
     def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
         """Finds documents; the signature `serving_default`.
 
@@ -212,14 +234,14 @@ class TwoStageModule(RankerModule):
             `ids` and `titles`, strings `[batch, width]`, and `scores` of the
             ranker, float32 of the same shape, best first. The width is the
             largest k, but at most 100, `max_k` and the number of documents.
-            Columns beyond a row's own k hold "" and `NO_SCORE`.
+            Columns beyond a row's own k hold "" and `PADDING_SCORE`.
         """
         return self._search(text, k, None)
 
     def _search(
-        self, text: tf.Tensor, k: tf.Tensor, allowed: Allowed | None
+        self, text: tf.Tensor, k: tf.Tensor, mask: TagMask | None
     ) -> dict[str, tf.Tensor]:
-        """Finds and orders candidates, of the documents that are allowed."""
+        """Finds candidates, and orders them by the scores of the ranker."""
         queries = [
             tf.cast(encode(text), tf.float32) for _, encode in self._towers
         ]
@@ -227,14 +249,14 @@ class TwoStageModule(RankerModule):
             queries[0],
             self.vectors[0],
             tf.constant(self._candidates),
-            allowed,
+            mask,
         )
         known = {self._towers[0][0]: tf.reshape(cosines, [-1])}
         for (name, _), vectors, encoded in zip(
             self._towers[1:], self.vectors[1:], queries[1:], strict=True
         ):
-            of_rows = vectors.cosines_of_rows(encoded, rows)
-            known[name] = tf.reshape(of_rows, [-1])
+            cosines_of_rows = vectors.cosines_of_rows(encoded, rows)
+            known[name] = tf.reshape(cosines_of_rows, [-1])
         scores = self._scores(
             tf.repeat(text, self._candidates),
             tf.gather(self.titles, tf.reshape(rows, [-1])),
@@ -243,74 +265,23 @@ class TwoStageModule(RankerModule):
         width = tf.reduce_max(tf.concat([k, [0]], axis=0))
         width = tf.minimum(width, self._widest)
         scores = tf.reshape(scores, [-1, self._candidates])
-        if allowed is not None:
-            # `nearest` fills up with documents that are not.
-            scores = tf.where(cosines > NO_COSINE, scores, NO_SCORE)
+        if mask is not None:
+            # `nearest` fills up with documents outside the mask.
+            scores = tf.where(cosines > PADDING_COSINE, scores, PADDING_SCORE)
         # Of equal scores the one with the larger cosine comes first.
         scores, best = tf.math.top_k(scores, width)
         numbers = tf.gather(rows, best, batch_dims=1)
-        wanted = tf.range(width) < k[:, tf.newaxis]
-        if allowed is not None:
-            wanted &= scores > NO_SCORE
+        is_result = tf.range(width) < k[:, tf.newaxis]
+        if mask is not None:
+            is_result &= scores > PADDING_SCORE
         return {
-            "ids": tf.where(wanted, tf.gather(self.ids, numbers), ""),
-            "titles": tf.where(wanted, tf.gather(self.titles, numbers), ""),
-            "scores": tf.where(wanted, scores, NO_SCORE),
+            "ids": tf.where(is_result, tf.gather(self.ids, numbers), ""),
+            "titles": tf.where(is_result, tf.gather(self.titles, numbers), ""),
+            "scores": tf.where(is_result, scores, PADDING_SCORE),
         }
 
 
-class FilteredTwoStageModule(TwoStageModule, FilteredSearch):
-    """A search in two stages over documents with tags.
-
-    The candidates are the 100 nearest of the documents that a query may find.
-
-    Args:
-        ranker: See `TwoStageModule`; the other arguments, too.
-        documents: Ids, titles and tags.
-    """
-
-    def __init__(
-        self,
-        ranker: Ranker,
-        documents: Documents,
-        vectors: str = "float32",
-        max_k: int = MAX_K,
-        progress: bool = False,
-    ) -> None:
-        check_tags(documents.tags, len(documents.titles))
-        super().__init__(ranker, documents, vectors, max_k, progress)
-        self.tags = DocumentTags(documents.tags)
-
-
-def _strings(texts: Sequence[str]) -> tf.Variable:
-    return tf.Variable(as_strings(texts), trainable=False)
-
-
-def ranker_modules(
-    ranker: Ranker,
-    documents: Documents | None = None,
-    vectors: str = "float32",
-    max_k: int = MAX_K,
-    progress: bool = False,
-) -> dict[str, tf.Module]:
-    """Returns the modules of a ranker, by the names they are served as.
-
-    Returns:
-        `ranker`, which scores pairs; and `two_stage` with documents.
-
-    Raises:
-        InputError: See `RankerModule` and `TwoStageModule`.
-    """
-    modules: dict[str, tf.Module] = {"ranker": RankerModule(ranker)}
-    if documents is not None:
-        two_stage = FilteredTwoStageModule if documents.tags else TwoStageModule
-        modules["two_stage"] = two_stage(
-            ranker, documents, vectors, max_k, progress
-        )
-    return modules
-
-
-class ScorerModule(tf.Module):
+class ScorerModule(ServedModule):
     """Holds a pair scorer's variables and the function that a server calls.
 
     Args:
@@ -332,15 +303,9 @@ class ScorerModule(tf.Module):
         # The table of a vocabulary; a server's loader fails without it.
         self.resources = model.words.resources
         # A plain function: TensorFlow would save the whole Keras model.
-        self._score = partial(model.call, training=False)
+        self._score = lambda *pair: model.call(pair, training=False)
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "query"),
-            tf.TensorSpec([None], tf.string, "document"),
-        ]
-    )
-    @vectors_only
+    @signature(query=tf.string, document=tf.string)
     def serve(
         self, query: tf.Tensor, document: tf.Tensor
     ) -> dict[str, tf.Tensor]:
@@ -359,16 +324,5 @@ class ScorerModule(tf.Module):
             `score`, float32 `[batch]`, for float64 models, too: clients
             expect it. Only the order within a query has a meaning.
         """
-        rows = tf.shape(query)[0]
-        equal_rows = tf.debugging.assert_equal(
-            *(rows, tf.shape(document)[0]),
-            "query and document must have the same number of rows",
-        )
-        with tf.control_dependencies([equal_rows]):
-            query = tf.identity(query)  # no op of the model may fail before
-        # Convolutions and poolings have no result for a batch of no texts.
-        extra = tf.fill([tf.cast(tf.equal(rows, 0), tf.int32)], "")
-        scores = self._score(
-            (tf.concat([query, extra], 0), tf.concat([document, extra], 0))
-        )
-        return {"score": tf.cast(scores[:rows], tf.float32)}
+        query = with_equal_rows(query, document)
+        return {"score": scored_pairs(query, document, self._score)}

@@ -1,30 +1,25 @@
 """The graph of a retriever: from queries to the nearest documents.
 
-DocumentTags: the tags of a retriever's documents, for exact filters.
-Document vectors of a retriever, stored as float32 or int8.
-RetrieverDetails: what a retriever is made of, for a later refresh.
-The signature `filtered`: a search of only the documents with some tags.
+The search is exact. Documents' vectors are stored as float32 or int8
+(`VECTORS`); documents may have tags, to which a search can be restricted.
+`RetrieverSource` tells a later update what a version was made from.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.bulk.documents import MAX_TAGS
-from keras_lstm_dssm.export.graphs.encoder import EncoderModule, GraphEncoder
-from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
-from keras_lstm_dssm.export.graphs.saved_module import vectors_only
+from keras_lstm_dssm.export.graphs.saved_module import ServedModule, signature
 from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.fingerprints import HASH_BYTES
-from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.choices import MAX_K
-from lstm_dssm_client.signatures import FILTERED
+from keras_lstm_dssm.text import as_strings
 from lstm_dssm_client.texts import tags_as_bytes
 
 
@@ -47,21 +42,19 @@ class DocumentTags(tf.Module):
 
     def __init__(self, tags: Sequence[Sequence[str]]) -> None:
         super().__init__()
-        encoded = [[tag.encode() for tag in of_one] for of_one in tags]
-        names = sorted({tag for of_one in encoded for tag in of_one})
+        encoded = [[tag.encode() for tag in row] for row in tags]
+        names = sorted({tag for row in encoded for tag in row})
         number = {name: index for index, name in enumerate(names)}
         width = max(map(len, encoded))
         numbers = np.full([len(encoded), width], len(names), np.int32)
-        for row, of_one in enumerate(encoded):
-            numbers[row, : len(of_one)] = [number[tag] for tag in of_one]
+        for row, row_tags in enumerate(encoded):
+            numbers[row, : len(row_tags)] = [number[tag] for tag in row_tags]
         self._width = width
         # Variables, not constants: a graph is limited to 2 GiB.
         self.names = tf.Variable(tf.constant(names, tf.string), trainable=False)
         self.numbers = tf.Variable(numbers, trainable=False)
 
-    def matches(
-        self, tags: tf.Tensor
-    ) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+    def mask(self, tags: tf.Tensor) -> "TagMask":
         """Returns a function that says which documents queries may find.
 
         Args:
@@ -73,110 +66,104 @@ class DocumentTags(tf.Module):
             after it to booleans `[batch, block]`: whether the document has
             any of the query's tags, or the query has none.
         """
-        asked = tf.strings.split(tags, ",")
-        # The values are compared at once; each belongs to a row of `asked`.
-        equal = tf.equal(
-            tf.strings.strip(asked.values)[:, tf.newaxis],
+        query_tags = tf.strings.split(tags, ",")
+        # The values are compared at once; each belongs to a row of them.
+        is_tag = tf.equal(
+            tf.strings.strip(query_tags.values)[:, tf.newaxis],
             self.names[tf.newaxis, :],
         )
         batch = tf.shape(tags)[0]
-        found = tf.math.unsorted_segment_max(
-            tf.cast(equal, tf.int32), asked.value_rowids(), batch
+        matched = tf.math.unsorted_segment_max(
+            tf.cast(is_tag, tf.int32), query_tags.value_rowids(), batch
         )
         # One more column, of the number that stands for no tag. The maximum
         # of no values is the lowest number.
-        has = tf.pad(found > 0, [[0, 0], [0, 1]])
+        has_tag = tf.pad(matched > 0, [[0, 0], [0, 1]])
         any_document = tf.equal(tf.strings.strip(tags), "")[:, tf.newaxis]
 
-        def allowed(start: tf.Tensor, stop: tf.Tensor) -> tf.Tensor:
+        def tag_mask(start: tf.Tensor, stop: tf.Tensor) -> tf.Tensor:
             block = self.numbers[start:stop]
             matching = tf.logical_or(
                 any_document, tf.zeros([1, stop - start], tf.bool)
             )
             # One number after the other: [batch, block, w] may be large.
             for column in range(self._width):
-                matching |= tf.gather(has, block[:, column], axis=1)
+                matching |= tf.gather(has_tag, block[:, column], axis=1)
             return matching
 
-        return allowed
+        return tag_mask
 
 
-def check_tags(tags: Sequence[Sequence[str]], count: int) -> None:
-    """Checks the tags of documents, of which there may be none.
+TagMask = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+"""From the first row of a block of documents and the row after it to booleans
+`[batch, block]`: which of them a query may find."""
+
+
+MAX_TAGS = 32
+"""Maximum number of tags of a document."""
+
+
+def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Returns the tags of one document, once each, without space around them.
 
     Raises:
-        InputError: There are tags, but not for each of `count` documents; a
-            document has more than 32; or a tag is blank, or has a comma, a tab
-            or a line break.
+        InputError: They are no strings, or more than 32; or a tag is blank,
+            or has a comma, a tab or a line break.
+
+    Example:
+    >>> checked_tags(["steel", " in stock", "steel"])
+    ('steel', 'in stock')
     """
-    if len(tags) not in (0, count):
+    joined = tags_as_bytes(tags).decode("utf-8", "surrogateescape")
+    distinct = tuple(dict.fromkeys(joined.split(","))) if joined else ()
+    if len(distinct) > MAX_TAGS:
         raise InputError(
-            f"found tags of {len(tags)} documents, expected those of {count}:"
-            " give an empty list to each document without tags"
+            f"found {len(distinct)} tags of one title, expected {MAX_TAGS} at"
+            " most"
         )
-    for row, of_one in enumerate(tags):
-        if len(of_one) > MAX_TAGS:
-            raise InputError(
-                f"document {row} has {len(of_one)} tags, expected {MAX_TAGS}"
-                " at most"
-            )
-        tags_as_bytes(of_one)
+    return distinct
 
 
 class Float32Vectors(tf.Module):
     """Stores vectors as float32, 4 bytes a number.
 
     Args:
-        vectors: Unit vectors, `[n, d]`.
+        rows: Unit vectors, `[n, d]`.
 
     Attributes:
         count: The number of vectors, n.
     """
 
     names = ("rows",)
-    """The variables, which `stored` gives the values of."""
+    """The arguments and variables, which `stored` returns the values of."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        super().__init__()
+        self.count = len(rows)
+        # Variables, not constants: a graph is limited to 2 GiB.
+        self.rows = tf.Variable(rows, trainable=False, dtype=tf.float32)
 
     @staticmethod
     def stored(vectors: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Returns the values of the variables that store vectors."""
+        """Returns what is stored of unit vectors `[n, d]`."""
         return (vectors,)
-
-    @classmethod
-    def from_stored(cls, rows: np.ndarray) -> "Float32Vectors":
-        """Makes the module from the values of its variables."""
-        return cls(rows)
-
-    def __init__(self, vectors: np.ndarray) -> None:
-        super().__init__()
-        self.count = len(vectors)
-        # Variables, not constants: a graph is limited to 2 GiB.
-        self.rows = tf.Variable(vectors, trainable=False, dtype=tf.float32)
 
     def cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
-        """Computes the cosines of queries and a range of documents.
+        """Computes the cosines of queries and the rows from start to stop.
 
-        Args:
-            queries: Unit vectors, float32 `[batch, d]`.
-            start: Row of the first document, an int32 scalar.
-            stop: Row after the last document, an int32 scalar.
-
-        Returns:
-            float32 `[batch, stop - start]`.
+        `queries` are unit vectors, float32 `[batch, d]`, `start` and `stop`
+        int32 scalars; the cosines are float32 `[batch, stop - start]`.
         """
         rows = self.rows[start:stop]
         return tf.matmul(queries, rows, transpose_b=True)
 
     def cosines_of_rows(self, queries: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        """Computes the cosines of each query and its own documents.
+        """Computes the cosines of each query and its own rows.
 
-        Args:
-            queries: Unit vectors, float32 `[batch, d]`.
-            rows: Rows of the documents, int32 `[batch, k]`.
-
-        Returns:
-            float32 `[batch, k]`.
+        `queries` are unit vectors, float32 `[batch, d]`, `rows` int32
+        `[batch, k]`; so are the cosines, float32.
         """
         vectors = tf.gather(self.rows, rows)
         return tf.linalg.matvec(vectors, queries)
@@ -197,37 +184,26 @@ class Int8Vectors(tf.Module):
     with a scale for each dimension.
 
     Args:
-        vectors: Unit vectors, `[n, d]`.
+        codes: The integers, int8 `[n, d]`, see `int8_codes`.
+        scales: The scale of each vector, float32 `[n]`.
 
     Attributes:
         count: The number of vectors, n.
     """
 
     names = ("codes", "scales")
-    """The variables, which `stored` gives the values of."""
+    """The arguments and variables, which `stored` returns the values of."""
 
-    @staticmethod
-    def stored(vectors: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Returns the values of the variables that store vectors."""
-        return int8_codes(vectors)
-
-    @classmethod
-    def from_stored(
-        cls, codes: np.ndarray, scales: np.ndarray
-    ) -> "Int8Vectors":
-        """Makes the module from the values of its variables."""
-        module = cls.__new__(cls)
-        module._hold(codes, scales)
-        return module
-
-    def __init__(self, vectors: np.ndarray) -> None:
-        self._hold(*int8_codes(vectors))
-
-    def _hold(self, codes: np.ndarray, scales: np.ndarray) -> None:
-        tf.Module.__init__(self)
+    def __init__(self, codes: np.ndarray, scales: np.ndarray) -> None:
+        super().__init__()
         self.count = len(codes)
         self.codes = tf.Variable(codes, trainable=False)
         self.scales = tf.Variable(scales, trainable=False)
+
+    @staticmethod
+    def stored(vectors: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Returns what is stored of unit vectors `[n, d]`."""
+        return int8_codes(vectors)
 
     def cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
@@ -274,12 +250,17 @@ VECTORS: dict[str, type[DocumentVectors]] = dict(
 """Classes by the values of `lstm-dssm-export --vectors`."""
 
 
+def stored_vectors(vectors: np.ndarray, kind: str) -> DocumentVectors:
+    """Stores unit vectors, float32 `[n, d]`; `kind` is a key of `VECTORS`."""
+    return VECTORS[kind](*VECTORS[kind].stored(vectors))
+
+
 _FILE = Path("assets.extra", "retriever.json")
 _HASHES = Path("assets.extra", "title_hashes.npy")
 
 
 @dataclasses.dataclass(frozen=True)
-class RetrieverDetails:
+class RetrieverSource:
     """Holds what a version of a retriever has beside its SavedModel.
 
     Attributes:
@@ -306,7 +287,7 @@ class RetrieverDetails:
         write_json(version / _FILE, settings)
 
     @classmethod
-    def read(cls, version: Path) -> "RetrieverDetails":
+    def read(cls, version: Path) -> "RetrieverSource":
         """Reads the details of a version.
 
         Raises:
@@ -341,7 +322,7 @@ BLOCK = 16_384
 # Two blocks at a time: one is multiplied while another is sorted.
 _BLOCKS_AT_ONCE = 2
 
-NO_SCORE = -2.0
+PADDING_COSINE = -2.0
 """Score in the columns beyond a query's own k; lower than any cosine."""
 
 
@@ -355,15 +336,11 @@ class GraphModule(Protocol):
         """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
 
 
-Allowed = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-"""From the rows of a block of documents to booleans `[batch, block]`."""
-
-
 def nearest(
     queries: tf.Tensor,
     documents: DocumentVectors,
     width: tf.Tensor,
-    allowed: Allowed | None = None,
+    mask: TagMask | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Finds the documents with the largest cosines, by exact search.
 
@@ -375,14 +352,13 @@ def nearest(
         queries: Unit vectors, float32 `[batch, d]`.
         documents: The vectors of n documents.
         width: Number of documents to return, an int32 scalar from 0 to n.
-        allowed: Which documents each query may find, by the first row of a
-            block and the row after it; by default all.
+        mask: Which documents each query may find; by default all.
 
     Returns:
         Scores, float32 `[batch, width]`, descending, and the rows of the
         documents, int32 of the same shape. Of documents with equal scores
-        the one with the lower row comes first. Documents that are not
-        allowed come last, with the score `NO_SCORE`.
+        the one with the lower row comes first. Documents outside the mask
+        come last, with the score `PADDING_COSINE`.
     """
     count = documents.count
 
@@ -391,8 +367,8 @@ def nearest(
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         stop = tf.minimum(start + BLOCK, count)
         cosines = documents.cosines(queries, start, stop)
-        if allowed is not None:
-            cosines = tf.where(allowed(start, stop), cosines, NO_SCORE)
+        if mask is not None:
+            cosines = tf.where(mask(start, stop), cosines, PADDING_COSINE)
         block_scores, columns = tf.math.top_k(
             cosines, tf.minimum(width, stop - start)
         )
@@ -419,55 +395,153 @@ def nearest(
     return scores, numbers
 
 
-class RetrieverModule(tf.Module):
-    """A query encoder with the vectors and ids of all documents.
+class DocumentRows(NamedTuple):
+    """The encoded documents of a retriever, or some of them.
+
+    Attributes:
+        ids: The id of each document.
+        vectors: Unit vectors, float32 `[n, d]`, or what stores them.
+        hashes: Hashes of the texts, uint8 `[n, 16]`.
+        tags: The tags of each document; none if no document has any.
+    """
+
+    ids: Sequence[str]
+    vectors: Any
+    hashes: np.ndarray
+    tags: Sequence[Sequence[str]] = ()
+
+    @property
+    def tags_of_each(self) -> Sequence[Sequence[str]]:
+        """The tags of each document; an empty sequence for one without."""
+        return self.tags or [()] * len(self.ids)
+
+
+def check_documents(
+    ids: Sequence[str], texts: Sequence[Any], tags: Sequence[Sequence[str]] = ()
+) -> None:
+    """Checks that there are documents, each with an id, and their tags.
+
+    Raises:
+        InputError: There are none, or another number of ids; an id is empty;
+            there are tags, but not for each document; or see `checked_tags`.
+    """
+    if len(texts) == 0 or len(ids) != len(texts):
+        raise InputError(
+            f"a retriever needs titles and as many ids; got {len(texts)} "
+            f"titles and {len(ids)} ids"
+        )
+    if not all(ids):  # "" fills the columns beyond a query's own k
+        raise InputError(f"id {[*map(bool, ids)].index(False)} is empty")
+    if len(tags) not in (0, len(ids)):
+        raise InputError(
+            f"found tags of {len(tags)} documents, expected those of"
+            f" {len(ids)}: give an empty list to each document without tags"
+        )
+    for row, document_tags in enumerate(tags):
+        try:
+            checked_tags(document_tags)
+        except InputError as error:
+            raise InputError(f"document {row}: {error}") from None
+
+
+def check_retriever_options(vectors: str, max_k: int) -> None:
+    """Checks that `vectors` is a key of `VECTORS`, and `max_k` an int32 >= 1.
+
+    Raises:
+        InputError: One of them is not.
+    """
+    if vectors not in VECTORS:
+        raise InputError(
+            f"vectors {vectors!r}: expected one of {', '.join(VECTORS)}"
+        )
+    if not 1 <= max_k < 2**31:
+        raise InputError(f"max_k is {max_k}; expected 1 or more, below 2**31")
+
+
+def filtered_signature(
+    search: Callable[
+        [tf.Tensor, tf.Tensor, TagMask | None], dict[str, tf.Tensor]
+    ],
+    document_tags: DocumentTags,
+) -> Any:
+    """Returns the signature `filtered`: a search of only documents with tags.
+
+    It is an attribute of a module, not a method, since TensorFlow saves every
+    signature that a class has, and only documents with tags need this one.
 
     Args:
-        encoder: The trained query encoder, or the KeyVec that encodes both
-            queries and documents; float32 or float64; or the module of one.
-        ids: Ids of the documents, string tensor `[n]`.
-        vectors: Unit vectors of the documents, float32 `[n, d]`, or what
-            stores them.
+        search: The module's search, by queries, their k, and which documents
+            each query may find.
+        document_tags: The tags of the documents.
+
+    Returns:
+        A `tf.function` with the inputs `text` and `k` of the signature
+        `serving_default`, and `tags`: for each query tags that are separated
+        by commas. Its outputs are what `serving_default` would find if there
+        were only the documents that have any of the tags; all documents where
+        `tags` is "". Columns beyond them are padded as those beyond a row's
+        own k.
+    """
+
+    @signature(text=tf.string, k=tf.int32, tags=tf.string)
+    def filtered(
+        text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        return search(text, k, document_tags.mask(tags))
+
+    return filtered
+
+
+class RetrieverModule(ServedModule):
+    """A query encoder with the vectors and ids of all documents.
+
+    It has a signature `filtered` if any document has tags.
+
+    Args:
+        encoder: The module of the query encoder.
+        rows: The encoded documents.
         kind: How the vectors are stored, a key of `VECTORS`.
         max_k: Maximum number of results for a query. A larger k in a request
             is reduced to it, so that no request can make the server sort and
             send an unlimited number of documents.
+        encoder_sha256: Fingerprint of the encoder of the documents; without
+            it no later update is possible.
 
     Attributes:
-        details: What a later refresh compares with, written beside the
-            SavedModel; `None` for a retriever that cannot be refreshed.
+        source: What a later update compares with, if one is possible.
     """
 
     def __init__(
         self,
-        encoder: GraphEncoder | KeyVec | GraphModule,
-        ids: tf.Tensor,
-        vectors: np.ndarray | DocumentVectors,
+        encoder: GraphModule,
+        rows: DocumentRows,
         kind: str = "float32",
         max_k: int = MAX_K,
+        encoder_sha256: str = "",
     ) -> None:
         super().__init__()
-        module = encoder_module(encoder)
-        self.details: RetrieverDetails | None = None
-        self.weights = module.weights
-        self.resources = module.resources
+        self.source = RetrieverSource(encoder_sha256, rows.hashes, kind, max_k)
+        self.weights = encoder.weights
+        self.resources = encoder.resources
         # A plain function: the module's own signatures are not saved.
-        self._encode = module.encode
-        self.ids = tf.Variable(ids, trainable=False)
+        self._encode = encoder.encode
+        self.ids = tf.Variable(as_strings(rows.ids), trainable=False)
         self.vectors = (
-            VECTORS[kind](vectors)
-            if isinstance(vectors, np.ndarray)
-            else vectors
+            stored_vectors(rows.vectors, kind)
+            if isinstance(rows.vectors, np.ndarray)
+            else rows.vectors
         )
         self._widest = min(max_k, self.vectors.count)
+        if any(rows.tags):
+            self.tags = DocumentTags([*map(checked_tags, rows.tags)])
+            self.filtered = filtered_signature(self._search, self.tags)
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "text"),
-            tf.TensorSpec([None], tf.int32, "k"),
-        ]
-    )
-    @vectors_only
+    def write_extra(self, version: Path) -> None:
+        """Writes what the retriever was made from."""
+        if self.source.encoder_sha256:
+            self.source.write(version)
+
+    @signature(text=tf.string, k=tf.int32)
     def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
         """Finds the nearest documents; the signature `serving_default`.
 
@@ -487,138 +561,15 @@ class RetrieverModule(tf.Module):
         return self._search(text, k, None)
 
     def _search(
-        self, text: tf.Tensor, k: tf.Tensor, allowed: Allowed | None
+        self, text: tf.Tensor, k: tf.Tensor, mask: TagMask | None
     ) -> dict[str, tf.Tensor]:
         largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
         width = tf.minimum(largest, self._widest)
-        scores, numbers = nearest(
-            self._encode(text), self.vectors, width, allowed
-        )
-        wanted = tf.range(width) < k[:, tf.newaxis]
-        if allowed is not None:
-            wanted &= scores > NO_SCORE
+        scores, numbers = nearest(self._encode(text), self.vectors, width, mask)
+        is_result = tf.range(width) < k[:, tf.newaxis]
+        if mask is not None:
+            is_result &= scores > PADDING_COSINE
         return {
-            "ids": tf.where(wanted, tf.gather(self.ids, numbers), ""),
-            "scores": tf.where(wanted, scores, NO_SCORE),
+            "ids": tf.where(is_result, tf.gather(self.ids, numbers), ""),
+            "scores": tf.where(is_result, scores, PADDING_COSINE),
         }
-
-
-def encoder_module(encoder: GraphEncoder | KeyVec | GraphModule) -> Any:
-    """Returns the module of an encoder; a module is returned as it is."""
-    if isinstance(encoder, KeyVec):
-        return KeyVecModule(encoder)
-    trained: Any = encoder
-    is_module = not hasattr(trained, "unit_vectors")
-    return trained if is_module else EncoderModule(trained)
-
-
-def check_documents(ids: Sequence[str], titles: Sequence[Any]) -> None:
-    """Checks that there are documents, each with an id.
-
-    Raises:
-        InputError: There are none, or another number of ids; an id is empty.
-    """
-    if len(titles) == 0 or len(ids) != len(titles):
-        raise InputError(
-            f"a retriever needs titles and as many ids; got {len(titles)} "
-            f"titles and {len(ids)} ids"
-        )
-    if not all(ids):  # "" fills the columns beyond a query's own k
-        raise InputError(f"id {[*map(bool, ids)].index(False)} is empty")
-
-
-def check_retriever_options(vectors: str, max_k: int) -> None:
-    """Checks that `vectors` is a key of `VECTORS`, and `max_k` an int32 >= 1.
-
-    Raises:
-        InputError: One of them is not.
-    """
-    if vectors not in VECTORS:
-        raise InputError(
-            f"vectors {vectors!r}: expected one of {', '.join(VECTORS)}"
-        )
-    if not 1 <= max_k < 2**31:
-        raise InputError(f"max_k is {max_k}; expected 1 or more, below 2**31")
-
-
-class FilteredSearch(tf.Module):
-    """Adds the signature `filtered` to a module that searches documents.
-
-    A class has it as a base after the class of the search, whose method
-    `_search` takes the documents that each query may find.
-
-    Attributes:
-        tags: The tags of the documents, set when the search has been built.
-    """
-
-    further_signatures = (FILTERED,)
-    tags: DocumentTags
-    _search: Callable[
-        [tf.Tensor, tf.Tensor, Allowed | None], dict[str, tf.Tensor]
-    ]
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "text"),
-            tf.TensorSpec([None], tf.int32, "k"),
-            tf.TensorSpec([None], tf.string, "tags"),
-        ]
-    )
-    @vectors_only
-    def filtered(
-        self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        """Searches only the documents with a tag; the signature `filtered`.
-
-        The documents that a query finds are those that `serve` would find if
-        there were no others.
-
-        Args:
-            text: See `serve`.
-            k: See `serve`.
-            tags: For each query tags that are separated by commas: documents
-                that have any of them are found. All documents where it is "".
-
-        Returns:
-            See `serve`. Columns beyond the documents with a tag hold what
-            those beyond a row's own k hold, too.
-        """
-        return self._search(text, k, self.tags.matches(tags))
-
-
-class FilteredRetrieverModule(RetrieverModule, FilteredSearch):
-    """A retriever whose documents have tags: it has a signature `filtered`.
-
-    Args:
-        encoder: See `RetrieverModule`; the arguments after it, too.
-        tags: The tags of each document.
-    """
-
-    def __init__(
-        self,
-        encoder: GraphEncoder | KeyVec | GraphModule,
-        ids: tf.Tensor,
-        vectors: np.ndarray | DocumentVectors,
-        kind: str = "float32",
-        max_k: int = MAX_K,
-        tags: Sequence[Sequence[str]] = (),
-    ) -> None:
-        super().__init__(encoder, ids, vectors, kind, max_k)
-        self.tags = DocumentTags(tags)
-
-
-def retriever_module(
-    encoder: GraphEncoder | KeyVec | GraphModule,
-    ids: tf.Tensor,
-    vectors: np.ndarray | DocumentVectors,
-    kind: str,
-    max_k: int,
-    tags: Sequence[Sequence[str]],
-) -> RetrieverModule:
-    """Makes a retriever, with the signature `filtered` if any title has tags.
-
-    For the arguments see `FilteredRetrieverModule`; `tags` may be empty.
-    """
-    if any(tags):
-        return FilteredRetrieverModule(encoder, ids, vectors, kind, max_k, tags)
-    return RetrieverModule(encoder, ids, vectors, kind, max_k)

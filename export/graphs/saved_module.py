@@ -1,83 +1,91 @@
-"""Saves a `tf.Module` as a version of a model, with warm-up requests.
+"""How a module becomes a SavedModel: its signatures and its fingerprint.
 
-The fingerprint of an encoder, in the folder of its SavedModel.
-vectors_only: makes a signature refuse inputs that are not vectors.
-Reads the inputs and outputs of a SavedModel without loading it.
+`signature` declares a signature of a `tf.Module`, `save_module` writes the
+SavedModel, and `signature_defs` reads the signatures of one without loading
+it. The fingerprint tells whether two encoders give the same vectors.
 """
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
+from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.fingerprints import weights_hash
-from lstm_dssm_client.signatures import PREDICT
+from lstm_dssm_client.messages import signatures
+from lstm_dssm_client.signatures import FILTERED, KEYS, Signature
 
 FINGERPRINT_FILE = Path("assets.extra", "encoder.json")
 
-
-def encoder_fingerprint(encoder: Any) -> str:
-    """Returns a hash of what determines the vectors of a trained encoder.
-
-    Args:
-        encoder: A `GraphEncoder` or a `KeyVec`, whose weights are up to date.
-    """
-    scales = getattr(encoder, "scales", ())  # of the parts of a mixture
-    return weights_hash([*encoder.weights, *scales])
+SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+"""Name of the signature of an exported model's method `serve`."""
 
 
-def write_fingerprint(version: Path, fingerprint: str) -> None:
-    """Writes the fingerprint of an encoder into a version's folder."""
-    path = version / FINGERPRINT_FILE
-    path.parent.mkdir(exist_ok=True)
-    write_json(path, {"sha256": fingerprint})
-
-
-Method = Callable[..., Any]
-
-
-def vectors_only(method: Method) -> Method:
-    """Makes the graph of a signature refuse inputs of another rank than 1.
+def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
+    """Declares a function as a signature, whose inputs are vectors `[batch]`.
 
     TF Serving does not compare shapes with the signature, and some kernels of
     TF.Text, such as that of `WhitespaceTokenizer`, end the process of the
-    server if they are given a scalar.
+    server if they are given a scalar. So the graph fails with
+    INVALID_ARGUMENT before any other operation reads an input of another rank.
 
     Args:
-        method: The method of a signature; its inputs are `[batch]`.
+        **dtypes: The inputs, in the order of the function's arguments: name
+            to dtype.
 
     Returns:
-        The method, whose graph fails with INVALID_ARGUMENT before any other
-        operation reads an input of another rank.
+        A decorator of a method, or of a function without `self`, that returns
+        a `tf.function`.
 
     Example:
     >>> class Length(tf.Module):
-    ...     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    ...     @vectors_only
+    ...     @signature(text=tf.string)
     ...     def serve(self, text):
     ...         return {"length": tf.strings.length(text)}
     >>> Length().serve(tf.constant(["bolt"]))["length"].numpy()
     array([4], dtype=int32)
     """
 
-    @functools.wraps(method)
-    def checked(self: Any, *inputs: tf.Tensor) -> Any:
-        return method(self, *[tf.ensure_shape(one, [None]) for one in inputs])
+    def decorate(function: Callable[..., Any]) -> Any:
+        @functools.wraps(function)
+        def checked(*arguments: Any) -> Any:
+            owner = arguments[: -len(dtypes)]
+            inputs = arguments[-len(dtypes) :]
+            return function(
+                *owner, *[tf.ensure_shape(tensor, [None]) for tensor in inputs]
+            )
 
-    return checked
+        return tf.function(
+            checked,
+            input_signature=[
+                tf.TensorSpec([None], dtype, name)
+                for name, dtype in dtypes.items()
+            ],
+        )
+
+    return decorate
 
 
-SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
-"""Name of the signature of an exported model's method `serve`."""
+class ServedModule(tf.Module):
+    """Base class of the modules that are saved: one with a method `serve`.
+
+    `serve` is the signature `serving_default`. Attributes `filtered` and
+    `keys`, where a module has them, are signatures of these names.
+    """
+
+    serve: Any
+
+    def write_extra(self, version: Path) -> None:
+        """Writes the files beside the graph, in `assets.extra`: here none."""
 
 
 def finite_weights(layer: Any) -> list[Any]:
@@ -103,16 +111,9 @@ def finite_weights(layer: Any) -> list[Any]:
     return [weight.value for weight in layer.weights]
 
 
-def save_module(module: tf.Module, folder: Path) -> None:
-    """Writes the SavedModel of a module, without warm-up requests.
-
-    Args:
-        module: Its method `serve` is the signature `serving_default`; the
-            methods that its attribute `further_signatures` names, if it has
-            one, are signatures of their own names.
-        folder: The folder to write.
-    """
-    further = getattr(module, "further_signatures", ())
+def save_module(module: ServedModule, folder: Path) -> None:
+    """Writes the SavedModel of a module: its graph and its variables."""
+    further = [name for name in (FILTERED, KEYS) if hasattr(module, name)]
     tf.saved_model.save(
         module,
         str(folder),
@@ -121,18 +122,6 @@ def save_module(module: tf.Module, folder: Path) -> None:
         # A server computes no gradients.
         options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
     )
-
-
-class Signature(NamedTuple):
-    """The tensors of one signature, by name.
-
-    Attributes:
-        inputs: The tensors of a request, by name.
-        outputs: The tensors of a reply, by name.
-    """
-
-    inputs: dict[str, tf.TensorSpec]
-    outputs: dict[str, tf.TensorSpec]
 
 
 def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
@@ -164,29 +153,39 @@ def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
     return dict(graph.signature_def)
 
 
-def signatures(defs: Mapping[str, SignatureDef]) -> dict[str, Signature]:
-    """Selects the signatures that Predict can call, ascending by name.
+def predict_signatures(
+    folder: str | os.PathLike[str],
+) -> dict[str, Signature]:
+    """Reads the signatures that Predict can call, ascending by name.
 
     Args:
-        defs: Signature name to `SignatureDef`, from `signature_defs` or from
-            a reply to GetModelMetadata.
+        folder: A version's folder, with `saved_model.pb` in it.
+
+    Raises:
+        InputError: The folder holds no SavedModel.
 
     Example:
-        >>> signatures(signature_defs("models/query_encoder/1"))
-        {'serving_default': Signature(
-            inputs={'text': TensorSpec(shape=(None,), dtype=tf.string, ...)},
-            outputs={'embedding': TensorSpec(shape=(None, 96), ...)})}
+    >>> predict_signatures("models/query_encoder/1")
+    {'serving_default': Signature(
+        inputs={'text': TensorInfo(dtype='string', shape=(None,))},
+        outputs={'embedding': TensorInfo(dtype='float32', shape=(None, 96))})}
     """
+    definitions = SignatureDefMap(signature_def=signature_defs(folder))
+    return signatures(definitions.SerializeToString())
 
-    def specs(infos: Mapping) -> dict[str, tf.TensorSpec]:
-        return {
-            alias: tf.TensorSpec(info.tensor_shape, info.dtype, name=alias)
-            for alias, info in sorted(infos.items())
-        }
 
-    return {
-        name: Signature(specs(value.inputs), specs(value.outputs))
-        for name, value in sorted(defs.items())
-        # TensorFlow stores the op that initialises the graph as a signature.
-        if value.method_name == PREDICT
-    }
+def encoder_fingerprint(encoder: Any) -> str:
+    """Returns a hash of what determines the vectors of a trained encoder.
+
+    Args:
+        encoder: A `GraphEncoder` or a `KeyVec`, whose weights are up to date.
+    """
+    scales = getattr(encoder, "scales", ())  # of the parts of a mixture
+    return weights_hash([*encoder.weights, *scales])
+
+
+def write_fingerprint(version: Path, fingerprint: str) -> None:
+    """Writes the fingerprint of an encoder into a version's folder."""
+    path = version / FINGERPRINT_FILE
+    path.parent.mkdir(exist_ok=True)
+    write_json(path, {"sha256": fingerprint})

@@ -1,4 +1,8 @@
-"""Reads and updates models.config, which lists what TF Serving serves."""
+"""The file models.config, which says which versions a server serves.
+
+It is read, and updated without the loss of an operator's lines. Also which
+version of a model is live, and the fingerprint of that version.
+"""
 
 import os
 import re
@@ -131,17 +135,17 @@ def _entry(name: str, version: int | None, root: str) -> str:
 def _added(text: str, entries: str) -> str:
     """Adds entries to the list of models in a configuration's text."""
     alone = f"model_config_list {{\n{entries}}}\n"
-    wanted = text_format.Parse(text, ModelServerConfig())
-    if not wanted.model_config_list.config:
+    config = text_format.Parse(text, ModelServerConfig())
+    if not config.model_config_list.config:
         return alone
     # The second form has no comments of the operator. It is used if the
     # file's last character is not the brace that closes the list.
-    forms = text, text_format.MessageToString(wanted)
-    wanted.MergeFrom(text_format.Parse(alone, ModelServerConfig()))
+    forms = text, text_format.MessageToString(config)
+    config.MergeFrom(text_format.Parse(alone, ModelServerConfig()))
     for form in forms:
         added = f"{form.rstrip()[:-1]}{entries}}}\n"
         try:
-            if text_format.Parse(added, ModelServerConfig()) == wanted:
+            if text_format.Parse(added, ModelServerConfig()) == config:
                 return added
         except text_format.ParseError:
             continue

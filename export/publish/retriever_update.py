@@ -1,4 +1,8 @@
-"""Publishes a retriever anew after some of its titles have changed."""
+"""Publishes a new version of a retriever, with some documents changed.
+
+Only documents whose text is new are encoded, by the encoder of the version
+that is live; the vectors of the others stay as they are.
+"""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -12,10 +16,11 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.bulk.documents import Documents
 from keras_lstm_dssm.export.graphs.retriever import (
     VECTORS,
-    RetrieverDetails,
+    DocumentRows,
     RetrieverModule,
-    check_tags,
-    retriever_module,
+    RetrieverSource,
+    check_documents,
+    checked_tags,
 )
 from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE
 from keras_lstm_dssm.export.publish.models_config import (
@@ -24,22 +29,20 @@ from keras_lstm_dssm.export.publish.models_config import (
 )
 from keras_lstm_dssm.export.publish.server_files import (
     check_server_files,
-    warmup_sizes,
-    write_server_files,
+    publish_models,
 )
 from keras_lstm_dssm.export.publish.versions import (
-    publish_together,
-    saved_model_writer,
+    publication,
     version_folders,
 )
 from keras_lstm_dssm.fingerprints import title_hashes
-from keras_lstm_dssm.text import as_bytes, as_strings, encode_in_batches
+from keras_lstm_dssm.text import as_bytes, encode_in_batches
 
 _ENCODE_BATCH = 2048
 
 
-class Refreshed(NamedTuple):
-    """What a refresh has done.
+class RetrieverUpdate(NamedTuple):
+    """What an update has done.
 
     Attributes:
         folder: The folder of the new version; that of the old one if nothing
@@ -57,6 +60,84 @@ class Refreshed(NamedTuple):
     encoded: int
     deleted: int
     unknown: list[str]
+
+
+def update_retriever(
+    base: str | os.PathLike[str],
+    add: Documents | None = None,
+    delete: Iterable[str] = (),
+    progress: bool = False,
+) -> RetrieverUpdate:
+    """Publishes a new version of a retriever, with some titles changed.
+
+    The new version is complete, and equals a full export of the same titles
+    in the same order: those of the old version, changed ones in their places,
+    then new ones. Only titles whose hash differs are encoded, by the encoder
+    of the old version, which must still be in the folder of the models. The
+    other vectors stay the same bit for bit; in a full export their last bits
+    depend on the batches.
+
+    Other processes that publish in the folder of the models wait until this
+    one has ended, so that two updates at once lose nothing.
+
+    Args:
+        base: The folder of the retriever, such as `MODELS/retriever`.
+        add: Titles to add; one whose id exists replaces the old title.
+        delete: Ids to remove, before titles are added.
+        progress: Whether to show a progress bar. Default `False`.
+
+    Raises:
+        InputError: There is no retriever, its encoder is not in the folder,
+            no title would be left, or the folder cannot be written to. No
+            version is published.
+
+    Example:
+    >>> update_retriever("MODELS/retriever", Documents(["t9"], ["new lamp"]))
+    RetrieverUpdate(folder=PosixPath('MODELS/retriever/2'), ...)
+    """
+    base = Path(base).resolve()
+    if served_version(base) is None:
+        raise InputError(
+            f"{base}: no version here, expected a retriever such as "
+            "MODELS/retriever: export one with --run and --documents"
+        )
+    if add is not None and add.ids:
+        check_documents(add.ids, add.titles, add.tags)
+    with publication(base.parent):
+        return _updated(base, add, delete, progress)
+
+
+def _updated(
+    base: Path, add: Documents | None, delete: Iterable[str], progress: bool
+) -> RetrieverUpdate:
+    version = served_version(base)
+    assert version, base  # versions are never removed
+    source = RetrieverSource.read(version)
+    query, document = _encoder_versions(base.parent, source.encoder_sha256)
+    check_server_files(base.parent, [base.name])
+    rows = _RetrieverRows.read(version, source)
+    unknown = rows.delete(delete)
+    deleted = rows.stored - rows.count
+    new = rows.add(add) if add else {}
+    if not rows.count:
+        raise InputError(f"{base}: no title would be left: add some")
+    if not (deleted or new or rows.tags_changed):
+        return RetrieverUpdate(version, False, rows.count, 0, 0, unknown)
+    if new:
+        encode = LoadedEncoder(document).encode
+        texts = [*new.values()]
+        rows.set_vectors(
+            [*new], encode_in_batches(encode, texts, _ENCODE_BATCH, progress)
+        )
+    module = RetrieverModule(
+        LoadedEncoder(query),
+        rows.document_rows(),
+        source.kind,
+        source.max_k,
+        source.encoder_sha256,
+    )
+    (folder,) = publish_models(base.parent, {base.name: module})
+    return RetrieverUpdate(folder, True, rows.count, len(new), deleted, unknown)
 
 
 class LoadedEncoder:
@@ -81,93 +162,32 @@ class LoadedEncoder:
         return self._serve(text=text)["embedding"]
 
 
-def refresh_retriever(
-    base: str | os.PathLike[str],
-    add: Documents | None = None,
-    delete: Iterable[str] = (),
-    progress: bool = False,
-) -> Refreshed:
-    """Publishes a new version of a retriever, with some titles changed.
+class _RetrieverRows:
+    """The rows of a version, changed in memory.
 
-    The new version is complete, and equals a full export of the same titles
-    in the same order: those of the old version, changed ones in their places,
-    then new ones. Only titles whose hash differs are encoded, by the encoder
-    of the old version, which must still be in the folder of the models. The
-    other vectors stay the same bit for bit; in a full export their last bits
-    depend on the batches.
-
-    Args:
-        base: The folder of the retriever, such as `MODELS/retriever`.
-        add: Titles to add; one whose id exists replaces the old title.
-        delete: Ids to remove, before titles are added.
-        progress: Whether to show a progress bar. Default `False`.
-
-    Raises:
-        InputError: There is no retriever, its encoder is not in the folder,
-            no title would be left, or the folder cannot be written to. No
-            version is published.
-
-    Example:
-    >>> refresh_retriever("MODELS/retriever", Documents(["t9"], ["new lamp"]))
-    Refreshed(folder=PosixPath('MODELS/retriever/2'), published=True, ...)
+    Attributes:
+        stored: Number of rows in the version.
+        tags_changed: Whether the tags of a row have changed.
     """
-    base = Path(base).resolve()
-    version = served_version(base)
-    if version is None:
-        raise InputError(
-            f"{base}: no version here, expected a retriever such as "
-            "MODELS/retriever: export one with --run and --documents"
-        )
-    details = RetrieverDetails.read(version)
-    encoders = _encoder_versions(base.parent, details.encoder_sha256)
-    check_server_files(base.parent, [base.name])
-    stored = _Stored.read(version, details)
-    unknown = stored.delete(delete)
-    deleted = stored.count - stored.left
-    changed = stored.add(add) if add else []
-    if not stored.left:
-        raise InputError(f"{base}: no title would be left: add some")
-    if not (deleted or changed or stored.tags_changed):
-        return Refreshed(version, False, stored.left, 0, 0, unknown)
-    query, document = encoders
-    if changed:
-        encoder = LoadedEncoder(document)
-        stored.put(
-            encode_in_batches(
-                encoder.encode, [title for _, title in changed], _ENCODE_BATCH,
-                progress,
-            )
-        )  # fmt: skip
-    module = stored.module(LoadedEncoder(query))
-    sizes = warmup_sizes(base.parent)
-    writer = saved_model_writer(module, base.name, sizes)
-    (folder,) = publish_together(base.parent, {base.name: writer})
-    write_server_files(base.parent, {base.name: int(folder.name)})
-    return Refreshed(folder, True, stored.left, len(changed), deleted, unknown)
-
-
-class _Stored:
-    """The rows of a version, changed in memory."""
 
     def __init__(
         self,
         ids: list[bytes],
         arrays: Sequence[np.ndarray],
         tags: list[list[str]],
-        details: RetrieverDetails,
+        source: RetrieverSource,
     ) -> None:
-        self.count = len(ids)
+        self.stored = len(ids)
         self.tags_changed = False
         self._ids = ids
         self._arrays = list(arrays)
-        self._hashes = details.hashes
+        self._hashes = source.hashes
         self._tags = tags
-        self._details = details
+        self._kind = source.kind
         self._row = {key: row for row, key in enumerate(ids)}
-        self._changed: list[int] = []
 
     @classmethod
-    def read(cls, version: Path, details: RetrieverDetails) -> "_Stored":
+    def read(cls, version: Path, source: RetrieverSource) -> "_RetrieverRows":
         try:
             reader = tf.train.load_checkpoint(
                 str(version / "variables" / "variables")
@@ -182,12 +202,12 @@ class _Stored:
 
         ids = value("ids").tolist()
         arrays = [
-            value(f"vectors/{name}") for name in VECTORS[details.kind].names
+            value(f"vectors/{name}") for name in VECTORS[source.kind].names
         ]
-        if not len(ids) == len(arrays[0]) == len(details.hashes):
+        if not len(ids) == len(arrays[0]) == len(source.hashes):
             raise InputError(
                 f"{version}: found {len(ids)} ids, {len(arrays[0])} vectors "
-                f"and {len(details.hashes)} hashes: restore the folder"
+                f"and {len(source.hashes)} hashes: restore the folder"
             )
         tags: list[list[str]] = []
         if reader.has_tensor("tags/numbers/.ATTRIBUTES/VARIABLE_VALUE"):
@@ -196,10 +216,11 @@ class _Stored:
                 [names[number] for number in row if number < len(names)]
                 for row in value("tags/numbers").tolist()
             ]
-        return cls(ids, arrays, tags, details)
+        return cls(ids, arrays, tags, source)
 
     @property
-    def left(self) -> int:
+    def count(self) -> int:
+        """Number of rows that are left."""
         return len(self._row)
 
     def delete(self, ids: Iterable[str]) -> list[str]:
@@ -211,29 +232,26 @@ class _Stored:
             if self._row.pop(key, None) is None
         ]
 
-    def add(self, documents: Documents) -> list[tuple[int, str]]:
-        """Adds documents; returns rows and titles that have no vector yet."""
-        check_tags(documents.tags, len(documents.ids))
+    def add(self, documents: Documents) -> dict[int, str]:
+        """Adds documents; returns rows and their titles that need vectors."""
         hashes = title_hashes(documents.titles)
-        new_hashes, changed = [self._hashes], []
-        rows = self.count
-        for number, key in enumerate(as_bytes(documents.ids)):
-            tags = list(documents.tags[number]) if documents.tags else []
-            row = self._row.get(key)
-            if row is None:
-                row = rows
-                rows += 1
-                self._row[key] = row
+        rows = []
+        for key in as_bytes(documents.ids):
+            row = self._row.setdefault(key, len(self._ids))
+            if row == len(self._ids):
                 self._ids.append(key)
-                new_hashes.append(hashes[number : number + 1])
-                changed.append((row, documents.titles[number]))
-            elif (self._hashes[row] != hashes[number]).any():
+            rows.append(row)
+        new_rows = len(self._ids) - len(self._hashes)
+        self._hashes = np.pad(self._hashes, [(0, new_rows), (0, 0)])
+        new = {}
+        for number, row in enumerate(rows):
+            is_stored = row < self.stored
+            if not is_stored or (self._hashes[row] != hashes[number]).any():
                 self._hashes[row] = hashes[number]
-                changed.append((row, documents.titles[number]))
-            self._set_tags(row, tags)
-        self._hashes = np.concatenate(new_hashes)
-        self._changed = [row for row, _ in changed]
-        return changed
+                new[row] = documents.titles[number]
+            tags = documents.tags[number] if documents.tags else ()
+            self._set_tags(row, list(checked_tags(tags)))
+        return new
 
     def _set_tags(self, row: int, tags: list[str]) -> None:
         if not (tags or self._tags):
@@ -243,46 +261,37 @@ class _Stored:
             self._tags[row] = tags
             self.tags_changed = True
 
-    def put(self, vectors: np.ndarray) -> None:
+    def set_vectors(self, rows: list[int], vectors: np.ndarray) -> None:
         """Stores the vectors of the rows that `add` has returned."""
-        more = len(self._ids) - self.count
-        stored = VECTORS[self._details.kind].stored(vectors)
-        for number, new in enumerate(stored):
+        new_rows = len(self._ids) - self.stored
+        for number, values in enumerate(VECTORS[self._kind].stored(vectors)):
             old = self._arrays[number]
-            whole = np.concatenate(
-                [old, np.empty((more, *old.shape[1:]), old.dtype)]
+            array = np.concatenate(
+                [old, np.empty((new_rows, *old.shape[1:]), old.dtype)]
             )
-            whole[self._changed] = new
-            self._arrays[number] = whole
+            array[rows] = values
+            self._arrays[number] = array
 
-    def module(self, encoder: LoadedEncoder) -> RetrieverModule:
-        """Returns a retriever of the rows that are left, in their order."""
+    def document_rows(self) -> DocumentRows:
+        """Returns the rows that are left, in their order."""
         rows = sorted(self._row.values())
-        kind, max_k = self._details.kind, self._details.max_k
-        ids = as_strings([self._ids[row] for row in rows])
-        vectors = VECTORS[kind].from_stored(
-            *(array[rows] for array in self._arrays)
-        )
-        tags = [self._tags[row] for row in rows] if self._tags else []
-        module = retriever_module(encoder, ids, vectors, kind, max_k, tags)
-        module.details = RetrieverDetails(
-            self._details.encoder_sha256,
+        return DocumentRows(
+            [self._ids[row].decode(errors="surrogateescape") for row in rows],
+            VECTORS[self._kind](*(array[rows] for array in self._arrays)),
             self._hashes[rows],
-            self._details.kind,
-            self._details.max_k,
+            [self._tags[row] for row in rows] if self._tags else (),
         )
-        return module
 
 
 def _encoder_versions(models_dir: Path, fingerprint: str) -> tuple[Path, Path]:
     """Finds the encoders of queries and of titles that a retriever is of."""
-    for name, of_queries in (
+    for name, query_name in (
         ("document_encoder", "query_encoder"),
         ("keyvec", "keyvec"),
     ):
         folders = version_folders(models_dir / name)
         for number in sorted(folders, reverse=True):
-            query = models_dir / of_queries / str(number)
+            query = models_dir / query_name / str(number)
             if query.is_dir() and (
                 saved_fingerprint(folders[number]) == fingerprint
             ):

@@ -1,11 +1,12 @@
-"""Writes and checks the files next to exported models, for the server.
+"""The files beside exported models: for the server and for its operator.
 
-Writes the README next to exported models, for the server's operator.
+`publish_models` publishes the models of an export with them. They are
+`models.config`, `batching.config` and a README, whose text is
+`server_readme.md` in this folder.
 """
 
 import math
 import os
-import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -16,8 +17,8 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.graphs.saved_module import (
     SIGNATURE,
-    signature_defs,
-    signatures,
+    ServedModule,
+    predict_signatures,
 )
 from keras_lstm_dssm.export.publish.models_config import (
     MODELS_CONFIG,
@@ -27,11 +28,19 @@ from keras_lstm_dssm.export.publish.models_config import (
 from keras_lstm_dssm.export.publish.versions import (
     find_models,
     model_folders,
+    publish_together,
+    saved_model_writer,
     version_folders,
 )
-from keras_lstm_dssm.export.publish.warmup import BATCH_SIZES, WARMUP_SIZES
+from keras_lstm_dssm.export.publish.warmup import (
+    BATCH_SIZES,
+    BATCHING_CONFIG,
+    BATCHING_TEXT,
+    WARMUP_SIZES,
+    warmup_sizes,
+)
 from keras_lstm_dssm.files import write_text
-from lstm_dssm_client.signatures import FILTERED, KEYS
+from lstm_dssm_client.signatures import FILTERED, KEYS, TensorInfo
 
 # The newest server with these models' ops. Servers from 2.12 on load the
 # models, too, but have older Unicode tables.
@@ -75,110 +84,7 @@ _EXAMPLES = {
 }
 """Examples by the name of a signature and the names of its inputs."""
 
-_README = """\
-# Models for TensorFlow Serving
-
-| model | signature | inputs | outputs |
-| --- | --- | --- | --- |
-{table}
-
-Texts are UTF-8 strings. Equal version numbers of two models mean that they come
-from the same training.
-
-`models.config` says which versions are served. The next export changes the
-version numbers of its own models, all at once, where they have the comment
-`# newest export of ...`, and nothing else in `models.config` and
-`batching.config`. To choose a model's
-versions yourself, remove its comment.
-
-## Start a server
-
-In this folder, with gRPC on port 8500 and REST on 8501:
-
-```sh
-docker run --rm -p 8500:8500 -p 8501:8501 -v "$PWD:{root}:ro" {image} \\
-  --model_config_file={root}/models.config \\
-  --model_config_file_poll_wait_seconds=10 \\
-  --enable_batching --batching_parameters_file={root}/batching.config
-```
-
-Without a container, if `tensorflow_model_server` (2.12 or newer) is
-installed (run the first two lines again after each export):
-
-```sh
-sed "s|{root}/|$PWD/|" models.config > /tmp/new
-mv /tmp/new /tmp/models.config
-tensorflow_model_server --port=8500 --rest_api_port=8501 \\
-  --model_config_file=/tmp/models.config \\
-  --model_config_file_poll_wait_seconds=10 \\
-  --enable_batching --batching_parameters_file="$PWD/batching.config"
-```
-
-For a trial, without TensorFlow Serving:
-`lstm-dssm-serve --models=. --port=8500 --http_port=8501`
-
-## With batching
-
-- A request may have at most `max_batch_size` rows, {rows} unless you changed
-  it. **Never send a request without rows to a server that batches**: it is not
-  answered, and together with other requests it can end the server process.
-- A request whose input has a wrong type or rank fails together with the other
-  requests in its batch.
-- A request to a scorer has one row for each pair: a query is repeated for each
-  of its documents.
-- The `ids` and `scores` of a retriever are as wide as the largest `k` in the
-  batch; columns beyond a row's own `k` hold "" and -2. An export limits `k`
-  (`--max_k`, by default 1000): a larger one is reduced to the limit. A
-  `two_stage` returns 100 at most, and fills with the lowest float32 number.
-- The signature `filtered` finds only documents that have any of the `tags`,
-  which are separated by commas; all documents where they are "".
-- The outputs of the signature `keys` are as wide as the largest `n` in the
-  batch, at most 250; columns beyond a row's own `n`, or beyond its sentences,
-  hold "" and 0.
-- The server runs the requests in `assets.extra/tf_serving_warmup_requests`
-  before it serves a version, and rejects the version if one of them has more
-  rows than `max_batch_size`. The largest has {warmup} rows, fewer where
-  `max_batch_size` was smaller; `batching.config` says how to get smaller ones.
-
-## Which server
-
-| TensorFlow Serving | TF.Text in it | Unicode tables |
-| --- | --- | --- |
-| before 2.12 | lacks ops of these models | |
-| 2.12 to 2.19 | 2.12.1 | ICU 64 |
-| 2.20 | 2.20.0 | ICU 77 |
-
-A letter that is newer than a server's Unicode tables is neither converted to
-lower case nor normalised there. All other text has the same vector and the same
-scores on every server.
-
-## Memory
-
-| model | newest version | in memory |
-| --- | --- | --- |
-{memory}
-
-Together {total}, and {twice} while new versions of all models replace the old
-ones, because a server loads the new version first. The server itself and the
-requests need memory in addition.
-
-## Send requests
-
-gRPC:
-
-```python
-from keras_lstm_dssm.serving import Client
-
-with Client("127.0.0.1:8500") as client:
-{calls}
-```
-
-REST:
-
-```sh
-{curls}
-```
-"""
+_TEMPLATE = Path(__file__).with_name("server_readme.md")
 
 
 def server_readme(folders: Mapping[str, Path], root: str) -> str:
@@ -198,7 +104,7 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
         size = memory_bytes(newest)
         total += size
         memory.append(f"| `{name}` | {number} | {_megabytes(size)} |")
-        by_name = signatures(signature_defs(newest))
+        by_name = predict_signatures(newest)
         if not by_name:
             raise InputError(
                 f"{newest}: found no signature that Predict can call; move "
@@ -218,7 +124,7 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
                 f"curl http://127.0.0.1:8501/v1/models/{name}:predict \\\n"
                 f"  -d '{{{other}\"inputs\": {example.inputs}}}'"
             )
-    return _README.format(
+    return _TEMPLATE.read_text(encoding="utf-8").format(
         table="\n".join(table),
         memory="\n".join(memory),
         total=_megabytes(total),
@@ -265,31 +171,46 @@ def _megabytes(size: int) -> str:
     return f"{max(size / 1e6, 0.1):,.1f} MB"
 
 
-def _cell(specs: Mapping[str, tf.TensorSpec]) -> str:
+def _cell(tensors: Mapping[str, TensorInfo]) -> str:
     """Returns a cell of the table, such as "`text` string [batch]"."""
     parts = []
-    for alias, spec in specs.items():
-        sizes = ["any" if size is None else str(size) for size in spec.shape]
+    for name, tensor in tensors.items():
+        sizes = ["any" if n is None else str(n) for n in tensor.shape or ()]
         sizes[:1] = ["batch"]
-        parts.append(f"`{alias}` {spec.dtype.name} [{', '.join(sizes)}]")
+        parts.append(f"`{name}` {tensor.dtype} [{', '.join(sizes)}]")
     return ", ".join(parts)
 
 
-BATCHING_CONFIG = "batching.config"
 _ROOT = "/models"  # in the container; TF Serving needs an absolute path
 
-# Requests that arrive within a millisecond are computed together. The last
-# of the allowed sizes must be the maximum.
-_BATCHING = f"""\
-# Exports never change this file, so you can edit it. TF Serving rejects
-# a version if one of its warm-up requests has more rows than max_batch_size.
-# The largest has {WARMUP_SIZES[-1]} rows. For a lower max_batch_size, change it
-# here and export again: the new versions have smaller warm-up requests.
-max_batch_size {{ value: {BATCH_SIZES[-1]} }}
-batch_timeout_micros {{ value: 1000 }}
-max_enqueued_batches {{ value: 100 }}
-num_batch_threads {{ value: 2 }}
-""" + "".join(f"allowed_batch_sizes: {size}\n" for size in BATCH_SIZES)
+
+def publish_models(
+    models_dir: str | os.PathLike[str], modules: Mapping[str, ServedModule]
+) -> list[Path]:
+    """Publishes modules under one number, and lets a server serve them.
+
+    The caller holds `publication(models_dir)`.
+
+    Args:
+        models_dir: The folder of all models, made if missing.
+        modules: Modules by the names that they are served under.
+
+    Returns:
+        The folders of the new versions, in the order of `modules`.
+
+    Raises:
+        InputError: See `publish_together` and `write_server_files`.
+    """
+    sizes = warmup_sizes(models_dir)
+    writers = {
+        name: saved_model_writer(module, name, sizes)
+        for name, module in modules.items()
+    }
+    folders = publish_together(models_dir, writers)
+    write_server_files(
+        models_dir, {path.parent.name: int(path.name) for path in folders}
+    )
+    return folders
 
 
 def check_server_files(
@@ -313,25 +234,6 @@ def check_server_files(
         if name not in names
     }
     server_readme(others, _ROOT)
-
-
-def warmup_sizes(models_dir: str | os.PathLike[str]) -> list[int]:
-    """Returns the warm-up sizes that `batching.config` allows.
-
-    Args:
-        models_dir: The folder of the models.
-
-    Returns:
-        The `WARMUP_SIZES` up to `max_batch_size`, all of them if there is no
-        file or no such entry, and `[1]` if none is small enough.
-    """
-    path = Path(models_dir, BATCHING_CONFIG)
-    text = path.read_text(errors="replace") if path.exists() else ""
-    entry = re.search(
-        r"^[^#]*?max_batch_size\s*:?\s*{\s*value\s*:\s*(\d+)", text, re.M
-    )
-    largest = int(entry[1]) if entry else BATCH_SIZES[-1]
-    return [s for s in WARMUP_SIZES if s <= largest] or [1]
 
 
 def write_server_files(
@@ -372,6 +274,6 @@ def write_server_files(
     models_dir = Path(models_dir)
     folders = model_folders(models_dir)
     if not (models_dir / BATCHING_CONFIG).exists():
-        write_text(models_dir / BATCHING_CONFIG, _BATCHING)
+        write_text(models_dir / BATCHING_CONFIG, BATCHING_TEXT)
     write_text(models_dir / "README.md", server_readme(folders, _ROOT))
     update_models_config(models_dir / MODELS_CONFIG, folders, exported, _ROOT)

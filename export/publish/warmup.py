@@ -1,13 +1,15 @@
-"""Writes the requests with which a server warms up a new version.
+"""The requests with which a server warms up, and the sizes of its batches.
 
 A graph's first calls are slow, because memory is allocated and kernels are
 created. TF Serving runs the requests in
-`assets.extra/tf_serving_warmup_requests` before it serves the version.
+`assets.extra/tf_serving_warmup_requests` before it serves a version, and
+rejects one with a request of more rows than `batching.config` allows.
 
 Source: https://www.tensorflow.org/tfx/serving/saved_model_warmup
 """
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,12 +21,9 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.graphs.saved_module import (
-    Signature,
-    signature_defs,
-    signatures,
-)
+from keras_lstm_dssm.export.graphs.saved_module import predict_signatures
 from keras_lstm_dssm.settings.choices import BATCH_SIZES
+from lstm_dssm_client.signatures import Signature
 
 WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 """Path of the requests in a version's folder."""
@@ -37,9 +36,44 @@ more rows than `max_batch_size`. The largest is well below it, so that
 `max_batch_size` can be lowered without exporting again.
 """
 
+BATCHING_CONFIG = "batching.config"
+
+# Requests that arrive within a millisecond are computed together. The last
+# of the allowed sizes must be the maximum.
+BATCHING_TEXT = f"""\
+# Exports never change this file, so you can edit it. TF Serving rejects
+# a version if one of its warm-up requests has more rows than max_batch_size.
+# The largest has {WARMUP_SIZES[-1]} rows. For a lower max_batch_size, change it
+# here and export again: the new versions have smaller warm-up requests.
+max_batch_size {{ value: {BATCH_SIZES[-1]} }}
+batch_timeout_micros {{ value: 1000 }}
+max_enqueued_batches {{ value: 100 }}
+num_batch_threads {{ value: 2 }}
+""" + "".join(f"allowed_batch_sizes: {size}\n" for size in BATCH_SIZES)
+"""The file for a new folder of models."""
+
 # With more records a server rejects the version.
-_MOST_RECORDS = 1000
+_MAX_RECORDS = 1000
 _K = 10
+
+
+def warmup_sizes(models_dir: str | os.PathLike[str]) -> list[int]:
+    """Returns the warm-up sizes that `batching.config` allows.
+
+    Args:
+        models_dir: The folder of the models.
+
+    Returns:
+        The `WARMUP_SIZES` up to `max_batch_size`, all of them if there is no
+        file or no such entry, and `[1]` if none is small enough.
+    """
+    path = Path(models_dir, BATCHING_CONFIG)
+    text = path.read_text(errors="replace") if path.exists() else ""
+    entry = re.search(
+        r"^[^#]*?max_batch_size\s*:?\s*{\s*value\s*:\s*(\d+)", text, re.M
+    )
+    largest = int(entry[1]) if entry else BATCH_SIZES[-1]
+    return [s for s in WARMUP_SIZES if s <= largest] or [1]
 
 
 def write_warmup(
@@ -72,13 +106,13 @@ def write_warmup(
     """
     requests = [
         _request(name, key, signature, rows)
-        for key, signature in signatures(signature_defs(version)).items()
+        for key, signature in predict_signatures(version).items()
         for rows in sizes
     ]
-    if len(requests) > _MOST_RECORDS:
+    if len(requests) > _MAX_RECORDS:
         raise InputError(
             f"{version}: {len(requests)} warm-up requests; servers take "
-            f"{_MOST_RECORDS:,} at most: give fewer batch sizes"
+            f"{_MAX_RECORDS:,} at most: give fewer batch sizes"
         )
     model = _load(version)
     path = Path(version) / WARMUP_FILE

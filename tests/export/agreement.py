@@ -8,10 +8,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the ops of the graph)
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
-from keras_lstm_dssm.export.graphs.saved_module import (
-    signature_defs,
-    signatures,
-)
+from keras_lstm_dssm.export.graphs.saved_module import predict_signatures
 from tests.export.cpp_loader import run_in_cpp
 from tests.serving.wire import warmup_requests
 
@@ -32,7 +29,7 @@ def assert_cpp_agrees(
     for (version, each), results in zip(
         everything.items(), outputs, strict=True
     ):
-        assert set(signatures(signature_defs(version))) == {
+        assert set(predict_signatures(version)) == {
             request.model_spec.signature_name for request in each[1:]
         }
         model = tf.saved_model.load(str(version))

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.export.bulk import encode as encode_module
 from keras_lstm_dssm.export.bulk.encode import PartResult
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.serving import SavedRetriever
-from keras_lstm_dssm.tools import encode, export, index
+from keras_lstm_dssm.tools import encode, encode_into_parts, export, index
 from tests.conftest import TOPICS
 from tests.tools.conftest import Refused, succeed
 
@@ -110,26 +109,26 @@ def test_parts_of_workers_are_parquet_unless_a_format_is_chosen(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What Ray's actors are given to do, and what is reported of it."""
+    """What Ray's actors are told to do, and what is reported of it."""
     pytest.importorskip("pyarrow")
-    given: list[Any] = []
+    arguments_of_ray: list[Any] = []
 
     def encode_with_ray(*arguments: Any) -> list[PartResult]:
-        given.extend(arguments)
+        arguments_of_ray.extend(arguments)
         return [
             PartResult("part-a", 20, 0.5, was_complete=False, last=True),
             PartResult("part-b", 10, 0.0, was_complete=True, last=True),
         ]
 
-    monkeypatch.setattr(encode_module, "encode_with_ray", encode_with_ray)
+    monkeypatch.setattr(encode_into_parts, "encode_with_ray", encode_with_ray)
     choice = {} if kind is None else {"format": kind}
     results = tmp_path / "results.json"
     encoded(
         folder, tmp_path / "PARTS", workers=2, ray_address="auto",
         json=results, **choice,
     )  # fmt: skip
-    model, job, workers, address = given
-    assert Path(model) == folder / "models" / "document_encoder"
+    load, job, workers, address = arguments_of_ray
+    assert load.args == (str(folder / "models" / "document_encoder"),)
     assert (workers, address) == (2, "auto")
     assert job.folder == tmp_path / "PARTS"
     assert [Path(file).name for file in job.files] == [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.export.bulk.documents import read_ids
+from keras_lstm_dssm.export import read_ids
 from keras_lstm_dssm.serving import PredictionServer, SavedRetriever
 from keras_lstm_dssm.tools import encode, export, index, query, search
 from keras_lstm_dssm.training import RunFolder

@@ -7,7 +7,6 @@ import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Index
-from keras_lstm_dssm.export.bulk import faiss_index
 from keras_lstm_dssm.export.bulk.faiss_index import (
     build_index,
     index_recall,
@@ -56,12 +55,6 @@ def test_parameters_that_faiss_refuses(
 ) -> None:
     with pytest.raises(InputError, match=f"accept '{factory}' '{search}': "):
         build_index(vectors, factory, search)
-
-
-def test_overlap() -> None:
-    exact = np.array([[1, 2, 3, 4], [5, 6, 7, 8]])
-    found = np.array([[4, 3, 2, 1], [9, 6, -1, -1]])
-    assert faiss_index.overlap(exact, found) == 5 / 8
 
 
 def test_no_room(vectors: np.ndarray, tmp_path: Path) -> None:

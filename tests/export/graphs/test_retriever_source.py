@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.graphs.retriever import RetrieverDetails
+from keras_lstm_dssm.export.graphs.retriever import RetrieverSource
 
 HASHES = np.arange(48, dtype=np.uint8).reshape(3, 16)
 
 
 @pytest.fixture
 def extra(tmp_path: Path) -> Path:
-    RetrieverDetails("sha", HASHES, "int8", 20).write(tmp_path)
+    RetrieverSource("sha", HASHES, "int8", 20).write(tmp_path)
     return tmp_path / "assets.extra"
 
 
 def test_details_are_read_as_written(extra: Path) -> None:
-    details = RetrieverDetails.read(extra.parent)
+    details = RetrieverSource.read(extra.parent)
     assert details.encoder_sha256 == "sha"
     assert (details.kind, details.max_k) == ("int8", 20)
     np.testing.assert_array_equal(details.hashes, HASHES)
@@ -62,10 +62,10 @@ def test_damaged_details_are_one_line(
 ) -> None:
     damage(extra)
     with pytest.raises(InputError, match=message) as caught:
-        RetrieverDetails.read(extra.parent)
+        RetrieverSource.read(extra.parent)
     assert "\n" not in str(caught.value)
 
 
 def test_a_version_without_details(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="found no assets.extra/retriever.js"):
-        RetrieverDetails.read(tmp_path)
+        RetrieverSource.read(tmp_path)

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.export import export_encoder
+from keras_lstm_dssm.export import export_model
 from keras_lstm_dssm.text import as_bytes
 from keras_lstm_dssm.text.word_hashing import MAX_BYTES_PER_WORD, MAX_LETTERS
 from tests.export.agreement import assert_cpp_agrees
@@ -56,7 +56,7 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exported]:
     base = tmp_path_factory.mktemp("exported")
     encoders = {name: new() for name, new in ENCODERS.items()}
     return {
-        name: Exported(encoder.encode(TEXTS), export_encoder(encoder, base))
+        name: Exported(encoder.encode(TEXTS), export_model(encoder, base))
         for name, encoder in encoders.items()
     }
 
@@ -152,7 +152,7 @@ def test_long_texts_and_words_are_cut_in_the_graph(
 
 def test_double_precision_is_served_as_float32(tmp_path: Path) -> None:
     encoder = dssm.RNNEncoder(6, dtype="float64")
-    vectors = serve(export_encoder(encoder, tmp_path), TEXTS)
+    vectors = serve(export_model(encoder, tmp_path), TEXTS)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     np.testing.assert_allclose(vectors, encoder.encode(TEXTS), atol=1e-7)

@@ -11,9 +11,9 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_models
 from keras_lstm_dssm.export.bulk.documents import Documents
 from keras_lstm_dssm.export.graphs.ranking import (
-    NO_SCORE,
-    FilteredTwoStageModule,
+    PADDING_SCORE,
     RankerModule,
+    TwoStageModule,
 )
 from keras_lstm_dssm.export.publish.models_config import served_version
 from keras_lstm_dssm.ranker import (
@@ -135,7 +135,7 @@ def test_cpp_loader_gives_the_same_scores(
         np.testing.assert_allclose(
             found["scores"][row, :width], [s for _, s in hits], atol=1e-4
         )
-        assert (found["scores"][row, k:] == np.float32(NO_SCORE)).all()
+        assert (found["scores"][row, k:] == np.float32(PADDING_SCORE)).all()
         assert (found["ids"][row, k:] == b"").all()
         for key, title in zip(
             found["ids"][row, :width], found["titles"][row, :width], strict=True
@@ -217,7 +217,7 @@ def test_a_filter_orders_the_titles_with_a_tag(ranker: Ranker) -> None:
     tags = [title.split()[:1] for title in TITLES]
     of_colour = [title for title in TITLES if title.startswith(colour)]
     assert 3 < len(of_colour) < 50
-    module = FilteredTwoStageModule(ranker, DOCUMENTS._replace(tags=tags))
+    module = TwoStageModule(ranker, IDS, TITLES, tags)
     found = module.filtered(
         *(tf.constant(["wood glue"] * 2), tf.constant([50, 50])),
         tf.constant([f"{colour},absent", "absent"]),
@@ -230,7 +230,7 @@ def test_a_filter_orders_the_titles_with_a_tag(ranker: Ranker) -> None:
     expected = np.sort(ranker.score("wood glue", of_colour))[::-1]
     np.testing.assert_allclose(scores[0, :count], expected, atol=1e-4)
     assert {*ids[0, count:], *ids[1], *titles[1]} == {b""}
-    assert (scores[0, count:] == np.float32(NO_SCORE)).all()
+    assert (scores[0, count:] == np.float32(PADDING_SCORE)).all()
 
 
 def test_what_is_refused(trained_run: Path, tmp_path: Path) -> None:

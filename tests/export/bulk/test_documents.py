@@ -1,22 +1,15 @@
-"""Documents on disk: titles, ids, vectors."""
+"""Documents on disk: titles, ids, tags; in text, JSON and parquet."""
 
 import gzip
-import pickle
+from itertools import chain
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, read_documents
-from keras_lstm_dssm.export.bulk.documents import (
-    read_ids,
-    read_vectors,
-    write_ids,
-    write_vectors,
-)
+from keras_lstm_dssm.export.bulk.documents import open_documents
 from keras_lstm_dssm.text import split_sentences
-from tests.limits import largest_file
 
 
 @pytest.mark.parametrize(
@@ -120,61 +113,50 @@ def test_broken_gzip(tmp_path: Path) -> None:
         read_documents(path)
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
-    vectors = np.float32([[0.6, -0.8], [0, 1]])
-    write_vectors(tmp_path / "v.npy", vectors)
-    write_ids(tmp_path / "v.ids", ["上海 1", "b"])
-    np.testing.assert_array_equal(read_vectors(tmp_path / "v.npy"), vectors)
-    assert read_ids(tmp_path / "v.ids", 2) == ["上海 1", "b"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "v.ids",
-        "v.npy",
-    ]
+def test_several_files_and_parquet(tmp_path: Path) -> None:
+    """Documents of several files are read as those of one."""
+    arrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
 
-
-def test_no_room_for_vectors(tmp_path: Path) -> None:
-    path = tmp_path / "v.npy"
-    with largest_file(1000), pytest.raises(OSError) as caught:
-        write_vectors(path, np.zeros([300, 4], np.float32))
-    assert str(caught.value) == f"[Errno 28] the disk is full: '{path}'"
-    assert not list(tmp_path.iterdir())
+    (tmp_path / "a.tsv").write_text("a\thex bolt\tsteel, in stock\n")
+    columns = {
+        "id": ["a", "b"],
+        "title": ["hex bolt", "wood glue"],
+        "tags": [["steel", "in stock"], None],
+    }
+    parquet.write_table(arrow.table(columns), tmp_path / "b.parquet")
+    expected = Documents(
+        ["a", "b"],
+        ["hex bolt", "wood glue"],
+        tags=[("steel", "in stock"), ()],
+    )
+    assert read_documents(tmp_path / "b.parquet") == expected
+    assert read_documents(f"{tmp_path}/*.*") == expected
+    (tmp_path / "a.tsv").write_text("b\tlamp\n")
+    with pytest.raises(InputError, match="row 1: id 'b' has another title"):
+        read_documents(f"{tmp_path}/a.tsv,{tmp_path}/b.parquet")
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("name", "content"),
     [
-        (np.zeros([2, 3]), r"found float64 \[2, 3\]"),
-        (np.zeros([3], np.float32), r"found float32 \[3\]"),
-        (np.zeros([0, 3], np.float32), r"found float32 \[0, 3\]"),
-        (b"", "expected float32"),
-        (b"\x93NUMPY", "expected float32"),
-        (pickle.dumps([1]), "no array of numbers"),
+        ("t.tsv", "a\thex bolt\tx, y\n\nb\twood glue\r\n\u3000\nlamp\n"),
+        ("d.jsonl", LINES),
     ],
 )
-def test_files_that_hold_no_vectors(
-    tmp_path: Path, content: np.ndarray | bytes, message: str
+def test_read_whole_or_in_parts(
+    name: str, content: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "v.npy"
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    else:
-        write_vectors(path, content)
-    with pytest.raises(InputError, match=f"v.npy: .*{message}"):
-        read_vectors(path)
-
-
-def test_missing_files_and_archives(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="v.npy: .*No such file"):
-        read_vectors(tmp_path / "v.npy")
-    np.savez(tmp_path / "v.npz", a=np.zeros(2))
-    with pytest.raises(InputError, match="v.npz: found several arrays"):
-        read_vectors(tmp_path / "v.npz")
-
-
-def test_ids_are_lines(tmp_path: Path) -> None:
-    for name in ("a\nb", "a\r"):
-        with pytest.raises(InputError, match="of row 1 has a line break"):
-            write_ids(tmp_path / "v.ids", ["x", name])
-    write_ids(tmp_path / "v.ids", ["a"])
-    with pytest.raises(InputError, match="v.ids: found 1 ids for 2 vectors"):
-        read_ids(tmp_path / "v.ids", 2)
+    path = tmp_path / name
+    path.write_text(content)
+    chunks = [*open_documents(str(path)).take(99, 2)]
+    whole = read_documents(path)
+    for field, values in whole._asdict().items():
+        if field == "tags":
+            parts = [chunk.tags or [()] * len(chunk.ids) for chunk in chunks]
+            assert [t for part in parts for t in part if t] == [
+                t for t in values if t
+            ]
+        else:
+            parts = [getattr(chunk, field) for chunk in chunks]
+            assert [*chain.from_iterable(parts)] == [*values]

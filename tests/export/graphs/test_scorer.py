@@ -11,7 +11,7 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export import export_scorer
+from keras_lstm_dssm.export import export_model
 from keras_lstm_dssm.export.graphs.ranking import ScorerModule
 from keras_lstm_dssm.export.graphs.saved_module import save_module
 from keras_lstm_dssm.serving import SavedScorer
@@ -73,7 +73,7 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exported]:
     return {
         name: Exported(
             model.score_pairs(QUERIES, DOCUMENTS),
-            export_scorer(model, base / name),
+            export_model(model, base / name),
         )
         for name, model in zip(("words", "trigrams"), models, strict=True)
     }
@@ -197,7 +197,7 @@ def test_double_precision_is_served_as_float32(tmp_path: Path) -> None:
         model = scorer("RecurrentCosine")
         expected = model.score_pairs(QUERIES, DOCUMENTS)
         assert expected.dtype == np.float64
-        folder = export_scorer(model, tmp_path / "scorer", version=7)
+        folder = export_model(model, tmp_path / "scorer", version=7)
     assert folder == tmp_path / "scorer" / "7"
     scores = SavedScorer(folder).score_pairs(QUERIES, DOCUMENTS)
     assert scores.dtype == np.float32
@@ -214,10 +214,10 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match="embedding/table: .* that are not finite"
     ):
-        export_scorer(model, tmp_path)
+        export_model(model, tmp_path)
     model = recipe.replace(
         matcher="DeepMatch", matcher_config=SMALL_MATCHERS["DeepMatch"]
     )
     with pytest.raises(InputError, match="DeepMatch has not been pre-trained"):
-        export_scorer(model.build(0, WORDS), tmp_path)
+        export_model(model.build(0, WORDS), tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -4,9 +4,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.export.graphs.retriever import (
+    VECTORS,
     Float32Vectors,
     Int8Vectors,
     int8_codes,
+    stored_vectors,
 )
 
 
@@ -21,8 +23,8 @@ def test_codes_of_known_numbers() -> None:
 def test_a_number_takes_four_bytes_or_one() -> None:
     vectors = np.full((10, 96), 96**-0.5, np.float32)
     sizes = [
-        sum(variable.numpy().nbytes for variable in kind(vectors).variables)
-        for kind in (Float32Vectors, Int8Vectors)
+        sum(v.numpy().nbytes for v in stored_vectors(vectors, kind).variables)
+        for kind in VECTORS
     ]
     assert sizes == [10 * 96 * 4, 10 * (96 + 4)]
 
@@ -35,7 +37,7 @@ def test_int8_scores_are_cosines_of_rounded_vectors() -> None:
     codes, scales = int8_codes(vectors)
     rounded = codes * scales[:, np.newaxis].astype(np.float64)
     np.testing.assert_allclose(np.linalg.norm(rounded, axis=1), 1, atol=1e-6)
-    got = Int8Vectors(vectors).cosines(queries, 7, 3000)
+    got = Int8Vectors(codes, scales).cosines(queries, 7, 3000)
     np.testing.assert_allclose(got, vectors[:5] @ rounded[7:].T, atol=1e-6)
     # Each number is off by half of a step at most, here a few thousandths.
     exact = Float32Vectors(vectors).cosines(queries, 7, 3000)

@@ -1,6 +1,8 @@
 """A refreshed retriever equals a full export, and encodes what changed."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ from keras_lstm_dssm.export import (
     Documents,
     export_models,
     export_retriever,
-    refresh_retriever,
+    update_retriever,
 )
 from keras_lstm_dssm.export.publish import retriever_update
 from keras_lstm_dssm.export.publish.models_config import served_version
@@ -100,7 +102,7 @@ def test_equal_to_a_full_export(
     models = shutil.copytree(old, tmp_path / "models")
     if kind == "int8":
         export_models(model, models, documents(OLD), kind, max_k=9)
-    result = refresh_retriever(models / "retriever", documents(ADDED), GONE)
+    result = update_retriever(models / "retriever", documents(ADDED), GONE)
     number = 3 if kind == "int8" else 2
     assert result == (
         models / "retriever" / str(number), True, 11, 2, 2, ["t99"],
@@ -134,7 +136,7 @@ def test_equal_to_a_full_export(
     np.testing.assert_array_equal(cpp["ids"], other["ids"])
     np.testing.assert_allclose(cpp["scores"], other["scores"], atol=1e-6)
     # A refresh of a refresh.
-    again = refresh_retriever(models / "retriever", None, ["t20"])
+    again = update_retriever(models / "retriever", None, ["t20"])
     assert (again.rows, again.encoded, again.deleted) == (10, 0, 1)
     hits = SavedRetriever(again.folder).search(["wood glue"], 20)[0]
     assert "t20" not in {hit.id for hit in hits}
@@ -147,7 +149,7 @@ def test_tags_change_without_encoding(
     tagged = documents(OLD)._replace(tags=tags)
     export_models(model, tmp_path / "models", tagged)
     add = Documents(["t1", "t30"], [OLD["t1"], "desk lamp"], tags=[["a"], []])
-    result = refresh_retriever(tmp_path / "models" / "retriever", add)
+    result = update_retriever(tmp_path / "models" / "retriever", add)
     assert encoded == ["desk lamp"]
     expected = Documents(
         [*OLD, "t30"], [*OLD.values(), "desk lamp"],
@@ -162,7 +164,7 @@ def test_a_keyvec(tmp_path: Path) -> None:
     old = Documents(["a", "b"], ["Steel. Bolt.", "Wood glue."])
     export_models(keyvec, tmp_path, old)
     new = Documents(["a", "c"], ["Steel. Wood.", "Lamp."])
-    result = refresh_retriever(tmp_path / "retriever", new, ["b"])
+    result = update_retriever(tmp_path / "retriever", new, ["b"])
     hits = SavedRetriever(result.folder).search(["Steel. Wood."], 2)[0]
     assert [hit.id for hit in hits] == ["a", "c"]
     assert hits[0].score == pytest.approx(1, abs=1e-6)
@@ -201,6 +203,47 @@ def test_the_program(
     refused(code, "found no encoder with the fingerprint")
 
 
+OTHER_UPDATE = """
+import sys
+from keras_lstm_dssm.export import Documents, update_retriever
+print("started", flush=True)
+update_retriever(sys.argv[1], Documents(["t40"], ["of another process"]))
+"""
+
+
+def test_two_updates_at_once_lose_nothing(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second process waits, and adds to what the first one publishes."""
+    encode = retriever_update.encode_in_batches
+    others: list[subprocess.Popen[str]] = []
+
+    def encode_while_another_starts(*arguments):
+        other = subprocess.Popen(
+            [sys.executable, "-c", OTHER_UPDATE, models / "retriever"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        others.append(other)
+        assert other.stdout
+        # To its end, or until it waits.
+        while line := other.stdout.readline():
+            if "waiting" in line:
+                break
+        return encode(*arguments)
+
+    monkeypatch.setattr(
+        retriever_update, "encode_in_batches", encode_while_another_starts
+    )
+    update_retriever(models / "retriever", documents(ADDED))
+    (other,) = others
+    output, _ = other.communicate(timeout=60)
+    assert other.returncode == 0, output
+    live = served_version(models / "retriever")
+    assert live and live.name == "3"
+    ids = {key.decode() for key in variables(live)["ids"]}
+    assert ids == {*OLD, *ADDED, "t40"}
+
+
 def test_a_retriever_of_an_earlier_version(
     model: dssm.TwoTower, tmp_path: Path
 ) -> None:
@@ -208,4 +251,4 @@ def test_a_retriever_of_an_earlier_version(
     version = export_retriever(*towers, ["a"], ["one"], tmp_path / "retriever")
     shutil.rmtree(version / "assets.extra")
     with pytest.raises(InputError, match="found no assets.extra/retriever"):
-        refresh_retriever(tmp_path / "retriever", None, ["a"])
+        update_retriever(tmp_path / "retriever", None, ["a"])

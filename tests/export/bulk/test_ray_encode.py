@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from keras_lstm_dssm.export.bulk.encode import (
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.publish.models_config import saved_fingerprint
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
+from keras_lstm_dssm.tools.encode_into_parts import load_encoder
 
 ROWS, LINES = 41, 6
 
@@ -67,12 +69,12 @@ def assert_equal(folder: Path, other: Path) -> None:
 def test_an_actor_writes_the_parts_of_one_process(
     job: PartJob, tiny_models: Path, tmp_path: Path
 ) -> None:
-    """In this process, without Ray; in the order in which they are dealt."""
+    """In this process, without Ray; in the order in which they are assigned."""
     model = tiny_models / "query_encoder"
     one = whole(job, model, tmp_path / "one")
-    actor = PartEncoder(str(model), job)
-    dealt = [(1, 1), (1, 3), (0, 0), (1, 2), (1, 0), (0, 2), (0, 1), (1, 4)]
-    for file_number, part in dealt:
+    actor = PartEncoder(partial(load_encoder, str(model)), job)
+    assigned = [(1, 1), (1, 3), (0, 0), (1, 2), (1, 0), (0, 2), (0, 1), (1, 4)]
+    for file_number, part in assigned:
         batch = {"file_number": np.array([file_number]), "part": [part]}
         result = actor(batch)
         assert result["error"].tolist() == [""]
@@ -87,11 +89,14 @@ def test_an_actor_writes_the_parts_of_one_process(
 def test_what_an_actor_cannot_do_is_one_line(
     job: PartJob, tiny_models: Path
 ) -> None:
-    model = str(tiny_models / "query_encoder")
+    model = partial(load_encoder, str(tiny_models / "query_encoder"))
     batch = {"file_number": [0], "part": [0]}
     for actor, message in (
         (PartEncoder(model, job, "0.0.1"), "expected 0.0.1 as where it was"),
-        (PartEncoder("nothing", job), "no SavedModel here"),
+        (
+            PartEncoder(partial(load_encoder, "nothing"), job),
+            "no SavedModel here",
+        ),
         (
             PartEncoder(model, job._replace(files=["gone.tsv"])),
             "part-00000-00000: gone.tsv: cannot be read",
@@ -118,8 +123,9 @@ def test_a_killed_actor_and_a_removed_node(
 
     for name in ("RAY_worker_niceness", "RAY_USAGE_STATS_ENABLED"):
         monkeypatch.setenv(name, "0")
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
     model = tiny_models / "query_encoder"
+    load = partial(load_encoder, str(model))
     job = new_job(tmp_path, 60_000, 1000)
     one = whole(job, model, tmp_path / "one")
     cluster = Cluster()
@@ -130,7 +136,7 @@ def test_a_killed_actor_and_a_removed_node(
         )
         ray.init(address=cluster.address, log_to_driver=False)
         results = []
-        for result in encode_with_ray(str(model), job, 2):
+        for result in encode_with_ray(load, job, 2):
             results.append(result)
             if len(results) == 5:
                 os.kill(_actor_processes()[0], signal.SIGKILL)
@@ -141,12 +147,12 @@ def test_a_killed_actor_and_a_removed_node(
         # A second start keeps what is complete.
         for path in job.folder.glob("part-00001-0000*"):
             path.unlink()
-        again = [*encode_with_ray(str(model), job, 1)]
+        again = [*encode_with_ray(load, job, 1)]
         complete = [result.was_complete for result in again]
         assert (len(again), sum(complete)) == (60, 50)
         assert_equal(job.folder, one.folder)
         with pytest.raises(InputError, match="expected one for each worker"):
-            [*encode_with_ray(str(model), job, 64)]
+            [*encode_with_ray(load, job, 64)]
     finally:
         ray.shutdown()
         cluster.shutdown()

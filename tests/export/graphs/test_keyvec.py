@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export import Documents, export_keyvec, export_models
+from keras_lstm_dssm.export import Documents, export_model, export_models
 from keras_lstm_dssm.layers import TrigramVectors, unit
 from keras_lstm_dssm.serving import (
     AsyncClient,
@@ -98,7 +98,7 @@ def test_cpp_loader_finds_the_same_keys(
 ) -> None:
     """With the warm-up requests of both signatures, as a server runs them."""
     trigrams = trigram_keyvec()
-    folders = models / "keyvec" / "1", export_keyvec(trigrams, tmp_path)
+    folders = models / "keyvec" / "1", export_model(trigrams, tmp_path)
     request = predict_request("x", text=as_bytes(TEXTS), n=np.int32(N))
     request.model_spec.signature_name = "keys"
     ones = np.ones(len(TEXTS), np.int32)
@@ -252,5 +252,5 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     model = small_keyvec()
     model.word_scores.bias.assign(np.full(len(VOCABULARY), np.nan))
     with pytest.raises(InputError, match="word_scores/bias: .* not finite"):
-        export_keyvec(model, tmp_path)
+        export_model(model, tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -12,8 +12,8 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.bulk import encode as encode_module
 from keras_lstm_dssm.export.bulk.documents import (
     count_lines,
-    open_titles,
-    title_files,
+    document_files,
+    open_documents,
 )
 from keras_lstm_dssm.export.bulk.encode import PartJob, Shard, encode_shard
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
@@ -57,7 +57,7 @@ def files(
         ]
         data = "".join(lines).encode()
         path.write_bytes(gzip.compress(data) if kind == "tsv.gz" else data)
-    return title_files(f"{folder}/titles-*")
+    return document_files(f"{folder}/titles-*")
 
 
 def job(folder: Path, files: list[str], **changes: object) -> PartJob:
@@ -246,7 +246,7 @@ def test_tags(tmp_path: Path, kind: str, suffix: str) -> None:
 
 def test_readers_skip_and_count(files: list[str]) -> None:
     assert [*map(count_lines, files)] == [20, 3, 0]
-    reader = open_titles(files[0])
+    reader = open_documents(files[0])
     reader.skip(8)
     (first,) = reader.take(2, 5)
     reader.skip(3)
@@ -258,13 +258,19 @@ def test_readers_skip_and_count(files: list[str]) -> None:
 
 def lines_of(path: Path, content: bytes) -> Iterator[str]:
     path.write_bytes(content)
-    yield from (t for c in open_titles(str(path)).take(9, 2) for t in c.titles)
+    yield from (
+        t for c in open_documents(str(path)).take(9, 2) for t in c.titles
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"one\ntwo\n\xe9\n", "a.txt:3: found b'.xe9', expected a"),
+        (
+            "a.txt",
+            b"one\ntwo\n\xe9\n",
+            "a.txt:3: found invalid UTF-8 in b'.xe9'",
+        ),
         ("a.tsv", b"1\tone\n1\t\n", "a.tsv:2: found"),
         ("a.tsv", b"1\tone\tx\ttwo\n", "a.tsv:1: found"),
         ("a.tsv", b"1\tone\tx,,y\n", "a.tsv:1: found '1.tone.tx,,y', exp"),
@@ -282,7 +288,7 @@ def test_wrong_titles(
 
 def test_wrong_names(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file, expected titles"):
-        title_files(f"{tmp_path}/nothing-*.tsv")
+        document_files(f"{tmp_path}/nothing-*.tsv")
     for text in ("3", "16/16", "-1/2", "a/b", "0/0"):
         with pytest.raises(InputError, match="expected a number, a slash"):
             Shard.parse(text)
@@ -295,5 +301,5 @@ def test_documents_in_json(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl.gz"
     row = {"_id": "d1", "sentences": ["One.", "Two."]}
     path.write_bytes(gzip.compress(json.dumps(row).encode() + b"\n"))
-    (chunk,) = open_titles(str(path)).take(1, 1)
-    assert chunk == (["d1"], ["One.\n\nTwo."], ())
+    (chunk,) = open_documents(str(path)).take(1, 1)
+    assert chunk == (["d1"], ["One.\n\nTwo."], [["One.", "Two."]], ())
