@@ -34,6 +34,7 @@ from lstm_dssm_client import (
     ServingError,
     VersionStatus,
 )
+from lstm_dssm_client.text_client import Predict
 
 Code = grpc.StatusCode
 
@@ -95,7 +96,7 @@ def test_no_texts(
     call: Callable[[Work], Any], client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request without rows can end a TF Serving that batches."""
-    monkeypatch.setitem(client._methods, "Predict", None)
+    monkeypatch.setitem(client._transport._calls, Predict, None)
     vectors = call(lambda c: c.encode([]))
     assert (vectors.dtype, vectors.shape) == (np.float32, (0, 2))
     assert call(lambda c: c.search([])) == []
@@ -189,7 +190,8 @@ def test_a_refusal_names_code_and_model(client: Client) -> None:
         assert str(error) == (
             f"{client.target}, model absent: NOT_FOUND: "
             "Servable not found for request: Latest(absent); check the model's "
-            "name and version; `lstm-dssm-query --status` lists the versions"
+            "name and version; the client's `status`, or `lstm-dssm-query "
+            "--status`, lists the versions"
         )
 
 
@@ -242,7 +244,7 @@ def test_predict(
         (
             lambda c: c.predict("numbers", {"x": np.ones(1)}, signature="z"),
             Code.FAILED_PRECONDITION,
-            'Serving signature key "z" not found.; .Client.signatures. retu',
+            'Serving signature key "z" not found.; the client.s .signatures. returns',
         ),
     ],
 )
