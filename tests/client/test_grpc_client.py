@@ -244,7 +244,7 @@ def test_predict(
         (
             lambda c: c.predict("numbers", {"x": np.ones(1)}, signature="z"),
             Code.FAILED_PRECONDITION,
-            'Serving signature key "z" not found.; the client.s .signatures. returns',
+            'Serving signature key "z" not found.; the client.s .signatu',
         ),
     ],
 )
