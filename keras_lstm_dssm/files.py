@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import secrets
 import shutil
 import stat
 import sys
@@ -51,7 +52,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     name = target.name
     while len(os.fsencode(name)) > _MAX_NAME_BYTES:
         name = name[1:]
-    partial = folder / f".partial-{os.getpid()}-{name}"
+    # Not the process's number: two containers on one volume may share it.
+    partial = folder / f".partial-{secrets.token_hex(8)}-{name}"
     try:
         if not to_stream:
             _create(partial, target)
@@ -106,7 +108,8 @@ def _copy_to_stream(source: Path, path: Path) -> None:
 
 def _create(partial: Path, target: Path) -> None:
     """Create an empty file with the owner and permissions of another."""
-    number = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    new_file = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    number = os.open(partial, new_file, 0o666)
     try:
         with suppress(FileNotFoundError):
             old = target.stat()

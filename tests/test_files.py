@@ -158,6 +158,37 @@ def test_a_link_is_followed(tmp_path: pathlib.Path) -> None:
     assert target.read_text() == "new"
 
 
+def test_a_prepared_link_is_not_followed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may write in the folder cannot choose what file is overwritten."""
+    other = tmp_path / "other.txt"
+    other.write_text("other")
+    (tmp_path / f".partial-{os.getpid()}-a.txt").symlink_to(other)
+    with replacing(tmp_path / "a.txt") as partial:
+        partial.write_text("new")
+    assert other.read_text() == "other"
+    monkeypatch.setattr("secrets.token_hex", lambda _: "guessed")
+    (tmp_path / ".partial-guessed-b.txt").symlink_to(other)
+    with pytest.raises(FileExistsError) as error:
+        with replacing(tmp_path / "b.txt") as partial:
+            partial.write_text("new")
+    assert error.value.filename == str(tmp_path / "b.txt")
+    assert other.read_text() == "other"
+
+
+def test_two_processes_of_one_number(tmp_path: pathlib.Path) -> None:
+    """As in two containers that share a volume."""
+    path = tmp_path / "a.txt"
+    with replacing(path) as first:
+        with replacing(path) as second:
+            first.write_text("first")
+            second.write_text("second")
+        assert path.read_text() == "second"
+    assert path.read_text() == "first"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
 def test_permissions_stay(tmp_path: pathlib.Path) -> None:
     path, new = tmp_path / "a.txt", tmp_path / "new.txt"
     path.write_text("old")
