@@ -153,6 +153,7 @@ def _expected(request: Request) -> Iterator[None]:
         TypeError,
         ValueError,
         OverflowError,
+        RecursionError,
     ) as error:
         what = {GetMetadata: "metadata", GetStatus: "status"}
         raise InputError(

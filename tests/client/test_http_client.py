@@ -23,6 +23,7 @@ from lstm_dssm_client import (
     TensorInfo,
     tls_context,
 )
+from lstm_dssm_client.text_client import Predict
 
 MANY = ["x" * (1 + number % 9) for number in range(1300)]
 ANY = ["ab cd", "", "a\0b", "\U0001f600", "\ud800", b"\xff\xfe", 'say "x"\\']
@@ -428,6 +429,40 @@ def test_the_deadline_holds_for_a_reply_byte_by_byte(
         client.status("x")
     assert time.monotonic() - began < 0.8
     assert error.value.code is HTTPStatus.GATEWAY_TIMEOUT
+    slow.join()
+
+
+class Sip(threading.Thread):
+    """Accepts one connection, and receives a few bytes each 0.03 seconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._listener = socket.socket()
+        # Small, so that the kernel does not take all at once.
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self._listener.bind(("127.0.0.1", 0))
+        self._listener.listen()
+        self.port = self._listener.getsockname()[1]
+
+    def run(self) -> None:
+        connection, _ = self._listener.accept()
+        with self._listener, connection:
+            for _ in range(50):
+                time.sleep(0.03)
+                if not connection.recv(4096):
+                    break
+
+
+def test_the_deadline_holds_for_a_request_that_is_received_slowly() -> None:
+    slow = Sip()
+    slow.start()
+    transport = HttpClient(f"127.0.0.1:{slow.port}", timeout=0.3)._transport
+    text = np.array([b"x" * (8 << 20)], object)
+    request = Predict("m", None, "serving_default", {"text": text}, [])
+    began = time.monotonic()
+    with pytest.raises(ServingError, match="no reply within 0.3 s"):
+        transport.send(request)
+    assert time.monotonic() - began < 0.8
     slow.join()
 
 
