@@ -540,9 +540,11 @@ class HttpClient(TextClient):
     Args:
         target: The server's address, such as `http://127.0.0.1:8501` or
             `https://db1:8501/prefix`; `http://` may be left out.
-        timeout: Seconds that each request may take, its repetitions included,
-            by default 5. Many texts are sent as several requests, of 512
-            texts or pairs, half a megabyte or 262,144 hits each.
+        timeout: Seconds that each request may take, from connecting to the
+            last byte of the reply and with its repetitions, by default 5; the
+            system's look-up of a host's name is not bounded. Many texts are
+            sent as several requests, of 512 texts or pairs, half a megabyte
+            or 262,144 hits each.
         max_message_mb: Size of the largest reply, in MiB, by default 64.
         credentials: Settings of TLS for an address with https, such as from
             `tls_context`; by default the system's authorities.
