@@ -1,13 +1,21 @@
-"""Write files atomically; check paths, read and write JSON and CSV."""
+"""Write files atomically; check paths, read and write JSON and CSV.
+
+Archives and gzip files that would unpack to far more than their size are
+refused before they fill the memory.
+"""
 
 import csv
+import gzip
+import io
 import json
 import os
 import re
+import secrets
 import shutil
 import stat
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -51,7 +59,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     name = target.name
     while len(os.fsencode(name)) > _MAX_NAME_BYTES:
         name = name[1:]
-    partial = folder / f".partial-{os.getpid()}-{name}"
+    # Not the process's number: two containers on one volume may share it.
+    partial = folder / f".partial-{secrets.token_hex(8)}-{name}"
     try:
         if not to_stream:
             _create(partial, target)
@@ -106,7 +115,8 @@ def _copy_to_stream(source: Path, path: Path) -> None:
 
 def _create(partial: Path, target: Path) -> None:
     """Create an empty file with the owner and permissions of another."""
-    number = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    new_file = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    number = os.open(partial, new_file, 0o666)
     try:
         with suppress(FileNotFoundError):
             old = target.stat()
@@ -241,6 +251,85 @@ def check_plain_file(
         )
     if real.exists() and not real.is_file():
         raise InputError(f"{path}: expected a plain file, found something else")
+
+
+_UNPACKED_BYTES = 1 << 26
+_UNPACKED_RATIO = 50
+_EXPECTED_SIZE = (
+    f"expected {_UNPACKED_RATIO} times its size at most: use a file of a"
+    " source that you trust"
+)
+
+
+def _max_unpacked(path: str | os.PathLike[str]) -> int:
+    """Return to how many bytes a file may unpack.
+
+    Keras does not compress models, and text becomes a tenth at best; a file
+    of blanks becomes a thousandth.
+    """
+    return max(_UNPACKED_BYTES, _UNPACKED_RATIO * os.path.getsize(path))
+
+
+def check_unpacked_size(path: str | os.PathLike[str]) -> None:
+    """Check to how much an archive, such as a `.keras` file, would unpack.
+
+    Readers of the archive read no more than the sizes in its directory. What
+    is missing or no archive is left to them to report.
+
+    Raises:
+        InputError: It is more than 64 MB and 50 times the file's size.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return
+    if unpacked > _max_unpacked(path):
+        raise InputError(
+            f"{os.fspath(path)}: found an archive of"
+            f" {os.path.getsize(path) >> 10:,} KB that unpacks to"
+            f" {unpacked >> 10:,} KB, {_EXPECTED_SIZE}"
+        )
+
+
+class _Unpacked(io.RawIOBase):
+    """Reads a gzip file up to a number of bytes."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = path
+        self._most = self._left = _max_unpacked(path)
+        self._file = gzip.open(path, "rb")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        size = self._file.readinto(buffer)
+        self._left -= size
+        if self._left < 0:
+            raise InputError(
+                f"{os.fspath(self._path)}: found a gzip file that unpacks to"
+                f" more than {self._most >> 10:,} KB, {_EXPECTED_SIZE}"
+            )
+        return size
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def open_gzip(path: str | os.PathLike[str]) -> io.TextIOWrapper:
+    """Open a gzip file of UTF-8 text whose whole content is to be held.
+
+    Reading it raises `InputError` after 64 MB and 50 times the file's size:
+    its own note of the content's size need not be true.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    return io.TextIOWrapper(
+        io.BufferedReader(_Unpacked(path), 1 << 16), encoding="utf-8"
+    )
 
 
 def cache_folder() -> str:

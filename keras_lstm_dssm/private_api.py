@@ -1,4 +1,4 @@
-"""Wraps all undocumented names of Keras and TensorFlow that are in use.
+"""Wraps all undocumented names of Keras, TensorFlow and Ray that are in use.
 
 Such names can change in any release. They are used in this file only, so that
 a new release is checked in one place; `tests/test_private_api.py` lists those
@@ -6,7 +6,10 @@ that a release has removed. The protocol buffers of `tensorflow.core` are not
 among them: `tensorflow_serving.apis` imports the same modules.
 """
 
-from collections.abc import Callable, Sequence
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import keras
@@ -16,6 +19,35 @@ from tensorflow.core.protobuf.config_pb2 import CallableOptions
 
 TRIED_WITH = {"keras": "3.15.1", "tensorflow": "2.21.0"}
 """The releases with which each name below was tested."""
+
+
+_RAY_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+_RAY_CONSTANTS = "ray._private.ray_constants"  # reads it when imported
+
+
+@contextmanager
+def ray_on_loopback() -> Iterator[None]:
+    """Let a Ray that is started meanwhile listen to this machine only.
+
+    Ray 2.60 listens on all addresses, and replaces 127.0.0.1, if that is
+    given, by the machine's own. It has a setting against this, which it uses
+    on macOS and Windows.
+    """
+    constants = sys.modules.get(_RAY_CONSTANTS)
+    variable = os.environ.get(_RAY_CLUSTERS)
+    enabled = getattr(constants, "ENABLE_RAY_CLUSTER", None)
+    os.environ[_RAY_CLUSTERS] = "0"
+    if constants:
+        constants.ENABLE_RAY_CLUSTER = False  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        if variable is None:
+            del os.environ[_RAY_CLUSTERS]
+        else:
+            os.environ[_RAY_CLUSTERS] = variable
+        if constants:
+            constants.ENABLE_RAY_CLUSTER = enabled  # type: ignore[attr-defined]
 
 
 def accept_any_inputs(layer: keras.layers.Layer) -> None:

@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     )
 
 _MODULES = {
-    "AsyncClient": "async_client",
+    "AsyncClient": "grpc_client",
     "Client": "grpc_client",
-    "Hit": "results",
+    "Hit": "signatures",
     "HttpClient": "http_client",
     "InputError": "errors",
-    "KeyParts": "results",
-    "Prediction": "results",
+    "KeyParts": "signatures",
+    "Prediction": "signatures",
     "ServingError": "errors",
     "Signature": "signatures",
     "TensorInfo": "signatures",
-    "VersionStatus": "results",
-    "tls_context": "http_connection",
-    "tls_credentials": "grpc_connection",
+    "VersionStatus": "signatures",
+    "tls_context": "http_client",
+    "tls_credentials": "grpc_client",
 }
 
 __all__ = [

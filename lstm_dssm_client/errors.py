@@ -1,5 +1,10 @@
-"""InputError and ServingError: what goes wrong, in one line."""
+"""What goes wrong: InputError and ServingError, each with a one-line message.
 
+`serving_error` writes the message for every rejected or lost request, over
+gRPC and HTTP alike, with advice on what to do.
+"""
+
+from http import HTTPStatus
 from typing import Any
 
 
@@ -52,15 +57,64 @@ class ServingError(OSError):
         self.model = model
 
 
-def no_answer(target: str, details: str) -> str:
-    """Returns the message for a server that cannot be reached.
+_INPUTS = "the client's `signatures` returns the model's inputs and outputs"
+_ADVICE = {
+    "NOT_FOUND": (
+        "check the model's name and version; the client's `status`, or"
+        " `lstm-dssm-query --status`, lists the versions"
+    ),
+    "INVALID_ARGUMENT": (
+        f"{_INPUTS}, and the server's models.config has the labels"
+    ),
+    "FAILED_PRECONDITION": _INPUTS,
+    "DEADLINE_EXCEEDED": "raise timeout, or send fewer texts in a request",
+    "RESOURCE_EXHAUSTED": (
+        "send shorter texts or a smaller k, or raise max_message_mb of the "
+        "client or the server; if the server is busy, try again later"
+    ),
+    "UNAUTHENTICATED": "give the client a token of the server's --token_file",
+}
+"""What to do, by the names of gRPC's status codes."""
+
+_OF_HTTP = {
+    HTTPStatus.NOT_FOUND: "NOT_FOUND",
+    HTTPStatus.BAD_REQUEST: "INVALID_ARGUMENT",
+    HTTPStatus.GATEWAY_TIMEOUT: "DEADLINE_EXCEEDED",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "RESOURCE_EXHAUSTED",
+    HTTPStatus.TOO_MANY_REQUESTS: "RESOURCE_EXHAUSTED",
+    HTTPStatus.UNAUTHORIZED: "UNAUTHENTICATED",
+    HTTPStatus.SERVICE_UNAVAILABLE: "UNAVAILABLE",
+    None: "UNAVAILABLE",
+}
+
+
+def code_name(code: Any) -> str:
+    """Returns the name of gRPC's status code for `ServingError.code`."""
+    return _OF_HTTP.get(code) or code.name
+
+
+def serving_error(
+    code: Any, details: str, target: str, model: str, status: str = ""
+) -> ServingError:
+    """Returns the error of a request that failed.
 
     Args:
+        code: The status code, see `ServingError`.
+        details: The server's message, or what went wrong on the way.
         target: The server's address.
-        details: What went wrong.
+        model: The name of the requested model.
+        status: The code as its protocol writes it, such as "404 Not Found";
+            empty if it is not the server that sent it.
     """
-    return (
-        f"no answer from {target}: start a server with lstm-dssm-serve, check"
-        " address and port, or try again when the server is less busy"
-        f" ({details})"
-    )
+    name = code_name(code)
+    if name == "UNAVAILABLE":
+        message = (
+            f"no answer from {target}: start a server with lstm-dssm-serve,"
+            " check address and port, or try again when the server is less"
+            f" busy ({details})"
+        )
+    else:
+        parts = [f"{target}, model {model}", status, details]
+        advice = f"; {_ADVICE[name]}" if name in _ADVICE else ""
+        message = ": ".join(filter(None, parts)) + advice
+    return ServingError(" ".join(message.split()), code, details, model)

@@ -1,21 +1,20 @@
-"""Client: asks a server over gRPC; threads may share it.
+"""Client and AsyncClient: ask a server over gRPC, with threads or coroutines.
 
-Makes the requests of a client over gRPC, and reads the replies.
-Options and errors of a client's connection: sizes, deadlines, retries.
-Connection: the base of `Client` and `AsyncClient`, and their TLS.
-AsyncClient: asks a server over gRPC, with coroutines.
+`_GrpcTransport` sends the requests of `text_client` over a channel of either
+kind; `messages` writes and reads what it sends.
 """
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import grpc
 import numpy as np
 
-from lstm_dssm_client.errors import InputError, ServingError, no_answer
+from lstm_dssm_client.errors import InputError, ServingError, serving_error
 from lstm_dssm_client.messages import (
     input_proto,
     message_class,
@@ -39,202 +38,15 @@ from lstm_dssm_client.signatures import (
 )
 from lstm_dssm_client.text_client import (
     Answer,
-    Calls,
-    Known,
-    TextCalls,
+    GetMetadata,
+    GetStatus,
+    Metadata,
+    Predict,
+    Request,
+    Requests,
     TextClient,
+    TextRequests,
 )
-
-_PredictRequest = message_class("PredictRequest")
-_GetModelMetadataRequest = message_class("GetModelMetadataRequest")
-_GetModelStatusRequest = message_class("GetModelStatusRequest")
-
-_CODES = {code.value[0]: code.name for code in grpc.StatusCode}
-_STATES = {
-    10: "START",
-    20: "LOADING",
-    30: "AVAILABLE",
-    40: "UNLOADING",
-    50: "END",
-}
-
-
-class Call(NamedTuple):
-    """Holds one request.
-
-    Attributes:
-        method: The method's name in TF Serving's API, such as `Predict`.
-        request: The message of that method.
-    """
-
-    method: str
-    request: Any
-
-
-class ModelCalls(TextCalls):
-    """Makes the calls of one client; each request is a `Call`."""
-
-    def predict(
-        self,
-        model: str,
-        inputs: Mapping[str, np.ndarray],
-        outputs: Iterable[str] = (),
-        version: Version = None,
-        signature: str = "",
-    ) -> Calls[Prediction]:
-        """Runs one request; see `Client.predict`."""
-        arrays = {name: np.asarray(values) for name, values in inputs.items()}
-        request = _PredictRequest(
-            model_spec=model_spec(model, version, signature),
-            inputs={
-                name: input_proto(name, rows) for name, rows in arrays.items()
-            },
-            output_filter=outputs,
-        )
-        yield from self.check_fit(model, arrays, version, signature)
-        reply = yield Call("Predict", request)
-        spec = reply.model_spec
-        known = self._known.get((model, version))
-        if known and known.version != spec.version.value:
-            self._known.pop((model, version), None)
-        return Prediction(
-            spec.name,
-            spec.version.value,
-            spec.signature_name,
-            {name: read_tensor(p) for name, p in reply.outputs.items()},
-        )
-
-    def signatures(
-        self, model: str, version: Version
-    ) -> Calls[dict[str, Signature]]:
-        """Reads a model's inputs and outputs; see `Client.signatures`."""
-        reply = yield Call(
-            "GetModelMetadata",
-            _GetModelMetadataRequest(
-                model_spec=model_spec(model, version),
-                metadata_field=["signature_def"],
-            ),
-        )
-        by_name = signatures(reply.metadata["signature_def"].value)
-        self._known[model, version] = Known(
-            reply.model_spec.version.value, by_name
-        )
-        return by_name
-
-    def status(self, model: str) -> Calls[dict[int, VersionStatus]]:
-        """Reads the states of a model's versions; see `Client.status`."""
-        reply = yield Call(
-            "GetModelStatus",
-            _GetModelStatusRequest(model_spec=model_spec(model, None)),
-        )
-        return {
-            status.version: VersionStatus(
-                _STATES.get(status.state, "UNKNOWN"),
-                _CODES[status.status.error_code],
-                status.status.error_message,
-            )
-            for status in reply.model_version_status
-        }
-
-
-_ADVICE = {
-    grpc.StatusCode.NOT_FOUND: (
-        "check the model's name and version; `lstm-dssm-query --status` lists "
-        "the versions"
-    ),
-    grpc.StatusCode.INVALID_ARGUMENT: (
-        "`Client.signatures` returns the model's inputs and outputs, and the "
-        "server's models.config has the labels"
-    ),
-    grpc.StatusCode.FAILED_PRECONDITION: (
-        "`Client.signatures` returns the model's inputs and outputs"
-    ),
-    grpc.StatusCode.DEADLINE_EXCEEDED: (
-        "raise timeout, or send fewer texts in a request"
-    ),
-    grpc.StatusCode.RESOURCE_EXHAUSTED: (
-        "send shorter texts or a smaller k, or raise max_message_mb of the "
-        "client or the server; if the server is busy, try again later"
-    ),
-    grpc.StatusCode.UNAUTHENTICATED: (
-        "give the client a token of the server's --token_file"
-    ),
-}
-
-
-def serving_error(
-    error: grpc.RpcError, target: str, model: str
-) -> ServingError:
-    """Returns the `ServingError` for an error of gRPC.
-
-    Args:
-        error: The error that gRPC raised.
-        target: The server's address.
-        model: The name of the requested model.
-    """
-    code, details = error.code(), error.details()
-    if code is grpc.StatusCode.UNAVAILABLE:
-        message = no_answer(target, details)
-    else:
-        advice = f"; {_ADVICE[code]}" if code in _ADVICE else ""
-        message = f"{target}, model {model}: {code.name}: {details}{advice}"
-    return ServingError(" ".join(message.split()), code, details, model)
-
-
-# gRPC's own retries. They count against the call's deadline, wait 0.1, 0.2,
-# 0.4 and 0.8 seconds, each randomly changed by up to a fifth, and resend
-# only requests that the server did not process (UNAVAILABLE: it is starting
-# or stopping, or its queue is full). A message above a size limit
-# (RESOURCE_EXHAUSTED) would be rejected each time.
-# https://grpc.io/docs/guides/retry/
-_RETRIES = {
-    "methodConfig": [
-        {
-            "name": [{}],
-            "retryPolicy": {
-                "maxAttempts": 5,
-                "initialBackoff": "0.1s",
-                "maxBackoff": "2s",
-                "backoffMultiplier": 2,
-                "retryableStatusCodes": ["UNAVAILABLE"],
-            },
-        }
-    ]
-}
-
-
-def channel_options(max_message_mb: int) -> list[tuple[str, Any]]:
-    """Returns the gRPC options of a client's connection.
-
-    Args:
-        max_message_mb: Size of the largest message sent or accepted, in MiB.
-
-    Raises:
-        InputError: `max_message_mb` is not from 1 to 2047.
-    """
-    size = message_bytes(max_message_mb)
-    return [
-        ("grpc.max_receive_message_length", size),
-        ("grpc.max_send_message_length", size),
-        # gRPC would send even 127.0.0.1 through $http_proxy.
-        ("grpc.enable_http_proxy", 0),
-        ("grpc.service_config", json.dumps(_RETRIES)),
-        # A request that does not fit into this buffer is not retried.
-        ("grpc.per_rpc_retry_buffer_size", size),
-        # Short enough to reach a restarted server during the retries.
-        ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.max_reconnect_backoff_ms", 1000),
-        # By default all clients of a process share one connection.
-        ("grpc.use_local_subchannel_pool", 1),
-    ]
-
-
-_SERVICES = {
-    "Predict": "PredictionService",
-    "GetModelMetadata": "PredictionService",
-    "GetModelStatus": "ModelService",
-}
-"""A method that a client calls -> the service of TF Serving's API with it."""
 
 
 def tls_credentials(
@@ -276,43 +88,189 @@ def _read(path: str | os.PathLike[str] | None) -> bytes | None:
     return data
 
 
-class Connection:
-    """Base of `Client` and `AsyncClient`: their channel and its methods."""
+# gRPC's own retries. They count against the call's deadline, wait 0.1, 0.2,
+# 0.4 and 0.8 seconds, each randomly changed by up to a fifth, and resend
+# only requests that the server did not process (UNAVAILABLE: it is starting
+# or stopping, or its queue is full). A message above a size limit
+# (RESOURCE_EXHAUSTED) would be rejected each time.
+# https://grpc.io/docs/guides/retry/
+_RETRIES = {
+    "methodConfig": [
+        {
+            "name": [{}],
+            "retryPolicy": {
+                "maxAttempts": 5,
+                "initialBackoff": "0.1s",
+                "maxBackoff": "2s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE"],
+            },
+        }
+    ]
+}
 
-    insecure_channel: Callable[..., Any]
-    secure_channel: Callable[..., Any]
+
+_PredictRequest = message_class("PredictRequest")
+_GetModelMetadataRequest = message_class("GetModelMetadataRequest")
+_GetModelStatusRequest = message_class("GetModelStatusRequest")
+
+
+def _predict_message(request: Predict) -> Any:
+    """Returns the message `PredictRequest`; see `input_proto` for errors."""
+    return _PredictRequest(
+        model_spec=model_spec(
+            request.model, request.version, request.signature
+        ),
+        inputs={
+            name: input_proto(name, values)
+            for name, values in request.inputs.items()
+        },
+        output_filter=request.outputs,
+    )
+
+
+def _metadata_message(request: GetMetadata) -> Any:
+    """Returns the message `GetModelMetadataRequest` for the signatures."""
+    return _GetModelMetadataRequest(
+        model_spec=model_spec(request.model, request.version),
+        metadata_field=["signature_def"],
+    )
+
+
+def _status_message(request: GetStatus) -> Any:
+    """Returns the message `GetModelStatusRequest` for all versions."""
+    return _GetModelStatusRequest(model_spec=model_spec(request.model, None))
+
+
+def _read_metadata(reply: Any) -> Metadata:
+    """Reads a message `GetModelMetadataResponse`."""
+    packed = reply.metadata["signature_def"].value
+    return Metadata(reply.model_spec.version.value, signatures(packed))
+
+
+_STATES = {
+    10: "START",
+    20: "LOADING",
+    30: "AVAILABLE",
+    40: "UNLOADING",
+    50: "END",
+}
+_CODES = {code.value[0]: code.name for code in grpc.StatusCode}
+
+
+def _read_status(reply: Any) -> dict[int, VersionStatus]:
+    """Reads a message `GetModelStatusResponse`."""
+    return {
+        status.version: VersionStatus(
+            _STATES.get(status.state, "UNKNOWN"),
+            _CODES[status.status.error_code],
+            status.status.error_message,
+        )
+        for status in reply.model_version_status
+    }
+
+
+class _PredictReply:
+    """See `text_client.PredictReply`."""
+
+    def __init__(self, message: Any) -> None:
+        self._message = message
+        self.version: int | None = message.model_spec.version.value
+
+    def outputs(self, _: Signature | None) -> dict[str, np.ndarray]:
+        protos = self._message.outputs
+        return {name: read_tensor(proto) for name, proto in protos.items()}
+
+
+_METHODS: dict[type, tuple[str, Callable[..., Any], Callable[..., Any]]] = {
+    Predict: ("PredictionService/Predict", _predict_message, _PredictReply),
+    GetMetadata: (
+        "PredictionService/GetModelMetadata",
+        _metadata_message,
+        _read_metadata,
+    ),
+    GetStatus: ("ModelService/GetModelStatus", _status_message, _read_status),
+}
+"""A request -> the method of TF Serving's API, the message of the request, and
+what is read from that of the reply."""
+
+
+class _GrpcTransport:
+    """Sends requests over a channel of `grpc`, or of `grpc.aio`."""
 
     def __init__(
         self,
+        channels: Any,
         target: str,
-        timeout: float = 5.0,
-        max_message_mb: int = 64,
-        credentials: grpc.ChannelCredentials | None = None,
-        token: str | None = None,
+        timeout: float,
+        max_message_mb: int,
+        credentials: grpc.ChannelCredentials | None,
+        token: str | None,
     ) -> None:
         self.target = target
         self.timeout = checked_timeout(timeout)
         self._metadata = token_headers(
             token, _host(target), credentials is not None
         )
-        options = channel_options(max_message_mb)
-        self._channel = channel = (
-            self.insecure_channel(target, options=options)
+        size = message_bytes(max_message_mb)
+        options = [
+            ("grpc.max_receive_message_length", size),
+            ("grpc.max_send_message_length", size),
+            # gRPC would send even 127.0.0.1 through $http_proxy.
+            ("grpc.enable_http_proxy", 0),
+            ("grpc.service_config", json.dumps(_RETRIES)),
+            # A request that does not fit into this buffer is not retried.
+            ("grpc.per_rpc_retry_buffer_size", size),
+            # Short enough to reach a restarted server during the retries.
+            ("grpc.initial_reconnect_backoff_ms", 100),
+            ("grpc.max_reconnect_backoff_ms", 1000),
+            # By default all clients of a process share one connection.
+            ("grpc.use_local_subchannel_pool", 1),
+        ]
+        self.channel = channel = (
+            channels.insecure_channel(target, options=options)
             if credentials is None
-            else self.secure_channel(target, credentials, options=options)
+            else channels.secure_channel(target, credentials, options=options)
         )
-        self._methods: dict[str, Callable[..., Any]] = {
-            method: channel.unary_unary(
-                f"/tensorflow.serving.{service}/{method}",
+        self._calls = {}
+        for kind, (path, *_) in _METHODS.items():
+            method = path.partition("/")[2]
+            self._calls[kind] = channel.unary_unary(
+                f"/tensorflow.serving.{path}",
                 message_class(f"{method}Request").SerializeToString,
                 message_class(f"{method}Response").FromString,
             )
-            for method, service in _SERVICES.items()
-        }
-        self._calls: TextCalls = ModelCalls()
 
-    def _error(self, error: grpc.RpcError, request: Any) -> ServingError:
-        return serving_error(error, self.target, request.model_spec.name)
+    def send(self, request: Request) -> Any:
+        with self._errors(request):
+            return self._reply(request, self._call(request))
+
+    async def send_async(self, request: Request) -> Any:
+        with self._errors(request):
+            return self._reply(request, await self._call(request))
+
+    def close(self) -> None:
+        self.channel.close()
+
+    def _call(self, request: Request) -> Any:
+        _, write, _ = _METHODS[type(request)]
+        return self._calls[type(request)](
+            write(request), timeout=self.timeout, metadata=self._metadata
+        )
+
+    def _reply(self, request: Request, message: Any) -> Any:
+        _, _, read = _METHODS[type(request)]
+        return read(message)
+
+    @contextmanager
+    def _errors(self, request: Request) -> Iterator[None]:
+        try:
+            yield
+        except grpc.RpcError as error:
+            code = error.code()
+            raise serving_error(
+                code, error.details(), self.target, request.model, code.name
+            ) from error
 
 
 def _host(target: str) -> str:
@@ -321,7 +279,7 @@ def _host(target: str) -> str:
     return host if colon and port.isdecimal() else target
 
 
-class AsyncClient(Connection):
+class AsyncClient:
     """Sends texts like `Client`, with coroutines.
 
     It is made and used in a running event loop. Arguments, results and errors
@@ -335,8 +293,20 @@ class AsyncClient(Connection):
         [[Hit(id='steel angle', score=0.91)]]
     """
 
-    insecure_channel = staticmethod(grpc.aio.insecure_channel)
-    secure_channel = staticmethod(grpc.aio.secure_channel)
+    def __init__(
+        self,
+        target: str,
+        timeout: float = 5.0,
+        max_message_mb: int = 64,
+        credentials: grpc.ChannelCredentials | None = None,
+        token: str | None = None,
+    ) -> None:
+        self._transport = _GrpcTransport(
+            grpc.aio, target, timeout, max_message_mb, credentials, token
+        )
+        self._requests = TextRequests()
+        self.target = target
+        self.timeout = timeout
 
     async def encode(
         self,
@@ -345,7 +315,7 @@ class AsyncClient(Connection):
         version: Version = None,
     ) -> np.ndarray:
         """See `Client.encode`."""
-        return await self._run(self._calls.encode(texts, model, version))
+        return await self._run(self._requests.encode(texts, model, version))
 
     async def search(
         self,
@@ -357,7 +327,7 @@ class AsyncClient(Connection):
     ) -> list[list[Hit]]:
         """See `Client.search`."""
         return await self._run(
-            self._calls.search(texts, k, model, version, tags)
+            self._requests.search(texts, k, model, version, tags)
         )
 
     async def score(
@@ -369,7 +339,7 @@ class AsyncClient(Connection):
     ) -> np.ndarray:
         """See `Client.score`."""
         return await self._run(
-            self._calls.score(query, documents, model, version)
+            self._requests.score(query, documents, model, version)
         )
 
     async def score_pairs(
@@ -381,7 +351,7 @@ class AsyncClient(Connection):
     ) -> np.ndarray:
         """See `Client.score_pairs`."""
         return await self._run(
-            self._calls.score_pairs(queries, documents, model, version)
+            self._requests.score_pairs(queries, documents, model, version)
         )
 
     async def keys(
@@ -392,7 +362,7 @@ class AsyncClient(Connection):
         version: Version = None,
     ) -> list[KeyParts]:
         """See `Client.keys`."""
-        return await self._run(self._calls.keys(texts, n, model, version))
+        return await self._run(self._requests.keys(texts, n, model, version))
 
     async def predict(
         self,
@@ -404,22 +374,22 @@ class AsyncClient(Connection):
     ) -> Prediction:
         """See `Client.predict`."""
         return await self._run(
-            self._calls.predict(model, inputs, outputs, version, signature)
+            self._requests.predict(model, inputs, outputs, version, signature)
         )
 
     async def signatures(
         self, model: str, version: Version = None
     ) -> dict[str, Signature]:
         """See `Client.signatures`."""
-        return await self._run(self._calls.signatures(model, version))
+        return await self._run(self._requests.signatures(model, version))
 
     async def status(self, model: str) -> dict[int, VersionStatus]:
         """See `Client.status`."""
-        return await self._run(self._calls.status(model))
+        return await self._run(self._requests.status(model))
 
     async def close(self) -> None:
         """Closes the connection; leaving the `async with` block does, too."""
-        await self._channel.close()
+        await self._transport.channel.close()
 
     async def __aenter__(self) -> "AsyncClient":
         return self
@@ -427,23 +397,22 @@ class AsyncClient(Connection):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _run(self, calls: Calls[Answer]) -> Answer:
-        reply = None
-        while True:
-            try:
-                method, request = calls.send(reply)
-            except StopIteration as end:
-                return end.value
-            call = self._methods[method]
-            try:
-                reply = await call(
-                    request, timeout=self.timeout, metadata=self._metadata
-                )
-            except grpc.RpcError as error:
-                raise self._error(error, request) from error
+    async def _run(self, requests: Requests[Answer]) -> Answer:
+        """Sends the requests of a generator, as `TextClient` does."""
+        try:
+            request = next(requests)
+            while True:
+                try:
+                    reply = await self._transport.send_async(request)
+                except ServingError as error:
+                    request = requests.throw(error)
+                else:
+                    request = requests.send(reply)
+        except StopIteration as end:
+            return end.value
 
 
-class Client(Connection, TextClient):
+class Client(TextClient):
     """Sends texts to a server's models; threads may share a client.
 
     Inputs are checked against the model's signature before they are sent: on
@@ -482,29 +451,16 @@ class Client(Connection, TextClient):
         [[Hit(id='steel angle', score=0.91), Hit(id='bracket', score=0.87)]]
     """
 
-    insecure_channel = staticmethod(grpc.insecure_channel)
-    secure_channel = staticmethod(grpc.secure_channel)
-
-    def signatures(
-        self, model: str, version: Version = None
-    ) -> dict[str, Signature]:
-        """Returns the inputs and outputs of a model, by signature name."""
-        return self._run(self._calls.signatures(model, version))
-
-    def close(self) -> None:
-        """Closes the connection; leaving the `with` block closes it, too."""
-        self._channel.close()
-
-    def _run(self, calls: Calls[Answer]) -> Answer:
-        reply = None
-        while True:
-            try:
-                method, request = calls.send(reply)
-            except StopIteration as end:
-                return end.value
-            try:
-                reply = self._methods[method](
-                    request, timeout=self.timeout, metadata=self._metadata
-                )
-            except grpc.RpcError as error:
-                raise self._error(error, request) from error
+    def __init__(
+        self,
+        target: str,
+        timeout: float = 5.0,
+        max_message_mb: int = 64,
+        credentials: grpc.ChannelCredentials | None = None,
+        token: str | None = None,
+    ) -> None:
+        super().__init__(
+            _GrpcTransport(
+                grpc, target, timeout, max_message_mb, credentials, token
+            )
+        )

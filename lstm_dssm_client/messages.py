@@ -1,5 +1,7 @@
 """The messages of TF Serving's API over gRPC, without TensorFlow.
 
+What a client sends is written as messages, what a server replies is read.
+
 `tensorflow_serving.apis` has them, too, but imports TensorFlow, which takes
 seconds. These have the same fields and numbers, and so the same bytes, as far
 as clients use them. They are in a pool of their own, under names of their own:
@@ -8,9 +10,6 @@ a process may use both.
 Sources: `tensorflow_serving/apis/*.proto` and `util/status.proto` of
 https://github.com/tensorflow/serving; `core/framework/tensor.proto`,
 `tensor_shape.proto` and `core/protobuf/meta_graph.proto` of TensorFlow.
-
-Converts NumPy arrays to messages `TensorProto`, and back.
-The parts of a client's requests over gRPC, and those of its replies.
 """
 
 import math
@@ -31,10 +30,8 @@ from lstm_dssm_client.signatures import (
     Signature,
     TensorInfo,
     Version,
-    check_rows,
     dtype_name,
 )
-from lstm_dssm_client.text_client import checked_version
 
 _PACKAGE = "lstm_dssm_client"
 _FILE = f"{_PACKAGE}/messages.proto"
@@ -301,9 +298,8 @@ def input_proto(name: str, values: np.ndarray) -> Any:
     """Returns an input as a message `TensorProto`.
 
     Raises:
-        InputError: There are no rows, or values other than numbers and bytes.
+        InputError: There are values other than numbers and bytes.
     """
-    check_rows(name, values)
     proto = _TensorProto()
     try:
         write_tensor(values, proto)
@@ -316,16 +312,12 @@ def input_proto(name: str, values: np.ndarray) -> Any:
 
 
 def model_spec(model: str, version: Version, signature: str = "") -> Any:
-    """Returns the message `ModelSpec`: model, version and signature.
-
-    Raises:
-        InputError: `version` is a number out of range.
-    """
+    """Returns the message `ModelSpec`: model, version and signature."""
     spec = _ModelSpec(name=model, signature_name=signature)
     if isinstance(version, str):
         spec.version_label = version
     elif version is not None:
-        spec.version.value = checked_version(version)
+        spec.version.value = version
     return spec
 
 

@@ -1,6 +1,7 @@
-"""Checks the arguments with which clients are made, such as `timeout`.
+"""Checks of the arguments with which clients are made, and files of tokens.
 
-Reads files of tokens: secrets that a server asks its clients for.
+Deadline and size of a message, certificates, and the token: a secret that a
+server asks its clients for, read from a file and sent in a header.
 """
 
 import ipaddress

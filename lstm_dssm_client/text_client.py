@@ -1,14 +1,17 @@
-"""TextClient: the methods of all clients that wait for their replies.
+"""TextClient: the methods that clients over gRPC and HTTP have in common.
 
-Makes the requests of a client and reads the replies, without transport.
+`TextRequests` makes the requests of a method and reads the replies; it neither
+sends nor waits. Its methods are generators: they yield a `Predict`, a
+`GetMetadata` or a `GetStatus`, and are sent the reply to it. What sends them,
+a `Transport`, knows nothing of texts.
 """
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from lstm_dssm_client.errors import InputError
+from lstm_dssm_client.errors import InputError, ServingError, code_name
 from lstm_dssm_client.signatures import (
     DEFAULT,
     EMBEDDING,
@@ -25,6 +28,7 @@ from lstm_dssm_client.signatures import (
     Signature,
     Version,
     VersionStatus,
+    check_rows,
     checked_output,
     describe_misfit,
     hits_from_outputs,
@@ -40,36 +44,65 @@ from lstm_dssm_client.texts import (
     tags_as_bytes,
 )
 
-ATTEMPTS = 3
-"""Number of times that all texts are sent if the version changes."""
-
-Answer = TypeVar("Answer")
-
-Calls = Generator[Any, Any, Answer]
+_ATTEMPTS = 3  # times that all texts are sent if their version is unloaded
 
 
-class Known(NamedTuple):
-    """The signatures of a model, and the version that has them."""
+class Predict(NamedTuple):
+    """Runs a signature; the reply is a `PredictReply`."""
+
+    model: str
+    version: Version
+    signature: str
+    inputs: Mapping[str, np.ndarray]
+    outputs: Sequence[str]  # names of those to return; empty for all
+
+
+class GetMetadata(NamedTuple):
+    """Reads a model's signatures; the reply is a `Metadata`."""
+
+    model: str
+    version: Version
+
+
+class GetStatus(NamedTuple):
+    """Reads the states of a model's versions, a `VersionStatus` by number."""
+
+    model: str
+
+
+Request = Predict | GetMetadata | GetStatus
+
+
+class PredictReply(Protocol):
+    """What a server replied to a `Predict`."""
+
+    version: int | None
+    """The version that answered, or None if the reply does not name it."""
+
+    def outputs(
+        self, signature: Signature | None
+    ) -> dict[str, np.ndarray] | None:
+        """Returns the outputs by name.
+
+        Returns None if the reply can be read with its version's signature
+        only, and this signature has other outputs.
+        """
+
+
+class Metadata(NamedTuple):
+    """Holds the signatures of a model, and the version that has them."""
 
     version: int
     signatures: dict[str, Signature]
 
 
-def checked_version(version: int) -> int:
-    """Checks that a version number fits into a request, and returns it.
+Answer = TypeVar("Answer")
 
-    Raises:
-        InputError: It is out of range.
-    """
-    if not 0 <= version < 2**63:
-        raise InputError(
-            f"version is {version}; expected a number of 63 bits, or a label"
-        )
-    return version
+Requests = Generator[Request, Any, Answer]
 
 
-class TextCalls:
-    """Makes the calls of one client, and caches the signatures of models.
+class TextRequests:
+    """Makes the requests of one client, and caches the signatures of models.
 
     A server that batches computes the requests of several clients together.
     A request without rows, or with a wrong dtype or rank, can then fail the
@@ -78,7 +111,7 @@ class TextCalls:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, Version], Known] = {}
+        self._cache: dict[tuple[str, Version], Metadata] = {}
 
     def predict(
         self,
@@ -87,66 +120,89 @@ class TextCalls:
         outputs: Iterable[str] = (),
         version: Version = None,
         signature: str = "",
-    ) -> Calls[Prediction]:
+    ) -> Requests[Prediction]:
         """Runs one request; see `TextClient.predict`."""
-        raise NotImplementedError
+        name = signature or DEFAULT
+        arrays = {key: np.asarray(values) for key, values in inputs.items()}
+        for key, values in arrays.items():
+            check_rows(key, values)
+        cached = self._cache.get((model, version))
+        if not cached or describe_misfit(arrays, cached.signatures.get(name)):
+            # A new version may have other inputs.
+            cached = yield from self.metadata(model, version)
+            misfit = describe_misfit(arrays, cached.signatures.get(name))
+            if misfit:
+                raise InputError(f"model {model}: {misfit}")
+        reply: PredictReply = yield Predict(
+            model, version, name, arrays, list(outputs)
+        )
+        by_name = reply.outputs(cached.signatures.get(name))
+        if by_name is None:  # another version has begun to answer
+            cached = yield from self.metadata(model, version)
+            by_name = reply.outputs(cached.signatures.get(name))
+        elif reply.version not in (None, cached.version):
+            self._cache.pop((model, version), None)
+        if by_name is None:
+            raise InputError(
+                f"model {model}: its reply has other outputs than its signature"
+                f" {name}; try again"
+            )
+        return Prediction(model, reply.version, name, by_name)
 
-    def signatures(self, model: str, version: Version) -> Calls[Any]:
-        """Reads a model's signatures and keeps them in `_known`."""
-        raise NotImplementedError
-
-    def status(self, model: str) -> Calls[dict[int, VersionStatus]]:
-        """Reads the states of a model's versions."""
-        raise NotImplementedError
-
-    def current(
-        self, model: str, version: Version
-    ) -> Calls[dict[str, Signature]]:
-        """Reads a model's signatures, whether they are known or not."""
-        yield from self.signatures(model, version)
-        return self._known[model, version].signatures
-
-    def check_fit(
-        self,
-        model: str,
-        arrays: Mapping[str, np.ndarray],
-        version: Version,
-        signature: str,
-    ) -> Calls[None]:
-        """Checks inputs against the model's signature.
-
-        A new version may have other inputs: inputs that do not fit the cached
-        signature are compared with the current one.
+    def metadata(self, model: str, version: Version) -> Requests[Metadata]:
+        """Reads a model's signatures, whether they are cached or not.
 
         Raises:
-            InputError: They do not fit.
+            InputError: The number of the version is out of range.
         """
-        key = signature or DEFAULT
-        known = self._known.get((model, version))
-        if known and not describe_misfit(arrays, known.signatures.get(key)):
-            return
-        current = yield from self.current(model, version)
-        misfit = describe_misfit(arrays, current.get(key))
-        if misfit:
-            raise InputError(f"model {model}: {misfit}")
+        if isinstance(version, int) and not 0 <= version < 2**63:
+            raise InputError(
+                f"version is {version}; expected a number of 63 bits, or a"
+                " label"
+            )
+        found: Metadata = yield GetMetadata(model, version)
+        self._cache[model, version] = found
+        self._cache[model, found.version] = found
+        return found
+
+    def signatures(
+        self, model: str, version: Version
+    ) -> Requests[dict[str, Signature]]:
+        """Reads a model's signatures; see `TextClient.signatures`."""
+        return (yield from self.metadata(model, version)).signatures
+
+    def status(self, model: str) -> Requests[dict[int, VersionStatus]]:
+        """Reads the states of a model's versions; see `TextClient.status`."""
+        return (yield GetStatus(model))
 
     def encode(
         self, texts: Iterable[str | bytes], model: str, version: Version
-    ) -> Calls[np.ndarray]:
+    ) -> Requests[np.ndarray]:
         """Encodes texts, chunk by chunk; see `TextClient.encode`."""
-        chunks = list(chunked(texts))
+        chunks = [{"text": rows} for rows in chunked(texts)]
         if not chunks:
             width = yield from self._width(model, version)
             return np.zeros([0, width], np.float32)
         return (
-            yield from self._of_one_version(
-                model, [{"text": rows} for rows in chunks], EMBEDDING, version
-            )
+            yield from self._of_one_version(model, chunks, EMBEDDING, version)
         )
+
+    def _width(self, model: str, version: Version) -> Requests[int]:
+        """Reads the width of an encoder's vectors, from its signature."""
+        signatures = yield from self.signatures(model, version)
+        outputs = signatures[DEFAULT].outputs if DEFAULT in signatures else {}
+        shape = outputs["embedding"].shape if "embedding" in outputs else None
+        if shape is None or len(shape) != 2 or shape[1] is None:
+            raise InputError(
+                f"model {model}: its signature {DEFAULT} has no output "
+                "embedding [batch, width]; name an encoder that "
+                "lstm-dssm-export wrote"
+            )
+        return shape[1]
 
     def score(
         self, query: str | bytes, documents: Any, model: str, version: Version
-    ) -> Calls[np.ndarray]:
+    ) -> Requests[np.ndarray]:
         """Scores the documents of one query; see `TextClient.score`."""
         text, texts = query_as_bytes(query), as_bytes(documents)
         return (
@@ -157,7 +213,7 @@ class TextCalls:
 
     def score_pairs(
         self, queries: Any, documents: Any, model: str, version: Version
-    ) -> Calls[np.ndarray]:
+    ) -> Requests[np.ndarray]:
         """Scores pairs, chunk by chunk; see `TextClient.score_pairs`."""
         chunks = list(chunked_pairs(*pairs_as_bytes(queries, documents)))
         if not chunks:
@@ -170,32 +226,46 @@ class TextCalls:
         chunks: Sequence[dict[str, np.ndarray]],
         output: Output,
         version: Version,
-    ) -> Calls[np.ndarray]:
+    ) -> Requests[np.ndarray]:
         """Returns an output for all chunks, one or more, of one version.
 
-        Vectors or scores of two versions cannot be compared: if another
-        version begins to answer, all chunks are sent again.
+        Vectors or scores of two versions cannot be compared. So several
+        requests ask for a version by its number, and if it is unloaded
+        meanwhile, all of them are sent again to the next one.
         """
-        for _ in range(ATTEMPTS):
-            parts: dict[int | None, list[np.ndarray]] = {}
-            for inputs in chunks:
-                prediction = yield from self.predict(
-                    model, inputs, [output.name], version
-                )
-                rows = len(next(iter(inputs.values())))
-                parts.setdefault(prediction.version, []).append(
-                    checked_output(prediction, output, rows)
-                )
-                if len(parts) > 1:
-                    break
-            else:
-                (parts_of_version,) = parts.values()
-                return np.concatenate(parts_of_version)
+        if len(chunks) == 1 or isinstance(version, int):
+            return (yield from self._joined(model, chunks, output, version))
+        numbers: set[int] = set()
+        for _ in range(_ATTEMPTS):
+            number = (yield from self.metadata(model, version)).version
+            numbers.add(number)
+            try:
+                return (yield from self._joined(model, chunks, output, number))
+            except ServingError as error:
+                if code_name(error.code) != "NOT_FOUND":
+                    raise
+                not_found = error
         raise InputError(
-            f"model {model}: versions {', '.join(sorted(map(str, parts)))} "
-            f"answered in turn, in each of {ATTEMPTS} attempts; choose one "
-            "with version=NUMBER"
-        )
+            f"model {model}: versions {', '.join(map(str, sorted(numbers)))}"
+            f" answered in turn, in each of {_ATTEMPTS} attempts; choose one"
+            " with version=NUMBER"
+        ) from not_found
+
+    def _joined(
+        self,
+        model: str,
+        chunks: Sequence[dict[str, np.ndarray]],
+        output: Output,
+        version: Version,
+    ) -> Requests[np.ndarray]:
+        parts = []
+        for inputs in chunks:
+            prediction = yield from self.predict(
+                model, inputs, [output.name], version
+            )
+            rows = len(next(iter(inputs.values())))
+            parts.append(checked_output(prediction, output, rows))
+        return np.concatenate(parts)
 
     def search(
         self,
@@ -204,20 +274,20 @@ class TextCalls:
         model: str,
         version: Version,
         tags: Iterable[str] = (),
-    ) -> Calls[list[list[Hit]]]:
+    ) -> Requests[list[list[Hit]]]:
         """Retrieves documents, chunk by chunk; see `TextClient.search`."""
         hits: list[list[Hit]] = []
-        wanted = tags_as_bytes(tags)
+        tag_text = tags_as_bytes(tags)
         for rows in chunked(texts, rows_for(k)):
             inputs = {"text": rows, "k": np.full(len(rows), k, np.int32)}
-            if wanted:
-                inputs["tags"] = np.array([wanted] * len(rows), object)
+            if tag_text:
+                inputs["tags"] = np.array([tag_text] * len(rows), object)
             prediction = yield from self.predict(
                 model,
                 inputs,
                 ["ids", "scores"],
                 version,
-                FILTERED if wanted else "",
+                FILTERED if tag_text else "",
             )
             ids = checked_output(prediction, IDS, len(rows))
             scores = checked_output(prediction, SCORES, len(rows))
@@ -226,9 +296,9 @@ class TextCalls:
 
     def keys(
         self, texts: Iterable[str | bytes], n: int, model: str, version: Version
-    ) -> Calls[list[KeyParts]]:
+    ) -> Requests[list[KeyParts]]:
         """Finds key sentences and words by chunks; see `TextClient.keys`."""
-        found: list[KeyParts] = []
+        parts: list[KeyParts] = []
         for rows in chunked(texts, rows_for(n, "n")):
             inputs = {"text": rows, "n": np.full(len(rows), n, np.int32)}
             prediction = yield from self.predict(
@@ -238,21 +308,26 @@ class TextCalls:
                 output.name: checked_output(prediction, output, len(rows))
                 for output in KEY_PARTS
             }
-            found += key_parts_from_outputs(**outputs, n=n)
-        return found
+            parts += key_parts_from_outputs(**outputs, n=n)
+        return parts
 
-    def _width(self, model: str, version: Version) -> Calls[int]:
-        """Returns the width of an encoder's vectors, from its signature."""
-        by_name = yield from self.current(model, version)
-        outputs = by_name[DEFAULT].outputs if DEFAULT in by_name else {}
-        shape = outputs["embedding"].shape if "embedding" in outputs else None
-        if shape is None or len(shape) != 2 or shape[1] is None:
-            raise InputError(
-                f"model {model}: its signature {DEFAULT} has no output "
-                "embedding [batch, width]; name an encoder that "
-                "lstm-dssm-export wrote"
-            )
-        return shape[1]
+
+class Transport(Protocol):
+    """Sends requests to one server; threads may share it."""
+
+    target: str
+    timeout: float
+
+    def send(self, request: Request) -> Any:
+        """Sends a request and returns the reply to its kind.
+
+        Raises:
+            ServingError: The server rejects the request, does not answer in
+                time or cannot be reached.
+        """
+
+    def close(self) -> None:
+        """Closes the connections."""
 
 
 Self = TypeVar("Self", bound="TextClient")
@@ -266,15 +341,29 @@ class TextClient:
     rank, would fail the requests of others.
     """
 
-    _calls: TextCalls
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._requests = TextRequests()
+        self.target = transport.target
+        self.timeout = transport.timeout
 
-    def _run(self, calls: Calls[Answer]) -> Answer:
+    def _run(self, requests: Requests[Answer]) -> Answer:
         """Sends the requests of a generator, one after another."""
-        raise NotImplementedError
+        try:
+            request = next(requests)
+            while True:
+                try:
+                    reply = self._transport.send(request)
+                except ServingError as error:
+                    request = requests.throw(error)
+                else:
+                    request = requests.send(reply)
+        except StopIteration as end:
+            return end.value
 
     def close(self) -> None:
-        """Closes the connection; leaving the `with` block closes it, too."""
-        raise NotImplementedError
+        """Closes the connections; leaving the `with` block does, too."""
+        self._transport.close()
 
     def encode(
         self,
@@ -300,7 +389,7 @@ class TextClient:
             InputError: The model is no encoder, or several versions answer in
                 turn, as behind a load balancer during a roll-out.
         """
-        return self._run(self._calls.encode(texts, model, version))
+        return self._run(self._requests.encode(texts, model, version))
 
     def search(
         self,
@@ -332,7 +421,7 @@ class TextClient:
             InputError: k is below 1 or too large for int32, a tag is blank
                 or has a comma, or the model is no retriever.
         """
-        return self._run(self._calls.search(texts, k, model, version, tags))
+        return self._run(self._requests.search(texts, k, model, version, tags))
 
     def score(
         self,
@@ -361,7 +450,7 @@ class TextClient:
             >>> client.score("angle bracket", ["steel angle", "wood glue"])
             array([ 1.3, -0.2], dtype=float32)
         """
-        return self._run(self._calls.score(query, documents, model, version))
+        return self._run(self._requests.score(query, documents, model, version))
 
     def score_pairs(
         self,
@@ -386,7 +475,7 @@ class TextClient:
                 `score`.
         """
         return self._run(
-            self._calls.score_pairs(queries, documents, model, version)
+            self._requests.score_pairs(queries, documents, model, version)
         )
 
     def keys(
@@ -419,7 +508,7 @@ class TextClient:
             >>> parts.sentences, parts.words
             ([('A list is sorted.', 0.7)], ['sorting'])
         """
-        return self._run(self._calls.keys(texts, n, model, version))
+        return self._run(self._requests.keys(texts, n, model, version))
 
     def predict(
         self,
@@ -448,12 +537,18 @@ class TextClient:
                 the model's.
         """
         return self._run(
-            self._calls.predict(model, inputs, outputs, version, signature)
+            self._requests.predict(model, inputs, outputs, version, signature)
         )
+
+    def signatures(
+        self, model: str, version: Version = None
+    ) -> dict[str, Signature]:
+        """Returns the inputs and outputs of a model, by signature name."""
+        return self._run(self._requests.signatures(model, version))
 
     def status(self, model: str) -> dict[int, VersionStatus]:
         """Returns the state of each version of a model, newest first."""
-        return self._run(self._calls.status(model))
+        return self._run(self._requests.status(model))
 
     def __enter__(self: Self) -> Self:
         return self

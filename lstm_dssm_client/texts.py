@@ -1,6 +1,7 @@
-"""Checks texts and tags, converts them to bytes, and divides them.
+"""From the texts, pairs and tags of users to the inputs of requests.
 
-Divides texts into the chunks of requests.
+They are checked, converted to UTF-8, and divided into chunks: the rows of one
+request, whose number and size are bounded.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

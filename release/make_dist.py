@@ -123,7 +123,12 @@ def _run(
         SystemExit: It failed; with its messages.
     """
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        umask=0o022,  # wheels hold the modes of files
     )
     if done.returncode:
         sys.exit(f"error: {' '.join(command)}\n{done.stderr.strip()}")

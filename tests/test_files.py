@@ -1,18 +1,23 @@
 """Files appear whole or not at all, and keep what they are."""
 
 import errno
+import gzip
 import os
 import pathlib
 import stat
 import subprocess
 import sys
 import threading
+import zipfile
 
 import pytest
 
+from keras_lstm_dssm import files
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import (
+    check_unpacked_size,
     check_writable,
+    open_gzip,
     read_json,
     replacing,
     write_json,
@@ -158,6 +163,37 @@ def test_a_link_is_followed(tmp_path: pathlib.Path) -> None:
     assert target.read_text() == "new"
 
 
+def test_a_prepared_link_is_not_followed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may write in the folder cannot choose what file is overwritten."""
+    other = tmp_path / "other.txt"
+    other.write_text("other")
+    (tmp_path / f".partial-{os.getpid()}-a.txt").symlink_to(other)
+    with replacing(tmp_path / "a.txt") as partial:
+        partial.write_text("new")
+    assert other.read_text() == "other"
+    monkeypatch.setattr("secrets.token_hex", lambda _: "guessed")
+    (tmp_path / ".partial-guessed-b.txt").symlink_to(other)
+    with pytest.raises(FileExistsError) as error:
+        with replacing(tmp_path / "b.txt") as partial:
+            partial.write_text("new")
+    assert error.value.filename == str(tmp_path / "b.txt")
+    assert other.read_text() == "other"
+
+
+def test_two_processes_of_one_number(tmp_path: pathlib.Path) -> None:
+    """As in two containers that share a volume."""
+    path = tmp_path / "a.txt"
+    with replacing(path) as first:
+        with replacing(path) as second:
+            first.write_text("first")
+            second.write_text("second")
+        assert path.read_text() == "second"
+    assert path.read_text() == "first"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
 def test_permissions_stay(tmp_path: pathlib.Path) -> None:
     path, new = tmp_path / "a.txt", tmp_path / "new.txt"
     path.write_text("old")
@@ -223,3 +259,42 @@ def test_json_is_read_as_written(tmp_path: pathlib.Path) -> None:
             InputError, match=r"a\.json: .* the file is damaged"
         ):
             read_json(path)
+
+
+def test_an_archive_that_unpacks_to_too_much(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_UNPACKED_BYTES", 1 << 20)
+    path = tmp_path / "model.keras"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("config.json", "metadata.json"):
+            archive.writestr(name, b" " * (1 << 20))
+    with pytest.raises(
+        InputError,
+        match="keras: found an archive of 2 KB that unpacks to 2,048 KB, exp",
+    ):
+        check_unpacked_size(path)
+    with zipfile.ZipFile(path, "w") as archive:  # a large one, not packed
+        archive.writestr("model.weights.h5", b" " * (1 << 22))
+    check_unpacked_size(path)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("config.json", b" " * (1 << 20))  # a small one
+    check_unpacked_size(path)
+
+
+def test_a_gzip_file_that_unpacks_to_too_much(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress("é\n".encode() * (1 << 20)))
+    with open_gzip(path) as file:
+        assert len(list(file)) == 1 << 20
+    monkeypatch.setattr(files, "_UNPACKED_BYTES", 1 << 20)
+    with (
+        pytest.raises(InputError, match="unpacks to more than 1,024 KB, exp"),
+        open_gzip(path) as file,
+    ):
+        file.read()
+    path.write_bytes(gzip.compress(os.urandom(1 << 21)))  # a large one
+    with open_gzip(path) as file:
+        assert len(file.buffer.read()) == 1 << 21

@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 import subprocess
 import sys
 import venv
@@ -25,6 +26,19 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "equal in two builds" in done.stdout
     return folder
+
+
+def test_the_umask_of_who_builds_does_not_matter(tmp_path: Path) -> None:
+    """Wheels hold the modes of files that setuptools has just written."""
+    code = (
+        "import sys; sys.path.insert(0, 'release'); import make_dist;"
+        " from pathlib import Path; make_dist._run(sys.executable, '-c',"
+        f' \'open("METADATA", "w")\', folder=Path({str(tmp_path)!r}))'
+    )
+    subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, umask=0o77
+    )
+    assert stat.S_IMODE((tmp_path / "METADATA").stat().st_mode) == 0o644
 
 
 @pytest.mark.slow

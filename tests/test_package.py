@@ -164,3 +164,13 @@ def test_keras_with_holes_in_loading_is_left_out(
     assert len(pinned) == 2
     for version in ("3.12.3", *pinned):
         assert version in keras.specifier
+
+
+def test_the_workflow_tests_the_oldest_and_the_newest_python() -> None:
+    pyproject = (ROOT / "pyproject.toml").read_text()
+    versions = re.findall(r"Python :: (3\.\d+)", pyproject)
+    workflow = (ROOT / ".github/workflows/tests.yml").read_text()
+    assert f'python: ["{versions[0]}", "{versions[-1]}"]' in workflow
+    assert re.findall(r"run: (make \w+)", workflow) == [
+        "make lint", "make test", "make docs",
+    ]  # fmt: skip

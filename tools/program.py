@@ -20,6 +20,7 @@ from absl import flags
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_writable, write_json
+from keras_lstm_dssm.version import __version__
 
 Main = Callable[[list[str]], Mapping[str, Any] | None]
 """The work of a program: takes the arguments that are not flags, and returns
@@ -137,8 +138,14 @@ class CommandLine:
             values[name].unparse()
         if isinstance(sys.stdout, io.TextIOWrapper):  # prints any title
             sys.stdout.reconfigure(errors="backslashreplace")
+        if argv[1:] == ["--version"]:  # with a value it is a flag of query
+            print(f"keras-lstm-dssm {__version__}")
+            return 0
         if {"--help", "-h", "--helpfull"} & set(argv[1:]):
-            print(f"{self.doc.strip()}\n\nFlags:\n{_flags_help(values)}")
+            print(
+                f"{self.doc.strip()}\n\nFlags:\n{_flags_help(values)}\n"
+                "  --version: Alone: show the version of the package."
+            )
             return 0
         self._names = values(argv)[1:]
         if self._names and not self.arguments:

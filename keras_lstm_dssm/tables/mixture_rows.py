@@ -14,7 +14,7 @@ from keras_lstm_dssm.evaluation import (
     system_of,
 )
 from keras_lstm_dssm.evaluation.remembered_vectors import remembering
-from keras_lstm_dssm.files import read_json
+from keras_lstm_dssm.files import check_unpacked_size, read_json
 from keras_lstm_dssm.tables.baseline_rows import (
     TrainedSystem,
     teacher_system,
@@ -83,6 +83,7 @@ def _part(
     if name == _BM25:
         options = read_json(seed_folder / "result.json")["options"]
         return train_baseline(name, options, seed, data, settings).system
+    check_unpacked_size(seed_folder / MODEL_FILE)
     system = system_of(keras.saving.load_model(seed_folder / MODEL_FILE))
     assert isinstance(system, DenseSystem)
     return remembering(system)

@@ -13,7 +13,7 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import unit_vectors
-from keras_lstm_dssm.files import read_json, replacing
+from keras_lstm_dssm.files import open_gzip, read_json, replacing
 from keras_lstm_dssm.text.strings import as_bytes
 
 BLOCK = 1024
@@ -76,7 +76,7 @@ class TeacherFolder:
             InputError: The file is missing or damaged.
         """
         try:
-            with gzip.open(self.texts, "rt", encoding="utf-8") as file:
+            with open_gzip(self.texts) as file:
                 return [json.loads(line) for line in file]
         except (OSError, EOFError, zlib.error, ValueError) as error:
             raise InputError(

@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_lstm_dssm.data import Document
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.files import open_gzip, replacing
 from keras_lstm_dssm.training.key_words import KeyWords
 from keras_lstm_dssm.training.salience import (
     SalienceCounts,
@@ -163,7 +163,7 @@ class DocumentTargets:
             InputError: The file is missing or damaged.
         """
         try:
-            with gzip.open(path, "rt", encoding="utf-8") as file:
+            with open_gzip(path) as file:
                 value = json.load(file)
             targets = {
                 key: Target(*target) for key, target in value["targets"].items()

@@ -13,7 +13,7 @@ import numpy as np
 from keras_lstm_dssm.data import ClickLog, GivenNegatives, Pair
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index, unit_vectors
-from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.files import open_gzip, replacing
 from keras_lstm_dssm.text import NormalizedTextCache, normalize
 from keras_lstm_dssm.training.title_clusters import TitleClusters
 
@@ -250,7 +250,7 @@ class HardNegatives:
 
     def _read(self, epoch: int) -> dict[str, list[str]]:
         try:
-            with gzip.open(self.path, "rt", encoding="utf-8") as file:
+            with open_gzip(self.path) as file:
                 mined = json.load(file)
             if mined["epoch"] != epoch:
                 raise ValueError(f"mined before epoch {mined['epoch'] + 1}")

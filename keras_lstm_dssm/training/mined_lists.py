@@ -9,7 +9,7 @@ from pathlib import Path
 from keras_lstm_dssm.data import ClickLog, JudgedList, clicked_lists
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index
-from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.files import open_gzip, replacing
 from keras_lstm_dssm.models import TwoTower
 from keras_lstm_dssm.training.run_folder import RunFolder
 
@@ -73,7 +73,7 @@ class MinedLists:
                 number of clicks.
         """
         try:
-            with gzip.open(self.path, "rt", encoding="utf-8") as file:
+            with open_gzip(self.path) as file:
                 lists = [JudgedList(*one) for one in json.load(file)["lists"]]
             mined = sum(len(one.positives) for one in lists)
         except (

@@ -14,6 +14,7 @@ import numpy as np
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import (
     check_plain_file,
+    open_gzip,
     read_json,
     replacing,
     write_json,
@@ -185,7 +186,7 @@ def load_ranker(folder: str | os.PathLike[str]) -> Ranker:
         encoder = settings["encoder"]
         encoder_digest = settings.get("encoder_digest")  # not in older files
         weights = np.array(settings["weights"], np.float32)
-        with gzip.open(folder / _OVERLAP, "rt", encoding="utf-8") as file:
+        with open_gzip(folder / _OVERLAP) as file:
             overlap = OverlapFeatures(**json.load(file))
         trees = BoostedTrees((folder / TREES).read_text(encoding="utf-8"))
     except (

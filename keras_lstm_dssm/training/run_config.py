@@ -1,5 +1,6 @@
 """config.json of a run: what a new run writes, and a resumed run checks."""
 
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -57,6 +58,18 @@ def new_config(
         "pairs": plan.examples,
         "bad_lines": sum(plan.bad_lines.values()),
     }
+
+
+def warn_of_version(run: RunFolder, config: Mapping[str, Any]) -> None:
+    """Prints a line if a run that goes on was started by another version."""
+    version = config.get("version")
+    if version != __version__:
+        print(
+            f"warning: {run.path}: the run was started with version {version},"
+            f" and goes on with {__version__}: its end may differ from that of"
+            " either",
+            file=sys.stderr,
+        )
 
 
 def read_settings(run: RunFolder, config: Mapping[str, Any]) -> RunSettings:

@@ -15,6 +15,7 @@ import keras
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import (
     check_plain_file,
+    check_unpacked_size,
     read_json,
     replacing,
     write_json,
@@ -250,6 +251,7 @@ class RunFolder:
 
     def _load(self, path: Path) -> Any:
         check_plain_file(path, self.path)
+        check_unpacked_size(path)
         try:
             # Safe mode: nothing in the file is run as code.
             model = keras.saving.load_model(path, safe_mode=True)

@@ -33,6 +33,7 @@ from keras_lstm_dssm.training.run_config import (
     check_same_data,
     new_config,
     read_settings,
+    warn_of_version,
 )
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.run_teacher import Teacher, teacher_folder
@@ -254,6 +255,7 @@ def resume(
             f"goes on with as many: give --workers={config['workers']}"
         )
     with run.locked():
+        warn_of_version(run, config)
         data, recipe, seed, continued = read_settings(run, config)
         run.read_metrics()
         run.read_history()

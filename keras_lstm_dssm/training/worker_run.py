@@ -11,7 +11,11 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import Recipe, TwoTower, recipe_from_dict
 from keras_lstm_dssm.training.joint_stop import STOP_FILE
 from keras_lstm_dssm.training.parent import Parent
-from keras_lstm_dssm.training.run_config import check_same_data, new_config
+from keras_lstm_dssm.training.run_config import (
+    check_same_data,
+    new_config,
+    warn_of_version,
+)
 from keras_lstm_dssm.training.run_folder import RunFolder
 from keras_lstm_dssm.training.tower_training import TowerTraining
 from keras_lstm_dssm.training.training_data import (
@@ -111,7 +115,8 @@ class WorkerRun:
         models: list[TwoTower] = []
 
         def make() -> None:
-            if self.resumed:
+            if self.config is not None:
+                warn_of_version(self.folder, self.config)
                 models.append(self.folder.load_checkpoint())
             else:
                 if self.settings.init is not None:

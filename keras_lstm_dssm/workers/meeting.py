@@ -1,5 +1,6 @@
 """meet: waits until all workers have started."""
 
+import errno
 import socket
 import threading
 import time
@@ -7,6 +8,7 @@ from contextlib import suppress
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.workers.cluster import Cluster
+from lstm_dssm_client.options import is_loopback
 
 _HELLO = b"lstm-dssm worker %d of %d\n"
 _RETRY_SECONDS = 0.1
@@ -54,18 +56,37 @@ def meet(cluster: Cluster, seconds: float) -> None:
 
 
 def _listener(cluster: Cluster) -> socket.socket:
+    """Listens at the address of this worker, not at those of other networks.
+
+    The addresses of a host may be those of a proxy before it; and on Debian
+    its own name is at loopback, where others do not reach it. It then listens
+    at all addresses, as TensorFlow does anyway.
+    """
     host, port = _split(cluster.workers[cluster.rank])
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server(
-            ("", port), family=family, backlog=cluster.size
-        )
-    except OSError as error:
-        raise InputError(
-            f"{cluster.describe(cluster.rank)}: cannot listen at port {port} "
-            f"({error.strerror}), expected a free port: end what uses it, or "
-            "name another in TF_CONFIG"
-        ) from error
+    found: list[tuple[socket.AddressFamily, str]] = []
+    with suppress(OSError, UnicodeError):
+        found = [
+            (family, str(address[0]))
+            for family, *_, address in socket.getaddrinfo(
+                host, port, type=socket.SOCK_STREAM
+            )
+            if is_loopback(host) or not is_loopback(str(address[0]))
+        ]
+    everywhere = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for family, address in [*found, (everywhere, "")]:
+        try:
+            return socket.create_server(
+                (address, port), family=family, backlog=cluster.size
+            )
+        except OSError as error:
+            if address and error.errno == errno.EADDRNOTAVAIL:
+                continue
+            raise InputError(
+                f"{cluster.describe(cluster.rank)}: cannot listen at port"
+                f" {port} ({error.strerror}), expected a free port: end what"
+                " uses it, or name another in TF_CONFIG"
+            ) from error
+    raise AssertionError("all addresses can be listened at")
 
 
 def _answer(

@@ -4,11 +4,12 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import ModuleType
 from typing import Any
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.private_api import ray_on_loopback
 
 _CONNECT_SECONDS = 10.0
 _RETRY_SECONDS = 1.0
@@ -29,6 +30,7 @@ def ray_cluster(
     """Connects to a Ray cluster, or starts Ray on this machine.
 
     At the end the connection is closed, and Ray ended if it was started here.
+    It then listens to this machine only: who can reach Ray can run programs.
     If this process is connected already, nothing is done.
 
     Args:
@@ -52,8 +54,9 @@ def ray_cluster(
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
-        _init(ray, address, minutes, local)
-        yield
+        with nullcontext() if address else ray_on_loopback():
+            _init(ray, address, minutes, local)
+            yield
     finally:  # also if ctrl-c interrupts the start
         ray.shutdown()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,9 +10,9 @@ import pytest
 @pytest.fixture(scope="session")
 def clients(tiny_models: Path) -> Iterator[tuple]:
     """A `Client` and an `HttpClient` of one server."""
-    from keras_lstm_dssm.serving import Client, PredictionServer
+    from keras_lstm_dssm.serving import PredictionServer
     from keras_lstm_dssm.serving.prediction_server import served_over_http
-    from lstm_dssm_client import HttpClient
+    from lstm_dssm_client import Client, HttpClient
 
     with (
         PredictionServer(
@@ -22,3 +23,9 @@ def clients(tiny_models: Path) -> Iterator[tuple]:
         HttpClient(url, timeout=20) as http_client,
     ):
         yield client, http_client
+
+
+@pytest.fixture
+def client(clients: tuple) -> Any:
+    """A `Client` of the server."""
+    return clients[0]

@@ -1,13 +1,29 @@
-"""HttpClient returns what Client returns, from the same server."""
+"""HttpClient returns what Client does; its retries, deadlines, connections."""
 
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lstm_dssm_client import HttpClient, InputError, ServingError, TensorInfo
+from lstm_dssm_client import (
+    HttpClient,
+    InputError,
+    ServingError,
+    TensorInfo,
+    tls_context,
+)
+from lstm_dssm_client.text_client import Predict
 
 MANY = ["x" * (1 + number % 9) for number in range(1300)]
 ANY = ["ab cd", "", "a\0b", "\U0001f600", "\ud800", b"\xff\xfe", 'say "x"\\']
@@ -81,7 +97,7 @@ def test_many_threads_share_connections(clients: tuple) -> None:
         found = list(pool.map(client.encode, texts))
     expected = [clients[0].encode(text) for text in texts]
     np.testing.assert_array_equal(found, expected)
-    assert 1 <= len(client._connection._idle) <= 9
+    assert 1 <= len(client._transport._idle) <= 9
 
 
 @pytest.mark.parametrize(
@@ -146,7 +162,7 @@ def test_refusals_are_one_line(
         ),
         (
             lambda c: c.predict("numbers", {"x": np.array([1 + 2j])}),
-            "input 'x' is complex128; expected an array of numbers",
+            "input 'x' is complex128 .1,., expected float32 .None",
         ),
         (
             lambda c: c.predict("scorer", {"query": np.array([1], object)}),
@@ -176,3 +192,393 @@ def test_wrong_numbers() -> None:
             HttpClient("x", timeout=value)
     with pytest.raises(InputError, match="expected 1 to 2047"):
         HttpClient("x", max_message_mb=0)
+
+
+STATUS = {
+    "model_version_status": [
+        {
+            "version": "3",
+            "state": "AVAILABLE",
+            "status": {"error_code": "OK", "error_message": ""},
+        }
+    ]
+}
+
+Answer = Callable[[BaseHTTPRequestHandler], Any]
+
+
+class Server(ThreadingHTTPServer):
+    """Answers each request by the next function of a list, then well."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answers: list[Answer] = []
+        self.requests: list[tuple[int, str, str]] = []
+        self.headers: list[dict[str, str]] = []
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        server = self.server
+        assert isinstance(server, Server)
+        size = int(self.headers.get("content-length", 0))
+        body = self.rfile.read(size).decode()
+        port = self.client_address[1]
+        server.requests.append((port, self.path, body))
+        server.headers.append(dict(self.headers))
+        answer = server.answers.pop(0) if server.answers else reply(STATUS)
+        answer(self)
+
+    do_POST = do_GET
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def reply(value: Any, status: int = 200) -> Answer:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        body = json.dumps(value).encode() if value is not None else b"<html>"
+        handler.send_response(status)
+        handler.send_header("content-length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return answer
+
+
+def hang_up(handler: BaseHTTPRequestHandler) -> None:
+    handler.close_connection = True
+    handler.connection.shutdown(socket.SHUT_RDWR)
+
+
+def half(handler: BaseHTTPRequestHandler) -> None:
+    handler.send_response(200)
+    handler.send_header("content-length", "100")
+    handler.end_headers()
+    handler.wfile.write(b'{"outputs"')
+    handler.close_connection = True
+
+
+def endless(handler: BaseHTTPRequestHandler) -> None:
+    """Sends a byte now and then, so that no single wait is long."""
+    handler.send_response(200)
+    handler.send_header("content-length", "1000")
+    handler.end_headers()
+    for _ in range(100):
+        try:
+            handler.wfile.write(b" ")
+        except OSError:
+            return
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def connected(server: Server, **options: Any) -> HttpClient:
+    return HttpClient(f"http://127.0.0.1:{server.server_port}", **options)
+
+
+def test_one_connection_for_many_requests(server: Server) -> None:
+    with connected(server, token="t" * 16) as client:
+        for _ in range(3):
+            assert client.status("a/b ü")[3] == ("AVAILABLE", "OK", "")
+    assert len({port for port, *_ in server.requests}) == 1
+    assert {path for _, path, _ in server.requests} == {
+        "/v1/models/a%2Fb%20%C3%BC"
+    }
+    assert server.headers[0]["authorization"] == "Bearer " + "t" * 16
+
+
+def test_a_connection_that_was_closed_while_idle(server: Server) -> None:
+    """It is sent on a new one at once, and does not count as an attempt."""
+    with connected(server) as client:
+        client.status("x")
+        (connection,) = client._transport._idle
+        connection.sock._sock.shutdown(socket.SHUT_RDWR)
+        start = time.monotonic()
+        assert list(client.status("x")) == [3]
+        assert time.monotonic() - start < 0.08
+    assert len({port for port, *_ in server.requests}) == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [hang_up, half, reply({"error": "busy"}, 503), reply({"error": "x"}, 429)],
+)
+def test_what_is_tried_again(server: Server, answer: Answer) -> None:
+    server.answers = [answer] * 2
+    start = time.monotonic()
+    with connected(server) as client:
+        assert list(client.status("x")) == [3]
+    assert len(server.requests) == 3
+    assert time.monotonic() - start > 0.24  # 0.1 and 0.2, less a fifth
+
+
+@pytest.mark.parametrize(
+    ("status", "calls"),
+    [(503, 5), (429, 5), (400, 1), (401, 1), (404, 1), (413, 1), (500, 1),
+     (599, 1)],
+)  # fmt: skip
+def test_how_often(server: Server, status: int, calls: int) -> None:
+    server.answers = [reply({"error": "on\npurpose"}, status)] * 9
+    with connected(server) as client, pytest.raises(ServingError) as caught:
+        client.status("x")
+    assert len(server.requests) == calls
+    assert caught.value.code == (status if status < 599 else 500)
+    assert caught.value.details == "on\npurpose"
+    assert "on purpose" in str(caught.value)
+
+
+def test_the_deadline_holds_for_all_attempts(server: Server) -> None:
+    server.answers = [reply({"error": "busy"}, 503)] * 9
+    start = time.monotonic()
+    with connected(server, timeout=0.25) as client:
+        with pytest.raises(ServingError, match="no answer from"):
+            client.status("x")
+    assert time.monotonic() - start < 1
+    assert 1 < len(server.requests) < 5
+
+
+def test_a_reply_that_never_ends(server: Server) -> None:
+    server.answers = [endless]
+    with connected(server, timeout=0.2) as client:
+        with pytest.raises(
+            ServingError, match="no reply within 0.2 s"
+        ) as error:
+            client.status("x")
+    assert error.value.code is HTTPStatus.GATEWAY_TIMEOUT
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with HttpClient(address, timeout=0.2) as client:
+            with pytest.raises(ServingError, match="; raise timeout, or send"):
+                client.status("x")
+
+
+class Drip(threading.Thread):
+    """Accepts one connection, and sends a few bytes each 0.03 seconds."""
+
+    def __init__(
+        self, start: bytes, piece: bytes, tls: ssl.SSLContext | None = None
+    ) -> None:
+        super().__init__()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._start, self._piece, self._tls = start, piece, tls
+
+    def run(self) -> None:
+        connection, _ = self._listener.accept()
+        self._listener.close()
+        with suppress(OSError):
+            if self._tls:
+                connection = self._tls.wrap_socket(connection, server_side=True)
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(self._start)
+                for _ in range(50):
+                    time.sleep(0.03)
+                    connection.sendall(self._piece)
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [
+        (b"", b"H"),  # the status line
+        (OK, b"x"),  # a header
+        (OK + b"transfer-encoding: chunked\r\n\r\n", b"0"),  # its size
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (OK + b"content-length: 99\r\n\r\n", b" "),
+    ],
+    ids=["status", "header", "chunk", "continue", "body"],
+)
+def test_the_deadline_holds_for_a_reply_byte_by_byte(
+    request: pytest.FixtureRequest, start: bytes, piece: bytes, encrypted: bool
+) -> None:
+    ours = theirs = None
+    if encrypted:
+        folder: Path = request.getfixturevalue("certificates")
+        ours = tls_context(folder / "ca.crt")
+        theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        theirs.load_cert_chain(folder / "server.crt", folder / "server.key")
+    slow = Drip(start, piece, theirs)
+    slow.start()
+    began = time.monotonic()
+    with (
+        HttpClient(
+            f"http{'s' if ours else ''}://127.0.0.1:{slow.port}",
+            timeout=0.3,
+            credentials=ours,
+        ) as client,
+        pytest.raises(ServingError, match="no reply within 0.3 s") as error,
+    ):
+        client.status("x")
+    assert time.monotonic() - began < 0.8
+    assert error.value.code is HTTPStatus.GATEWAY_TIMEOUT
+    slow.join()
+
+
+class Sip(threading.Thread):
+    """Accepts one connection, and receives a few bytes each 0.03 seconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._listener = socket.socket()
+        # Small, so that the kernel does not take all at once.
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self._listener.bind(("127.0.0.1", 0))
+        self._listener.listen()
+        self.port = self._listener.getsockname()[1]
+
+    def run(self) -> None:
+        connection, _ = self._listener.accept()
+        with self._listener, connection:
+            for _ in range(50):
+                time.sleep(0.03)
+                if not connection.recv(4096):
+                    break
+
+
+def test_the_deadline_holds_for_a_request_that_is_received_slowly() -> None:
+    slow = Sip()
+    slow.start()
+    transport = HttpClient(f"127.0.0.1:{slow.port}", timeout=0.3)._transport
+    text = np.array([b"x" * (8 << 20)], object)
+    request = Predict("m", None, "serving_default", {"text": text}, [])
+    began = time.monotonic()
+    with pytest.raises(ServingError, match="no reply within 0.3 s"):
+        transport.send(request)
+    assert time.monotonic() - began < 0.8
+    slow.join()
+
+
+def test_the_deadline_holds_for_all_addresses_of_a_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A host whose addresses all are silent costs one deadline."""
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=0) as full,
+        socket.create_connection(full.getsockname()),
+    ):
+        (address,) = socket.getaddrinfo(
+            *full.getsockname(), type=socket.SOCK_STREAM
+        )
+        monkeypatch.setattr(
+            socket, "getaddrinfo", lambda *_, **__: [address] * 4
+        )
+        began = time.monotonic()
+        with HttpClient(f"x:{full.getsockname()[1]}", timeout=0.3) as client:
+            with pytest.raises(ServingError, match="no reply within 0.3 s"):
+                client.status("x")
+        assert time.monotonic() - began < 0.8
+
+
+def test_no_server() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+    with HttpClient(address, timeout=0.3) as client:
+        with pytest.raises(OSError, match=f"no answer from {address}: start"):
+            client.encode(["x"])
+
+
+def test_a_reply_above_the_limit(server: Server) -> None:
+    server.answers = [reply({"x": "y" * (1 << 20)})]
+    with connected(server, max_message_mb=1) as client:
+        with pytest.raises(ServingError, match="larger than 1,048,576 bytes"):
+            client.status("x")
+        assert list(client.status("x")) == [3]
+
+
+METADATA = {
+    "model_spec": {"name": "m", "version": "7"},
+    "metadata": {"signature_def": {"signature_def": {
+        "serving_default": {
+            "inputs": {"text": {"dtype": "DT_STRING", "tensor_shape": {
+                "dim": [{"size": "-1"}], "unknown_rank": False}}},
+            "outputs": {"embedding": {"dtype": "DT_FLOAT", "tensor_shape": {
+                "dim": [{"size": "-1"}, {"size": "2"}]}}},
+            "method_name": "tensorflow/serving/predict",
+        },
+        "__saved_model_init_op": {"inputs": {}, "outputs": {"x": {
+            "dtype": "DT_INVALID", "tensor_shape": {"unknown_rank": True}}},
+            "method_name": ""},
+    }}},
+}  # fmt: skip
+
+
+def vectors(*rows: tuple[float, float]) -> Answer:
+    return reply({"outputs": [list(row) for row in rows]})
+
+
+def newer(version: int) -> Answer:
+    spec = {"name": "m", "version": str(version)}
+    return reply({**METADATA, "model_spec": spec})
+
+
+def test_many_texts_get_vectors_of_one_version(server: Server) -> None:
+    """The version that was unloaded between two requests is left."""
+    server.answers = [
+        newer(7),  # the newest
+        vectors(*[(7, 0)] * 512),
+        reply({"error": "Servable not found"}, 404),
+        newer(8),
+        vectors(*[(8, 0)] * 512),
+        vectors((8, 1)),
+    ]
+    with connected(server) as client:
+        found = client.encode(["x"] * 513, model="m")
+    assert found[:, 0].tolist() == [8] * 513
+    paths = [
+        path.removeprefix("/v1/models/m") for _, path, _ in server.requests
+    ]
+    assert paths == [
+        "/metadata", "/versions/7:predict", "/versions/7:predict", "/metadata",
+        "/versions/8:predict", "/versions/8:predict",
+    ]  # fmt: skip
+
+
+def test_what_is_sent(server: Server) -> None:
+    server.answers = [reply(METADATA), vectors((1, 2), (3, 4))]
+    with connected(server) as client:
+        found = client.encode(["é", b"\xff"], model="m", version="canary")
+    assert found.tolist() == [[1, 2], [3, 4]]
+    (_, first, _), (_, second, body) = server.requests
+    assert first == "/v1/models/m/labels/canary/metadata"
+    assert second == "/v1/models/m/labels/canary:predict"
+    assert json.loads(body) == {
+        "signature_name": "serving_default",
+        "inputs": {"text": ["é", {"b64": "/w=="}]},
+    }
+    assert server.headers[1]["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [None, [], {}, {"outputs": "x"}, {"outputs": [["a", "b"]]},
+     {"outputs": [[1], [2, 3]]}, {"outputs": None}],
+)  # fmt: skip
+def test_replies_of_other_servers(server: Server, wrong: Any) -> None:
+    with connected(server) as client:
+        server.answers = [reply(METADATA), reply(wrong)]
+        with pytest.raises(InputError, match="not in TF Serving's form|expec"):
+            client.encode(["x"], model="m")
+        server.answers = [reply(wrong)]
+        with pytest.raises(InputError, match="the status is not in TF Serving"):
+            client.status("m")
+        server.answers = [reply(wrong)]
+        with pytest.raises(InputError, match="the metadata is not in TF Servi"):
+            client.signatures("m")

@@ -1,9 +1,18 @@
-"""Texts, pairs and tags are checked before they are sent."""
+"""Texts, pairs and tags are checked, and divided into requests."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lstm_dssm_client.errors import InputError
-from lstm_dssm_client.texts import pairs_as_bytes, query_as_bytes, tags_as_bytes
+from lstm_dssm_client.texts import (
+    chunked,
+    chunked_pairs,
+    pairs_as_bytes,
+    query_as_bytes,
+    rows_for,
+    tags_as_bytes,
+)
 
 
 def test_texts_of_pairs() -> None:
@@ -29,3 +38,43 @@ def test_tags() -> None:
         tags_as_bytes("steel")
     with pytest.raises(InputError, match="tags, got 3"):
         tags_as_bytes(3)
+
+
+def test_requests_hold_512_texts_or_half_a_megabyte() -> None:
+    half = 1 << 19
+    sizes = [
+        [len(text) for text in chunk]
+        for chunk in chunked(
+            ["a"] * 513 + ["b" * (half - 1), "", "c", "d" * (half + 9), "e"]
+        )
+    ]
+    assert sizes == [[1] * 512, [1, half - 1, 0], [1], [half + 9], [1]]
+    assert list(chunked([])) == []
+
+
+@given(texts=st.lists(st.binary(max_size=30)), most=st.integers(1, 40))
+def test_no_text_is_lost_or_moved(texts: list[bytes], most: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lstm_dssm_client.texts._BYTES", most)
+        lists = [chunk.tolist() for chunk in chunked(texts, 5)]
+    assert sum(lists, []) == texts
+    for chunk in lists:
+        assert 0 < len(chunk) <= 5
+        assert len(chunk) == 1 or sum(map(len, chunk)) <= most
+
+
+def test_pairs_count_with_both_texts() -> None:
+    half = 1 << 19
+    queries = [b"q"] * 513 + [b"a" * (half - 9), b"b", b"c" * half]
+    documents = [b""] * 513 + [b"12345678", b"1", b"2"]
+    parts = list(chunked_pairs(queries, documents))
+    assert [len(part["query"]) for part in parts] == [512, 2, 1, 1]
+    assert [q for part in parts for q in part["query"]] == queries
+    assert [d for part in parts for d in part["document"]] == documents
+    assert list(chunked_pairs([], [])) == []
+
+
+def test_many_hits_are_fewer_queries() -> None:
+    assert [rows_for(k) for k in (1, 512, 513, 1000, 2**20)] == [
+        512, 512, 511, 262, 1,
+    ]  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 from absl import flags
 
 from keras_lstm_dssm.tools.program import CommandLine, new_flags
+from keras_lstm_dssm.version import __version__
 from tests.tools.conftest import Refused
 
 FLAGS = new_flags()
@@ -85,3 +86,10 @@ def test_help(
     if name not in ("search", "query"):
         code = module.run([name, "stray"])
         assert refused(code, "unexpected argument 'stray'") == ""
+
+
+@pytest.mark.parametrize("name", ["train", "query"])
+def test_version(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    module = importlib.import_module(f"keras_lstm_dssm.tools.{name}")
+    assert module.run([name, "--version"]) == 0
+    assert capsys.readouterr().out == f"keras-lstm-dssm {__version__}\n"

@@ -1,5 +1,6 @@
 """Workers that wait for one another before TensorFlow does."""
 
+import pathlib
 import re
 import socket
 import threading
@@ -9,7 +10,7 @@ import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.workers import Cluster
-from keras_lstm_dssm.workers.meeting import meet
+from keras_lstm_dssm.workers.meeting import _listener, meet
 from tests.workers.processes import free_addresses
 
 
@@ -46,6 +47,39 @@ def test_a_missing_worker_is_named() -> None:
         rf"\({addresses[0]}\): start all .*",
         str(error.value),
     )
+
+
+def listening(port: int) -> list[str]:
+    """Returns the local addresses, as in /proc/net/tcp, that listen."""
+    table = pathlib.Path("/proc/net/tcp").read_text()
+    rows = [line.split() for line in table.splitlines()[1:]]
+    places = [row[1].split(":") for row in rows if row[3] == "0A"]
+    return [place[0] for place in places if int(place[1], 16) == port]
+
+
+def test_it_listens_at_the_named_host() -> None:
+    addresses = tuple(free_addresses(2))  # at 127.0.0.1
+    port = int(addresses[0].split(":")[1])
+    seen: list[list[str]] = []
+    look = threading.Timer(0.1, lambda: seen.append(listening(port)))
+    look.start()
+    with pytest.raises(InputError, match="waited"):
+        meet(Cluster(addresses, 0), 0.3)
+    look.join()
+    assert seen == [["0100007F"]]
+
+
+def test_a_name_that_others_know_by_another_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Debian gives a machine's own name 127.0.1.1, a proxy another's."""
+    (address,) = free_addresses(1)
+    port = int(address.split(":")[1])
+    for ip in ("127.0.1.1", "192.0.2.1"):
+        found = [(socket.AF_INET, 1, 6, "", (ip, port))]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)  # noqa: B023
+        with _listener(Cluster((f"host0:{port}", "host1:1"), 0)) as listener:
+            assert listener.getsockname()[0] == "0.0.0.0"
 
 
 def test_another_program_at_the_port_is_no_worker() -> None:

@@ -1,6 +1,9 @@
 """`ray_cluster` starts Ray, again if that fails, or raises one line."""
 
+import json
 import os
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -82,3 +85,62 @@ def test_ctrl_c_while_ray_starts_ends_it() -> None:
             pass
     assert len(ray.calls) == 1
     assert not ray.running
+
+
+LISTENING = """
+import json, os, pathlib
+import ray
+from keras_lstm_dssm.workers.ray_cluster import ray_cluster
+
+
+def sockets(pid):
+    try:
+        files = pathlib.Path(f"/proc/{pid}/fd").iterdir()
+        links = [os.readlink(file) for file in files]
+    except OSError:  # it has ended
+        return set()
+    return {l[8:-1] for l in links if l.startswith("socket:[")}
+
+
+def parent(pid):
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def is_ours(pid):
+    while pid > 1 and pid != os.getpid():
+        pid = parent(pid)
+    return pid == os.getpid()
+
+
+with ray_cluster(ray, None, num_cpus=1):
+    ray.get(ray.remote(lambda: 0).remote())
+    pids = [int(p.name) for p in pathlib.Path("/proc").glob("[0-9]*")]
+    ours = set().union(*(sockets(pid) for pid in pids if is_ours(pid)))
+    rows = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in open(f"/proc/net/{table}")
+    ]
+    rows = [row for row in rows if row[3] == "0A" and row[9] in ours]
+    print(json.dumps([row[1].split(":")[0] for row in rows]))
+"""
+
+
+@pytest.mark.slow
+def test_a_ray_that_is_started_here_listens_to_this_machine_only() -> None:
+    pytest.importorskip("ray")
+    done = subprocess.run(
+        [sys.executable, "-c", LISTENING], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    addresses = json.loads(done.stdout.splitlines()[-1])
+    assert len(addresses) > 4
+    assert {*addresses} <= {
+        "0100007F",
+        "0000000000000000FFFF00000100007F",
+        "00000000000000000000000001000000",
+    }

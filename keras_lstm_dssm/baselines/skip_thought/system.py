@@ -20,7 +20,12 @@ from keras_lstm_dssm.baselines.skip_thought.triples import (
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.dense_system import DenseSystem
-from keras_lstm_dssm.files import read_json, replacing, write_json
+from keras_lstm_dssm.files import (
+    check_unpacked_size,
+    read_json,
+    replacing,
+    write_json,
+)
 from keras_lstm_dssm.text import encode_in_batches
 
 _ENCODERS = {"uni": ("uni",), "bi": ("bi",), "combined": ("uni", "bi")}
@@ -209,6 +214,7 @@ class SkipThoughtSystem(DenseSystem):
             InputError: The folder has no such system.
         """
         path = Path(folder)
+        check_unpacked_size(path / _ENCODER)
         try:
             settings = read_json(path / _SETTINGS)
             system = cls(**settings["arguments"])
