@@ -73,7 +73,7 @@ class Bounds(NamedTuple):
         protos = request.inputs.values()
         shapes = [proto.tensor_shape.dim for proto in protos]
         rows = max((shape[0].size for shape in shapes if shape), default=0)
-        self._check_rows(rows)
+        self.check_rows(rows)
         for name, proto in request.inputs.items():
             self._check_size(name, proto, _BYTES.get(proto.dtype, 16))
             if proto.dtype == DataType.DT_STRING:
@@ -95,14 +95,19 @@ class Bounds(NamedTuple):
             StatusError: See `check`.
         """
         arrays = inputs.values()
-        self._check_rows(max((len(a) for a in arrays if a.ndim), default=0))
+        self.check_rows(max((len(a) for a in arrays if a.ndim), default=0))
         for name, array in inputs.items():
             if array.dtype == object:
                 self._check_text(name, max(map(len, array.flat), default=0))
             elif name in _COUNTS:
                 self._check_count(name, array.max(initial=0))
 
-    def _check_rows(self, rows: int) -> None:
+    def check_rows(self, rows: int) -> None:
+        """Checks a number of rows, before anything is made of them.
+
+        Raises:
+            StatusError: See `check`. The message is TF Serving's.
+        """
         if rows > self.max_rows:
             raise invalid_argument(
                 f"Task size {rows} is larger than maximum input batch size "

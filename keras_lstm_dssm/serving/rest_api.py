@@ -33,6 +33,7 @@ from keras_lstm_dssm.serving.rest_json import (
     is_row_format,
     json_from_outputs,
     parse_object,
+    row_count,
     signature_name,
 )
 from keras_lstm_dssm.serving.servable import StatusError, invalid_argument
@@ -158,6 +159,7 @@ class RestApi:
                 "Failed to get input map for signature: "
                 f"{signature or 'DEFAULT'}"
             )
+        self._bounds.check_rows(row_count(request))
         inputs = inputs_from_json(request, call.input_dtypes)
         self._bounds.check_arrays(inputs)
         return json_from_outputs(

@@ -111,6 +111,26 @@ def is_row_format(request: Mapping[str, Any]) -> bool:
     return True
 
 
+def row_count(request: Mapping[str, Any]) -> int:
+    """Returns the largest number of rows that a request states.
+
+    It looks at the lengths of lists only, so that a request of too many rows
+    costs nothing.
+
+    Raises:
+        JsonError: See `is_row_format`.
+
+    Example:
+    >>> row_count({"inputs": {"text": ["bolt", "nut"], "k": [1, 1]}})
+    2
+    """
+    if is_row_format(request):
+        return len(request["instances"])
+    value = request["inputs"]
+    columns = value.values() if isinstance(value, dict) else [value]
+    return max((len(c) for c in columns if isinstance(c, list)), default=0)
+
+
 def excerpt(value: Any) -> str:
     """Returns a value as JSON for a message, not the whole of a large one."""
     parts = islice(_PRETTY.iterencode(value), MAX_MESSAGE_CHARS)

@@ -16,6 +16,8 @@ from keras_lstm_dssm.serving.rest_json import (
     is_row_format,
     json_from_outputs,
     parse_object,
+    row_count,
+    row_count,
     signature_name,
 )
 
@@ -55,6 +57,22 @@ def test_wrong_requests(
     body: str, dtypes: dict[str, str], message: str
 ) -> None:
     assert_json_error(body, dtypes, message)
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        ({"instances": ["a"] * 7}, 7),
+        ({"inputs": ["a"] * 7}, 7),
+        ({"inputs": {"text": ["a"] * 3, "k": [1] * 7, "n": 1}}, 7),
+        ({"inputs": {"b64": ""}}, 0),
+        ({"inputs": "a"}, 0),
+    ],
+)
+def test_rows_are_counted_before_they_are_converted(
+    request_: dict[str, Any], expected: int
+) -> None:
+    assert row_count(request_) == expected
 
 
 def test_a_body_that_is_not_utf8() -> None:
