@@ -17,7 +17,6 @@ from keras_lstm_dssm.serving.rest_json import (
     json_from_outputs,
     parse_object,
     row_count,
-    row_count,
     signature_name,
 )
 
