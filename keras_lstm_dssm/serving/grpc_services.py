@@ -172,7 +172,7 @@ class PredictionService(PredictionServiceServicer):
         """Runs a signature of the requested model."""
         servable = self._models.find(request.model_spec)
         self._bounds.check(request)
-        return servable.predict(request)
+        return servable.predict(request, self._bounds.check_arrays)
 
     @_answers
     def GetModelMetadata(

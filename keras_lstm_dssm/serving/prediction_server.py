@@ -135,10 +135,9 @@ class PredictionServer:
         metrics: bool = False,
     ) -> None:
         self.bounds = Bounds(
-            max_rows, max_text_kb, max_k, max_message_mb
-        ).checked()
+            max_rows, max_text_kb, max_k, max_message_mb, max_requests
+        )
         for name, value, least, most in (
-            ("max_requests", max_requests, 1, 2**31 - 1),
             ("poll_seconds", poll_seconds, 0, _DAY),
             ("grace_seconds", grace_seconds, 0, _DAY),
         ):

@@ -84,6 +84,9 @@ def invalid_argument(details: str) -> StatusError:
     return StatusError(grpc.StatusCode.INVALID_ARGUMENT, details)
 
 
+Check = Callable[[Mapping[str, np.ndarray]], None]
+"""A function that raises `StatusError` if inputs are above a bound."""
+
 _DTYPES = set(DataType.values()) - {DataType.DT_INVALID}
 
 CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -130,7 +133,12 @@ class SignatureCall:
             for alias, spec in self._specs.items()
         }
 
-    def __call__(self, request: PredictRequest, reply: PredictResponse) -> None:
+    def __call__(
+        self,
+        request: PredictRequest,
+        reply: PredictResponse,
+        check: Check | None = None,
+    ) -> None:
         """Runs the graph and writes the requested outputs into the reply.
 
         The checks are in TF Serving's order: names and contents of the
@@ -140,6 +148,7 @@ class SignatureCall:
         Args:
             request: The inputs by name, and the names of the outputs.
             reply: The message to write the outputs into.
+            check: What checks the parsed inputs before the graph runs.
 
         Raises:
             StatusError: The request does not fit the signature, or the graph
@@ -148,6 +157,8 @@ class SignatureCall:
         arrays = self._parse(request.inputs)
         wanted = self._wanted(request.output_filter)
         self._check_dtypes_and_shapes(request.inputs, arrays)
+        if check is not None:
+            check(arrays)
         outputs = self._run(arrays)
         for alias in wanted:
             to_proto(outputs[alias], reply.outputs[alias])
@@ -336,13 +347,17 @@ class Servable:
         """Returns a signature by its name, "" for the default; or None."""
         return self._calls.get(name or SIGNATURE)
 
-    def predict(self, request: PredictRequest) -> PredictResponse:
+    def predict(
+        self, request: PredictRequest, check: Check | None = None
+    ) -> PredictResponse:
         """Runs one signature.
 
         Args:
             request: The signature's inputs by name; the signature's name,
                 by default `serving_default`; the names of the outputs to
                 return, by default all.
+            check: What checks the parsed inputs, such as
+                `Bounds.check_arrays`.
 
         Returns:
             The outputs, and the model's name, version and signature.
@@ -362,7 +377,7 @@ class Servable:
         reply.model_spec.name = self.name
         reply.model_spec.version.value = self.version
         reply.model_spec.signature_name = key
-        call(request, reply)
+        call(request, reply, check)
         return reply
 
     def warm_up(self, folder: Path) -> int:
