@@ -424,7 +424,7 @@ def new_application(
         return JSONResponse({"status": "alive"})
 
     async def ready(_: Request) -> Response:
-        missing = [name for name in models.names() if not models.versions(name)]
+        missing = models.unavailable()
         if missing:
             error = f"no version is served of {', '.join(missing)}"
             return JSONResponse({"error": error}, 503)

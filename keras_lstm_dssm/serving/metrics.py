@@ -73,6 +73,11 @@ class RequestMetrics:
             ["model"],
             registry=self._registry,
         )
+        self._unavailable = self._prometheus.Gauge(
+            "lstm_dssm_models_unavailable",
+            "Models that should be served and have no version.",
+            registry=self._registry,
+        )
 
     def record(self, protocol: str, request: Request, code: str) -> None:
         """Adds a request that has ended.
@@ -102,4 +107,5 @@ class RequestMetrics:
         for name in self._models.names():
             count = len(self._models.versions(name))
             self._versions.labels(name).set(count)
+        self._unavailable.set(len(self._models.unavailable()))
         return self._prometheus.generate_latest(self._registry)

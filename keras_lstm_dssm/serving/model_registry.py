@@ -10,7 +10,8 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -176,10 +177,9 @@ class ServedModel:
     def _load(self, version: int, folder: Path) -> None:
         start = time.perf_counter()
         self._states[version] = VersionState(ModelVersionStatus.LOADING)
-        if self._verify:
-            _check_files(folder)
-        servable = Servable(self.name, version, folder)
-        warmed = servable.warm_up(folder)
+        with _verified(folder) if self._verify else nullcontext():
+            servable = Servable(self.name, version, folder)
+            warmed = servable.warm_up(folder)
         self._set_versions({**self.available.versions, version: servable})
         self._states[version] = VersionState(ModelVersionStatus.AVAILABLE)
         _LOG.info(
@@ -219,16 +219,44 @@ class ServedModel:
             _LOG.info("%s version %d: unloaded", self.name, version)
 
 
-def _check_files(folder: Path) -> None:
-    """Compares a version's files with its manifest.
+@contextmanager
+def _verified(folder: Path) -> Iterator[None]:
+    """Checks that what is loaded inside is what the manifest lists.
+
+    The files are read again by TensorFlow after they were compared, so their
+    states (inode, size and times, of which no program can choose the last
+    change) must be the same before and after.
 
     Raises:
-        StatusError: They differ (DATA_LOSS).
+        StatusError: The folder is outside of the folder of all models, its
+            files differ from the manifest, or changed meanwhile (DATA_LOSS).
     """
+    real, models_dir = folder.resolve(), folder.parent.parent.resolve()
+    if not real.is_relative_to(models_dir):
+        raise _data_loss(
+            f"{folder}: found a link to {real}, which is outside {models_dir};"
+            " copy the version there"
+        )
+    before = _file_states(folder)
     try:
         verify_manifest(folder)
     except InputError as error:
-        raise StatusError(grpc.StatusCode.DATA_LOSS, str(error)) from error
+        raise _data_loss(str(error)) from error
+    yield
+    if _file_states(folder) != before:
+        raise _data_loss(f"{folder}: it changed while it was loaded")
+
+
+def _data_loss(message: str) -> StatusError:
+    return StatusError(grpc.StatusCode.DATA_LOSS, message)
+
+
+def _file_states(folder: Path) -> list[tuple[int, ...]]:
+    states = [path.stat() for path in [folder, *sorted(folder.rglob("*"))]]
+    return [
+        (s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
+        for s in states
+    ]
 
 
 def _last_change(folder: Path) -> int:
@@ -290,6 +318,7 @@ class ModelRegistry:
         self._verify = verify
         self._latest = versions
         self._models: dict[str, ServedModel] = {}
+        self._wanted: Set[str] = set()
         self._lock = threading.Lock()
         self._unloaded = False
         model_folders(self._models_dir)  # raises if there is no model
@@ -367,6 +396,12 @@ class ModelRegistry:
                     folders[path.name] = version_folders(base)
                 except InputError as error:
                     problems.append(str(error))
+        if self._configs is None:
+            # A model whose versions were removed from the folder is not
+            # wanted any more.
+            self._wanted = {name for name, found in folders.items() if found}
+        else:
+            self._wanted = self._configs.keys()
         for name, versions in folders.items():
             config = (self._configs or {}).get(name, ModelConfig())
             self._update(name, wanted_versions(versions, config, self._latest))
@@ -487,8 +522,19 @@ class ModelRegistry:
         return sorted(model.available.versions) if model else []
 
     def names(self) -> list[str]:
-        """Returns the names of all models, ascending."""
+        """Returns the names of all models seen so far, ascending."""
         return sorted(self._models)
+
+    def unavailable(self) -> list[str]:
+        """Returns the models that should be served and are not, ascending.
+
+        Those are models that `models.config` lists, or without the file those
+        with a version in the folder, of which no version is served. A model
+        that was taken off the list, or whose versions were removed, is not
+        one of them. A server is ready, and its health SERVING, if there are
+        none.
+        """
+        return sorted(name for name in self._wanted if not self.versions(name))
 
 
 def read_configs(path: Path) -> Configs:

@@ -212,7 +212,11 @@ class PredictionServer:
 
     def _set_health(self) -> None:
         kinds = HealthCheckResponse
-        for service in _SERVICES:
+        ready = not self.models.unavailable()
+        self._health.set(
+            OVERALL_HEALTH, kinds.SERVING if ready else kinds.NOT_SERVING
+        )
+        for service in _SERVICES[1:]:
             self._health.set(service, kinds.SERVING)
         for name in self.models.names():
             serves = self.models.versions(name)

@@ -1,5 +1,6 @@
 """Which models, versions and labels are served, by models.config."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -191,6 +192,37 @@ def test_an_empty_file_changes_nothing(models: Path) -> None:
     assert registry.names() == ["query_encoder", "retriever"]
 
 
+def test_only_models_that_are_wanted_are_unavailable(models: Path) -> None:
+    registry = ModelRegistry(models)
+    assert registry.unavailable() == []
+    write_config(models, "")
+    registry.refresh()  # retriever was removed from the list on purpose
+    assert registry.versions("retriever") == []
+    assert registry.unavailable() == []
+    write_config(models, "model_version_policy { specific { versions: 7 } }")
+    registry.refresh()
+    assert registry.unavailable() == ["query_encoder"]
+    write_config(models, "", 'name: "absent"')
+    with pytest.raises(InputError, match="absent"):
+        registry.refresh()
+    assert registry.unavailable() == ["absent"]
+    (models / "models.config").write_text("model_config_list {}")
+    registry.refresh()
+    assert registry.unavailable() == []
+
+
+def test_a_folder_whose_versions_are_broken_is_unavailable(
+    models: Path,
+) -> None:
+    registry = ModelRegistry(models)
+    shutil.rmtree(models / "retriever" / "1")
+    registry.refresh()
+    assert registry.unavailable() == []
+    (models / "retriever" / "2").mkdir()
+    registry.refresh()
+    assert registry.unavailable() == ["retriever"]
+
+
 def test_no_version_left_is_told(
     models: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -314,6 +346,49 @@ def test_only_versions_as_they_were_exported_are_verified(
     damaged.write_bytes(intact)
     model.update(versions)
     assert names(model) == {2: "AVAILABLE", 1: "AVAILABLE"}
+
+
+def test_a_version_that_is_a_link_out_of_the_folder_is_not_verified(
+    models: Path, tiny_models: Path
+) -> None:
+    registry = ModelRegistry(models, verify=True)
+    link = models / "retriever" / "2"
+    link.symlink_to(tiny_models / "retriever" / "1")
+    registry.refresh()
+    state = registry.states("retriever")[2]
+    assert (State(state.state), state.code) == ("END", 15)  # DATA_LOSS
+    assert "found a link to" in state.message
+    assert registry.versions("retriever") == [1]
+    # A link inside the folder is a version of the folder.
+    link.unlink()
+    link.symlink_to("1")
+    registry.refresh()
+    assert registry.versions("retriever") == [2]
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_file_that_is_swapped_while_it_loads_is_not_served(
+    versions: dict[int, Path], monkeypatch: pytest.MonkeyPatch, restored: bool
+) -> None:
+    name = "saved_model.pb"
+    warm_up = Servable.warm_up
+
+    def swap(servable: Servable, folder: Path) -> int:
+        intact = (folder / name).read_bytes()
+        times = (folder / name).stat()
+        (folder / name).write_bytes((versions[1] / name).read_bytes())
+        if restored:
+            (folder / name).write_bytes(intact)
+        os.utime(folder / name, ns=(times.st_atime_ns, times.st_mtime_ns))
+        return warm_up(servable, folder)
+
+    monkeypatch.setattr(Servable, "warm_up", swap)
+    model = ServedModel("encoder", verify=True)
+    model.update({2: versions[2]})
+    assert names(model) == {2: "END"}
+    assert model.states()[2].code == 15
+    assert "changed while it was loaded" in model.states()[2].message
+    assert not model.available.versions
 
 
 def names(model: ServedModel) -> dict[int, str]:

@@ -11,7 +11,7 @@ import grpc
 import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
-from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
+from tensorflow_serving.apis.predict_pb2 import PredictResponse
 from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     PredictionServiceStub,
 )
@@ -91,10 +91,10 @@ def held_up(
     rows: list[int] = []
     predict = Servable.predict
 
-    def hold(servable: Servable, request: PredictRequest) -> PredictResponse:
+    def hold(*arguments: object) -> PredictResponse:
         rows.append(request.inputs["text"].tensor_shape.dim[0].size)
         assert release.wait(20)
-        return predict(servable, request)
+        return predict(*arguments)
 
     monkeypatch.setattr(Servable, "predict", hold)
     with PredictionServer(
