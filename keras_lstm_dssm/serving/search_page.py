@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 
-from keras_lstm_dssm.serving.clicks import ClickTokens, ClickWriter, TokenError
+from keras_lstm_dssm.serving.clicks import ClickWriter, TokenError
 from keras_lstm_dssm.serving.limits import Bounds
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.rest_api import HTTP_CODES
@@ -235,7 +235,6 @@ class SearchPage:
         self._bounds = Bounds() if bounds is None else bounds
         self._titles = titles or {}
         self._clicks = clicks
-        self._tokens = ClickTokens()
 
     def models(self) -> dict[str, Any]:
         """Returns the models that can be searched, with their versions.
@@ -309,9 +308,8 @@ class SearchPage:
             for id_, title, score in zip(ids, titles, scores, strict=True)
         ]
         if self._clicks is not None:
-            search = self._tokens.new_search()
             for hit, title in zip(hits, titles, strict=True):
-                hit["click"] = self._tokens.issue(search, text, title)
+                hit["click"] = self._clicks.issue(text, title)
         return {
             "model": servable.name,
             "version": servable.version,
@@ -390,8 +388,7 @@ class SearchPage:
         token = _string(request, "click")
         if self._clicks is None:
             raise invalid_argument("this server writes no clicks")
-        pair = self._tokens.redeem(token)
-        return pair is not None and self._clicks.write(pair)
+        return self._clicks.write(token)
 
 
 class _Hits(NamedTuple):

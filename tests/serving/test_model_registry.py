@@ -362,6 +362,7 @@ def test_a_version_that_is_a_link_out_of_the_folder_is_not_verified(
     # A link inside the folder is a version of the folder.
     link.unlink()
     link.symlink_to("1")
+    (link / "saved_model.pb").touch()
     registry.refresh()
     assert registry.versions("retriever") == [2]
 

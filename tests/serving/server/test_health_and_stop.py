@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -91,10 +92,10 @@ def held_up(
     rows: list[int] = []
     predict = Servable.predict
 
-    def hold(*arguments: object) -> PredictResponse:
+    def hold(servable: Servable, request: Any, *more: Any) -> PredictResponse:
         rows.append(request.inputs["text"].tensor_shape.dim[0].size)
         assert release.wait(20)
-        return predict(*arguments)
+        return predict(servable, request, *more)
 
     monkeypatch.setattr(Servable, "predict", hold)
     with PredictionServer(
