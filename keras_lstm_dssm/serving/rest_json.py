@@ -21,6 +21,7 @@ import numpy as np
 MAX_MESSAGE_CHARS = 1024
 """Values in error messages are cut after this number of characters."""
 
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _PRETTY = json.JSONEncoder(ensure_ascii=False, indent=4)
 
 
@@ -30,6 +31,9 @@ class JsonError(ValueError):
 
 def parse_object(body: bytes) -> dict[str, Any]:
     """Parses the body of a request, a JSON object in UTF-8.
+
+    Half of a surrogate pair, which no text in UTF-8 can have, is refused, so
+    that all strings of the value can be encoded.
 
     As in TF Serving, the numbers NaN, Infinity and -Infinity are allowed.
 
@@ -44,6 +48,12 @@ def parse_object(body: bytes) -> dict[str, Any]:
         raise JsonError("JSON Parse error: The document is empty")
     try:
         value = json.loads(body.decode("utf-8-sig"), parse_float=_finite)
+        if _SURROGATE.search(body):
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise JsonError(
+            "JSON Parse error: The surrogate pair in string is invalid."
+        ) from error
     except UnicodeDecodeError as error:
         raise JsonError(
             "JSON Parse error: Invalid encoding in string. at offset: "
@@ -192,12 +202,7 @@ def converter(dtype: str) -> Callable[[Any], Any]:
 
 def _bytes(value: Any) -> bytes:
     if isinstance(value, str):
-        try:
-            return value.encode()
-        except UnicodeEncodeError as error:
-            raise JsonError(
-                "JSON Parse error: The surrogate pair in string is invalid."
-            ) from error
+        return value.encode()
     if not isinstance(value, dict):
         raise _type_error(value, "string")
     if not is_base64(value):

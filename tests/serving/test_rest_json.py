@@ -79,6 +79,18 @@ def test_a_body_that_is_not_utf8() -> None:
         parse_object(b'{"inputs": ["\xff"]}')
 
 
+@pytest.mark.parametrize(
+    "body",
+    ['["\\ud800"]', '{"\\uDFff": 1}', '{"a": ["\\ude00\\ud83d"]}',
+     '{"a": [["\\ud83d\\ude00", "\\ud83d "]]}'],
+)  # fmt: skip
+def test_half_of_a_surrogate_pair(body: str) -> None:
+    with pytest.raises(JsonError, match="The surrogate pair in string is inv"):
+        parse_object(body.encode())
+    # An escaped backslash is none.
+    assert parse_object(b'{"a": "\\\\ud800"}') == {"a": "\\ud800"}
+
+
 def test_signature_names() -> None:
     assert signature_name({}) == ""
     assert signature_name({"signature_name": "keys"}) == "keys"

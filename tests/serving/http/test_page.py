@@ -69,6 +69,8 @@ def test_models_and_results(send: Send) -> None:
         ("[]", 400, "Is not object"),
         ('{"model": "retriever"}', 400, "'text' must be a string"),
         (asked("a" * 1001), 400, "'text' has more than 1,000 letters"),
+        (asked("\ud800"), 400, "The surrogate pair in string is invalid"),
+        (asked("a", **{"\udfff": 1}), 400, "surrogate pair in string"),
         (asked("a", k=51), 400, "'k' must be a whole number, 1 to 50"),
         (asked("a", version="1"), 400, "'version' must be a whole number"),
         (asked("a", version=9), 404, "Servable not found"),
