@@ -131,15 +131,9 @@ class RestApi:
                 reply = _metadata_json(self._models, spec)
             else:
                 reply = json.dumps(_as_dict(model_status(self._models, spec)))
-        except StatusError as error:
-            reply, code = truncated(error.details), error.code.name
-        except JsonError as error:
-            reply, code = truncated(str(error)), "INVALID_ARGUMENT"
-        except Exception:  # of any kind: the server's own error
-            _LOG.exception("%s %s", method, path)
-            reply, code = "internal error", "INTERNAL"
-        if code != "OK":
-            reply = json.dumps({"error": reply})
+        except Exception as error:  # of any kind: the server answers on
+            code, message = code_and_message(error, f"{method} {path}")
+            reply = json.dumps({"error": message})
         if self._metrics is not None:
             self._metrics.record("http", asked, code)
         return Reply(HTTP_CODES[code], reply.encode(errors="replace"))
@@ -165,6 +159,24 @@ class RestApi:
         return json_from_outputs(
             call.run_arrays(inputs), is_row_format(request)
         )
+
+
+def code_and_message(error: Exception, request: str) -> tuple[str, str]:
+    """Returns what a reply over HTTP says of an error.
+
+    Args:
+        error: Any error; one that is not the client's is logged.
+        request: What was requested, for the log.
+
+    Returns:
+        A key of `HTTP_CODES`, and the message.
+    """
+    if isinstance(error, StatusError):
+        return error.code.name, truncated(error.details)
+    if isinstance(error, JsonError):
+        return "INVALID_ARGUMENT", truncated(str(error))
+    _LOG.error("%s", request, exc_info=error)
+    return "INTERNAL", "internal error"
 
 
 def _method_and_model(method: str, path: str) -> tuple[str, ModelSpec]:

@@ -15,12 +15,11 @@ from keras_lstm_dssm.serving.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.rest_api import RestApi
 from keras_lstm_dssm.serving.search_page import (
     SearchPage,
+    highlighted,
     letter_similarity,
-    marked_parts,
     nearest_words,
-    query_words_of,
-    strengths,
     trigrams,
+    word_similarities,
     words_of,
 )
 from tests.serving.tiny_models import save_encoder
@@ -131,8 +130,8 @@ def test_words() -> None:
     assert words_of(["CSV writer", "the csv file"]) == [
         "csv", "writer", "the", "file",
     ]  # fmt: skip
-    assert words_of(["a b c", "d"], most=2) == ["a", "b"]
-    assert len(query_words_of(" ".join(map(str, range(99))))) == 12
+    assert words_of(["a b c", "d"], maximum=2) == ["a", "b"]
+    assert len(words_of([" ".join(map(str, range(999)))])) == 200
 
 
 def test_a_misspelled_word_shares_trigrams() -> None:
@@ -154,10 +153,10 @@ def test_a_misspelled_word_shares_trigrams() -> None:
             ],
         }
     ]
-    strength = strengths(["array", "of", "mean"], similarity, 0.4)
+    strength = word_similarities(["array", "of", "mean"], similarity, 0.4)
     assert strength == {"array": 6 / 9, "of": 1}
-    assert strengths([], np.zeros((2, 0)), 0.4) == {}
-    assert marked_parts("Mean of an ARRAY.", strength) == [
+    assert word_similarities([], np.zeros((2, 0)), 0.4) == {}
+    assert highlighted("Mean of an ARRAY.", strength) == [
         {"text": "Mean ", "strength": 0},
         {"text": "of", "strength": 1},
         {"text": " an ", "strength": 0},
@@ -171,12 +170,12 @@ def test_a_misspelled_word_shares_trigrams() -> None:
 def test_parts_give_the_title_and_similarities_are_shares(
     title: str, query: str
 ) -> None:
-    asked, words = query_words_of(query), words_of([title])
+    asked, words = words_of([query]), words_of([title])
     similarity = letter_similarity(asked, words)
     assert ((similarity >= 0) & (similarity <= 1)).all()
     for row, word in enumerate(asked):
         for column, other in enumerate(words):
             same = trigrams(word) == trigrams(other)
             assert not same or similarity[row, column] == 1
-    parts = marked_parts(title, strengths(words, similarity, 0.4))
+    parts = highlighted(title, word_similarities(words, similarity, 0.4))
     assert "".join(part["text"] for part in parts) == title
