@@ -4,6 +4,7 @@ Conversions and messages are those of TF Serving, `util/json_tensor.cc`, see
 https://www.tensorflow.org/tfx/serving/api_rest.
 """
 
+import functools
 import json
 import math
 import re
@@ -28,17 +29,9 @@ class JsonError(ValueError):
 def parse_object(body: bytes) -> dict[str, Any]:
     """Parses the body of a request, a JSON object in UTF-8.
 
-    Half of a surrogate pair, which no text in UTF-8 can have, is refused, so
-    that all strings of the value can be encoded.
-
-    As in TF Serving, the numbers NaN, Infinity and -Infinity are allowed.
-
-    Raises:
-        JsonError: It is no JSON, no object, or no UTF-8.
-
-    Example:
-    >>> parse_object(b'{"instances": ["bolt"]}')
-    {'instances': ['bolt']}
+    NaN, Infinity and -Infinity are numbers, as in TF Serving. Half of a
+    surrogate pair is refused, so that all strings can be encoded. It raises
+    `JsonError`, as all functions here do.
     """
     if not body.strip():
         raise JsonError("JSON Parse error: The document is empty")
@@ -76,11 +69,7 @@ def _finite(digits: str) -> float:
 
 
 def signature_name(request: Mapping[str, Any]) -> str:
-    """Returns the name of the requested signature, "" for the default one.
-
-    Raises:
-        JsonError: It is no string.
-    """
+    """Returns the name of the requested signature, "" for the default one."""
     name = request.get("signature_name", "")
     if not isinstance(name, str):
         raise JsonError(
@@ -93,8 +82,7 @@ def signature_name(request: Mapping[str, Any]) -> str:
 def is_row_format(request: Mapping[str, Any]) -> bool:
     """Returns whether a request has `instances` (rows), not `inputs` (columns).
 
-    Raises:
-        JsonError: It has both or neither, or `instances` is no list, or empty.
+    It has exactly one of them, and `instances` is a list that is not empty.
     """
     if "instances" in request and "inputs" in request:
         raise JsonError(
@@ -121,14 +109,7 @@ def row_count(request: Mapping[str, Any]) -> int:
     """Returns the largest number of rows that a request states.
 
     It looks at the lengths of lists only, so that a request of too many rows
-    costs nothing.
-
-    Raises:
-        JsonError: See `is_row_format`.
-
-    Example:
-    >>> row_count({"inputs": {"text": ["bolt", "nut"], "k": [1, 1]}})
-    2
+    is refused before it costs anything.
     """
     if is_row_format(request):
         return len(request["instances"])
@@ -175,10 +156,6 @@ def inputs_from_json(
 
     Returns:
         An array for each input; strings are object arrays of bytes.
-
-    Raises:
-        JsonError: The values do not fit the names and dtypes, lists have
-            unequal lengths, or base64 is wrong.
 
     Example:
     >>> inputs_from_json({"instances": ["bolt"]}, {"text": "string"})
@@ -294,20 +271,11 @@ def _array(value: Any, dtype: str) -> np.ndarray:
 def _unequal(value: list[Any], number: int) -> _ElementError:
     """Returns the error of an element whose shape is not that of the first."""
     expected, shape = _shape(value[0]), _shape(value[number])
-    if math.prod(expected) != math.prod(shape):
-        problem = (
-            f"Expecting tensor size: {math.prod(expected)} but got: "
-            f"{math.prod(shape)}"
-        )
-    elif expected != shape:
-        problem = (
-            f"Expecting shape {_brackets(expected)} but got: {_brackets(shape)}"
-        )
-    else:
-        problem = (
-            f"Expecting shape {_brackets(expected)} but got: lists of unequal "
-            f"sizes at element {number}"
-        )
+    size, other = math.prod(expected), math.prod(shape)
+    problem = f"Expecting tensor size: {size} but got: {other}"
+    if size == other:
+        got = "unequal sizes" if expected == shape else _brackets(shape)
+        problem = f"Expecting shape {_brackets(expected)} but got: {got}"
     return _ElementError(number, problem)
 
 
@@ -324,6 +292,7 @@ def _brackets(shape: list[int]) -> str:
     return f"[{','.join(map(str, shape))}]"
 
 
+@functools.cache
 def _converter(dtype: str) -> Callable[[Any], Any]:
     """Returns the function from a JSON value to one of the dtype.
 
@@ -432,10 +401,6 @@ def json_from_outputs(outputs: Mapping[str, np.ndarray], row: bool) -> str:
         outputs: Name to array; strings are object arrays of bytes.
         row: Whether the request had `instances`: then the reply has
             `predictions` by row, otherwise `outputs` by name.
-
-    Raises:
-        JsonError: Outputs have different numbers of rows, or a dtype that
-            JSON has no counterpart of.
 
     Example:
     >>> json_from_outputs({"scores": np.float32([[0.5, 1]])}, row=True)

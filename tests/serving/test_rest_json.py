@@ -152,7 +152,7 @@ def test_inputs(body: str, dtypes: dict[str, str], expected: object) -> None:
          "Expecting shape [] but got: [1]"),
         ('{"inputs": [["a"], "b"]}', TEXT, "Expecting shape [1] but got: []"),
         ('{"inputs": [[["a"], ["b"]], [["a"], ["b", "c"]]]}', TEXT,
-         "Expecting shape [2,1] but got: lists of unequal sizes at element 1"),
+         "Expecting shape [2,1] but got: unequal sizes"),
         ('{"instances": [{"text": "a", "k": 1}, {"text": "a", "k": "b"}]}',
          PAIR, "Failed to process element: 1 key: k of 'instances' list."),
         ('{"instances": [["a", "b"], ["c", 1]]}', TEXT,
