@@ -1,7 +1,7 @@
-"""Loads the models of a folder, and finds the version for a request.
+"""Which models and versions are loaded, and which one a request is for.
 
-Loads, serves and unloads the versions of one model, by its policy.
-Describes the models of a registry: their versions and signatures.
+`ModelRegistry` holds the models of a folder, `ModelVersions` the versions of
+one; `model_metadata` and `model_status` describe them, as TF Serving does.
 """
 
 import gc
@@ -31,7 +31,12 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelConfig
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE
-from keras_lstm_dssm.export.publish.models_config import read_models_config
+from keras_lstm_dssm.export.publish.models_config import (
+    MODELS_CONFIG,
+    Configs,
+    live_versions,
+    read_configs,
+)
 from keras_lstm_dssm.export.publish.versions import (
     model_folder,
     model_folders,
@@ -45,29 +50,6 @@ from keras_lstm_dssm.serving.servable import (
 )
 
 _LOG = logging.getLogger(__name__)
-
-
-def wanted_versions(
-    folders: Mapping[int, Path], config: ModelConfig, latest: int
-) -> dict[int, Path]:
-    """Returns the versions that a model's policy selects.
-
-    Args:
-        folders: The versions on disk, ascending by number.
-        config: The model's entry in `models.config`. Its
-            `model_version_policy` is `latest`, `all` or `specific`, or is
-            not set.
-        latest: The number of newest versions to load if it is not set.
-    """
-    policy = config.model_version_policy
-    kind = policy.WhichOneof("policy_choice")
-    if kind == "all":
-        return dict(folders)
-    if kind == "specific":
-        return {v: folders[v] for v in policy.specific.versions if v in folders}
-    if kind == "latest":
-        latest = policy.latest.num_versions or 1
-    return dict(list(folders.items())[-latest:])
 
 
 class VersionState(NamedTuple):
@@ -96,7 +78,7 @@ class Available(NamedTuple):
     labels: Mapping[str, int]
 
 
-class ServedModel:
+class ModelVersions:
     """Holds the versions of one model; one thread updates, others read it.
 
     A version passes through the states of TF Serving: START, LOADING (its
@@ -285,10 +267,6 @@ def _status_code(error: BaseException) -> int:
     return grpc.StatusCode.UNKNOWN.value[0]
 
 
-Configs = Mapping[str, ModelConfig] | None
-"""The models that `models.config` lists, by name; None without the file."""
-
-
 class ModelRegistry:
     """Holds the models of a folder, with their served versions in memory.
 
@@ -317,15 +295,15 @@ class ModelRegistry:
         self._models_dir = Path(models_dir)
         self._verify = verify
         self._latest = versions
-        self._models: dict[str, ServedModel] = {}
+        self._models: dict[str, ModelVersions] = {}
         self._wanted: Set[str] = set()
         self._lock = threading.Lock()
         self._unloaded = False
         model_folders(self._models_dir)  # raises if there is no model
-        self._configs = read_configs(self._models_dir / "models.config")
+        self._configs = read_configs(self._models_dir / MODELS_CONFIG)
         if self._configs is not None and not self._configs:
             raise InputError(
-                f"{self._models_dir / 'models.config'}: lists no model; list "
+                f"{self._models_dir / MODELS_CONFIG}: lists no model; list "
                 "one, or remove the file to serve all models"
             )
         problems = self._update_models()
@@ -377,7 +355,7 @@ class ModelRegistry:
         label.
         """
         try:
-            configs = read_configs(self._models_dir / "models.config")
+            configs = read_configs(self._models_dir / MODELS_CONFIG)
         except (InputError, OSError) as error:
             return [str(error)]
         problems = self._label(configs)
@@ -404,7 +382,7 @@ class ModelRegistry:
             self._wanted = self._configs.keys()
         for name, versions in folders.items():
             config = (self._configs or {}).get(name, ModelConfig())
-            self._update(name, wanted_versions(versions, config, self._latest))
+            self._update(name, live_versions(versions, config, self._latest))
         if self._configs is None:
             # A model whose folder is missing is still served: the disk may
             # have been unmounted.
@@ -458,7 +436,7 @@ class ModelRegistry:
         return problems
 
     def _update(self, name: str, wanted: Mapping[int, Path]) -> None:
-        model = self._models.get(name) or ServedModel(name, self._verify)
+        model = self._models.get(name) or ModelVersions(name, self._verify)
         # A copy replaces the dictionary, because other threads read it.
         self._models = {**self._models, name: model}
         self._unloaded |= model.update(wanted)
@@ -535,41 +513,6 @@ class ModelRegistry:
         none.
         """
         return sorted(name for name in self._wanted if not self.versions(name))
-
-
-def read_configs(path: Path) -> Configs:
-    """Reads `models.config`.
-
-    Args:
-        path: The file, a `ModelServerConfig` in text format. It may be
-            missing.
-
-    Returns:
-        The listed models by name; an empty dict for `model_config_list {}`,
-        which unloads all; None without the file.
-
-    Raises:
-        InputError: The file has another format, lists a model twice, or has
-            no `model_config_list`: TF Serving ignores such a file, which may
-            be incomplete because it is being written.
-    """
-    if not path.exists():
-        return None
-    listed = read_models_config(path)
-    if not listed.HasField("model_config_list"):
-        raise InputError(
-            f"{path}: has no model_config_list; list a model, write "
-            "model_config_list {} to unload all, or remove the file to serve "
-            "all models"
-        )
-    configs: dict[str, ModelConfig] = {}
-    for config in listed.model_config_list.config:
-        if config.name in configs:
-            raise InputError(
-                f"{path}: model {config.name!r} is listed twice; keep one"
-            )
-        configs[config.name] = config
-    return configs
 
 
 def model_metadata(

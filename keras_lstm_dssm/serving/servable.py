@@ -1,10 +1,10 @@
-"""Loads one version of one model, and runs its signatures.
+"""One loaded version of a model: answers Predict with its signatures.
 
-Converts NumPy arrays to `TensorProto` messages, as TF Serving does.
-Runs one signature of a SavedModel on the tensors of a Predict request.
+`Servable` holds the version and replays its warm-up requests; `SignatureCall`
+checks a request in TF Serving's order, with its codes and messages, and turns
+messages into arrays and back.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,12 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow.core.framework.types_pb2 import DataType
-from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE
 from keras_lstm_dssm.export.publish.warmup import WARMUP_FILE
-from keras_lstm_dssm.serving.saved_models import GraphFunction, SavedGraph
+from keras_lstm_dssm.serving.saved_models import SavedGraph, SavedSignature
 from lstm_dssm_client.messages import has_field, write_tensor
 
 
@@ -97,9 +96,7 @@ class SignatureCall:
     """Answers Predict with one signature; threads may share it.
 
     Args:
-        definition: The signature's definition in the SavedModel.
-        prepare: Returns the signature's function, such as
-            `SavedGraph.function`. It is called once, before the first run.
+        signature: The signature of the SavedModel.
 
     Attributes:
         input_dtypes: TensorFlow's name of each input's dtype, such as
@@ -108,26 +105,19 @@ class SignatureCall:
 
     Example:
     >>> graph = SavedGraph("models/query_encoder/1")
-    >>> definition = graph.definitions["serving_default"]
-    >>> call = SignatureCall(definition, graph.function)
+    >>> call = SignatureCall(SavedSignature(graph, "serving_default"))
     >>> reply = PredictResponse()
     >>> call(request, reply)
     """
 
-    def __init__(
-        self,
-        definition: SignatureDef,
-        prepare: Callable[[SignatureDef], GraphFunction],
-    ) -> None:
-        self._definition = definition
-        self._prepare, self._preparing = prepare, threading.Lock()
-        self._function: GraphFunction | None = None
-        # A function orders its inputs and outputs by name.
+    def __init__(self, signature: SavedSignature) -> None:
+        self._signature = signature
+        infos = signature.definition.inputs
         self._specs = {
-            alias: tf.TensorSpec(info.tensor_shape, info.dtype)
-            for alias, info in sorted(definition.inputs.items())
+            alias: tf.TensorSpec(infos[alias].tensor_shape, infos[alias].dtype)
+            for alias in signature.inputs
         }
-        self.output_names = sorted(definition.outputs)
+        self.output_names = signature.outputs
         self.input_dtypes = {
             alias: _cpp_name(spec.dtype.as_datatype_enum)
             for alias, spec in self._specs.items()
@@ -201,7 +191,7 @@ class SignatureCall:
         arrays = {}
         for alias, spec in specs.items():
             if alias not in protos:
-                feed = self._definition.inputs[alias].name
+                feed = self._signature.definition.inputs[alias].name
                 raise invalid_argument(
                     f"Signature input alias: {alias}(feed name: {feed}) not "
                     "found in request and no default value provided. Inputs "
@@ -247,18 +237,9 @@ class SignatureCall:
 
     def _run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         try:
-            function = self._function or self._prepared()
-            outputs = function(*(inputs[alias] for alias in self._specs))
+            return self._signature(**inputs)
         except tf.errors.OpError as error:
             raise StatusError(CODES[error.error_code], error.message) from error
-        return dict(zip(self.output_names, outputs, strict=True))
-
-    def _prepared(self) -> GraphFunction:
-        # Concurrent first runs would each prepare the graph.
-        with self._preparing:
-            if self._function is None:
-                self._function = self._prepare(self._definition)
-        return self._function
 
 
 def _wrong_shape(
@@ -339,8 +320,8 @@ class Servable:
         graph = SavedGraph(folder)
         self.signature_defs = graph.definitions
         self._calls = {
-            key: SignatureCall(definition, graph.function)
-            for key, definition in graph.definitions.items()
+            key: SignatureCall(SavedSignature(graph, key))
+            for key in graph.definitions
         }
 
     def signature(self, name: str) -> SignatureCall | None:

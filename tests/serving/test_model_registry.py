@@ -13,7 +13,7 @@ from tensorflow_serving.apis.model_pb2 import ModelSpec
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.model_registry import ModelRegistry, ServedModel
+from keras_lstm_dssm.serving.model_registry import ModelRegistry, ModelVersions
 from keras_lstm_dssm.serving.servable import Servable, StatusError
 from tests.serving.wire import predict_request
 
@@ -124,13 +124,13 @@ def test_a_label_waits_for_its_version(
     registry.refresh()
     assert serves() == (1, [1, 2])
     seen = []
-    drop = ServedModel._unload
+    drop = ModelVersions._unload
 
-    def watched(model: ServedModel, versions: set[int]) -> None:
+    def watched(model: ModelVersions, versions: set[int]) -> None:
         seen.append((versions, registry.find(labelled("stable")).version))
         drop(model, versions)
 
-    monkeypatch.setattr(ServedModel, "_unload", watched)
+    monkeypatch.setattr(ModelVersions, "_unload", watched)
     write_config(models, config("versions: 2", 2))
     registry.refresh()
     assert serves() == (2, [2])
@@ -337,7 +337,7 @@ def test_only_versions_as_they_were_exported_are_verified(
     damaged = versions[2] / "variables" / "variables.index"
     intact = damaged.read_bytes()
     damaged.write_bytes(intact + b"x")
-    model = ServedModel("encoder", verify=True)
+    model = ModelVersions("encoder", verify=True)
     model.update(versions)
     assert names(model) == {2: "END", 1: "AVAILABLE"}
     state = model.states()[2]
@@ -384,7 +384,7 @@ def test_a_file_that_is_swapped_while_it_loads_is_not_served(
         return warm_up(servable, folder)
 
     monkeypatch.setattr(Servable, "warm_up", swap)
-    model = ServedModel("encoder", verify=True)
+    model = ModelVersions("encoder", verify=True)
     model.update({2: versions[2]})
     assert names(model) == {2: "END"}
     assert model.states()[2].code == 15
@@ -392,7 +392,7 @@ def test_a_file_that_is_swapped_while_it_loads_is_not_served(
     assert not model.available.versions
 
 
-def names(model: ServedModel) -> dict[int, str]:
+def names(model: ModelVersions) -> dict[int, str]:
     return {v: State(s.state) for v, s in model.states().items()}
 
 
@@ -415,7 +415,7 @@ def log_of(**inputs: object) -> bytes:
 def test_a_version_in_use_is_unloaded_after_its_last_request(
     versions: dict[int, Path],
 ) -> None:
-    model = ServedModel("encoder")
+    model = ModelVersions("encoder")
     assert not model.update({1: versions[1]})
     running = model.available.versions[1]
     assert model.update({2: versions[2]})
@@ -430,7 +430,7 @@ def test_a_version_in_use_is_unloaded_after_its_last_request(
 def test_a_number_published_anew_while_the_old_one_runs(
     versions: dict[int, Path],
 ) -> None:
-    model = ServedModel("encoder")
+    model = ModelVersions("encoder")
     model.update({1: versions[1]})
     running = model.available.versions[1]
     model.update({2: versions[2]})
@@ -450,7 +450,7 @@ def test_the_states_on_the_way(
         return warm_up(servable, folder)
 
     monkeypatch.setattr(Servable, "warm_up", watch)
-    model = ServedModel("encoder")
+    model = ModelVersions("encoder")
     model.update(versions)
     assert seen == [
         ({2: "LOADING", 1: "START"}, []),
@@ -522,7 +522,7 @@ def test_a_broken_version_and_its_repair(
 ) -> None:
     good = shutil.copytree(versions[2], versions[2].with_name("good"))
     damage(versions[2])
-    model = ServedModel("encoder")
+    model = ModelVersions("encoder")
     model.update({1: versions[1]})
     for _ in range(2):  # the second time it is known already
         assert not model.update({2: versions[2]})
