@@ -115,25 +115,25 @@ class ModelVersions:
         """Replaces the versions' labels."""
         self.available = self.available._replace(labels=dict(labels))
 
-    def update(self, wanted: Mapping[int, Path]) -> bool:
-        """Loads new versions, then unloads those that are not wanted.
+    def update(self, expected: Mapping[int, Path]) -> bool:
+        """Loads new versions, then unloads those that are not expected.
 
-        Old versions are served until a wanted one is available, as with TF
+        Old versions are served until an expected one is available, as with TF
         Serving's `AvailabilityPreservingPolicy`. A version that did not load
         is loaded again when its files change.
 
         Args:
-            wanted: Version number to folder, for the versions to serve.
+            expected: Number to folder of the versions to serve.
 
         Returns:
             Whether a version was unloaded.
         """
         changed = {
             version: _last_change(folder)
-            for version, folder in wanted.items()
+            for version, folder in expected.items()
             if version not in self.available.versions
         }
-        self._broken = {v: t for v, t in self._broken.items() if v in wanted}
+        self._broken = {v: t for v, t in self._broken.items() if v in expected}
         new = [
             version
             for version in sorted(changed, reverse=True)
@@ -143,18 +143,18 @@ class ModelVersions:
             self._states[version] = VersionState(ModelVersionStatus.START)
         for version in new:
             try:
-                self._load(version, wanted[version])
+                self._load(version, expected[version])
             except Exception as error:  # of any kind: other versions serve on
                 self._broken[version] = changed[version]
-                self._record_error(version, wanted[version], error)
+                self._record_error(version, expected[version], error)
         versions = self.available.versions
-        unwanted = versions.keys() - wanted.keys()
-        if wanted and len(unwanted) == len(versions):
+        surplus = versions.keys() - expected.keys()
+        if expected and len(surplus) == len(versions):
             return False
-        if versions and not wanted:
+        if versions and not expected:
             _LOG.warning("%s: no version is left to serve", self.name)
-        self._unload(unwanted)
-        return bool(unwanted)
+        self._unload(surplus)
+        return bool(surplus)
 
     def _load(self, version: int, folder: Path) -> None:
         start = time.perf_counter()
@@ -296,7 +296,7 @@ class ModelRegistry:
         self._verify = verify
         self._latest = versions
         self._models: dict[str, ModelVersions] = {}
-        self._wanted: Set[str] = set()
+        self._expected: Set[str] = set()
         self._lock = threading.Lock()
         self._unloaded = False
         model_folders(self._models_dir)  # raises if there is no model
@@ -338,13 +338,13 @@ class ModelRegistry:
                 # request, but its graph has reference cycles.
                 gc.collect()
                 self._unloaded = False
-            known = self._errors()
+            old_errors = self._errors()
             problems = self._read_configs()
             try:
                 problems += self._update_models()
             except OSError as error:
                 problems.append(f"{self._models_dir}: {error.strerror}")
-            self._warn_of(self._errors() - known)
+            self._warn_of(self._errors() - old_errors)
             if problems:
                 raise InputError("; ".join(problems))
 
@@ -376,10 +376,10 @@ class ModelRegistry:
                     problems.append(str(error))
         if self._configs is None:
             # A model whose versions were removed from the folder is not
-            # wanted any more.
-            self._wanted = {name for name, found in folders.items() if found}
+            # expected any more.
+            self._expected = {name for name, found in folders.items() if found}
         else:
-            self._wanted = self._configs.keys()
+            self._expected = self._configs.keys()
         for name, versions in folders.items():
             config = (self._configs or {}).get(name, ModelConfig())
             self._update(name, live_versions(versions, config, self._latest))
@@ -435,11 +435,11 @@ class ModelRegistry:
                 model.set_labels(config.version_labels)
         return problems
 
-    def _update(self, name: str, wanted: Mapping[int, Path]) -> None:
+    def _update(self, name: str, expected: Mapping[int, Path]) -> None:
         model = self._models.get(name) or ModelVersions(name, self._verify)
         # A copy replaces the dictionary, because other threads read it.
         self._models = {**self._models, name: model}
-        self._unloaded |= model.update(wanted)
+        self._unloaded |= model.update(expected)
 
     def find(self, spec: ModelSpec) -> Servable:
         """Returns the requested version, by default the newest.
@@ -455,7 +455,7 @@ class ModelRegistry:
         choice = spec.WhichOneof("version_choice")
         if choice is None:
             version = max(available.versions, default=0)
-            wanted = f"Latest({spec.name})"
+            requested = f"Latest({spec.name})"
         else:
             version = spec.version.value
             if choice == "version_label":
@@ -465,11 +465,11 @@ class ModelRegistry:
                         f"{spec.version_label}"
                     )
                 version = available.labels[spec.version_label]
-            wanted = f"Specific({spec.name}, {version})"
+            requested = f"Specific({spec.name}, {version})"
         if version not in available.versions:
             raise StatusError(
                 grpc.StatusCode.NOT_FOUND,
-                f"Servable not found for request: {wanted}",
+                f"Servable not found for request: {requested}",
             )
         return available.versions[version]
 
@@ -512,7 +512,9 @@ class ModelRegistry:
         one of them. A server is ready, and its health SERVING, if there are
         none.
         """
-        return sorted(name for name in self._wanted if not self.versions(name))
+        return sorted(
+            name for name in self._expected if not self.versions(name)
+        )
 
 
 def model_metadata(
@@ -544,9 +546,9 @@ def model_status(
     states = models.states(spec.name)
     missing = f"Could not find any versions of model {spec.name}"
     if spec.HasField("version"):  # TF Serving ignores a label here, too
-        wanted = spec.version.value
-        states = {v: s for v, s in states.items() if v == wanted}
-        missing = f"Could not find version {wanted} of model {spec.name}"
+        number = spec.version.value
+        states = {number: states[number]} if number in states else {}
+        missing = f"Could not find version {number} of model {spec.name}"
     if not states:
         raise StatusError(grpc.StatusCode.NOT_FOUND, missing)
     reply = GetModelStatusResponse()

@@ -118,15 +118,15 @@ class RestApi:
         Returns:
             The reply; of an error, `{"error": message}`.
         """
-        asked = Request("", "", "", time.perf_counter())
+        measured = Request("", "", "", time.perf_counter())
         code = "OK"
         try:
             method_name, spec = _method_and_model(method, path)
-            asked = asked._replace(method=method_name, model=spec.name)
+            measured = measured._replace(method=method_name, model=spec.name)
             if method_name == "Predict":
                 request = parse_object(body)
-                asked = asked._replace(signature=signature_name(request))
-                reply = self._predict(spec, asked.signature, request)
+                measured = measured._replace(signature=signature_name(request))
+                reply = self._predict(spec, measured.signature, request)
             elif method_name == "GetModelMetadata":
                 reply = _metadata_json(self._models, spec)
             else:
@@ -135,7 +135,7 @@ class RestApi:
             code, message = code_and_message(error, f"{method} {path}")
             reply = json.dumps({"error": message})
         if self._metrics is not None:
-            self._metrics.record("http", asked, code)
+            self._metrics.record("http", measured, code)
         return Reply(HTTP_CODES[code], reply.encode(errors="replace"))
 
     def _predict(

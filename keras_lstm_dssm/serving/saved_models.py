@@ -327,8 +327,8 @@ class SavedRetriever:
                 or has a comma; or the retriever was exported without tags.
         """
         hits: list[list[Hit]] = []
-        wanted = tags_as_bytes(tags)
-        serve = self._filtered if wanted else self._serve
+        filter_tags = tags_as_bytes(tags)
+        serve = self._filtered if filter_tags else self._serve
         if serve is None:
             raise InputError(
                 f"{self._path}: it was exported without tags, and cannot"
@@ -336,8 +336,8 @@ class SavedRetriever:
             )
         for rows in chunked(texts, rows_for(k)):
             inputs = {"text": rows, "k": np.full(len(rows), k, np.int32)}
-            if wanted:
-                inputs["tags"] = np.full(len(rows), wanted, object)
+            if filter_tags:
+                inputs["tags"] = np.full(len(rows), filter_tags, object)
             outputs = serve(**inputs)
             hits += hits_from_outputs(outputs["ids"], outputs["scores"], k)
         return hits

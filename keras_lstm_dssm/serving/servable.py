@@ -145,12 +145,12 @@ class SignatureCall:
                 rejects the values.
         """
         arrays = self._parse(request.inputs)
-        wanted = self._wanted(request.output_filter)
+        names = self._requested_outputs(request.output_filter)
         self._check_dtypes_and_shapes(request.inputs, arrays)
         if check is not None:
             check(arrays)
         outputs = self._run(arrays)
-        for alias in wanted:
+        for alias in names:
             to_proto(outputs[alias], reply.outputs[alias])
 
     def run_arrays(
@@ -204,7 +204,7 @@ class SignatureCall:
                 arrays[alias] = _array(alias, protos[alias])
         return arrays
 
-    def _wanted(self, output_filter: Sequence[str]) -> list[str]:
+    def _requested_outputs(self, output_filter: Sequence[str]) -> list[str]:
         for index, alias in enumerate(output_filter):
             if alias not in self.output_names:
                 raise invalid_argument(
