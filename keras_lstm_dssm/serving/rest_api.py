@@ -106,6 +106,14 @@ class RestApi:
         self._bounds = Bounds() if bounds is None else bounds
         self._metrics = metrics
 
+    def known_model(self, method: str, path: str) -> str:
+        """Returns the name of the served model in a path, or ""."""
+        try:
+            name = _method_and_model(method, path)[1].name
+        except StatusError:
+            return ""
+        return self._models.known(name, "")[0]
+
     def answer(self, method: str, path: str, body: bytes = b"") -> Reply:
         """Answers one request.
 

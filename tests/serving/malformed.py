@@ -178,7 +178,7 @@ def http_requests(seed: int) -> Iterator[tuple[bytes, bool]]:
             body = b""
         lines = [
             f"{method} {path} HTTP/1.1",
-            "host: x",
+            "host: localhost",
             f"content-length: {len(body)}",
         ]
         if rng.random() < 0.1:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving.saved_models import SavedGraph, SavedSignature
-from tests.serving.server.test_service_handlers import resident_mb
+from tests.serving.memory import resident_mb
 
 
 def save(folder: Path, numbers: int) -> Path:

@@ -9,8 +9,7 @@ import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import Client, http_server
-from keras_lstm_dssm.serving.prediction_server import served_over_http
-from tests.serving.http.conftest import Send, Served
+from tests.serving.conftest import Send, Served
 
 
 def metrics(served: Served) -> dict[str, float]:

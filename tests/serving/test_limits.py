@@ -21,7 +21,6 @@ from keras_lstm_dssm.serving import (
     ServingError,
 )
 from keras_lstm_dssm.serving.limits import Bounds
-from keras_lstm_dssm.serving.prediction_server import served_over_http
 from keras_lstm_dssm.serving.servable import Servable, StatusError
 from tests.serving.waiting import wait_until
 
@@ -138,7 +137,7 @@ def test_numbers_out_of_range(
 ) -> None:
     (name,) = option
     with pytest.raises(InputError, match=f"{name} is .*; expected 1 to"):
-        PredictionServer(tiny_models, port=0, **option)
+        PredictionServer(tiny_models, port=0, bounds=Bounds(**option))
 
 
 @pytest.fixture
@@ -149,13 +148,14 @@ def clients(
     (tmp_path / "retriever").symlink_to(tiny_models / "retriever")
     with (
         PredictionServer(
-            tmp_path, port=0, max_rows=3, max_text_kb=1, max_k=5,
-            max_message_mb=1, max_requests=2,
+            tmp_path,
+            port=0,
+            http_port=0,
+            bounds=BOUNDS._replace(max_requests=2),
         ) as server,
-        served_over_http(server, port=0, max_requests=2) as url,
         Client(server.address, timeout=20) as client,
-        HttpClient(url, timeout=20) as http_client,
-    ):  # fmt: skip
+        HttpClient(server.http_address or "", timeout=20) as http_client,
+    ):
         yield client, http_client
 
 

@@ -57,7 +57,7 @@ def test_health_of_a_model_without_versions(
         )
         assert Status(next(watched).status) == "SERVING"
         (tmp_path / "numbers" / "1").unlink()
-        server.refresh()
+        server.poll()
         assert Status(next(watched).status) == "NOT_SERVING"
         assert health(channel, "numbers") == "NOT_SERVING"
         assert health(channel, "retriever") == health(channel, "") == "SERVING"
@@ -78,7 +78,7 @@ def test_health_of_a_model_that_came_with_a_mistake(
             'config { name: "retriever" } config { name: "absent" } }'
         )
         with pytest.raises(InputError, match="lists absent, which is not in"):
-            server.refresh()
+            server.poll()
         assert health(channel, "retriever") == "SERVING"
 
 
@@ -153,7 +153,7 @@ def test_nothing_is_loaded_at_the_end(
     looked: list[float] = []
     stopped: list[int] = []
     server = PredictionServer(tiny_models, port=0, poll_seconds=0.01)
-    monkeypatch.setattr(server, "refresh", lambda: looked.append(0))
+    monkeypatch.setattr(server, "poll", lambda: looked.append(0))
     stop = server._server.stop
 
     def slow_stop(grace: float) -> threading.Event:
