@@ -298,7 +298,7 @@ class Guard:
         path = scope["raw_path"].decode("ascii", errors="replace")
         key = None
         if len(body) <= QUICK_BYTES:
-            key = self._rest.known_model(method, path) or None
+            key = self._rest.known(method, path)
         headers: Headers = []
         try:
             reply = await self._slots.run(

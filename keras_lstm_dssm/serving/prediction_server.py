@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import grpc
@@ -212,7 +212,8 @@ class PredictionServer:
 
     def __exit__(self, *_: object) -> None:
         self._stopping.set()  # no more versions are loaded
-        self._loop.call_soon_threadsafe(self._stop.set)
+        with suppress(RuntimeError):  # it has stopped already
+            self._loop.call_soon_threadsafe(self._stop.set)
         self._serving.join()
 
     def _run(self) -> None:
@@ -253,6 +254,10 @@ class PredictionServer:
                 grpc_server.stop(self._grace_seconds),
                 *([http_server.stop(self._grace_seconds)] if http_server else []),
             )
+            # gRPC logs an error for each of its tasks that has not ended.
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            if others:
+                await asyncio.wait(others, timeout=0.1)
             self._threads.shutdown(wait=False, cancel_futures=True)
             self.unfinished = self._grpc_slots.running + self._http_slots.running
 

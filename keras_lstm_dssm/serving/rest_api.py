@@ -106,13 +106,13 @@ class RestApi:
         self._bounds = Bounds() if bounds is None else bounds
         self._metrics = metrics
 
-    def known_model(self, method: str, path: str) -> str:
-        """Returns the name of the served model in a path, or ""."""
+    def known(self, method: str, path: str) -> tuple[str, str] | None:
+        """Returns method and model of a request; None if none is served."""
         try:
-            name = _method_and_model(method, path)[1].name
+            name, spec = _method_and_model(method, path)
         except StatusError:
-            return ""
-        return self._models.known(name, "")[0]
+            return None
+        return (name, spec.name) if self._models.versions(spec.name) else None
 
     def answer(self, method: str, path: str, body: bytes = b"") -> Reply:
         """Answers one request.

@@ -102,3 +102,10 @@ def send(served: Served) -> Iterator[Send]:
 
     yield sent
     connection.close()
+
+
+@pytest.fixture
+def numbers(tiny_models: Path, tmp_path: Path) -> Path:
+    """A folder of one model, which is soon loaded."""
+    (tmp_path / "numbers").symlink_to(tiny_models / "numbers")
+    return tmp_path

@@ -18,6 +18,7 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import PredictionServer
+from keras_lstm_dssm.serving.grpc_services import GrpcServices
 from keras_lstm_dssm.serving.servable import Servable
 from tests.serving.waiting import wait_until
 from tests.serving.wire import predict_request
@@ -154,15 +155,13 @@ def test_nothing_is_loaded_at_the_end(
     stopped: list[int] = []
     server = PredictionServer(tiny_models, port=0, poll_seconds=0.01)
     monkeypatch.setattr(server, "poll", lambda: looked.append(0))
-    stop = server._server.stop
 
-    def slow_stop(grace: float) -> threading.Event:
+    def slow_stop(services: GrpcServices) -> None:
         time.sleep(0.1)  # a poll that had begun ends
         stopped.append(len(looked))
         time.sleep(0.1)
-        return stop(grace)
 
-    monkeypatch.setattr(server._server, "stop", slow_stop)
+    monkeypatch.setattr(GrpcServices, "stop", slow_stop)
     with server:
         wait_until(lambda: looked)
     assert stopped == [len(looked)]

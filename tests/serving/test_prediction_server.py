@@ -57,13 +57,6 @@ def test_bounds_on_rows_and_on_messages(numbers: Path) -> None:
     assert caught.value.code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-@pytest.fixture
-def numbers(tiny_models: Path, tmp_path: Path) -> Path:
-    """A folder of one model, which is soon loaded."""
-    (tmp_path / "numbers").symlink_to(tiny_models / "numbers")
-    return tmp_path
-
-
 def test_an_address_of_ipv6(numbers: Path) -> None:
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
