@@ -278,7 +278,7 @@ class Guard:
                     self._bodies[connection] = size
                     self._make_room()
         finally:
-            del self._bodies[connection]
+            self._bodies.pop(connection, None)
         if size > self._max_bytes:
             raise _RefusedError(
                 413, f"the request is larger than {self._max_bytes:,} bytes", ()
@@ -290,7 +290,7 @@ class Guard:
         most = INCOMPLETE_BODIES * self._max_bytes
         if sum(self._bodies.values()) > most:
             oldest = next(iter(self._bodies))
-            self._bodies[oldest] = 0
+            del self._bodies[oldest]
             oldest.transport.abort()
 
     async def _answer(self, scope: Scope, body: bytes, send: Send) -> None:

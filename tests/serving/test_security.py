@@ -267,6 +267,7 @@ def basic(text: str) -> str:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "tokens"
+    path.touch(0o600)
     path.write_text(f"# two clients\n{FIRST}\n\n {SECOND} \r\n")
     return path
 
@@ -372,6 +373,23 @@ def test_files_without_tokens(
         with pytest.raises(InputError, match=message) as caught:
             read(path)
         assert "xxx" not in str(caught.value)  # it might be a secret
+
+
+def test_files_that_others_can_use(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for mode, messages in ((0o600, 0), (0o640, 0), (0o644, 1)):
+        path.chmod(mode)
+        caplog.clear()
+        assert TokenFile(path).allows(f"Bearer {FIRST}")
+        assert caplog.text.count("other users can read the tok") == messages
+    tokens = TokenFile(path)
+    path.chmod(0o666)
+    with pytest.raises(InputError, match="other users can write to this fil"):
+        TokenFile(path)
+    # While the server runs, the tokens that were read before apply.
+    path.write_text(f"{SECOND}\n")
+    assert tokens.allows(f"Bearer {FIRST}")
 
 
 def test_the_token_of_a_client(path: Path) -> None:
