@@ -163,23 +163,25 @@ class _Call:
     def __init__(
         self, context: grpc.aio.ServicerContext, since: float, seconds: float
     ) -> None:
-        self.context, self.since, self.seconds = context, since, seconds
+        self.since, self.seconds = since, seconds
+        self.context: grpc.aio.ServicerContext | None = context
         self.task = asyncio.current_task()
         self.is_answered = False
         self.error: StatusError | None = None
 
     @property
     def peer(self) -> str:
-        return _address(self.context)
+        return _address(self.context) if self.context else ""
 
     def end(self, error: StatusError) -> None:
         """Ends the call, with an error if its reply is not being sent yet."""
         self.error = error
-        if self.task is None:
-            return
-        if self.is_answered:
-            _drop_call(self.task)
-        self.task.cancel()
+        if self.task is not None:
+            if self.is_answered:
+                _drop_call(self.task)
+            self.task.cancel()
+        # Otherwise the call, which refers to this, would not be freed.
+        self.context = self.task = None
 
 
 def _drop_call(task: "asyncio.Task[Any]") -> None:
@@ -241,7 +243,9 @@ class WaitingCalls:
         """Counts a call from now on until its client has read the reply."""
         call = self._add(context)
         call.is_answered = True
-        context.add_done_callback(lambda _: self._calls.discard(call))
+        # A callback of the context would keep the call from being freed.
+        if call.task is not None:
+            call.task.add_done_callback(lambda _: self._calls.discard(call))
 
     async def write(
         self, context: grpc.aio.ServicerContext, reply: bytes
@@ -454,9 +458,7 @@ class GrpcServices(grpc.GenericRpcHandler):
             known = self._services.models.known(spec.name, spec.signature_name)
             reply = await self._slots.run(
                 (method, *known) if all(known) else None,
-                partial(
-                    self._services.answer, method, request, context, start
-                ),
+                partial(self._services.answer, method, request, context, start),
             )
         else:
             reply = await self._slots.run(

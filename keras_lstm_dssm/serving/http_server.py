@@ -11,6 +11,7 @@ import math
 import socket
 import time
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from contextlib import suppress
 from email.utils import formatdate
 from functools import partial
 from http import HTTPStatus
@@ -56,7 +57,7 @@ DRAIN_SECONDS = 5.0
 """Seconds in which the rest of a refused request is read and thrown away."""
 
 INCOMPLETE_BODIES = 16
-"""All incomplete bodies together have at most the size of so many large ones."""
+"""All incomplete bodies together have the size of so many large ones."""
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
 REST_PREFIX = "/v1/"
@@ -82,9 +83,11 @@ class Connection(H11Protocol):
 
     @property
     def peer(self) -> str:
+        """The client's address, without its port."""
         return self.client[0] if self.client else ""
 
     def connection_made(self, transport: Any) -> None:
+        """Gives requests a way to their connection; asyncio calls it."""
         super().connection_made(transport)
         # For the guard, which reads the bodies of requests.
         self.app_state = {"connection": self}
@@ -217,9 +220,18 @@ class Guard:
             return
         if body is None:
             return
-        if scope["path"].startswith(REST_PREFIX):
-            await self._answer(scope, body, send)
-            return
+        try:
+            if scope["path"].startswith(REST_PREFIX):
+                await self._answer(scope, body, send)
+            else:
+                await self._pass_on(scope, body, receive, send)
+        except asyncio.CancelledError:  # at the end of the grace
+            with suppress(RuntimeError):  # the reply has begun
+                await _send(send, 503, _error_body("the server stops"))
+
+    async def _pass_on(
+        self, scope: Scope, body: bytes, receive: Receive, send: Send
+    ) -> None:
         whole = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def replay() -> MutableMapping[str, Any]:
@@ -305,7 +317,10 @@ class Guard:
                 key, partial(self._rest.answer, method, path, body)
             )
         except StatusError as error:
-            status, body = HTTP_CODES[error.code.name], _error_body(error.details)
+            status, body = (
+                HTTP_CODES[error.code.name],
+                _error_body(error.details),
+            )
             headers.append(_RETRY)
         else:
             status, body = reply
@@ -337,9 +352,7 @@ async def _send(
     await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
-async def _refuse(
-    receive: Receive, send: Send, error: _RefusedError
-) -> None:
+async def _refuse(receive: Receive, send: Send, error: _RefusedError) -> None:
     """Sends an error before the body of a request is read.
 
     A connection that is closed while its client still sends is reset, and

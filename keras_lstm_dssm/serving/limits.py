@@ -316,6 +316,9 @@ MAX_WAITING = 1000
 MAX_WAITING_OF_PEER = 16
 """Maximum number of them that one address may have for over a second."""
 
+_ARRIVAL_SECONDS = 1.0
+"""The second: in this time a message arrives that was sent."""
+
 
 class Waiting(Protocol):
     """What waits for its client: for its message, or for it to read a reply.
@@ -353,7 +356,7 @@ def overdue(waiting: Collection[W], now: float) -> list[W]:
     for number, each in enumerate(latest_first):
         seconds = now - each.since
         too_many = number >= kept
-        if seconds > 1:
+        if seconds > _ARRIVAL_SECONDS:
             of_peers[each.peer] += 1
             too_many |= of_peers[each.peer] > MAX_WAITING_OF_PEER
         if too_many or seconds >= each.seconds:

@@ -155,7 +155,8 @@ class PredictionServer:
         if http_port is not None:
             self.metrics = RequestMetrics(self.models)
         self.port, self._http_port = port, http_port
-        self.address, self.http_address = "", None
+        self.address = ""
+        self.http_address: str | None = None
         self.unfinished = 0
         self._host, self._security, self._page = host, security, page
         self._poll_seconds = poll_seconds
@@ -250,28 +251,30 @@ class PredictionServer:
                 except asyncio.TimeoutError:  # noqa: UP041 (not the same in 3.10)
                     pass
             services.stop()
-            await asyncio.gather(
-                grpc_server.stop(self._grace_seconds),
-                *([http_server.stop(self._grace_seconds)] if http_server else []),
-            )
+            stops = [grpc_server.stop(self._grace_seconds)]
+            if http_server is not None:
+                stops.append(http_server.stop(self._grace_seconds))
+            await asyncio.gather(*stops)
             # gRPC logs an error for each of its tasks that has not ended.
             others = asyncio.all_tasks() - {asyncio.current_task()}
             if others:
                 await asyncio.wait(others, timeout=0.1)
             self._threads.shutdown(wait=False, cancel_futures=True)
-            self.unfinished = self._grpc_slots.running + self._http_slots.running
+            self.unfinished = (
+                self._grpc_slots.running + self._http_slots.running
+            )
 
     async def _start_grpc(self, services: GrpcServices) -> grpc.aio.Server:
-        bounds, host = self._bounds, self._host
+        host, request_mb = self._host, self._bounds.max_message_mb
         server = grpc.aio.server(
             options=[
                 # By default a second server could listen on the same port
                 # and would receive every other request.
                 ("grpc.so_reuseport", 0),
-                ("grpc.max_receive_message_length", bounds.max_message_mb << 20),
+                ("grpc.max_receive_message_length", request_mb << 20),
                 (
                     "grpc.max_send_message_length",
-                    max(REPLY_MB, bounds.max_message_mb) << 20,
+                    max(REPLY_MB, request_mb) << 20,
                 ),
                 (
                     "grpc.server_handshake_timeout_ms",
@@ -305,7 +308,7 @@ class PredictionServer:
     @contextmanager
     def _http_server(self) -> Iterator["HttpServer | None"]:
         """Makes the server of HTTP, if there is one, with its page."""
-        if self._http_port is None:
+        if self._http_port is None or self.metrics is None:
             yield None
             return
         from keras_lstm_dssm.serving.http_server import (

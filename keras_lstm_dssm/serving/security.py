@@ -21,7 +21,6 @@ import grpc
 from keras_lstm_dssm.errors import InputError
 from lstm_dssm_client.options import is_loopback, read_tokens
 
-
 _LOG = logging.getLogger(__name__)
 
 NO_TOKEN = (
@@ -256,11 +255,7 @@ class Security(NamedTuple):
             return
         missing = [
             *([] if self.tls else ["TLS (--tls_cert and --tls_key)"]),
-            *(
-                []
-                if identifies_clients
-                else ["--token_file or --client_ca"]
-            ),
+            *([] if identifies_clients else ["--token_file or --client_ca"]),
         ]
         raise InputError(
             f"host {host}: other machines can reach this address, and "

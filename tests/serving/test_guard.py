@@ -1,7 +1,7 @@
 """The guard of HTTP without a server: hosts, framing, tokens, large bodies."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,8 +10,6 @@ import pytest
 from keras_lstm_dssm.serving import http_server
 from keras_lstm_dssm.serving.http_server import Guard
 from keras_lstm_dssm.serving.security import Security
-
-Headers = list[tuple[bytes, bytes]]
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +68,7 @@ def run(call: Coroutine[Any, Any, Any]) -> None:
 
 def guarded(
     client: Client,
-    headers: Headers = [],
+    headers: Sequence[tuple[bytes, bytes]] = (),
     security: Security = Security(),
     host: str = "127.0.0.1",
     path: str = "/",
@@ -80,7 +78,7 @@ def guarded(
     scope = {
         "type": "http",
         "path": path,
-        "headers": headers,
+        "headers": list(headers),
         "state": {"connection": client},
     }
     return guard(scope, client.receive, client.send)

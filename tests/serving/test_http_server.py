@@ -155,7 +155,5 @@ def test_the_extra_is_missing(
     numbers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "starlette", None)
-    with pytest.raises(
-        InputError, match=r'pip install "keras-lstm-dssm\[http'
-    ):
+    with pytest.raises(InputError, match=r'pip install "keras-lstm-dssm\[http'):
         PredictionServer(numbers, port=0, http_port=0)

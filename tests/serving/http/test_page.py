@@ -175,13 +175,9 @@ def test_the_page_in_a_browser(
         ]  # fmt: skip
         # Titles are text: nothing in them runs, or is an element.
         assert page.evaluate("document.title") == "Search"
-        inside = (
-            f"{RESULTS}.flatMap(x => [...x.querySelectorAll('b, script')])"
-        )
+        inside = f"{RESULTS}.flatMap(x => [...x.querySelectorAll('b, script')])"
         assert page.evaluate(f"{inside}.length") == 0
-        marks = (
-            "[...document.querySelectorAll('mark')].map(m => m.innerText)"
-        )
+        marks = "[...document.querySelectorAll('mark')].map(m => m.innerText)"
         assert page.evaluate(marks) == ["bolt", "bolt"]
         assert "1.000" in page.evaluate(f"{RESULTS}[0].innerText")
         assert page.evaluate("document.querySelector('.near').title") == (
@@ -215,9 +211,7 @@ def test_the_page_in_a_browser(
         )
         page.type("bolt")
         page.wait_for(f"{RESULTS}.length === 8")
-        notes = (
-            "[...document.querySelectorAll('.note')].map(x => x.innerText)"
-        )
+        notes = "[...document.querySelectorAll('.note')].map(x => x.innerText)"
         assert page.evaluate(notes) == [
             "▲1", "▲1", "▲1", "▼3", "▲3", "▼1", "▼1", "▼1",
         ]  # fmt: skip
@@ -241,9 +235,9 @@ def test_the_page_in_a_browser(
         # A phone: nothing is wider than the screen.
         for scheme in ("light", "dark"):
             page.screen(390, 800, scheme)
-            assert page.evaluate(
-                "document.documentElement.scrollWidth"
-            ) == (390)
+            assert page.evaluate("document.documentElement.scrollWidth") == (
+                390
+            )
             page.screenshot(tmp_path / f"{scheme}.png")
         assert page.problems() == []
         assert page.hosts() == {url.split("/")[2]}
@@ -256,6 +250,4 @@ def test_the_page_in_a_browser(
     port = int(url.rsplit(":", 1)[1])
     with PredictionServer(hostile, port=0, http_port=port, versions=2):
         page.wait_for(f"{SHOWN}[0]?.startsWith('www')")
-        assert not page.evaluate(
-            "document.body.classList.contains('offline')"
-        )
+        assert not page.evaluate("document.body.classList.contains('offline')")
