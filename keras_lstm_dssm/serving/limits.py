@@ -12,7 +12,7 @@ import resource
 import socket
 import struct
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from itertools import islice
@@ -222,6 +222,37 @@ _SLOW_SECONDS = 60.0
 T = TypeVar("T")
 
 
+class LoopTurns:
+    """Lets one request run in the event loop between two looks at its sockets.
+
+    Requests run in the order in which they came. Otherwise all that came over
+    HTTP since the last look would run before gRPC, whose calls need several
+    looks, gets on: with 32 clients of each its latency was 16 times as long.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._taken = False
+
+    async def next(self) -> None:
+        """Waits for a turn; the request then runs without another wait."""
+        loop = asyncio.get_running_loop()
+        if self._taken:
+            turn = loop.create_future()
+            self._waiting.append(turn)
+            await turn
+        self._taken = True
+        loop.call_soon(self._give)
+
+    def _give(self) -> None:
+        self._taken = False
+        while self._waiting and not self._taken:
+            turn = self._waiting.popleft()
+            if not turn.done():  # its client has not gone
+                turn.set_result(None)
+                self._taken = True
+
+
 class RequestSlots(Executor):
     """Computes a bounded number of requests at a time, for one protocol.
 
@@ -237,11 +268,16 @@ class RequestSlots(Executor):
     Args:
         threads: The threads, which several slots may share.
         max_requests: Maximum number of requests that run or wait.
+        turns: Of the requests that run in the event loop, for all slots.
     """
 
-    def __init__(self, threads: Executor, max_requests: int) -> None:
+    def __init__(
+        self, threads: Executor, max_requests: int, turns: LoopTurns
+    ) -> None:
         self._threads, self._max_requests = threads, max_requests
+        self._turns = turns
         self._jobs: set[Future[Any]] = set()
+        self._in_loop = 0
         # Key -> the time from which its requests may run in the loop.
         self._quick: dict[Hashable, float] = {}
 
@@ -280,11 +316,16 @@ class RequestSlots(Executor):
             return await asyncio.wrap_future(self.submit(work))
         if self._quick.get(key, math.inf) <= time.monotonic():
             self._check()
-            return self._timed(key, work)
+            self._in_loop += 1
+            try:
+                await self._turns.next()
+                return self._timed(key, work)
+            finally:
+                self._in_loop -= 1
         return await asyncio.wrap_future(self.submit(self._timed, key, work))
 
     def _check(self) -> None:
-        if len(self._jobs) >= self._max_requests:
+        if len(self._jobs) + self._in_loop >= self._max_requests:
             raise StatusError(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
                 f"more than {self._max_requests} requests at the same time: "

@@ -29,6 +29,7 @@ from keras_lstm_dssm.serving.grpc_services import (
 from keras_lstm_dssm.serving.limits import (
     REPLY_MB,
     Bounds,
+    LoopTurns,
     RequestSlots,
     close_silent_connections,
 )
@@ -162,8 +163,10 @@ class PredictionServer:
         self._poll_seconds = poll_seconds
         self._grace_seconds = grace_seconds
         self._threads = ThreadPoolExecutor(threads, "request")
+        turns = LoopTurns()
         self._grpc_slots, self._http_slots = (
-            RequestSlots(self._threads, bounds.max_requests) for _ in range(2)
+            RequestSlots(self._threads, bounds.max_requests, turns)
+            for _ in range(2)
         )
         self._health = Health(self._statuses())
         self._stopping = threading.Event()

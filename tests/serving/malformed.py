@@ -138,6 +138,14 @@ def _json(rng: random.Random, depth: int = 0) -> Any:
 
 def _body(rng: random.Random) -> bytes:
     value = _json(rng)
+    if rng.random() < 0.2:  # of the page
+        value = {
+            "model": rng.choice(MODELS),
+            "version": rng.choice([None, 1, *SIZES]),
+            "text": rng.choice(["", "bolt", "\ud800", "x" * 70_000, 5]),
+            "k": rng.choice([1, 10, None, *NUMBERS]),
+            "token": rng.choice(["", "AAAA", "\ud800", None, "é"]),
+        }
     if rng.random() < 0.4:
         names = rng.choice([*INPUTS.values()])
         texts = rng.choice([["bolt"], ["a", ""], [{"b64": "/w=="}], [None]])
@@ -160,6 +168,7 @@ PATHS = ["/v1/models/{}:predict"] * 6 + [
     "/v1/models/{}", "/v1/models/{}/metadata", "/v1/models/{}/versions/9",
     "/v1/models/{}/versions/99999999999999999999:predict", "/{}",
     "/v1/models/{}/labels/x:predict", "/v1/models/{}:classify", "//{}?x=%zz",
+    *["/page/search"] * 3, "/page/click", "/page/models", "/page/{}",
 ]  # fmt: skip
 IN_PATHS = [*INPUTS] * 4 + ["", "%00", "%ff", "..", "%2e%2e%2f", "a" * 3000,
                             ":", "x:predict"]  # fmt: skip
@@ -179,6 +188,7 @@ def http_requests(seed: int) -> Iterator[tuple[bytes, bool]]:
         lines = [
             f"{method} {path} HTTP/1.1",
             "host: localhost",
+            "content-type: application/json",
             f"content-length: {len(body)}",
         ]
         if rng.random() < 0.1:

@@ -24,7 +24,7 @@ GRPC_CODES = {"OK", "INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION",
 """INTERNAL: gRPC's own, for bytes that are no message. An error of ours would
 be UNKNOWN."""
 
-HTTP_CODES = {"200", "400", "404", "405", "411", "413", "431", "501",
+HTTP_CODES = {"200", "400", "404", "405", "411", "413", "415", "431", "501",
               "closed"}  # fmt: skip
 
 

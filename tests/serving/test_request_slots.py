@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from keras_lstm_dssm.serving import limits
-from keras_lstm_dssm.serving.limits import RequestSlots
+from keras_lstm_dssm.serving.limits import LoopTurns, RequestSlots
 from keras_lstm_dssm.serving.servable import StatusError
 from tests.serving.waiting import wait_until
 
@@ -24,7 +24,7 @@ def sure_of_quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def slots() -> Iterator[RequestSlots]:
     with ThreadPoolExecutor(2, "pool") as pool:
-        yield RequestSlots(pool, 3)
+        yield RequestSlots(pool, 3, LoopTurns())
 
 
 def where() -> str:
@@ -134,3 +134,32 @@ def test_the_number_of_requests(slots: RequestSlots) -> None:
         assert not started.acquire(blocking=False)
 
     asyncio.run(run())
+
+
+def test_both_protocols_take_turns_in_the_loop() -> None:
+    """In the order in which they came; one in each pass of the loop."""
+    order: list[str] = []
+    turns = LoopTurns()
+
+    async def run() -> None:
+        with ThreadPoolExecutor(1, "pool") as pool:
+            http, grpc = (RequestSlots(pool, 2, turns) for _ in range(2))
+            await http.run("a", where)
+            await grpc.run("a", where)
+
+            def ask(slots: RequestSlots, name: str) -> asyncio.Task[None]:
+                work = slots.run("a", lambda: order.append(name))
+                return asyncio.create_task(work)
+
+            tasks = [ask(http, "1"), ask(http, "2"), ask(http, "3")]
+            await asyncio.sleep(0)
+            assert order == ["1"]
+            with pytest.raises(StatusError):  # those that wait count, too
+                await http.run("a", where)
+            tasks.append(ask(grpc, "4"))
+            await asyncio.sleep(0)
+            tasks[2].cancel()
+            await asyncio.wait(tasks)
+
+    asyncio.run(run())
+    assert order == ["1", "2", "4"]
