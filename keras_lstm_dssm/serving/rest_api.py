@@ -107,6 +107,14 @@ class RestApi:
         self._bounds = Bounds() if bounds is None else bounds
         self._metrics = metrics
 
+    def known(self, method: str, path: str) -> tuple[str, str] | None:
+        """Returns method and model of a request; None if none is served."""
+        try:
+            name, spec = _method_and_model(method, path)
+        except StatusError:
+            return None
+        return (name, spec.name) if self._models.versions(spec.name) else None
+
     def answer(self, method: str, path: str, body: bytes = b"") -> Reply:
         """Answers one request.
 

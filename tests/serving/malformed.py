@@ -138,6 +138,14 @@ def _json(rng: random.Random, depth: int = 0) -> Any:
 
 def _body(rng: random.Random) -> bytes:
     value = _json(rng)
+    if rng.random() < 0.2:  # of the page
+        value = {
+            "model": rng.choice(MODELS),
+            "version": rng.choice([None, 1, *SIZES]),
+            "text": rng.choice(["", "bolt", "\ud800", "x" * 70_000, 5]),
+            "k": rng.choice([1, 10, None, *NUMBERS]),
+            "token": rng.choice(["", "AAAA", "\ud800", None, "é"]),
+        }
     if rng.random() < 0.4:
         names = rng.choice([*INPUTS.values()])
         texts = rng.choice([["bolt"], ["a", ""], [{"b64": "/w=="}], [None]])
@@ -187,7 +195,8 @@ def http_requests(seed: int) -> Iterator[tuple[bytes, bool]]:
             body = b""
         lines = [
             f"{method} {path} HTTP/1.1",
-            "host: x",
+            "host: localhost",
+            "content-type: application/json",
             f"content-length: {len(body)}",
         ]
         if rng.random() < 0.1:

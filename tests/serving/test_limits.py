@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from keras_lstm_dssm.serving import (
     ServingError,
 )
 from keras_lstm_dssm.serving.limits import Bounds
-from keras_lstm_dssm.serving.prediction_server import served_over_http
 from keras_lstm_dssm.serving.servable import Servable, StatusError
 from tests.serving.waiting import wait_until
 
@@ -165,13 +165,14 @@ def clients(
     (tmp_path / "retriever").symlink_to(tiny_models / "retriever")
     with (
         PredictionServer(
-            tmp_path, port=0, max_rows=3, max_text_kb=1, max_k=5,
-            max_message_mb=1, max_requests=2,
+            tmp_path,
+            port=0,
+            http_port=0,
+            bounds=replace(BOUNDS, max_requests=2),
         ) as server,
-        served_over_http(server, port=0, max_requests=2) as url,
         Client(server.address, timeout=20) as client,
-        HttpClient(url, timeout=20) as http_client,
-    ):  # fmt: skip
+        HttpClient(server.http_address or "", timeout=20) as http_client,
+    ):
         yield client, http_client
 
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from keras_lstm_dssm.export.publish.server_files import server_readme
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.rest_api import HTTP_CODES, RestApi
-from tests.serving.http.conftest import Send, Served
+from tests.serving.conftest import Send, Served
 from tests.serving.tiny_models import save_encoder
 
 PREDICT = "/v1/models/retriever:predict"
