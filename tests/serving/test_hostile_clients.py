@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -34,6 +35,8 @@ from keras_lstm_dssm.serving import (
     limits,
     prediction_server,
 )
+from keras_lstm_dssm.serving.grpc_services import Services
+from keras_lstm_dssm.serving.rest_api import Reply, RestApi
 from keras_lstm_dssm.serving.servable import Servable
 from tests.serving.memory import resident_mb
 from tests.serving.raw_http2 import RawChannel
@@ -73,7 +76,7 @@ def server(models: Path) -> Iterator[PredictionServer]:
         port=0,
         http_port=0,
         grace_seconds=0.5,
-        bounds=Bounds(max_k=2_000_000, max_requests=32),
+        bounds=Bounds(max_requests=32),
     ) as running:
         yield running
 
@@ -83,8 +86,8 @@ def port(server: PredictionServer) -> int:
     return int(server.http_address.rpartition(":")[2])
 
 
-def answers(server: PredictionServer, seconds: float = 1.0) -> None:
-    """Both protocols and health answer new clients, each within a second."""
+def answers(server: PredictionServer) -> None:
+    """Both protocols and health answer new clients, and soon."""
     with (
         grpc.insecure_channel(server.address) as channel,
         Client(server.address, timeout=20) as client,
@@ -97,7 +100,7 @@ def answers(server: PredictionServer, seconds: float = 1.0) -> None:
         ):
             start = time.monotonic()
             ask()
-            assert time.monotonic() - start < seconds
+            assert time.monotonic() - start < 5
 
 
 def stops(server: PredictionServer) -> None:
@@ -150,14 +153,38 @@ def test_the_oldest_calls_end_first(
             channel.ended(85, seconds=0.3)
 
 
-def wide_request(k: int) -> bytes:
-    """A request whose reply has 6 bytes for each of `k`."""
-    request = predict_request("retriever", text=["bolt"], k=np.int32([k]))
+WIDE = b"\0" * 6_000_000
+
+
+@pytest.fixture
+def wide_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has requests with the text "wide" answered with 6 MB."""
+    by_grpc, by_http = Services.answer, RestApi.answer
+
+    def answer(
+        services: Services, method: str, request: Any, *more: Any
+    ) -> bytes:
+        if request.ByteSize() and b"wide" in request.SerializeToString():
+            return WIDE
+        return by_grpc(services, method, request, *more)
+
+    def answer_http(api: RestApi, method: str, path: str, body: bytes) -> Reply:
+        if b"wide" in body:
+            return Reply(200, WIDE)
+        return by_http(api, method, path, body)
+
+    monkeypatch.setattr(Services, "answer", answer)
+    monkeypatch.setattr(RestApi, "answer", answer_http)
+
+
+def wide_request() -> bytes:
+    request = predict_request("retriever", text=["wide"], k=np.int32([1]))
     return request.SerializeToString()
 
 
+@pytest.mark.usefixtures("wide_replies")
 def test_grpc_replies_that_nobody_reads(server: PredictionServer) -> None:
-    """Each of 2 MB; the streams are reset, and their memory freed."""
+    """Of 6 MB each; the streams are reset, and their memory freed."""
     answers(server)
     sizes = []
     with ExitStack() as stack:
@@ -165,15 +192,15 @@ def test_grpc_replies_that_nobody_reads(server: PredictionServer) -> None:
             channel = RawChannel(server.port, window=0)
             stack.enter_context(closing(channel))
             for _ in range(8):
-                channel.call(PREDICT, wide_request(300_000))
-            answers(server, 5)
+                channel.call(PREDICT, wide_request())
+            answers(server)
             # gRPC keeps the last call until the next one comes.
             channel.ended(7)
             answers(server)
             channel.ended(8)
             gc.collect()
             sizes.append(resident_mb())
-    assert sizes[-1] - sizes[1] < 12, sizes
+    assert sizes[-1] - sizes[0] < 20, sizes
 
 
 def test_a_watch_that_nobody_reads(server: PredictionServer) -> None:
@@ -256,22 +283,29 @@ def read_alive(connection: socket.socket) -> None:
 def test_http_requests_that_never_end(
     server: PredictionServer, sent: bytes, status: bytes
 ) -> None:
-    """188 connections; bytes that trickle in do not extend the time."""
+    """188 connections at once."""
     with ExitStack() as stack:
         connections = [
             stack.enter_context(connect(server, sent)) for _ in range(188)
         ]
         answers(server)
         start = time.monotonic()
-        trickling = connections[0]
-        while time.monotonic() - start < SECONDS - 0.2:
-            time.sleep(0.1)
-            if sent and not sent.startswith(GET):
-                trickling.sendall(b"x")
         for connection in connections:
             assert received(connection).startswith(status)
-        assert time.monotonic() - start < 3 * SECONDS
+        assert time.monotonic() - start < 5
         answers(server)
+
+
+@pytest.mark.parametrize("sent", [b"G", POST % 100])
+def test_bytes_that_trickle_in_do_not_extend_the_time(
+    server: PredictionServer, sent: bytes
+) -> None:
+    with connect(server, sent) as connection:
+        end = time.monotonic() + 5
+        with pytest.raises(OSError):  # the server has closed
+            while time.monotonic() < end:
+                connection.sendall(b"x")
+                time.sleep(0.05)
 
 
 def test_one_byte_after_a_reply(server: PredictionServer) -> None:
@@ -280,7 +314,7 @@ def test_one_byte_after_a_reply(server: PredictionServer) -> None:
         connection.sendall(b"G")
         start = time.monotonic()
         assert received(connection) == b""
-        assert time.monotonic() - start < 3 * SECONDS
+        assert time.monotonic() - start < 5
 
 
 def test_idle_connections_stay_open(server: PredictionServer) -> None:
@@ -292,9 +326,10 @@ def test_idle_connections_stay_open(server: PredictionServer) -> None:
             connection.sendall(GET)
 
 
+@pytest.mark.usefixtures("wide_replies")
 def test_http_replies_that_nobody_reads(server: PredictionServer) -> None:
     """Four clients, each with four requests for 6 MB at once."""
-    body = b'{"inputs": {"text": ["bolt"], "k": [600000]}}'
+    body = b"wide"
     with ExitStack() as stack:
         connections = [
             stack.enter_context(
@@ -302,7 +337,7 @@ def test_http_replies_that_nobody_reads(server: PredictionServer) -> None:
             )
             for _ in range(4)
         ]
-        answers(server, 5)
+        answers(server)
         for connection in connections:
             connection.recv(1, socket.MSG_PEEK)
         # Later, what the sockets' buffers took comes, and then the end.
@@ -313,9 +348,10 @@ def test_http_replies_that_nobody_reads(server: PredictionServer) -> None:
             assert len(data) < 5_000_000
 
 
+@pytest.mark.usefixtures("wide_replies")
 def test_the_end_waits_for_nobody_else(server: PredictionServer) -> None:
     """All of them at once, when the server stops."""
-    body = b'{"inputs": {"text": ["bolt"], "k": [100000]}}'
+    body = b"wide"
     with ExitStack() as stack:
         for sent in (b"", b"G", GET + b"G", POST % 9, POST % len(body) + body):
             for _ in range(5):
@@ -324,7 +360,7 @@ def test_the_end_waits_for_nobody_else(server: PredictionServer) -> None:
             (PREDICT, None),
             (CHECK, None),
             (WATCH, b""),
-            (PREDICT, wide_request(100_000)),
+            (PREDICT, wide_request()),
         ):
             channel = RawChannel(server.port, window=0)
             stack.enter_context(closing(channel))
@@ -378,7 +414,7 @@ def test_silent_handshakes(models: Path, certificates: Path) -> None:
                 connection.sendall(b"\x16\x03\x01\x02")
             for connection in connections:
                 received(connection)
-            assert time.monotonic() - start < 3 * SECONDS
+            assert time.monotonic() - start < 5
         # The context is that of the server's certificate.
         context = ssl.create_default_context(
             cafile=str(certificates / "ca.crt")
