@@ -16,13 +16,10 @@ _BUCKETS = (
 
 
 class Request(NamedTuple):
-    """What a request asks for.
+    """What a request asks for: names as they were sent, and when it began.
 
-    Attributes:
-        method: Its name in TF Serving's API, such as `Predict`.
-        model: The name of the model, as it was sent.
-        signature: The name of the signature, as it was sent.
-        start: The time when it began, of `time.perf_counter`.
+    The method is TF Serving's, such as `Predict`; `start` is a time of
+    `time.perf_counter`.
     """
 
     method: str
@@ -84,7 +81,7 @@ class RequestMetrics:
 
         Args:
             protocol: `grpc` or `http`.
-            request: What it asked for.
+            request: The request.
             code: The name of its gRPC status code, such as `OK`.
         """
         seconds = time.perf_counter() - request.start

@@ -84,15 +84,8 @@ class ModelVersions:
     A version passes through the states of TF Serving: START, LOADING (its
     warm-up included), AVAILABLE, UNLOADING (requests still run), END. A
     version that does not load goes from LOADING to END, with an error.
-
-    Args:
-        name: The model's name.
-        verify: Whether to compare the files of a version with its
-            `MANIFEST.sha256` before it is loaded.
-
-    Attributes:
-        available: Versions and labels, in a tuple that is replaced as a
-            whole, so that the two are consistent for each request.
+    `available` is replaced as a whole, so that versions and labels are
+    consistent for each request.
     """
 
     def __init__(self, name: str, verify: bool = False) -> None:
@@ -120,13 +113,7 @@ class ModelVersions:
 
         Old versions are served until an expected one is available, as with TF
         Serving's `AvailabilityPreservingPolicy`. A version that did not load
-        is loaded again when its files change.
-
-        Args:
-            expected: Number to folder of the versions to serve.
-
-        Returns:
-            Whether a version was unloaded.
+        is loaded again when its files change. Returns whether one was unloaded.
         """
         changed = {
             version: _last_change(folder)

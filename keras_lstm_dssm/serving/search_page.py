@@ -116,15 +116,9 @@ def nearest_words(
 def word_similarities(
     title_words: Sequence[str], similarity: np.ndarray, minimum: float
 ) -> dict[str, float]:
-    """Returns the words of titles that are near to any word of the query.
+    """Returns the largest similarity of each title word that is near to any.
 
-    Args:
-        title_words: m words.
-        similarity: `[n, m]`.
-        minimum: The similarity from which on words are near.
-
-    Returns:
-        Word to its largest similarity.
+    The similarity of n query words to m title words is `[n, m]`.
     """
     largest = similarity.max(axis=0, initial=-1)
     return {
@@ -139,17 +133,8 @@ def highlighted(
 ) -> list[dict[str, Any]]:
     """Divides a title into words that match the query, and the text between.
 
-    Args:
-        title: The title.
-        similarities: The result of `word_similarities`.
-
-    Returns:
-        `text` and `strength` (0 for none) of parts that give the title when
-        joined.
-
-    Example:
-    >>> highlighted("CSV writer", {"csv": 0.9})
-    [{'text': 'CSV', 'strength': 0.9}, {'text': ' writer', 'strength': 0}]
+    Returns parts with `text` and `strength` (0 for none), which give the title
+    when joined. The similarities are those of `word_similarities`.
     """
     parts: list[dict[str, Any]] = []
     end = 0
@@ -186,11 +171,6 @@ class SearchPage:
         titles: Titles by the ids that retrievers return; an id without one
             is a title itself.
         clicks: The click log to which followed results are written, if any.
-
-    Example:
-        >>> page = SearchPage(ModelRegistry("MODELS"))
-        >>> page.search({"model": "retriever", "text": "bolt", "k": 1})
-        {'model': 'retriever', 'version': 1, 'hits': [...], 'words': [...]}
     """
 
     def __init__(
@@ -336,19 +316,11 @@ class SearchPage:
             return None
 
     def click(self, request: Mapping[str, Any]) -> bool:
-        """Writes a followed result to the click log.
+        """Writes a followed result, whose token is `click`, to the click log.
 
-        Args:
-            request: `click`, the token of the result.
-
-        Returns:
-            Whether it was written: not if it was before.
-
-        Raises:
-            JsonError: There is no token in the request.
-            StatusError: The token is not one of this server, or is too old;
-                or the server writes no clicks.
-            OSError: The disk is full, for example.
+        Returns whether it was written: not if it was before. It raises
+        `JsonError`, `StatusError` if the token is wrong or too old or the
+        server writes no clicks, and `OSError`, of a full disk for example.
         """
         token = _string(request, "click")
         if self._clicks is None:

@@ -27,30 +27,10 @@ from lstm_dssm_client.messages import has_field, write_tensor
 def to_proto(
     values: np.ndarray, proto: TensorProto | None = None
 ) -> TensorProto:
-    """Writes an array into the typed field of its dtype.
+    """Writes an array into the typed field of its dtype, as TF Serving does.
 
-    TF Serving replies with typed fields, whereas `tf.make_tensor_proto` packs
-    numbers into `tensor_content`. With typed fields here, a client that reads
-    only one of the two forms behaves in the same way with both servers.
-    `tf.make_ndarray` reads either form.
-
-    Args:
-        values: Array of any shape; strings as an object array of bytes.
-        proto: An empty message to write into, such as an output of a reply;
-            by default a new message.
-
-    Returns:
-        The message written to.
-
-    Raises:
-        TypeError: The dtype has no counterpart in TensorFlow, or an element
-            of an object array is not bytes.
-
-    Example:
-        >>> to_proto(np.array([0.5], np.float32))
-        dtype: DT_FLOAT
-        tensor_shape { dim { size: 1 } }
-        float_val: 0.5
+    `tf.make_tensor_proto` would pack numbers into `tensor_content`, so that a
+    client that reads only one of the two forms would work with one server.
     """
     proto = TensorProto() if proto is None else proto
     if has_field(values):
@@ -95,19 +75,10 @@ CODES = {code.value[0]: code for code in grpc.StatusCode}
 class SignatureCall:
     """Answers Predict with one signature; threads may share it.
 
-    Args:
-        signature: The signature of the SavedModel.
-
     Attributes:
         input_dtypes: TensorFlow's name of each input's dtype, such as
             `string` or `int32`, by the input's name.
         output_names: The outputs' names, ascending.
-
-    Example:
-    >>> graph = SavedGraph("models/query_encoder/1")
-    >>> call = SignatureCall(SavedSignature(graph, "serving_default"))
-    >>> reply = PredictResponse()
-    >>> call(request, reply)
     """
 
     def __init__(self, signature: SavedSignature) -> None:
@@ -156,15 +127,10 @@ class SignatureCall:
     def run_arrays(
         self, inputs: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """Runs the graph on arrays, and returns all outputs as arrays.
+        """Runs the graph on an array for each input, and returns all outputs.
 
-        Args:
-            inputs: An array for each name in `input_dtypes`, of that dtype;
-                strings are object arrays of bytes.
-
-        Raises:
-            StatusError: A shape does not fit the signature, or the graph
-                rejects the values.
+        It raises `StatusError` if a shape does not fit the signature, or the
+        graph rejects the values.
         """
         for alias, spec in self._specs.items():
             if not spec.shape.is_compatible_with(inputs[alias].shape):
@@ -362,22 +328,11 @@ class Servable:
         return reply
 
     def warm_up(self, folder: Path) -> int:
-        """Replays the requests that were exported with the model, if any.
+        """Replays the requests exported with the model; returns their number.
 
         The first run of a graph takes a hundred times as long as the second,
         so it is done before the version is served. If a request fails, TF
-        Serving rejects the version, and so does this server.
-
-        Args:
-            folder: The version's folder. The requests are a TFRecord file of
-                `PredictionLog` in it; see `write_warmup`.
-
-        Returns:
-            The number of requests that were run.
-
-        Raises:
-            StatusError: The file is damaged or has more than 1,000 records,
-                or a request fails.
+        Serving rejects the version, and so does this server (`StatusError`).
         """
         path = folder / WARMUP_FILE
         if not path.exists():
