@@ -77,10 +77,10 @@ def test_the_wheel_installs_and_its_programs_start(
         "keras_lstm_dssm/export/publish/server_readme.md",
         "keras_lstm_dssm/html_report/templates/report.css",
         "keras_lstm_dssm/html_report/templates/report.html",
-        "keras_lstm_dssm/serving/http/page/icon.svg",
-        "keras_lstm_dssm/serving/http/page/index.html",
-        "keras_lstm_dssm/serving/http/page/page.css",
-        "keras_lstm_dssm/serving/http/page/page.js",
+        "keras_lstm_dssm/serving/page/icon.svg",
+        "keras_lstm_dssm/serving/page/index.html",
+        "keras_lstm_dssm/serving/page/page.css",
+        "keras_lstm_dssm/serving/page/page.js",
         "lstm_dssm_programs.py",
     ):
         assert names.count(name) == 1

@@ -6,6 +6,7 @@ This is the work of the program lstm-dssm-serve. Its help and its flags are in
 
 import gc
 import logging
+import os
 import signal
 import sys
 import threading
@@ -13,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving import PredictionServer
-from keras_lstm_dssm.serving.prediction_server import served_over_http
-from keras_lstm_dssm.serving.security import ServerTLS, TokenFile
+from keras_lstm_dssm.serving.limits import Bounds
+from keras_lstm_dssm.serving.prediction_server import Page, PredictionServer
+from keras_lstm_dssm.serving.security import Security, ServerTLS, TokenFile
 from keras_lstm_dssm.tools.flags.serve import COMMAND_LINE, FLAGS
 
 
@@ -24,8 +25,17 @@ def main(_: list[str]) -> None:
     # Imported modules are never garbage. Without this, the collection after
     # an unloaded version would scan them and stop all requests for 0.25 s.
     gc.freeze()
-    tls = _server_tls()
-    tokens = TokenFile(FLAGS.token_file) if FLAGS.token_file else None
+    if FLAGS.http_port is None:
+        for flag in (FLAGS["click_log"], FLAGS["titles"]):
+            if flag.value is not None:
+                raise InputError(
+                    f"--{flag.name} is for the page: give --http_port, too"
+                )
+    security = Security(
+        _server_tls(),
+        TokenFile(FLAGS.token_file) if FLAGS.token_file else None,
+        FLAGS.insecure,
+    )
     stopped = threading.Event()
     old_handlers = {
         number: signal.signal(number, lambda *_: stopped.set())
@@ -37,34 +47,44 @@ def main(_: list[str]) -> None:
                 FLAGS.models,
                 port=FLAGS.port,
                 host=FLAGS.host,
+                http_port=FLAGS.http_port,
                 versions=FLAGS.versions,
-                max_message_mb=FLAGS.max_message_mb,
-                max_rows=FLAGS.max_rows,
                 poll_seconds=FLAGS.poll_seconds,
                 grace_seconds=FLAGS.grace_seconds,
-                max_text_kb=FLAGS.max_text_kb,
-                max_k=FLAGS.max_k,
-                max_requests=FLAGS.max_requests,
-                tls=tls,
-                tokens=tokens,
-                insecure=FLAGS.insecure,
                 verify=FLAGS.verify,
-                metrics=FLAGS.http_port is not None,
+                bounds=Bounds(
+                    FLAGS.max_rows,
+                    FLAGS.max_text_kb,
+                    FLAGS.max_k,
+                    FLAGS.max_message_mb,
+                    FLAGS.max_requests,
+                ),
+                security=security,
+                page=Page(FLAGS.titles, FLAGS.click_log),
             ) as server,
             _logged(),
-            _served_over_http(server, tls, tokens) as url,
         ):
             for name in server.models.names():
                 for version in server.models.versions(name):
                     print(f"{name} version {version}")
-            if url:
-                print(f"HTTP on {url}/")
+            if server.http_address:
+                print(f"HTTP on {server.http_address}/")
             # Flushed, because tests and scripts wait for it at a pipe.
             print(f"serving on {server.address}", flush=True)
             stopped.wait()
     finally:
         for number, handler in old_handlers.items():
             signal.signal(number, handler)
+    if server.unfinished:
+        # Python would wait for their threads, which nothing can end.
+        print(
+            f"{server.unfinished} requests had not ended after "
+            f"{FLAGS.grace_seconds:g} seconds, and were given up",
+            file=sys.stderr,
+            flush=True,
+        )
+        sys.stdout.flush()
+        os._exit(0)
 
 
 def _server_tls() -> ServerTLS | None:
@@ -77,34 +97,6 @@ def _server_tls() -> ServerTLS | None:
             " too"
         )
     return ServerTLS(FLAGS.tls_cert, FLAGS.tls_key, FLAGS.client_ca)
-
-
-@contextmanager
-def _served_over_http(
-    server: PredictionServer, tls: ServerTLS | None, tokens: TokenFile | None
-) -> Iterator[str | None]:
-    """Serves over HTTP, too, if the flags say so; yields the URL."""
-    if FLAGS.http_port is None:
-        for flag in (FLAGS["click_log"], FLAGS["titles"]):
-            if flag.value is not None:
-                raise InputError(
-                    f"--{flag.name} is for the page: give --http_port, too"
-                )
-        yield None
-        return
-    with served_over_http(
-        server,
-        port=FLAGS.http_port,
-        host=FLAGS.host,
-        max_requests=FLAGS.max_requests,
-        grace_seconds=FLAGS.grace_seconds,
-        tls=tls,
-        tokens=tokens,
-        insecure=FLAGS.insecure,
-        titles=FLAGS.titles,
-        click_log=FLAGS.click_log,
-    ) as url:
-        yield url
 
 
 @contextmanager

@@ -10,7 +10,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from google.protobuf import text_format
-from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
+from tensorflow_serving.config.model_server_config_pb2 import (
+    ModelConfig,
+    ModelServerConfig,
+)
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.graphs.saved_module import FINGERPRINT_FILE
@@ -47,6 +50,68 @@ def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
             "model_config_list, which lstm-dssm-export adds models to"
         )
     return config
+
+
+Configs = Mapping[str, ModelConfig] | None
+"""The models that `models.config` lists, by name; None without the file."""
+
+
+def read_configs(path: Path) -> Configs:
+    """Reads `models.config`.
+
+    Args:
+        path: The file, a `ModelServerConfig` in text format. It may be
+            missing.
+
+    Returns:
+        The listed models by name; an empty dict for `model_config_list {}`,
+        which unloads all; None without the file.
+
+    Raises:
+        InputError: The file has another format, lists a model twice, or has
+            no `model_config_list`: TF Serving ignores such a file, which may
+            be incomplete because it is being written.
+    """
+    if not path.exists():
+        return None
+    listed = read_models_config(path)
+    if not listed.HasField("model_config_list"):
+        raise InputError(
+            f"{path}: has no model_config_list; list a model, write "
+            "model_config_list {} to unload all, or remove the file to serve "
+            "all models"
+        )
+    configs: dict[str, ModelConfig] = {}
+    for config in listed.model_config_list.config:
+        if config.name in configs:
+            raise InputError(
+                f"{path}: model {config.name!r} is listed twice; keep one"
+            )
+        configs[config.name] = config
+    return configs
+
+
+def live_versions(
+    folders: Mapping[int, Path], config: ModelConfig, latest: int
+) -> dict[int, Path]:
+    """Returns the versions that a model's policy selects.
+
+    Args:
+        folders: The versions on disk, ascending by number.
+        config: The model's entry in `models.config`. Its
+            `model_version_policy` is `latest`, `all` or `specific`, or is
+            not set.
+        latest: Number of the newest versions if it is not set.
+    """
+    policy = config.model_version_policy
+    kind = policy.WhichOneof("policy_choice")
+    if kind == "all":
+        return dict(folders)
+    if kind == "specific":
+        return {v: folders[v] for v in policy.specific.versions if v in folders}
+    if kind == "latest":
+        latest = policy.latest.num_versions or 1
+    return dict(list(folders.items())[-latest:])
 
 
 def served_version(base: str | os.PathLike[str]) -> Path | None:

@@ -1,12 +1,19 @@
-"""Serving: a local server with TF Serving's services, and clients for both."""
+"""Serving: a local server with TF Serving's services, and clients for both.
 
-from keras_lstm_dssm.serving.prediction_server import PredictionServer
+`PredictionServer` answers over gRPC and HTTP. Its options are `Bounds`,
+`Security` and `Page`. `Client`, `AsyncClient` and `HttpClient` ask it or TF
+Serving; `SavedEncoder` and the like run an exported model in this process.
+"""
+
+from keras_lstm_dssm.serving.limits import Bounds
+from keras_lstm_dssm.serving.prediction_server import Page, PredictionServer
 from keras_lstm_dssm.serving.saved_models import (
     SavedEncoder,
     SavedKeyVec,
     SavedRetriever,
     SavedScorer,
 )
+from keras_lstm_dssm.serving.security import Security, ServerTLS, TokenFile
 from lstm_dssm_client import (
     Hit,
     HttpClient,
@@ -17,21 +24,28 @@ from lstm_dssm_client import (
     tls_context,
 )
 from lstm_dssm_client.grpc_client import AsyncClient, Client, tls_credentials
+from lstm_dssm_client.options import read_token
 
 __all__ = [
     "AsyncClient",
+    "Bounds",
     "Client",
     "Hit",
     "HttpClient",
     "KeyParts",
+    "Page",
     "Prediction",
     "PredictionServer",
     "SavedEncoder",
     "SavedKeyVec",
     "SavedRetriever",
     "SavedScorer",
+    "Security",
+    "ServerTLS",
     "ServingError",
+    "TokenFile",
     "VersionStatus",
+    "read_token",
     "tls_context",
     "tls_credentials",
 ]

@@ -1,18 +1,16 @@
-"""Writes followed results as a click log, in the form that trainings read.
-
-Signs results, so that only results that were returned count as clicked.
-"""
+"""Clicks on the page: signed results, and the log that trainings read."""
 
 import fcntl
 import hmac
 import json
 import os
 import secrets
+import stat
 import threading
 import time
 import unicodedata
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections import OrderedDict
+from collections import deque
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -24,88 +22,24 @@ from keras_lstm_dssm.files import check_writable, flush_to_disk
 LIFETIME_SECONDS = 86_400
 """A result can be followed for a day after the search."""
 
-_REMEMBERED = 100_000
+ROTATE_MB = 64
+"""Size in MiB above which a click log is renamed and a new one begins."""
+
 _SIGNATURE_BYTES = sha256().digest_size
+_BLOCK = 1 << 16  # results whose marks are dropped together
 
 
 class TokenError(ValueError):
     """Raised if a token is not one of this server, or is too old."""
 
 
-class ClickTokens:
-    """Makes a token for each result of a search, and reads it once.
-
-    A token holds the query and the title, signed with a secret of this
-    process: a browser can neither change them nor make up others, and the
-    server stores nothing. The same search counts a title once.
-
-    Args:
-        lifetime: Seconds after which a token is too old.
-
-    Example:
-        >>> tokens = ClickTokens()
-        >>> token = tokens.issue(tokens.new_search(), "bolt", "hex bolt")
-        >>> tokens.redeem(token)
-        Pair(query='bolt', document='hex bolt')
-        >>> tokens.redeem(token)  # None: counted already
-    """
-
-    def __init__(self, lifetime: float = LIFETIME_SECONDS) -> None:
-        self._secret = secrets.token_bytes(32)
-        self._lifetime = lifetime
-        self._lock = threading.Lock()
-        self._redeemed: OrderedDict[bytes, None] = OrderedDict()
-
-    @staticmethod
-    def new_search() -> str:
-        """Returns the random name of a search."""
-        return secrets.token_urlsafe(9)
-
-    def issue(self, search: str, query: str, title: str) -> str:
-        """Returns the token of a result.
-
-        Args:
-            search: The name of the search, from `new_search`.
-            query: The query.
-            title: The title of the result.
-        """
-        payload = json.dumps([search, time.time(), query, title]).encode()
-        return urlsafe_b64encode(self._signature(payload) + payload).decode()
-
-    def redeem(self, token: str) -> Pair | None:
-        """Returns the query and the title of a token, the first time.
-
-        Raises:
-            TokenError: The token is not one of this process, or too old.
-        """
-        try:
-            raw = urlsafe_b64decode(token.encode("ascii"))
-        except ValueError as error:
-            raise TokenError("not a result of this server") from error
-        signature, payload = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
-        if not hmac.compare_digest(signature, self._signature(payload)):
-            raise TokenError("not a result of this server; search again")
-        _, issued, query, title = json.loads(payload)
-        if time.time() - issued > self._lifetime:
-            raise TokenError("the search is too old; search again")
-        with self._lock:
-            if signature in self._redeemed:
-                return None
-            self._redeemed[signature] = None
-            if len(self._redeemed) > _REMEMBERED:
-                self._redeemed.popitem(last=False)
-        return Pair(query, title)
-
-    def _signature(self, payload: bytes) -> bytes:
-        return hmac.digest(self._secret, payload, "sha256")
-
-
-ROTATE_MB = 64
-"""Size in MiB above which a click log is renamed and a new one begins."""
-
-
 class ClickWriter:
-    """Appends clicks to a file; threads may share it.
+    """Appends followed results to a click log; threads may share it.
+
+    Each result of a search gets a token from `issue`. It holds the query and
+    the title, signed with a secret of this process, so that a browser can
+    neither change them nor make up others, and a running number, by which
+    `write` counts it once.
 
     Each line is on disk before `write` returns. A file above `rotate_mb` is
     renamed to `NAME-TIME.tsv`, so that `NAME*.tsv` are all clicks. What a
@@ -116,70 +50,150 @@ class ClickWriter:
     Args:
         path: The file, which may exist; it should end in `.tsv`.
         rotate_mb: Size in MiB above which the file is renamed.
+        lifetime: Seconds after which a token is too old.
 
     Raises:
-        InputError: The folder is missing or cannot be written to, or another
-            process writes to the file.
+        InputError: The folder is missing or cannot be written to, the path is
+            no regular file, or another process writes to it.
 
     Example:
         >>> with ClickWriter("clicks.tsv") as clicks:
-        ...     clicks.write(Pair("angle bracket", "12-Gauge Angle"))
-        True
+        ...     token = clicks.issue("angle bracket", "12-Gauge Angle")
+        ...     clicks.write(token), clicks.write(token)
+        (True, False)
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], rotate_mb: float = ROTATE_MB
+        self,
+        path: str | os.PathLike[str],
+        rotate_mb: float = ROTATE_MB,
+        lifetime: float = LIFETIME_SECONDS,
     ) -> None:
         check_writable(path)
         self._path = Path(path)
-        self._most = int(rotate_mb * (1 << 20))
+        self._max_bytes = int(rotate_mb * (1 << 20))
+        self._lifetime = lifetime
+        self._secret = secrets.token_bytes(32)
         self._lock = threading.Lock()
+        self._issued = 0
+        # The first block, and the time at which each one began.
+        self._first_block = 0
+        self._begins: deque[float] = deque()
+        # A bit for each result of a block of which one was followed.
+        self._marks: dict[int, bytearray] = {}
         self._file = self._open()
 
-    def write(self, pair: Pair) -> bool:
-        """Appends a click, and waits until it is on disk.
+    def issue(self, query: str, title: str) -> str:
+        """Returns the token of a result, which counts once.
 
         Args:
-            pair: The query and the title; control characters become spaces.
+            query: The query of the search.
+            title: The title of the result.
+        """
+        with self._lock:
+            number, now = self._issued, time.monotonic()
+            self._issued += 1
+            if number % _BLOCK == 0:
+                self._begins.append(now)
+                self._drop_old_marks(now)
+        payload = json.dumps([number, now, query, title]).encode()
+        return urlsafe_b64encode(self._signature(payload) + payload).decode()
+
+    def _drop_old_marks(self, now: float) -> None:
+        """Forgets blocks of which even the newest token is too old."""
+        while len(self._begins) > 1 and now - self._begins[1] > self._lifetime:
+            self._begins.popleft()
+            self._marks.pop(self._first_block, None)
+            self._first_block += 1
+
+    def write(self, token: str) -> bool:
+        """Appends a followed result, and waits until it is on disk.
+
+        A token is marked after its line is on disk: if that fails, the same
+        token can be written again.
+
+        Args:
+            token: The token of the result. Control characters of its query
+                and title become spaces.
 
         Returns:
-            Whether there was anything to write: not if the query or the title
-            is empty.
+            Whether a line was appended: not if this token was written before,
+            or if its query or its title is empty.
 
         Raises:
+            TokenError: The token is not one of this process, or too old.
             OSError: The disk is full, for example; nothing was appended.
         """
+        number, pair = self._verified(token)
         line = click_line(Pair(*map(_cleaned, pair))).encode()
         if not isinstance(parse_line(line.rstrip(b"\n")), Pair):
             return False
+        block, (byte, bit) = number // _BLOCK, divmod(number % _BLOCK, 8)
         with self._lock:
-            end = os.fstat(self._file).st_size
-            if end and end + len(line) > self._most:
-                os.rename(self._path, self._old_name())
-            if self._is_renamed():
-                old, self._file = self._file, self._open()
-                os.close(old)
-            end = os.fstat(self._file).st_size
-            try:
-                _write_all(self._file, line)
-                os.fsync(self._file)
-            except OSError:
-                os.ftruncate(self._file, end)
-                raise
+            marks = self._marks.get(block)
+            if marks is not None and marks[byte] >> bit & 1:
+                return False
+            self._append(line)
+            if marks is None:
+                marks = self._marks[block] = bytearray(_BLOCK // 8)
+            marks[byte] |= 1 << bit
         return True
 
+    def _verified(self, token: str) -> tuple[int, Pair]:
+        try:
+            raw = urlsafe_b64decode(token.encode("ascii"))
+        except ValueError as error:
+            raise TokenError("not a result of this server") from error
+        signature, payload = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
+        if not hmac.compare_digest(signature, self._signature(payload)):
+            raise TokenError("not a result of this server; search again")
+        number, issued, query, title = json.loads(payload)
+        if time.monotonic() - issued > self._lifetime:
+            raise TokenError("the search is too old; search again")
+        return number, Pair(query, title)
+
+    def _signature(self, payload: bytes) -> bytes:
+        return hmac.digest(self._secret, payload, "sha256")
+
+    def _append(self, line: bytes) -> None:
+        end = os.fstat(self._file).st_size
+        if end and end + len(line) > self._max_bytes:
+            os.rename(self._path, self._old_name())
+        if self._is_renamed():
+            old, self._file = self._file, self._open()
+            os.close(old)
+        end = os.fstat(self._file).st_size
+        try:
+            _write_all(self._file, line)
+            os.fsync(self._file)
+        except OSError:
+            os.ftruncate(self._file, end)
+            raise
+
     def _open(self) -> int:
+        # A pipe would be waited for without O_NONBLOCK.
         number = os.open(
-            self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600
+            self._path,
+            os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK,
+            0o600,
         )
         try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            if not stat.S_ISREG(os.fstat(number).st_mode):
+                raise InputError(
+                    f"{self._path}: found a device or a pipe, expected a"
+                    " regular file, in which each click is flushed to disk;"
+                    " give --click_log another path"
+                )
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise InputError(
+                    f"{self._path}: another process writes clicks to this"
+                    " file; give each server its own --click_log"
+                ) from error
+        except InputError:
             os.close(number)
-            raise InputError(
-                f"{self._path}: another process writes clicks to this file; "
-                "give each server its own --click_log"
-            ) from error
+            raise
         _remove_partial_line(number)
         flush_to_disk(self._path.absolute().parent)
         return number

@@ -1,18 +1,26 @@
-"""Implements TF Serving's gRPC services with a registry of models.
+"""TF Serving's gRPC services and the health service, for a `grpc.aio` server.
 
-TokenInterceptor: a gRPC server that answers only requests with a token.
-Handlers of gRPC services that parse messages themselves.
+Each call is a coroutine of the event loop: it checks the token, awaits the
+message for a limited time, and only then takes a slot in which a model runs.
+So a client that sends nothing, or reads nothing, holds no thread and no slot.
 """
 
-import functools
+import asyncio
+import gc
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
+from grpc_health.v1.health_pb2 import (
+    HealthCheckRequest,
+    HealthCheckResponse,
+)
+from tensorflow_serving.apis import model_service_pb2, prediction_service_pb2
 from tensorflow_serving.apis.get_model_metadata_pb2 import (
     GetModelMetadataRequest,
     GetModelMetadataResponse,
@@ -21,13 +29,16 @@ from tensorflow_serving.apis.get_model_status_pb2 import (
     GetModelStatusRequest,
     GetModelStatusResponse,
 )
-from tensorflow_serving.apis.model_service_pb2_grpc import ModelServiceServicer
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
-from tensorflow_serving.apis.prediction_service_pb2_grpc import (
-    PredictionServiceServicer,
-)
 
-from keras_lstm_dssm.serving.limits import Bounds
+from keras_lstm_dssm.serving.limits import (
+    MAX_WAITING,
+    MAX_WAITING_OF_PEER,
+    QUICK_BYTES,
+    Bounds,
+    RequestSlots,
+    overdue,
+)
 from keras_lstm_dssm.serving.metrics import Request, RequestMetrics
 from keras_lstm_dssm.serving.model_registry import (
     ModelRegistry,
@@ -37,96 +48,20 @@ from keras_lstm_dssm.serving.model_registry import (
 from keras_lstm_dssm.serving.security import NO_TOKEN, TokenFile
 from keras_lstm_dssm.serving.servable import StatusError, invalid_argument
 
-_HEALTH = "/grpc.health.v1.Health/"
-"""The message of a refusal, over gRPC and HTTP."""
+NO_MESSAGE = "Exception deserializing request!"
+"""gRPC's own message for bytes that are no message of the method."""
 
+MESSAGE_SECONDS = 30.0
+"""Seconds in which a call's message has to arrive, and its reply to be read."""
 
-def _refuse(_: Iterator[bytes], context: grpc.ServicerContext) -> None:
-    context.abort(grpc.StatusCode.UNAUTHENTICATED, NO_TOKEN)
+HEALTH_SECONDS = 5.0
+"""The same for calls of the health service."""
 
-
-# As the handler of a stream, it answers before the message is read.
-_REFUSAL = grpc.stream_unary_rpc_method_handler(_refuse)
-
-
-class TokenInterceptor(grpc.ServerInterceptor):
-    """Refuses requests without a token, as UNAUTHENTICATED.
-
-    Health checks need no token: they come from load balancers, and tell
-    only whether the server and its models are ready.
-
-    Args:
-        tokens: The tokens that are allowed.
-
-    Example:
-        >>> grpc.server(pool, interceptors=[TokenInterceptor(tokens)])
-    """
-
-    def __init__(self, tokens: TokenFile) -> None:
-        self._tokens = tokens
-
-    def intercept_service(
-        self,
-        continuation: Callable[[Any], Any],
-        handler_call_details: Any,
-    ) -> Any:
-        """Returns the handler of the request, or the one that refuses it."""
-        if handler_call_details.method.startswith(_HEALTH):
-            return continuation(handler_call_details)
-        headers = [
-            value
-            for key, value in handler_call_details.invocation_metadata
-            if key == "authorization"
-        ]
-        # Of several headers none is taken.
-        if len(headers) == 1 and self._tokens.allows(headers[0]):
-            return continuation(handler_call_details)
-        return _REFUSAL
-
+MAX_WATCHES = 64
+"""Maximum number of streams of `Health.Watch`; 16 of one address."""
 
 # TF Serving also truncates longer messages.
 _MESSAGE_BYTES = 1024
-
-
-def _answers(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Converts a method's `StatusError` into the call's status.
-
-    It also rejects requests whose deadline has passed or that name no model,
-    and adds each request to the metrics.
-    """
-
-    def answer(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
-        start = time.perf_counter()
-        code = grpc.StatusCode.UNKNOWN
-        try:
-            if _expired(context):
-                raise StatusError(
-                    grpc.StatusCode.DEADLINE_EXCEEDED,
-                    "the deadline passed before the request's turn came",
-                )
-            if not request.HasField("model_spec"):
-                raise invalid_argument("Missing ModelSpec")
-            reply = method(self, request)
-            code = grpc.StatusCode.OK
-            return reply
-        except StatusError as error:
-            code = error.code
-            return context.abort(error.code, truncated(error.details))
-        finally:
-            if self._metrics is not None:
-                spec = request.model_spec
-                asked = Request(
-                    method.__name__, spec.name, spec.signature_name, start
-                )
-                self._metrics.record("grpc", asked, code.name)
-
-    return answer
-
-
-def _expired(context: grpc.ServicerContext) -> bool:
-    """Returns whether the deadline passed or the client cancelled the call."""
-    seconds = context.time_remaining()
-    return not context.is_active() or (seconds is not None and seconds <= 0)
 
 
 def truncated(details: str) -> str:
@@ -138,44 +73,26 @@ def truncated(details: str) -> str:
     return encoded[:_MESSAGE_BYTES].decode(errors="ignore") + "...TRUNCATED"
 
 
-def _unimplemented(_: Any, request: Any, context: grpc.ServicerContext) -> None:
-    # The generated method would add a trace-back to the server's log.
-    context.abort(
-        grpc.StatusCode.UNIMPLEMENTED,
-        f"{type(request).__name__}: not offered by this local server",
-    )
+class Services(NamedTuple):
+    """What TF Serving's methods answer; threads may share it.
 
-
-class PredictionService(PredictionServiceServicer):
-    """Implements Predict and GetModelMetadata.
-
-    Args:
+    Attributes:
         models: The registry of the models that are served.
         bounds: The largest request that is computed.
         metrics: The metrics of the server, if there are any.
     """
 
-    Classify = Regress = MultiInference = _unimplemented
+    models: ModelRegistry
+    bounds: Bounds
+    metrics: RequestMetrics | None = None
 
-    def __init__(
-        self,
-        models: ModelRegistry,
-        bounds: Bounds,
-        metrics: RequestMetrics | None = None,
-    ) -> None:
-        self._models = models
-        self._bounds = bounds
-        self._metrics = metrics
-
-    @_answers
-    def Predict(self, request: PredictRequest) -> PredictResponse:
+    def predict(self, request: PredictRequest) -> PredictResponse:
         """Runs a signature of the requested model."""
-        servable = self._models.find(request.model_spec)
-        self._bounds.check(request)
-        return servable.predict(request)
+        servable = self.models.find(request.model_spec)
+        self.bounds.check(request)
+        return servable.predict(request, self.bounds.check_arrays)
 
-    @_answers
-    def GetModelMetadata(
+    def get_model_metadata(
         self, request: GetModelMetadataRequest
     ) -> GetModelMetadataResponse:
         """Returns the signatures of the requested model."""
@@ -189,88 +106,426 @@ class PredictionService(PredictionServiceServicer):
                 raise invalid_argument(
                     f"Metadata field {field} is not supported"
                 )
-        return model_metadata(self._models, request.model_spec)
+        return model_metadata(self.models, request.model_spec)
 
-
-class ModelService(ModelServiceServicer):
-    """Implements GetModelStatus.
-
-    Args:
-        models: The registry of the models whose states it reports.
-        metrics: The metrics of the server, if there are any.
-    """
-
-    HandleReloadConfigRequest = _unimplemented
-
-    def __init__(
-        self, models: ModelRegistry, metrics: RequestMetrics | None = None
-    ) -> None:
-        self._models = models
-        self._metrics = metrics
-
-    @_answers
-    def GetModelStatus(
+    def get_model_status(
         self, request: GetModelStatusRequest
     ) -> GetModelStatusResponse:
         """Returns the state of each version, or of the requested one."""
-        return model_status(self._models, request.model_spec)
+        return model_status(self.models, request.model_spec)
+
+    def answer(
+        self,
+        method: str,
+        request: Any,
+        context: grpc.aio.ServicerContext,
+        start: float,
+    ) -> bytes:
+        """Answers a request, and adds it to the metrics.
+
+        Raises:
+            StatusError: The call's deadline has passed, the request names no
+                model, or what the method raises.
+        """
+        code = grpc.StatusCode.UNKNOWN
+        try:
+            seconds = context.time_remaining()
+            if seconds is not None and seconds <= 0:
+                raise StatusError(
+                    grpc.StatusCode.DEADLINE_EXCEEDED,
+                    "the deadline passed before the request's turn came",
+                )
+            if not request.HasField("model_spec"):
+                raise invalid_argument("Missing ModelSpec")
+            match method:
+                case "Predict":
+                    reply = self.predict(request)
+                case "GetModelMetadata":
+                    reply = self.get_model_metadata(request)
+                case "GetModelStatus":
+                    reply = self.get_model_status(request)
+            serialized: bytes = reply.SerializeToString()
+            code = grpc.StatusCode.OK
+            return serialized
+        except StatusError as error:
+            code = error.code
+            raise
+        finally:
+            if self.metrics is not None:
+                spec = request.model_spec
+                asked = Request(method, spec.name, spec.signature_name, start)
+                self.metrics.record("grpc", asked, code.name)
 
 
-NO_MESSAGE = "Exception deserializing request!"
-"""gRPC's own message for bytes that are no message of the method."""
+class _Call:
+    """A call while it waits for its client, see `limits.Waiting`."""
+
+    def __init__(
+        self, context: grpc.aio.ServicerContext, since: float, seconds: float
+    ) -> None:
+        self.since, self.seconds = since, seconds
+        self.context: grpc.aio.ServicerContext | None = context
+        self.task = asyncio.current_task()
+        self.is_answered = False
+        self.error: StatusError | None = None
+
+    @property
+    def peer(self) -> str:
+        return _address(self.context) if self.context else ""
+
+    def end(self, error: StatusError) -> None:
+        """Ends the call, with an error if its reply is not being sent yet."""
+        self.error = error
+        if self.task is not None:
+            if self.is_answered:
+                _drop_call(self.task)
+            self.task.cancel()
+        # Otherwise the call, which refers to this, would not be freed.
+        self.context = self.task = None
 
 
-def service_handlers(
-    service: ServiceDescriptor, servicer: Any
-) -> grpc.GenericRpcHandler:
-    """Returns what `add_XServicer_to_server` would add to a server.
+def _drop_call(task: "asyncio.Task[Any]") -> None:
+    """Ends a call whose reply is being sent, and frees the reply.
 
-    gRPC (1.85) loses 20 kB of memory for each message that its own
-    deserializer cannot parse, and logs a trace-back: anyone who can connect
-    could fill the memory. Here the method parses the bytes, and aborts the
-    call with the same code and message.
+    grpc.aio (1.85) has no function for it. It frees a call, and so resets the
+    stream, when nothing refers to it any more: the task that awaits the end
+    of the call does, and refers to the call's own task, too.
+    """
+    for outer in asyncio.all_tasks():
+        held = gc.get_referents(outer.get_coro())
+        if outer is not task and any(
+            each is task or task in gc.get_referents(each) for each in held
+        ):
+            outer.cancel()
+
+
+def _address(context: grpc.aio.ServicerContext) -> str:
+    """Returns the client's address, without its port."""
+    address: str = context.peer().rpartition(":")[0]
+    return address
+
+
+class WaitingCalls:
+    """Bounds the calls that wait for their clients.
+
+    Such calls wait for the client to send the message, or to read the reply.
+    They are counted apart from the requests that are computed; `overdue` says
+    which of them end. Only the event loop may use the object.
 
     Args:
-        service: The service, from `pb2.DESCRIPTOR.services_by_name`.
-        servicer: An object with a method of each name.
-
-    Example:
-        >>> service = health_pb2.DESCRIPTOR.services_by_name["Health"]
-        >>> handlers = service_handlers(service, HealthServicer())
-        >>> server.add_generic_rpc_handlers([handlers])
+        seconds: How long a call may wait.
     """
-    handlers = {}
-    for method in service.methods:
-        make = (
-            grpc.unary_stream_rpc_method_handler
-            if method.server_streaming
-            else grpc.unary_unary_rpc_method_handler
-        )
-        handlers[method.name] = make(
-            _parsing(
-                getattr(servicer, method.name),
-                GetMessageClass(method.input_type),
-            ),
-            response_serializer=_serialize,
-        )
-    return grpc.method_handlers_generic_handler(service.full_name, handlers)
 
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._calls: set[_Call] = set()
 
-def _parsing(
-    behavior: Callable[..., Any], message: type[Any]
-) -> Callable[..., Any]:
-    # `wraps` keeps the attributes by which gRPC calls some methods otherwise.
-    @functools.wraps(behavior)
-    def parse(data: bytes, context: grpc.ServicerContext, *more: Any) -> Any:
+    async def message(self, context: grpc.aio.ServicerContext) -> bytes:
+        """Returns the call's message.
+
+        Raises:
+            StatusError: It did not come in time, or too many others wait.
+        """
+        call = self._add(context)
         try:
-            request = message.FromString(data)
-        except DecodeError:
-            return context.abort(grpc.StatusCode.INTERNAL, NO_MESSAGE)
-        return behavior(request, context, *more)
+            data = await context.read()
+        except asyncio.CancelledError:
+            if call.error is None:
+                raise
+            raise call.error from None
+        finally:
+            self._calls.discard(call)
+        if data is grpc.aio.EOF:
+            raise StatusError(grpc.StatusCode.INTERNAL, NO_MESSAGE)
+        return data
 
-    return parse
+    def reply(self, context: grpc.aio.ServicerContext) -> None:
+        """Counts a call from now on until its client has read the reply."""
+        call = self._add(context)
+        call.is_answered = True
+        # A callback of the context would keep the call from being freed.
+        if call.task is not None:
+            call.task.add_done_callback(lambda _: self._calls.discard(call))
+
+    async def write(
+        self, context: grpc.aio.ServicerContext, reply: bytes
+    ) -> None:
+        """Sends one of several replies."""
+        call = self._add(context)
+        call.is_answered = True
+        try:
+            await context.write(reply)
+        finally:
+            self._calls.discard(call)
+
+    def _add(self, context: grpc.aio.ServicerContext) -> _Call:
+        now = asyncio.get_running_loop().time()
+        call = _Call(context, now, self._seconds)
+        self._calls.add(call)
+        if len(self._calls) > MAX_WAITING:
+            self.end_overdue()
+        return call
+
+    def end_overdue(self) -> None:
+        """Ends the calls that have waited too long, or are too many."""
+        now = asyncio.get_running_loop().time()
+        for call in overdue(self._calls, now):
+            late = now - call.since >= self._seconds
+            self._end(
+                call,
+                StatusError(
+                    grpc.StatusCode.DEADLINE_EXCEEDED,
+                    f"no message within {self._seconds:g} seconds",
+                )
+                if late
+                else StatusError(
+                    grpc.StatusCode.RESOURCE_EXHAUSTED,
+                    "too many calls wait for their messages",
+                ),
+            )
+
+    def stop(self, answered: bool) -> None:
+        """Ends the calls that wait for a message, and answered ones if said."""
+        error = StatusError(grpc.StatusCode.UNAVAILABLE, "the server stops")
+        for call in list(self._calls):
+            if answered or not call.is_answered:
+                self._end(call, error)
+
+    def _end(self, call: _Call, error: StatusError) -> None:
+        self._calls.discard(call)
+        call.end(error)
 
 
-def _serialize(reply: Any) -> bytes:
-    serialized: bytes = reply.SerializeToString()
-    return serialized
+class Health:
+    """Implements `grpc.health.v1`, in the event loop and apart from models.
+
+    A change of a state only wakes the streams that watch it: each of them
+    sends by itself, so that one whose client reads nothing holds up no other.
+
+    Args:
+        statuses: The state by the name of each service.
+    """
+
+    def __init__(self, statuses: Mapping[str, int]) -> None:
+        self._statuses = dict(statuses)
+        self._stopped = False
+        self._watches: dict[asyncio.Event, str] = {}
+
+    def update(self, statuses: Mapping[str, int]) -> None:
+        """Sets the states of services, unless the server stops."""
+        if not self._stopped:
+            self._statuses.update(statuses)
+            self._wake()
+
+    def stop(self) -> None:
+        """Sets all states to NOT_SERVING, for good, and ends the streams."""
+        self._stopped = True
+        not_serving = HealthCheckResponse.NOT_SERVING
+        self._statuses = dict.fromkeys(self._statuses, not_serving)
+        self._wake()
+
+    def _wake(self) -> None:
+        for event in self._watches:
+            event.set()
+
+    def check(self, request: HealthCheckRequest) -> bytes:
+        """Returns the reply of Check."""
+        status = self._statuses.get(request.service)
+        if status is None:
+            raise StatusError(grpc.StatusCode.NOT_FOUND, "unknown service")
+        return HealthCheckResponse(status=status).SerializeToString()
+
+    async def watch(
+        self,
+        request: HealthCheckRequest,
+        write: Callable[[bytes], Awaitable[None]],
+        peer: str,
+    ) -> None:
+        """Sends a state, and again whenever it changes.
+
+        Raises:
+            StatusError: There are too many streams (RESOURCE_EXHAUSTED).
+        """
+        of_peer = list(self._watches.values()).count(peer)
+        if len(self._watches) >= MAX_WATCHES or of_peer >= MAX_WAITING_OF_PEER:
+            raise StatusError(
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                "too many streams of Watch",
+            )
+        changed, sent = asyncio.Event(), None
+        self._watches[changed] = peer
+        try:
+            while True:
+                changed.clear()
+                status = self._statuses.get(
+                    request.service, HealthCheckResponse.SERVICE_UNKNOWN
+                )
+                if status != sent:
+                    sent = status
+                    reply = HealthCheckResponse(status=status)
+                    await write(reply.SerializeToString())
+                if self._stopped:
+                    return
+                await changed.wait()
+        finally:
+            del self._watches[changed]
+
+
+_OFFERED = ("Predict", "GetModelMetadata", "GetModelStatus")
+_HEALTH = "/grpc.health.v1.Health/"
+
+
+class GrpcServices(grpc.GenericRpcHandler):
+    """Has the handlers of all calls of a `grpc.aio` server.
+
+    Each method is served as a stream of bytes, because for others grpc.aio
+    reads the message first, without a limit of time. Messages are parsed
+    here: gRPC (1.85) loses 20 kB of memory for each message that its own
+    deserializer cannot parse, and logs a trace-back.
+
+    Args:
+        services: What answers TF Serving's methods.
+        slots: In which the requests are computed.
+        health: The health service.
+        tokens: The tokens of which each call must have one, except those of
+            the health service; None where none is needed.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        slots: RequestSlots,
+        health: Health,
+        tokens: TokenFile | None = None,
+    ) -> None:
+        self._services, self._slots = services, slots
+        self._health, self._tokens = health, tokens
+        self._waiting = WaitingCalls(MESSAGE_SECONDS)
+        self._waiting_health = WaitingCalls(HEALTH_SECONDS)
+        self._handlers = {
+            f"{_HEALTH}Check": _unary(self._check),
+            f"{_HEALTH}Watch": grpc.stream_stream_rpc_method_handler(
+                self._watch
+            ),
+        }
+        for file, name in (
+            (prediction_service_pb2, "PredictionService"),
+            (model_service_pb2, "ModelService"),
+        ):
+            self._add(file.DESCRIPTOR.services_by_name[name])
+
+    def _add(self, service: ServiceDescriptor) -> None:
+        for method in service.methods:
+            message = GetMessageClass(method.input_type)
+            answer = (
+                partial(self._answer, method.name, message)
+                if method.name in _OFFERED
+                else partial(self._not_offered, message.__name__)
+            )
+            path = f"/{service.full_name}/{method.name}"
+            self._handlers[path] = _unary(answer)
+
+    def service(
+        self, handler_call_details: grpc.HandlerCallDetails
+    ) -> grpc.RpcMethodHandler | None:
+        """Returns the handler of a call."""
+        return self._handlers.get(handler_call_details.method)
+
+    def end_overdue(self) -> None:
+        """Ends the calls that have waited too long, or are too many."""
+        self._waiting.end_overdue()
+        self._waiting_health.end_overdue()
+
+    def stop(self) -> None:
+        """Ends what would hold up the end of the server for no purpose."""
+        self._health.stop()
+        self._waiting.stop(answered=False)
+        self._waiting_health.stop(answered=True)
+
+    async def _answer(
+        self,
+        method: str,
+        message: type[Any],
+        _: Any,
+        context: grpc.aio.ServicerContext,
+    ) -> bytes:
+        start = time.perf_counter()
+        self._check_token(context)
+        data = await self._waiting.message(context)
+        if len(data) <= QUICK_BYTES:
+            request = _parsed(message, data)
+            spec = request.model_spec
+            known = self._services.models.known(spec.name, spec.signature_name)
+            reply = await self._slots.run(
+                (method, *known) if all(known) else None,
+                partial(self._services.answer, method, request, context, start),
+            )
+        else:
+            reply = await self._slots.run(
+                None,
+                lambda: self._services.answer(
+                    method, _parsed(message, data), context, start
+                ),
+            )
+        self._waiting.reply(context)
+        return reply
+
+    async def _not_offered(
+        self, name: str, _: Any, context: grpc.aio.ServicerContext
+    ) -> bytes:
+        self._check_token(context)
+        raise StatusError(
+            grpc.StatusCode.UNIMPLEMENTED,
+            f"{name}: not offered by this local server",
+        )
+
+    def _check_token(self, context: grpc.aio.ServicerContext) -> None:
+        if self._tokens is None:
+            return
+        headers = [
+            value
+            for key, value in context.invocation_metadata() or ()
+            if key == "authorization"
+        ]
+        # Of several headers none is taken.
+        if len(headers) != 1 or not self._tokens.allows(headers[0]):
+            raise StatusError(grpc.StatusCode.UNAUTHENTICATED, NO_TOKEN)
+
+    async def _check(self, _: Any, context: grpc.aio.ServicerContext) -> bytes:
+        data = await self._waiting_health.message(context)
+        reply = self._health.check(_parsed(HealthCheckRequest, data))
+        self._waiting_health.reply(context)
+        return reply
+
+    async def _watch(self, _: Any, context: grpc.aio.ServicerContext) -> None:
+        try:
+            data = await self._waiting_health.message(context)
+            request = _parsed(HealthCheckRequest, data)
+            await self._health.watch(
+                request,
+                partial(self._waiting_health.write, context),
+                _address(context),
+            )
+        except StatusError as error:
+            await context.abort(error.code, truncated(error.details))
+
+
+def _parsed(message: type[Any], data: bytes) -> Any:
+    try:
+        return message.FromString(data)
+    except DecodeError:
+        raise StatusError(grpc.StatusCode.INTERNAL, NO_MESSAGE) from None
+
+
+def _unary(
+    answer: Callable[[Any, grpc.aio.ServicerContext], Awaitable[bytes]],
+) -> grpc.RpcMethodHandler:
+    """Returns a handler that ends a call with the code of a `StatusError`."""
+
+    async def handle(_: Any, context: grpc.aio.ServicerContext) -> bytes:
+        try:
+            return await answer(_, context)
+        except StatusError as error:
+            return await context.abort(error.code, truncated(error.details))
+
+    return grpc.stream_unary_rpc_method_handler(handle)

@@ -1,26 +1,23 @@
-"""Runs an ASGI application on a port, in a thread of this process.
+"""The HTTP side of a server: connections, the guard, and the routes.
 
-Guards around an ASGI application: tokens, number and size of requests.
-Passes REST requests to threads, or answers them at once where that is quick.
-The ASGI application of the HTTP server: REST, metrics and health.
+`Connection` bounds the time that a client may take to send a request or to
+read a reply. `Guard` checks each request before it is answered: host, token,
+size. `HttpServer` starts and stops both in the event loop of the server.
 """
 
 import asyncio
 import json
+import math
 import socket
-import threading
 import time
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Collection,
-    Mapping,
-    MutableMapping,
-    Sequence,
-)
-from concurrent.futures import Executor
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from contextlib import suppress
+from email.utils import formatdate
+from functools import partial
+from http import HTTPStatus
 from typing import Any
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -28,47 +25,319 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.serving.limits import QUICK_BYTES, RequestSlots, overdue
 from keras_lstm_dssm.serving.metrics import CONTENT_TYPE, RequestMetrics
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
-from keras_lstm_dssm.serving.rest_api import Reply, RestApi
-from keras_lstm_dssm.serving.security import NO_TOKEN, TokenFile
+from keras_lstm_dssm.serving.rest_api import HTTP_CODES, RestApi
+from keras_lstm_dssm.serving.security import NO_TOKEN, Security, ServerTLS
+from keras_lstm_dssm.serving.servable import StatusError
 
+Headers = list[tuple[bytes, bytes]]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-BODY_SECONDS = 30.0
-"""Seconds in which a request has to arrive."""
+REQUEST_SECONDS = 30.0
+"""Seconds in which a request has to arrive, whatever comes of it meanwhile."""
+
+REPLY_SECONDS = 30.0
+"""Seconds in which a client has to read a reply."""
+
+KEEP_ALIVE_SECONDS = 75
+"""Seconds after which a connection without a request is closed."""
+
+HANDSHAKE_SECONDS = 30.0
+"""Seconds in which the handshake of TLS has to end."""
 
 DRAIN_SECONDS = 5.0
 """Seconds in which the rest of a refused request is read and thrown away."""
 
+INCOMPLETE_BODIES = 16
+"""All incomplete bodies together have the size of so many large ones."""
 
-async def refuse(
-    receive: Receive,
-    send: Send,
-    status: int,
-    message: str,
-    headers: Collection[tuple[bytes, bytes]] = (),
-) -> None:
-    """Sends an error in TF Serving's form, `{"error": message}`.
+METRICS_PATH = "/monitoring/prometheus/metrics"
+REST_PREFIX = "/v1/"
 
-    A connection that is closed while its client still sends is reset, and
-    many clients then never read the answer. So the rest of the request's body
-    is read and thrown away, for `DRAIN_SECONDS` at most, before the connection
-    is closed.
+HEALTH_PATHS = ("/livez", "/readyz")
+"""Paths that tell whether the server runs, and whether it can answer."""
+
+_NO_SNIFF = (b"x-content-type-options", b"nosniff")
+
+
+class Connection(H11Protocol):
+    """A connection of uvicorn that waits for its client for a limited time.
+
+    uvicorn limits the time between two requests only. `update`, which the
+    server calls a few times a second, notes since when the connection waits
+    for the rest of a request, or for the client to read a reply; see
+    `limits.Waiting`.
+    """
+
+    since = 0.0
+    seconds = math.inf
+    _state: object = None
+
+    @property
+    def peer(self) -> str:
+        """The client's address, without its port."""
+        return self.client[0] if self.client else ""
+
+    def connection_made(self, transport: Any) -> None:
+        """Gives requests a way to their connection; asyncio calls it."""
+        super().connection_made(transport)
+        # For the guard, which reads the bodies of requests.
+        self.app_state = {"connection": self}
+
+    def update(self, now: float) -> None:
+        """Notes whether the connection waits for its client, and for what."""
+        seconds = math.inf
+        if self.transport.get_write_buffer_size():
+            seconds = REPLY_SECONDS
+        elif (
+            self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+            and self.timeout_keep_alive_task is None
+        ):
+            seconds = REQUEST_SECONDS
+        # Another request has another cycle.
+        if self._state != (seconds, self.cycle):
+            self._state = (seconds, self.cycle)
+            self.since, self.seconds = now, seconds
+
+    def end(self) -> None:
+        """Closes the connection, if possible with the reason."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        elif self.conn.their_state is h11.SEND_BODY:
+            self.send_error(
+                408,
+                f"the request did not arrive within {REQUEST_SECONDS:g} "
+                "seconds",
+            )
+        else:
+            self.transport.close()
+
+    def send_error(self, status: int, message: str) -> None:
+        """Sends an error unless a reply has begun, and closes."""
+        if self.cycle is None or not self.cycle.response_started:
+            body = _error_body(message)
+            self.transport.write(
+                f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+                "content-type: application/json\r\n"
+                f"content-length: {len(body)}\r\n"
+                "x-content-type-options: nosniff\r\n"
+                "connection: close\r\n\r\n".encode()
+                + body
+            )
+        self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuses bytes that are no HTTP; uvicorn calls it."""
+        if self.cycle is not None and self.cycle.response_complete:
+            self.cycle = None  # type: ignore[assignment]
+        self.send_error(400, msg)
+
+    def on_response_complete(self) -> None:
+        """Closes if there is another request already; uvicorn calls it.
+
+        Replies to pipelined requests would add up if nobody read them.
+        """
+        if self.conn.trailing_data[0]:
+            self.transport.close()
+        super().on_response_complete()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Closes after `KEEP_ALIVE_SECONDS`; uvicorn calls it."""
+        self.transport.close()
+
+    def shutdown(self) -> None:
+        """Closes, once a request that is computed has been answered."""
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete or cycle.more_body:
+            self.transport.close()
+        else:
+            cycle.keep_alive = False
+
+
+def _error_body(message: str) -> bytes:
+    """Returns an error in TF Serving's form."""
+    return json.dumps({"error": message}).encode()
+
+
+class _RefusedError(Exception):
+    """Raised inside for a request that is refused before it is answered."""
+
+    def __init__(
+        self, status: int, message: str, headers: Sequence[tuple[bytes, bytes]]
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message, self.headers = status, message, headers
+
+
+class Guard:
+    """Checks and reads each request, and answers it or passes it on.
+
+    In turn: `Host` (see `Security.allows_host`), the framing of the body, the
+    token, the size of the body. REST is answered here: Starlette's request
+    and response objects would take a fifth of the time of a small request.
 
     Args:
-        receive: The function that gives the parts of the request's body.
-        send: The function that takes the answer.
-        status: The status code of HTTP.
-        message: One line.
-        headers: Further headers.
+        rest: What answers below `REST_PREFIX`.
+        slots: In which the requests are computed.
+        pages: The application that answers all other paths.
+        security: The tokens that are allowed.
+        host: The address that the server listens on.
+        max_bytes: Maximum size of a body.
     """
-    body = json.dumps({"error": message}).encode()
+
+    def __init__(
+        self,
+        rest: RestApi,
+        slots: RequestSlots,
+        pages: App,
+        security: Security,
+        host: str,
+        max_bytes: int,
+    ) -> None:
+        self._rest, self._slots, self._pages = rest, slots, pages
+        self._security, self._host = security, host
+        self._max_bytes = max_bytes
+        # The sizes of incomplete bodies, the oldest first.
+        self._bodies: dict[Connection, int] = {}
+
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answers one request, unless the client goes before."""
+        try:
+            self._check_head(scope)
+            body = await self._body(scope, receive)
+        except _RefusedError as error:
+            await _refuse(receive, send, error)
+            return
+        if body is None:
+            return
+        try:
+            if scope["path"].startswith(REST_PREFIX):
+                await self._answer(scope, body, send)
+            else:
+                await self._pass_on(scope, body, receive, send)
+        except asyncio.CancelledError:  # at the end of the grace
+            with suppress(RuntimeError):  # the reply has begun
+                await _send(send, 503, _error_body("the server stops"))
+
+    async def _pass_on(
+        self, scope: Scope, body: bytes, receive: Receive, send: Send
+    ) -> None:
+        whole = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def replay() -> MutableMapping[str, Any]:
+            return whole.pop() if whole else await receive()
+
+        await self._pages(scope, replay, send)
+
+    def _check_head(self, scope: Scope) -> None:
+        headers = scope["headers"]
+        hosts = [value for key, value in headers if key == b"host"]
+        if not all(self._security.allows_host(self._host, h) for h in hosts):
+            raise _RefusedError(
+                400, "the header Host names another machine than this one", ()
+            )
+        names = [key for key, _ in headers]
+        if b"content-length" in names and b"transfer-encoding" in names:
+            # Two servers could see two different ends of the request.
+            raise _RefusedError(
+                400, "both content-length and transfer-encoding", ()
+            )
+        tokens = self._security.tokens
+        if tokens is None or scope["path"] in HEALTH_PATHS:
+            return
+        values = [value for key, value in headers if key == b"authorization"]
+        # Of several headers none is taken.
+        if len(values) != 1 or not tokens.allows(values[0]):
+            raise _RefusedError(
+                401,
+                NO_TOKEN,
+                [
+                    (b"www-authenticate", b"Bearer"),
+                    # A browser asks for a name and a password.
+                    (b"www-authenticate", b'Basic realm="token"'),
+                ],
+            )
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
+        """Returns the body; None if the client goes before."""
+        connection = scope["state"]["connection"]
+        stated = [v for k, v in scope["headers"] if k == b"content-length"]
+        parts: list[bytes] = []
+        size = int(stated[0]) if stated else 0
+        more = size <= self._max_bytes
+        if more:
+            size = 0
+        self._bodies[connection] = 0
+        try:
+            while more:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return None
+                parts.append(message["body"])
+                size += len(parts[-1])
+                more = message["more_body"] and size <= self._max_bytes
+                if more:
+                    self._bodies[connection] = size
+                    self._make_room()
+        finally:
+            self._bodies.pop(connection, None)
+        if size > self._max_bytes:
+            raise _RefusedError(
+                413, f"the request is larger than {self._max_bytes:,} bytes", ()
+            )
+        return b"".join(parts)
+
+    def _make_room(self) -> None:
+        """Closes the oldest connection if there are too many bytes."""
+        most = INCOMPLETE_BODIES * self._max_bytes
+        if sum(self._bodies.values()) > most:
+            oldest = next(iter(self._bodies))
+            del self._bodies[oldest]
+            oldest.transport.abort()
+
+    async def _answer(self, scope: Scope, body: bytes, send: Send) -> None:
+        method = scope["method"]
+        path = scope["raw_path"].decode("ascii", errors="replace")
+        key = None
+        if len(body) <= QUICK_BYTES:
+            key = self._rest.known(method, path)
+        headers: Headers = []
+        try:
+            reply = await self._slots.run(
+                key, partial(self._rest.answer, method, path, body)
+            )
+        except StatusError as error:
+            status, body = (
+                HTTP_CODES[error.code.name],
+                _error_body(error.details),
+            )
+            headers.append(_RETRY)
+        else:
+            status, body = reply
+        await _send(send, status, body, headers)
+
+
+_RETRY = (b"retry-after", b"1")
+
+
+async def _send(
+    send: Send,
+    status: int,
+    body: bytes,
+    headers: Sequence[tuple[bytes, bytes]] = (),
+    more: bool = False,
+) -> None:
+    """Sends JSON, and ends the reply unless there is more to come."""
     await send(
         {
             "type": "http.response.start",
@@ -76,12 +345,24 @@ async def refuse(
             "headers": [
                 (b"content-type", b"application/json"),
                 (b"content-length", str(len(body)).encode()),
-                (b"connection", b"close"),
                 *headers,
             ],
         }
     )
-    await send({"type": "http.response.body", "body": body, "more_body": True})
+    await send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+async def _refuse(receive: Receive, send: Send, error: _RefusedError) -> None:
+    """Sends an error before the body of a request is read.
+
+    A connection that is closed while its client still sends is reset, and
+    many clients then never read the answer. So the rest of the request's body
+    is read and thrown away, for `DRAIN_SECONDS` at most, before the connection
+    is closed.
+    """
+    headers = [(b"connection", b"close"), *error.headers]
+    body = _error_body(error.message)
+    await _send(send, error.status, body, headers, more=True)
     try:
         await asyncio.wait_for(_drain(receive), DRAIN_SECONDS)
     except asyncio.TimeoutError:  # noqa: UP041 (not the same in 3.10)
@@ -94,329 +375,19 @@ async def _drain(receive: Receive) -> None:
         pass
 
 
-class TokenCheck:
-    """Answers 401 to requests without a token.
-
-    Args:
-        app: The application.
-        tokens: The tokens that are allowed.
-        open_paths: Paths that need no token, such as those of health checks.
-
-    Example:
-        >>> TokenCheck(app, TokenFile("tokens.txt"), {"/healthz"})
-    """
-
-    def __init__(
-        self, app: App, tokens: TokenFile, open_paths: Collection[str] = ()
-    ) -> None:
-        self._app, self._tokens = app, tokens
-        self._open_paths = frozenset(open_paths)
-
-    async def __call__(
-        self, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        """Passes a request on, or refuses it before its body is read."""
-        if scope["type"] != "lifespan" and not self._allows(scope):
-            await refuse(
-                receive,
-                send,
-                401,
-                NO_TOKEN,
-                [
-                    (b"www-authenticate", b"Bearer"),
-                    # A browser asks for a name and a password.
-                    (b"www-authenticate", b'Basic realm="token"'),
-                ],
-            )
-            return
-        await self._app(scope, receive, send)
-
-    def _allows(self, scope: Scope) -> bool:
-        if scope["type"] != "http":
-            return False
-        if scope["path"] in self._open_paths:
-            return True
-        values = [v for k, v in scope["headers"] if k == b"authorization"]
-        return len(values) == 1 and self._tokens.allows(values[0])
-
-
-class RequestLimit:
-    """Answers 429 to a request while as many as are allowed are running.
-
-    Args:
-        app: The application.
-        max_requests: Maximum number of requests at the same time.
-        open_paths: Paths that are always answered.
-
-    Example:
-        >>> RequestLimit(app, max_requests=128)
-    """
-
-    def __init__(
-        self, app: App, max_requests: int, open_paths: Collection[str] = ()
-    ) -> None:
-        self._app, self._max_requests = app, max_requests
-        self._open_paths = frozenset(open_paths)
-        self._running = 0
-
-    async def __call__(
-        self, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        """Passes a request on, or refuses it at once."""
-        if scope["type"] != "http" or scope["path"] in self._open_paths:
-            await self._app(scope, receive, send)
-            return
-        if self._running >= self._max_requests:
-            await refuse(
-                receive,
-                send,
-                429,
-                f"more than {self._max_requests} requests at the same time:"
-                " try again later",
-                [(b"retry-after", b"1")],
-            )
-            return
-        self._running += 1
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            self._running -= 1
-
-
-class BodyLimit:
-    """Reads the body of each request, of a bounded size, before the app does.
-
-    It answers 413 to a larger body, and 408 to one that does not arrive in
-    time, so that a slow client holds no thread.
-
-    Args:
-        app: The application.
-        max_bytes: Maximum size of a body.
-        seconds: Seconds in which the body has to arrive.
-
-    Example:
-        >>> BodyLimit(app, 16 << 20)
-    """
-
-    def __init__(
-        self, app: App, max_bytes: int, seconds: float = BODY_SECONDS
-    ) -> None:
-        self._app, self._max_bytes = app, max_bytes
-        self._seconds = seconds
-
-    async def __call__(
-        self, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        """Passes a request on with its body, or refuses it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        try:
-            body = await self._body_in_time(scope, receive)
-        except _TooLateError:
-            await refuse(
-                receive,
-                send,
-                408,
-                f"the request did not arrive within {self._seconds:g} seconds",
-            )
-            return
-        except _TooLargeError:
-            await refuse(
-                receive,
-                send,
-                413,
-                f"the request is larger than {self._max_bytes:,} bytes",
-            )
-            return
-        if body is None:  # the client has gone
-            return
-        whole: list[MutableMapping[str, Any]] = [
-            {"type": "http.request", "body": body, "more_body": False}
-        ]
-
-        async def replay() -> MutableMapping[str, Any]:
-            return whole.pop() if whole else await receive()
-
-        await self._app(scope, replay, send)
-
-    async def _body_in_time(
-        self, scope: Scope, receive: Receive
-    ) -> bytes | None:
-        # `asyncio.wait_for` would start a task, which takes as long as all
-        # guards together.
-        task, late = asyncio.current_task(), []
-
-        def cancel() -> None:
-            late.append(True)
-            if task is not None:
-                task.cancel()
-
-        timer = asyncio.get_running_loop().call_later(self._seconds, cancel)
-        try:
-            return await self._body(scope, receive)
-        except asyncio.CancelledError:
-            if not late:
-                raise
-            if task is not None and hasattr(task, "uncancel"):  # from 3.11 on
-                task.uncancel()
-            raise _TooLateError from None
-        finally:
-            timer.cancel()
-
-    async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
-        for key, value in scope["headers"]:
-            if key == b"content-length" and value.isdigit():
-                if int(value) > self._max_bytes:
-                    raise _TooLargeError
-        parts, size = [], 0
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                return None
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > self._max_bytes:
-                raise _TooLargeError
-            if not message.get("more_body", False):
-                return b"".join(parts)
-
-
-class _TooLateError(Exception):
-    """Raised inside when a body does not arrive in time."""
-
-
-class _TooLargeError(Exception):
-    """Raised inside when a body is above the limit."""
-
-
-def guarded(
-    app: App,
-    tokens: TokenFile | None,
-    max_requests: int,
-    max_bytes: int,
-    open_paths: Collection[str] = (),
-) -> App:
-    """Returns an application with all guards around it.
-
-    Args:
-        app: The application.
-        tokens: The tokens that are allowed; None where none is needed.
-        max_requests: See `RequestLimit`.
-        max_bytes: See `BodyLimit`.
-        open_paths: Paths that are always answered and need no token.
-    """
-    inner = RequestLimit(BodyLimit(app, max_bytes), max_requests, open_paths)
-    return TokenCheck(inner, tokens, open_paths) if tokens else inner
-
-
-QUICK_SECONDS = 0.002
-"""Largest time of a path's last request with which the next one is quick."""
-
-_QUICK_BYTES = 1024
-_MAX_PATHS = 256
-
-
-class RestEndpoint:
-    """Answers requests below `/v1/`; an ASGI application.
-
-    Models run in threads, so that a slow one keeps no other request waiting.
-    A request runs in the thread of the event loop if no other one runs, its
-    body is short, and the last one of its path was quick.
-
-    It does without Starlette's request and response objects, which would take
-    a fifth of the time of a small request.
-
-    Args:
-        api: What answers the requests.
-        threads: The threads in which models run.
-    """
-
-    def __init__(self, api: RestApi, threads: Executor) -> None:
-        self._api, self._threads = api, threads
-        self._running = 0
-        self._quick_paths: set[str] = set()
-
-    async def __call__(
-        self, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        """Answers one request, unless the client has gone."""
-        parts = []
-        more = True
-        while more:
-            message = await receive()
-            if message["type"] != "http.request":
-                return
-            parts.append(message.get("body", b""))
-            more = message.get("more_body", False)
-        path = scope.get("raw_path") or scope["path"].encode()
-        reply = await self._answer(
-            scope["method"],
-            path.decode("ascii", errors="replace"),
-            b"".join(parts),
-        )
-        await send(
-            {
-                "type": "http.response.start",
-                "status": reply.status,
-                "headers": [
-                    (b"content-type", b"application/json"),
-                    (b"content-length", str(len(reply.body)).encode()),
-                ],
-            }
-        )
-        await send({"type": "http.response.body", "body": reply.body})
-
-    async def _answer(self, method: str, path: str, body: bytes) -> Reply:
-        if (
-            self._running == 0
-            and path in self._quick_paths
-            and len(body) <= _QUICK_BYTES
-        ):
-            return self._timed(method, path, body)
-        self._running += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(
-                self._threads, self._timed, method, path, body
-            )
-        finally:
-            self._running -= 1
-
-    def _timed(self, method: str, path: str, body: bytes) -> Reply:
-        start = time.perf_counter()
-        reply = self._api.answer(method, path, body)
-        quick = time.perf_counter() - start <= QUICK_SECONDS
-        if quick and reply.status == 200:
-            # A path has many spellings; the set must not grow with them.
-            if len(self._quick_paths) < _MAX_PATHS:
-                self._quick_paths.add(path)
-        else:
-            self._quick_paths.discard(path)
-        return reply
-
-
-METRICS_PATH = "/monitoring/prometheus/metrics"
-REST_PREFIX = "/v1/"
-
-HEALTH_PATHS = ("/livez", "/readyz")
-"""Paths that tell whether the server runs, and whether it can answer."""
-
-
-def new_application(
+def new_pages(
     models: ModelRegistry,
-    rest: RestEndpoint,
-    metrics: RequestMetrics | None = None,
+    metrics: RequestMetrics,
     routes: Sequence[BaseRoute] = (),
 ) -> App:
-    """Returns the application.
+    """Returns the application that answers all paths outside of REST.
 
     `/livez` answers 200 while the process runs; `/readyz` answers 200 when
     each model has a version that is served, otherwise 503.
 
     Args:
         models: The registry of the models that are served.
-        rest: What answers below `/v1/`.
-        metrics: The metrics that `METRICS_PATH` shows, if there are any.
+        metrics: The metrics that `METRICS_PATH` shows.
         routes: Further routes, such as those of the page.
     """
 
@@ -424,17 +395,19 @@ def new_application(
         return JSONResponse({"status": "alive"})
 
     async def ready(_: Request) -> Response:
-        missing = [name for name in models.names() if not models.versions(name)]
+        missing = models.unavailable()
         if missing:
             error = f"no version is served of {', '.join(missing)}"
             return JSONResponse({"error": error}, 503)
         return JSONResponse({"status": "ready"})
 
     async def measured(_: Request) -> Response:
-        text = b"" if metrics is None else metrics.text()
-        return Response(text, headers={"content-type": CONTENT_TYPE})
+        return Response(metrics.text(), headers={"content-type": CONTENT_TYPE})
 
     async def failed(_: Request, error: Exception) -> Response:
+        if isinstance(error, StatusError):
+            status, headers = HTTP_CODES[error.code.name], {"retry-after": "1"}
+            return JSONResponse({"error": error.details}, status, headers)
         assert isinstance(error, HTTPException)
         return JSONResponse(
             {"error": error.detail}, error.status_code, error.headers
@@ -447,59 +420,20 @@ def new_application(
             Route(METRICS_PATH, measured),
             *routes,
         ],
-        exception_handlers={HTTPException: failed},
+        exception_handlers={HTTPException: failed, StatusError: failed},
     )
     application.router.redirect_slashes = False
-
-    async def rest_first(scope: Scope, receive: Receive, send: Send) -> None:
-        # Starlette's routing takes a tenth of the time of a short query.
-        if scope["type"] == "http" and scope["path"].startswith(REST_PREFIX):
-            await rest(scope, receive, send)
-        else:
-            await application(scope, receive, send)
-
-    return rest_first
-
-
-HEADER_SECONDS = 30.0
-"""Seconds in which the first request of a connection must begin."""
-
-KEEP_ALIVE_SECONDS = 75
-"""Seconds after which a connection without a request is closed."""
-
-_START_SECONDS = 30.0
-
-
-class _Connection(H11Protocol):
-    """Closes connections on which no request arrives in time."""
-
-    _waiting: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._waiting = self.loop.call_later(HEADER_SECONDS, self._close)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-        super().connection_lost(exc)
-
-    def _close(self) -> None:
-        if self.cycle is None:
-            self.transport.close()
+    return application
 
 
 class HttpServer:
-    """Serves an ASGI application over HTTP; a context manager.
+    """Runs an ASGI application on a port, in a running event loop.
 
     Args:
-        application: The application, with guards around it if there are any.
+        application: The application, such as a `Guard`.
         port: The port; 0 takes a free one.
         host: The address to listen on.
-        grace_seconds: Seconds that running requests may take after the server
-            stops; then they are cancelled.
-        options: Further arguments of `uvicorn.Config`, such as `ssl_certfile`
-            and `ssl_keyfile`.
+        tls: The server's certificate, if there is one.
 
     Attributes:
         port: The port that the server listens on.
@@ -509,60 +443,83 @@ class HttpServer:
         InputError: The port is taken, or the address is not this machine's.
 
     Example:
-        >>> with HttpServer(application, port=0) as server:
-        ...     urllib.request.urlopen(f"{server.address}/livez")
+        >>> server = HttpServer(application, port=0)
+        >>> await server.start()
+        >>> await server.stop(10)
     """
 
     def __init__(
         self,
-        application: Callable[..., Awaitable[None]],
+        application: App,
         port: int = 8501,
         host: str = "127.0.0.1",
-        grace_seconds: float = 10.0,
-        options: Mapping[str, Any] | None = None,
+        tls: ServerTLS | None = None,
     ) -> None:
         host = host.removeprefix("[").removesuffix("]")
+        self._ssl = tls.ssl_context() if tls else None
         self._socket = _listening(host, port)
         self.port = self._socket.getsockname()[1]
-        config = uvicorn.Config(
+        shown = f"[{host}]" if ":" in host else host
+        scheme = "https" if tls else "http"
+        self.address = f"{scheme}://{shown}:{self.port}"
+        self._config = uvicorn.Config(
             application,
-            http=_Connection,
+            http=Connection,
             ws="none",
-            loop="asyncio",
             lifespan="off",
             log_config=None,
             log_level="warning",
             access_log=False,
-            server_header=False,
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            # 0 would wait without an end.
-            timeout_graceful_shutdown=max(1, round(grace_seconds)),
-            **(options or {}),
         )
-        scheme = "https" if config.is_ssl else "http"
-        shown = f"[{host}]" if ":" in host else host
-        self.address = f"{scheme}://{shown}:{self.port}"
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(
-            target=self._server.run, args=([self._socket],), daemon=True
+        self._state = ServerState()
+
+    async def start(self) -> None:
+        """Listens from now on."""
+        self._config.load()
+        self.tick()
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: Connection(self._config, self._state, {}),
+            sock=self._socket,
+            backlog=2048,
+            ssl=self._ssl,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS if self._ssl else None,
         )
 
-    def __enter__(self) -> "HttpServer":
-        self._thread.start()
-        end = time.monotonic() + _START_SECONDS
-        while not self._server.started:
-            if not self._thread.is_alive() or time.monotonic() > end:
-                raise InputError(
-                    f"{self.address}: the HTTP server did not start"
-                )
-            time.sleep(0.005)
-        return self
+    def tick(self) -> None:
+        """Closes the connections that have waited too long for clients.
 
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self._thread.join()
-        self._socket.close()
+        The server calls it a few times a second.
+        """
+        date = formatdate(time.time(), usegmt=True).encode()
+        self._state.default_headers = [(b"date", date), _NO_SNIFF]
+        now = asyncio.get_running_loop().time()
+        connections: list[Any] = list(self._state.connections)
+        for connection in connections:
+            connection.update(now)
+        waiting = [each for each in connections if each.seconds < math.inf]
+        for connection in overdue(waiting, now):
+            connection.end()
+
+    async def stop(self, seconds: float) -> None:
+        """Stops listening, and closes when the requests are answered.
+
+        Args:
+            seconds: How long that may take; then the rest is aborted.
+        """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        self._server.close()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        while self._state.connections and loop.time() < end:
+            await asyncio.sleep(0.01)
+        for task in list(self._state.tasks):
+            task.cancel()
+        for connection in list(self._state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -16,13 +16,10 @@ _BUCKETS = (
 
 
 class Request(NamedTuple):
-    """What a request asks for.
+    """What a request asks for: names as they were sent, and when it began.
 
-    Attributes:
-        method: Its name in TF Serving's API, such as `Predict`.
-        model: The name of the model, as it was sent.
-        signature: The name of the signature, as it was sent.
-        start: The time when it began, of `time.perf_counter`.
+    The method is TF Serving's, such as `Predict`; `start` is a time of
+    `time.perf_counter`.
     """
 
     method: str
@@ -73,13 +70,18 @@ class RequestMetrics:
             ["model"],
             registry=self._registry,
         )
+        self._unavailable = self._prometheus.Gauge(
+            "lstm_dssm_models_unavailable",
+            "Models that should be served and have no version.",
+            registry=self._registry,
+        )
 
     def record(self, protocol: str, request: Request, code: str) -> None:
         """Adds a request that has ended.
 
         Args:
             protocol: `grpc` or `http`.
-            request: What it asked for.
+            request: The request.
             code: The name of its gRPC status code, such as `OK`.
         """
         seconds = time.perf_counter() - request.start
@@ -102,4 +104,5 @@ class RequestMetrics:
         for name in self._models.names():
             count = len(self._models.versions(name))
             self._versions.labels(name).set(count)
+        self._unavailable.set(len(self._models.unavailable()))
         return self._prometheus.generate_latest(self._registry)

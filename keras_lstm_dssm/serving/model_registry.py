@@ -1,7 +1,7 @@
-"""Loads the models of a folder, and finds the version for a request.
+"""Which models and versions are loaded, and which one a request is for.
 
-Loads, serves and unloads the versions of one model, by its policy.
-Describes the models of a registry: their versions and signatures.
+`ModelRegistry` holds the models of a folder, `ModelVersions` the versions of
+one; `model_metadata` and `model_status` describe them, as TF Serving does.
 """
 
 import gc
@@ -10,7 +10,8 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +31,12 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelConfig
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE
-from keras_lstm_dssm.export.publish.models_config import read_models_config
+from keras_lstm_dssm.export.publish.models_config import (
+    MODELS_CONFIG,
+    Configs,
+    live_versions,
+    read_configs,
+)
 from keras_lstm_dssm.export.publish.versions import (
     model_folder,
     model_folders,
@@ -44,29 +50,6 @@ from keras_lstm_dssm.serving.servable import (
 )
 
 _LOG = logging.getLogger(__name__)
-
-
-def wanted_versions(
-    folders: Mapping[int, Path], config: ModelConfig, latest: int
-) -> dict[int, Path]:
-    """Returns the versions that a model's policy selects.
-
-    Args:
-        folders: The versions on disk, ascending by number.
-        config: The model's entry in `models.config`. Its
-            `model_version_policy` is `latest`, `all` or `specific`, or is
-            not set.
-        latest: The number of newest versions to load if it is not set.
-    """
-    policy = config.model_version_policy
-    kind = policy.WhichOneof("policy_choice")
-    if kind == "all":
-        return dict(folders)
-    if kind == "specific":
-        return {v: folders[v] for v in policy.specific.versions if v in folders}
-    if kind == "latest":
-        latest = policy.latest.num_versions or 1
-    return dict(list(folders.items())[-latest:])
 
 
 class VersionState(NamedTuple):
@@ -95,21 +78,14 @@ class Available(NamedTuple):
     labels: Mapping[str, int]
 
 
-class ServedModel:
+class ModelVersions:
     """Holds the versions of one model; one thread updates, others read it.
 
     A version passes through the states of TF Serving: START, LOADING (its
     warm-up included), AVAILABLE, UNLOADING (requests still run), END. A
     version that does not load goes from LOADING to END, with an error.
-
-    Args:
-        name: The model's name.
-        verify: Whether to compare the files of a version with its
-            `MANIFEST.sha256` before it is loaded.
-
-    Attributes:
-        available: Versions and labels, in a tuple that is replaced as a
-            whole, so that the two are consistent for each request.
+    `available` is replaced as a whole, so that versions and labels are
+    consistent for each request.
     """
 
     def __init__(self, name: str, verify: bool = False) -> None:
@@ -132,25 +108,19 @@ class ServedModel:
         """Replaces the versions' labels."""
         self.available = self.available._replace(labels=dict(labels))
 
-    def update(self, wanted: Mapping[int, Path]) -> bool:
-        """Loads new versions, then unloads those that are not wanted.
+    def update(self, expected: Mapping[int, Path]) -> bool:
+        """Loads new versions, then unloads those that are not expected.
 
-        Old versions are served until a wanted one is available, as with TF
+        Old versions are served until an expected one is available, as with TF
         Serving's `AvailabilityPreservingPolicy`. A version that did not load
-        is loaded again when its files change.
-
-        Args:
-            wanted: Version number to folder, for the versions to serve.
-
-        Returns:
-            Whether a version was unloaded.
+        is loaded again when its files change. Returns whether one was unloaded.
         """
         changed = {
             version: _last_change(folder)
-            for version, folder in wanted.items()
+            for version, folder in expected.items()
             if version not in self.available.versions
         }
-        self._broken = {v: t for v, t in self._broken.items() if v in wanted}
+        self._broken = {v: t for v, t in self._broken.items() if v in expected}
         new = [
             version
             for version in sorted(changed, reverse=True)
@@ -160,26 +130,25 @@ class ServedModel:
             self._states[version] = VersionState(ModelVersionStatus.START)
         for version in new:
             try:
-                self._load(version, wanted[version])
+                self._load(version, expected[version])
             except Exception as error:  # of any kind: other versions serve on
                 self._broken[version] = changed[version]
-                self._record_error(version, wanted[version], error)
+                self._record_error(version, expected[version], error)
         versions = self.available.versions
-        unwanted = versions.keys() - wanted.keys()
-        if wanted and len(unwanted) == len(versions):
+        surplus = versions.keys() - expected.keys()
+        if expected and len(surplus) == len(versions):
             return False
-        if versions and not wanted:
+        if versions and not expected:
             _LOG.warning("%s: no version is left to serve", self.name)
-        self._unload(unwanted)
-        return bool(unwanted)
+        self._unload(surplus)
+        return bool(surplus)
 
     def _load(self, version: int, folder: Path) -> None:
         start = time.perf_counter()
         self._states[version] = VersionState(ModelVersionStatus.LOADING)
-        if self._verify:
-            _check_files(folder)
-        servable = Servable(self.name, version, folder)
-        warmed = servable.warm_up(folder)
+        with _verified(folder) if self._verify else nullcontext():
+            servable = Servable(self.name, version, folder)
+            warmed = servable.warm_up(folder)
         self._set_versions({**self.available.versions, version: servable})
         self._states[version] = VersionState(ModelVersionStatus.AVAILABLE)
         _LOG.info(
@@ -219,16 +188,44 @@ class ServedModel:
             _LOG.info("%s version %d: unloaded", self.name, version)
 
 
-def _check_files(folder: Path) -> None:
-    """Compares a version's files with its manifest.
+@contextmanager
+def _verified(folder: Path) -> Iterator[None]:
+    """Checks that what is loaded inside is what the manifest lists.
+
+    The files are read again by TensorFlow after they were compared, so their
+    states (inode, size and times, of which no program can choose the last
+    change) must be the same before and after.
 
     Raises:
-        StatusError: They differ (DATA_LOSS).
+        StatusError: The folder is outside of the folder of all models, its
+            files differ from the manifest, or changed meanwhile (DATA_LOSS).
     """
+    real, models_dir = folder.resolve(), folder.parent.parent.resolve()
+    if not real.is_relative_to(models_dir):
+        raise _data_loss(
+            f"{folder}: found a link to {real}, which is outside {models_dir};"
+            " copy the version there"
+        )
+    before = _file_states(folder)
     try:
         verify_manifest(folder)
     except InputError as error:
-        raise StatusError(grpc.StatusCode.DATA_LOSS, str(error)) from error
+        raise _data_loss(str(error)) from error
+    yield
+    if _file_states(folder) != before:
+        raise _data_loss(f"{folder}: it changed while it was loaded")
+
+
+def _data_loss(message: str) -> StatusError:
+    return StatusError(grpc.StatusCode.DATA_LOSS, message)
+
+
+def _file_states(folder: Path) -> list[tuple[int, ...]]:
+    states = [path.stat() for path in [folder, *sorted(folder.rglob("*"))]]
+    return [
+        (s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
+        for s in states
+    ]
 
 
 def _last_change(folder: Path) -> int:
@@ -255,10 +252,6 @@ def _status_code(error: BaseException) -> int:
                 return grpc.StatusCode.NOT_FOUND.value[0]
         cause = cause.__cause__
     return grpc.StatusCode.UNKNOWN.value[0]
-
-
-Configs = Mapping[str, ModelConfig] | None
-"""The models that `models.config` lists, by name; None without the file."""
 
 
 class ModelRegistry:
@@ -289,14 +282,15 @@ class ModelRegistry:
         self._models_dir = Path(models_dir)
         self._verify = verify
         self._latest = versions
-        self._models: dict[str, ServedModel] = {}
+        self._models: dict[str, ModelVersions] = {}
+        self._expected: Set[str] = set()
         self._lock = threading.Lock()
         self._unloaded = False
         model_folders(self._models_dir)  # raises if there is no model
-        self._configs = read_configs(self._models_dir / "models.config")
+        self._configs = read_configs(self._models_dir / MODELS_CONFIG)
         if self._configs is not None and not self._configs:
             raise InputError(
-                f"{self._models_dir / 'models.config'}: lists no model; list "
+                f"{self._models_dir / MODELS_CONFIG}: lists no model; list "
                 "one, or remove the file to serve all models"
             )
         problems = self._update_models()
@@ -331,13 +325,13 @@ class ModelRegistry:
                 # request, but its graph has reference cycles.
                 gc.collect()
                 self._unloaded = False
-            known = self._errors()
+            old_errors = self._errors()
             problems = self._read_configs()
             try:
                 problems += self._update_models()
             except OSError as error:
                 problems.append(f"{self._models_dir}: {error.strerror}")
-            self._warn_of(self._errors() - known)
+            self._warn_of(self._errors() - old_errors)
             if problems:
                 raise InputError("; ".join(problems))
 
@@ -348,7 +342,7 @@ class ModelRegistry:
         label.
         """
         try:
-            configs = read_configs(self._models_dir / "models.config")
+            configs = read_configs(self._models_dir / MODELS_CONFIG)
         except (InputError, OSError) as error:
             return [str(error)]
         problems = self._label(configs)
@@ -367,9 +361,15 @@ class ModelRegistry:
                     folders[path.name] = version_folders(base)
                 except InputError as error:
                     problems.append(str(error))
+        if self._configs is None:
+            # A model whose versions were removed from the folder is not
+            # expected any more.
+            self._expected = {name for name, found in folders.items() if found}
+        else:
+            self._expected = self._configs.keys()
         for name, versions in folders.items():
             config = (self._configs or {}).get(name, ModelConfig())
-            self._update(name, wanted_versions(versions, config, self._latest))
+            self._update(name, live_versions(versions, config, self._latest))
         if self._configs is None:
             # A model whose folder is missing is still served: the disk may
             # have been unmounted.
@@ -422,11 +422,11 @@ class ModelRegistry:
                 model.set_labels(config.version_labels)
         return problems
 
-    def _update(self, name: str, wanted: Mapping[int, Path]) -> None:
-        model = self._models.get(name) or ServedModel(name, self._verify)
+    def _update(self, name: str, expected: Mapping[int, Path]) -> None:
+        model = self._models.get(name) or ModelVersions(name, self._verify)
         # A copy replaces the dictionary, because other threads read it.
         self._models = {**self._models, name: model}
-        self._unloaded |= model.update(wanted)
+        self._unloaded |= model.update(expected)
 
     def find(self, spec: ModelSpec) -> Servable:
         """Returns the requested version, by default the newest.
@@ -442,7 +442,7 @@ class ModelRegistry:
         choice = spec.WhichOneof("version_choice")
         if choice is None:
             version = max(available.versions, default=0)
-            wanted = f"Latest({spec.name})"
+            requested = f"Latest({spec.name})"
         else:
             version = spec.version.value
             if choice == "version_label":
@@ -452,11 +452,11 @@ class ModelRegistry:
                         f"{spec.version_label}"
                     )
                 version = available.labels[spec.version_label]
-            wanted = f"Specific({spec.name}, {version})"
+            requested = f"Specific({spec.name}, {version})"
         if version not in available.versions:
             raise StatusError(
                 grpc.StatusCode.NOT_FOUND,
-                f"Servable not found for request: {wanted}",
+                f"Servable not found for request: {requested}",
             )
         return available.versions[version]
 
@@ -487,43 +487,21 @@ class ModelRegistry:
         return sorted(model.available.versions) if model else []
 
     def names(self) -> list[str]:
-        """Returns the names of all models, ascending."""
+        """Returns the names of all models seen so far, ascending."""
         return sorted(self._models)
 
+    def unavailable(self) -> list[str]:
+        """Returns the models that should be served and are not, ascending.
 
-def read_configs(path: Path) -> Configs:
-    """Reads `models.config`.
-
-    Args:
-        path: The file, a `ModelServerConfig` in text format. It may be
-            missing.
-
-    Returns:
-        The listed models by name; an empty dict for `model_config_list {}`,
-        which unloads all; None without the file.
-
-    Raises:
-        InputError: The file has another format, lists a model twice, or has
-            no `model_config_list`: TF Serving ignores such a file, which may
-            be incomplete because it is being written.
-    """
-    if not path.exists():
-        return None
-    listed = read_models_config(path)
-    if not listed.HasField("model_config_list"):
-        raise InputError(
-            f"{path}: has no model_config_list; list a model, write "
-            "model_config_list {} to unload all, or remove the file to serve "
-            "all models"
+        Those are models that `models.config` lists, or without the file those
+        with a version in the folder, of which no version is served. A model
+        that was taken off the list, or whose versions were removed, is not
+        one of them. A server is ready, and its health SERVING, if there are
+        none.
+        """
+        return sorted(
+            name for name in self._expected if not self.versions(name)
         )
-    configs: dict[str, ModelConfig] = {}
-    for config in listed.model_config_list.config:
-        if config.name in configs:
-            raise InputError(
-                f"{path}: model {config.name!r} is listed twice; keep one"
-            )
-        configs[config.name] = config
-    return configs
 
 
 def model_metadata(
@@ -555,9 +533,9 @@ def model_status(
     states = models.states(spec.name)
     missing = f"Could not find any versions of model {spec.name}"
     if spec.HasField("version"):  # TF Serving ignores a label here, too
-        wanted = spec.version.value
-        states = {v: s for v, s in states.items() if v == wanted}
-        missing = f"Could not find version {wanted} of model {spec.name}"
+        number = spec.version.value
+        states = {number: states[number]} if number in states else {}
+        missing = f"Could not find version {number} of model {spec.name}"
     if not states:
         raise StatusError(grpc.StatusCode.NOT_FOUND, missing)
     reply = GetModelStatusResponse()

@@ -1,63 +1,78 @@
-"""Runs the local server: gRPC services on a port, and polling of the disk.
+"""The server: gRPC and HTTP in one event loop, which polls for new versions.
 
-Puts the HTTP server of a `PredictionServer` together.
+`PredictionServer` starts and stops both protocols together. Their requests
+are checked in the event loop and computed in a pool of threads; a thread of
+its own loads new versions, while the old ones answer.
 """
 
+import asyncio
 import logging
 import os
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NamedTuple
 
 import grpc
-from grpc_health.v1.health import OVERALL_HEALTH, HealthServicer
-from grpc_health.v1.health_pb2 import DESCRIPTOR as HEALTH_FILE
 from grpc_health.v1.health_pb2 import HealthCheckResponse
-from tensorflow_serving.apis import model_service_pb2, prediction_service_pb2
 
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.bulk.documents import read_documents
 from keras_lstm_dssm.serving.clicks import ClickWriter
 from keras_lstm_dssm.serving.grpc_services import (
-    ModelService,
-    PredictionService,
-    TokenInterceptor,
-    service_handlers,
+    MESSAGE_SECONDS,
+    GrpcServices,
+    Health,
+    Services,
 )
-from keras_lstm_dssm.serving.http_server import guarded
-from keras_lstm_dssm.serving.limits import REPLY_MB, Bounds
+from keras_lstm_dssm.serving.limits import (
+    REPLY_MB,
+    Bounds,
+    LoopTurns,
+    RequestSlots,
+    close_silent_connections,
+)
 from keras_lstm_dssm.serving.metrics import RequestMetrics
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
-from keras_lstm_dssm.serving.rest_api import RestApi
-from keras_lstm_dssm.serving.search_page import SearchPage
-from keras_lstm_dssm.serving.security import (
-    ServerTLS,
-    TokenFile,
-    check_exposure,
-)
-from keras_lstm_dssm.settings.choices import (
-    BATCH_SIZES,
-    MAX_MESSAGE_MB,
-    MAX_REQUESTS,
-)
+from keras_lstm_dssm.serving.security import Security
+
+if TYPE_CHECKING:
+    from keras_lstm_dssm.serving.http_server import HttpServer
 
 _LOG = logging.getLogger(__name__)
 _DAY = 86_400
-_HEALTH = HEALTH_FILE.services_by_name["Health"]
-_PREDICTION = prediction_service_pb2.DESCRIPTOR.services_by_name[
-    "PredictionService"
-]
-_MODEL = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"]
 _SERVICES = (
-    OVERALL_HEALTH,
+    "",  # the server
     "tensorflow.serving.PredictionService",
     "tensorflow.serving.ModelService",
 )
 
+TICK_SECONDS = 0.25
+"""Interval at which clients that have waited too long are looked for."""
+
+_IDLE_SECONDS = 300
+
+
+class Page(NamedTuple):
+    """What the page for searching shows, and what it writes.
+
+    Attributes:
+        titles: File of titles that the page shows for ids, `id TAB title` a
+            line, as `lstm-dssm-export --documents` reads it; by default ids
+            are titles.
+        click_log: File to which results followed on the page are appended.
+
+    Example:
+        >>> Page(click_log="clicks.tsv")
+    """
+
+    titles: str | os.PathLike[str] | None = None
+    click_log: str | os.PathLike[str] | None = None
+
 
 class PredictionServer:
-    """Serves a folder of models over gRPC; a context manager.
+    """Serves a folder of models over gRPC and HTTP; a context manager.
 
     New versions are loaded and warmed up while the old ones answer. The
     standard gRPC health service reports on the server (""), on its services
@@ -66,51 +81,47 @@ class PredictionServer:
     Args:
         models_dir: The folder, with `NAME/NUMBER/saved_model.pb` in it, and
             `models.config` where versions have policies or labels.
-        port: The port, by default 8500; 0 takes a free one.
+        port: The port of gRPC, by default 8500; 0 takes a free one.
         host: The address to listen on; with the default, 127.0.0.1, only
             this machine can connect.
+        http_port: The port of HTTP: REST, metrics and a page for searching; 0
+            takes a free one. By default there is no HTTP. It needs the extra
+            `http`.
         versions: Number of the newest versions to load of each model without
             a `model_version_policy`, by default 1.
-        max_message_mb: Maximum size of a request in MiB, by default 16; a
-            reply may have 64 MiB, or as much if this is more.
-        max_rows: Maximum number of rows in a request; by default 512, the
-            maximum of the exported `batching.config`.
         threads: Number of requests computed at the same time, by default 8;
             others wait.
         poll_seconds: Seconds between two checks for new versions, by default
             1; 0 checks only at the start.
         grace_seconds: Seconds that running requests may take after the server
             stops, by default 10; then they are cancelled.
-        max_text_kb: Maximum size of one text in KiB, by default 1,024.
-        max_k: Maximum `k` or `n` in a request, by default 10,000.
-        max_requests: Maximum number of requests that are computed or wait, by
-            default 128; others are refused at once (RESOURCE_EXHAUSTED).
-        tls: The server's certificate; by default connections are not
-            encrypted.
-        tokens: The tokens of which each request must have one; by default
-            none is needed.
-        insecure: Whether to listen to other machines even without `tls` and
-            either `tokens` or certificates of clients.
         verify: Whether to load only versions whose files agree with their
             `MANIFEST.sha256`.
-        metrics: Whether to count requests for Prometheus; this needs
-            prometheus-client.
+        bounds: How large a request may be, and how many there may be.
+        security: TLS and tokens; by default connections are not encrypted
+            and no token is needed.
+        page: The titles and the click log of the page.
 
     Attributes:
-        port: The port that the server listens on.
-        address: Host and port, for clients on this machine.
+        port: The port of gRPC, once the server runs.
+        address: Its host and port, for clients on this machine.
+        http_address: The URL of HTTP, such as `http://127.0.0.1:8501`; None
+            without HTTP.
         models: The `ModelRegistry` of the loaded models.
-        bounds: The largest request that is computed.
-        metrics: The `RequestMetrics`, if there are any.
+        metrics: The `RequestMetrics`; None without HTTP.
+        unfinished: Number of requests that were still being computed when
+            the server had stopped. Their threads cannot be ended.
 
     Raises:
-        InputError: The port is taken, there is no model in the folder, one
-            does not load, a number is out of range, or `host` can be reached
-            from other machines without protection, see `check_exposure`.
+        InputError: There is no model in the folder, one does not load, a
+            number is out of range, the extra `http` is missing, or `host` can
+            be reached from other machines without protection, see
+            `Security.check`. At the start: a port is taken, or a file of the
+            page cannot be read or written.
 
     Example:
         >>> with PredictionServer("models", port=0) as server:
-        ...     with Client(f"127.0.0.1:{server.port}") as client:
+        ...     with Client(server.address) as client:
         ...         client.search(["angle bracket"], k=5)
     """
 
@@ -119,113 +130,75 @@ class PredictionServer:
         models_dir: str | os.PathLike[str],
         port: int = 8500,
         host: str = "127.0.0.1",
+        http_port: int | None = None,
         versions: int = 1,
-        max_message_mb: int = MAX_MESSAGE_MB,
-        max_rows: int = BATCH_SIZES[-1],
         threads: int = 8,
         poll_seconds: float = 1.0,
         grace_seconds: float = 10.0,
-        max_text_kb: int = Bounds().max_text_kb,
-        max_k: int = Bounds().max_k,
-        max_requests: int = MAX_REQUESTS,
-        tls: ServerTLS | None = None,
-        tokens: TokenFile | None = None,
-        insecure: bool = False,
         verify: bool = False,
-        metrics: bool = False,
+        bounds: Bounds = Bounds(),
+        security: Security = Security(),
+        page: Page = Page(),
     ) -> None:
-        self.bounds = Bounds(
-            max_rows, max_text_kb, max_k, max_message_mb
-        ).checked()
-        for name, value, least, most in (
-            ("max_requests", max_requests, 1, 2**31 - 1),
-            ("poll_seconds", poll_seconds, 0, _DAY),
-            ("grace_seconds", grace_seconds, 0, _DAY),
+        self._bounds = bounds
+        for name, value in (
+            ("poll_seconds", poll_seconds),
+            ("grace_seconds", grace_seconds),
         ):
-            if not least <= value <= most:
-                raise InputError(
-                    f"{name} is {value}; expected {least} to {most:,}"
-                )
-        check_exposure(
-            host,
-            tls is not None,
-            tokens is not None or bool(tls and tls.client_ca),
-            insecure,
-        )
+            if not 0 <= value <= _DAY:
+                raise InputError(f"{name} is {value}; expected 0 to {_DAY:,}")
+        security.check(host)
+        if http_port is not None:
+            for module in ("prometheus_client", "starlette", "uvicorn"):
+                import_optional(module, "http")
         self.models = ModelRegistry(models_dir, versions, verify)
-        self.metrics = RequestMetrics(self.models) if metrics else None
+        self.metrics = None
+        if http_port is not None:
+            self.metrics = RequestMetrics(self.models)
+        self.port, self._http_port = port, http_port
+        self.address = ""
+        self.http_address: str | None = None
+        self.unfinished = 0
+        self._host, self._security, self._page = host, security, page
         self._poll_seconds = poll_seconds
         self._grace_seconds = grace_seconds
+        self._threads = ThreadPoolExecutor(threads, "request")
+        turns = LoopTurns()
+        self._grpc_slots, self._http_slots = (
+            RequestSlots(self._threads, bounds.max_requests, turns)
+            for _ in range(2)
+        )
+        self._health = Health(self._statuses())
         self._stopping = threading.Event()
-        self._polling = threading.Thread(target=self._poll, daemon=True)
-        self._server = grpc.server(
-            ThreadPoolExecutor(threads),
-            interceptors=[TokenInterceptor(tokens)] if tokens else [],
-            maximum_concurrent_rpcs=max_requests,
-            options=[
-                # By default a second server could listen on the same port
-                # and would receive every other request.
-                ("grpc.so_reuseport", 0),
-                ("grpc.max_receive_message_length", max_message_mb << 20),
-                (
-                    "grpc.max_send_message_length",
-                    max(REPLY_MB, max_message_mb) << 20,
-                ),
-            ],
-        )
-        self._health = HealthServicer()
-        self._server.add_generic_rpc_handlers(
-            [
-                service_handlers(_HEALTH, self._health),
-                service_handlers(
-                    _PREDICTION,
-                    PredictionService(self.models, self.bounds, self.metrics),
-                ),
-                service_handlers(
-                    _MODEL, ModelService(self.models, self.metrics)
-                ),
-            ]
-        )
-        self._set_health()
-        if ":" in host and not host.startswith("["):
-            host = f"[{host}]"  # an IPv6 address
-        try:
-            self.port = self._add_port(f"{host}:{port}", tls)
-        except RuntimeError as error:
-            raise InputError(
-                f"cannot listen on {host}:{port}: the port is in use or the "
-                "address is not this machine's; give another port, or 0 for "
-                "a free one"
-            ) from error
-        self.address = f"{host}:{self.port}"
+        self._polling = threading.Thread(target=self._keep_polling, daemon=True)
+        self._started: Future[None] = Future()
+        self._serving = threading.Thread(target=self._run, daemon=True)
 
-    def _add_port(self, address: str, tls: ServerTLS | None) -> int:
-        if tls is None:
-            return self._server.add_insecure_port(address)
-        return self._server.add_secure_port(address, tls.grpc_credentials())
-
-    def refresh(self) -> None:
+    def poll(self) -> None:
         """Checks for new versions now; see `ModelRegistry.refresh`."""
         try:
             self.models.refresh()
         finally:
-            self._set_health()
-
-    def _set_health(self) -> None:
-        kinds = HealthCheckResponse
-        for service in _SERVICES:
-            self._health.set(service, kinds.SERVING)
-        for name in self.models.names():
-            serves = self.models.versions(name)
-            self._health.set(
-                name, kinds.SERVING if serves else kinds.NOT_SERVING
+            self._loop.call_soon_threadsafe(
+                self._health.update, self._statuses()
             )
 
-    def _poll(self) -> None:
+    def _statuses(self) -> dict[str, int]:
+        """Returns the states of all services for the health service."""
+        kinds = HealthCheckResponse
+        states = dict.fromkeys(_SERVICES, kinds.SERVING)
+        if self.models.unavailable():
+            states[""] = kinds.NOT_SERVING
+        for name in self.models.names():
+            serves = self.models.versions(name)
+            states[name] = kinds.SERVING if serves else kinds.NOT_SERVING
+        return states
+
+    def _keep_polling(self) -> None:
         logged = ""
         while not self._stopping.wait(self._poll_seconds):
             try:
-                self.refresh()
+                self.poll()
                 logged = ""
             except Exception as error:  # of any kind: keep serving
                 if str(error) != logged:  # once, not at every poll
@@ -236,109 +209,142 @@ class PredictionServer:
                     )
 
     def __enter__(self) -> "PredictionServer":
-        self._server.start()
+        self._serving.start()
+        self._started.result()
         if self._poll_seconds:
             self._polling.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stopping.set()  # no more versions are loaded
-        self._health.enter_graceful_shutdown()
-        self._server.stop(self._grace_seconds).wait()
-        if self._poll_seconds:
-            self._polling.join()
+        with suppress(RuntimeError):  # it has stopped already
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._serving.join()
 
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:
+            if self._started.done():
+                raise
+            self._started.set_exception(error)
 
-@contextmanager
-def served_over_http(
-    server: PredictionServer,
-    port: int = 8501,
-    host: str = "127.0.0.1",
-    threads: int = 8,
-    max_requests: int = MAX_REQUESTS,
-    grace_seconds: float = 10.0,
-    tls: ServerTLS | None = None,
-    tokens: TokenFile | None = None,
-    insecure: bool = False,
-    titles: str | os.PathLike[str] | None = None,
-    click_log: str | os.PathLike[str] | None = None,
-) -> Iterator[str]:
-    """Serves the models of a gRPC server over HTTP, too, with the page.
-
-    Args:
-        server: The server, whose models, bounds and metrics are used.
-        port: The port, by default 8501; 0 takes a free one.
-        host: The address to listen on.
-        threads: Number of requests computed at the same time.
-        max_requests: Maximum number of requests that are computed or wait.
-        grace_seconds: Seconds that running requests may take at the end.
-        tls: The server's certificate; by default connections are not
-            encrypted.
-        tokens: The tokens of which each request must have one.
-        insecure: Whether to listen to other machines even without `tls` and
-            either `tokens` or certificates of clients.
-        titles: File of titles that the page shows for ids, `id TAB title` a
-            line, as `lstm-dssm-export --documents` reads it.
-        click_log: File to which results followed on the page are appended.
-
-    Yields:
-        The URL of the server.
-
-    Raises:
-        InputError: The extra `http` is not installed, the port is taken, a
-            file cannot be read or written, or others can reach `host` without
-            protection, see `check_exposure`.
-
-    Example:
-        >>> with PredictionServer("MODELS", metrics=True) as server:
-        ...     with served_over_http(server, port=0) as url:
-        ...         urllib.request.urlopen(f"{url}/v1/models/retriever")
-    """
-    for module in ("prometheus_client", "starlette", "uvicorn"):
-        import_optional(module, "http")
-    from keras_lstm_dssm.serving.http_server import (
-        HEALTH_PATHS,
-        HttpServer,
-        RestEndpoint,
-        new_application,
-    )
-    from keras_lstm_dssm.serving.search_page import page_routes
-
-    check_exposure(
-        host,
-        tls is not None,
-        tokens is not None or bool(tls and tls.client_ca),
-        insecure,
-    )
-    shown = None
-    if titles is not None:
-        documents = read_documents(titles)
-        shown = dict(zip(documents.ids, documents.titles, strict=True))
-    with ExitStack() as stack:
-        clicks = None
-        if click_log is not None:
-            clicks = stack.enter_context(ClickWriter(click_log))
-        pool = stack.enter_context(ThreadPoolExecutor(threads))
-        page = SearchPage(server.models, server.bounds, shown, clicks)
-        rest = RestApi(server.models, server.bounds, server.metrics)
-        application = guarded(
-            new_application(
-                server.models,
-                RestEndpoint(rest, pool),
-                server.metrics,
-                page_routes(page, pool),
-            ),
-            tokens,
-            max_requests,
-            server.bounds.max_message_mb << 20,
-            HEALTH_PATHS,
+    async def _serve(self) -> None:
+        """Serves until `_stop` is set, and at most `grace_seconds` longer."""
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        services = GrpcServices(
+            Services(self.models, self._bounds, self.metrics),
+            self._grpc_slots,
+            self._health,
+            self._security.tokens,
         )
-        running = HttpServer(
-            application,
-            port,
-            host,
-            grace_seconds,
-            tls.uvicorn_options() if tls else None,
+        with self._http_server() as http_server:
+            grpc_server = await self._start_grpc(services)
+            ports = [self.port]
+            if http_server is not None:
+                await http_server.start()
+                ports.append(http_server.port)
+            self._started.set_result(None)
+            while not self._stop.is_set():
+                services.end_overdue()
+                if http_server is not None:
+                    http_server.tick()
+                close_silent_connections(ports)
+                try:
+                    await asyncio.wait_for(self._stop.wait(), TICK_SECONDS)
+                except asyncio.TimeoutError:  # noqa: UP041 (not the same in 3.10)
+                    pass
+            services.stop()
+            stops = [grpc_server.stop(self._grace_seconds)]
+            if http_server is not None:
+                stops.append(http_server.stop(self._grace_seconds))
+            await asyncio.gather(*stops)
+            # gRPC logs an error for each of its tasks that has not ended.
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            if others:
+                await asyncio.wait(others, timeout=0.1)
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self.unfinished = (
+                self._grpc_slots.running + self._http_slots.running
+            )
+
+    async def _start_grpc(self, services: GrpcServices) -> grpc.aio.Server:
+        host, request_mb = self._host, self._bounds.max_message_mb
+        server = grpc.aio.server(
+            options=[
+                # By default a second server could listen on the same port
+                # and would receive every other request.
+                ("grpc.so_reuseport", 0),
+                ("grpc.max_receive_message_length", request_mb << 20),
+                (
+                    "grpc.max_send_message_length",
+                    max(REPLY_MB, request_mb) << 20,
+                ),
+                (
+                    "grpc.server_handshake_timeout_ms",
+                    round(1000 * MESSAGE_SECONDS),
+                ),
+                # Clients connect again when they need to.
+                ("grpc.max_connection_idle_ms", 1000 * _IDLE_SECONDS),
+            ],
         )
-        with running:
-            yield running.address
+        server.add_generic_rpc_handlers([services])
+        if ":" in host and not host.startswith("["):
+            host = f"[{host}]"  # an IPv6 address
+        address, tls = f"{host}:{self.port}", self._security.tls
+        try:
+            if tls is None:
+                self.port = server.add_insecure_port(address)
+            else:
+                self.port = server.add_secure_port(
+                    address, tls.grpc_credentials()
+                )
+        except RuntimeError as error:
+            raise InputError(
+                f"cannot listen on {address}: the port is in use or the "
+                "address is not this machine's; give another port, or 0 for "
+                "a free one"
+            ) from error
+        self.address = f"{host}:{self.port}"
+        await server.start()
+        return server
+
+    @contextmanager
+    def _http_server(self) -> Iterator["HttpServer | None"]:
+        """Makes the server of HTTP, if there is one, with its page."""
+        if self._http_port is None or self.metrics is None:
+            yield None
+            return
+        from keras_lstm_dssm.serving.http_server import (
+            Guard,
+            HttpServer,
+            new_pages,
+        )
+        from keras_lstm_dssm.serving.rest_api import RestApi
+        from keras_lstm_dssm.serving.search_page import SearchPage, page_routes
+
+        titles = clicks = None
+        if self._page.titles is not None:
+            documents = read_documents(self._page.titles)
+            titles = dict(zip(documents.ids, documents.titles, strict=True))
+        if self._page.click_log is not None:
+            clicks = ClickWriter(self._page.click_log)
+        try:
+            slots = self._http_slots
+            page = SearchPage(self.models, self._bounds, titles, clicks)
+            guard = Guard(
+                RestApi(self.models, self._bounds, self.metrics),
+                slots,
+                new_pages(self.models, self.metrics, page_routes(page, slots)),
+                self._security,
+                self._host,
+                self._bounds.max_message_mb << 20,
+            )
+            server = HttpServer(
+                guard, self._http_port, self._host, self._security.tls
+            )
+            self.http_address = server.address
+            yield server
+        finally:
+            if clicks is not None:
+                clicks.close()

@@ -33,6 +33,7 @@ from keras_lstm_dssm.serving.rest_json import (
     is_row_format,
     json_from_outputs,
     parse_object,
+    row_count,
     signature_name,
 )
 from keras_lstm_dssm.serving.servable import StatusError, invalid_argument
@@ -106,6 +107,14 @@ class RestApi:
         self._bounds = Bounds() if bounds is None else bounds
         self._metrics = metrics
 
+    def known(self, method: str, path: str) -> tuple[str, str] | None:
+        """Returns method and model of a request; None if none is served."""
+        try:
+            name, spec = _method_and_model(method, path)
+        except StatusError:
+            return None
+        return (name, spec.name) if self._models.versions(spec.name) else None
+
     def answer(self, method: str, path: str, body: bytes = b"") -> Reply:
         """Answers one request.
 
@@ -117,30 +126,24 @@ class RestApi:
         Returns:
             The reply; of an error, `{"error": message}`.
         """
-        asked = Request("", "", "", time.perf_counter())
+        measured = Request("", "", "", time.perf_counter())
         code = "OK"
         try:
             method_name, spec = _method_and_model(method, path)
-            asked = asked._replace(method=method_name, model=spec.name)
+            measured = measured._replace(method=method_name, model=spec.name)
             if method_name == "Predict":
                 request = parse_object(body)
-                asked = asked._replace(signature=signature_name(request))
-                reply = self._predict(spec, asked.signature, request)
+                measured = measured._replace(signature=signature_name(request))
+                reply = self._predict(spec, measured.signature, request)
             elif method_name == "GetModelMetadata":
                 reply = _metadata_json(self._models, spec)
             else:
                 reply = json.dumps(_as_dict(model_status(self._models, spec)))
-        except StatusError as error:
-            reply, code = truncated(error.details), error.code.name
-        except JsonError as error:
-            reply, code = truncated(str(error)), "INVALID_ARGUMENT"
-        except Exception:  # of any kind: the server's own error
-            _LOG.exception("%s %s", method, path)
-            reply, code = "internal error", "INTERNAL"
-        if code != "OK":
-            reply = json.dumps({"error": reply})
+        except Exception as error:  # of any kind: the server answers on
+            code, message = code_and_message(error, f"{method} {path}")
+            reply = json.dumps({"error": message})
         if self._metrics is not None:
-            self._metrics.record("http", asked, code)
+            self._metrics.record("http", measured, code)
         return Reply(HTTP_CODES[code], reply.encode(errors="replace"))
 
     def _predict(
@@ -158,11 +161,30 @@ class RestApi:
                 "Failed to get input map for signature: "
                 f"{signature or 'DEFAULT'}"
             )
+        self._bounds.check_rows(row_count(request))
         inputs = inputs_from_json(request, call.input_dtypes)
         self._bounds.check_arrays(inputs)
         return json_from_outputs(
             call.run_arrays(inputs), is_row_format(request)
         )
+
+
+def code_and_message(error: Exception, request: str) -> tuple[str, str]:
+    """Returns what a reply over HTTP says of an error.
+
+    Args:
+        error: Any error; one that is not the client's is logged.
+        request: What was requested, for the log.
+
+    Returns:
+        A key of `HTTP_CODES`, and the message.
+    """
+    if isinstance(error, StatusError):
+        return error.code.name, truncated(error.details)
+    if isinstance(error, JsonError):
+        return "INVALID_ARGUMENT", truncated(str(error))
+    _LOG.error("%s", request, exc_info=error)
+    return "INTERNAL", "internal error"
 
 
 def _method_and_model(method: str, path: str) -> tuple[str, ModelSpec]:

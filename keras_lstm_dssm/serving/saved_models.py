@@ -1,11 +1,12 @@
 """Runs exported models in this process, from their SavedModels.
 
-SavedGraph, SavedSignature: a SavedModel in memory, run on arrays.
+`SavedGraph` and `SavedSignature` run any SavedModel on arrays, as the server
+does; `SavedEncoder` and its like take texts and return vectors, hits, scores.
 """
 
-import functools
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -105,35 +106,49 @@ class SavedGraph:
 
 
 class SavedSignature:
-    """Runs a signature of a SavedModel on arrays by name.
+    """Runs a signature of a SavedModel on arrays; threads may share it.
 
     Args:
         model: The SavedModel.
         name: The signature's name, a key of `model.definitions`.
 
     Attributes:
+        definition: The signature's definition in the SavedModel.
         inputs: The names of the inputs, ascending.
+        outputs: The names of the outputs, ascending.
     """
 
     def __init__(self, model: SavedGraph, name: str) -> None:
         self._model = model
-        self._definition = model.definitions[name]
-        self.inputs = sorted(self._definition.inputs)
-        self._outputs = sorted(self._definition.outputs)
-
-    @functools.cached_property
-    def _run(self) -> GraphFunction:
-        return self._model.function(self._definition)
+        self.definition = model.definitions[name]
+        self.inputs = sorted(self.definition.inputs)
+        self.outputs = sorted(self.definition.outputs)
+        self._preparing = threading.Lock()
+        self._function: GraphFunction | None = None
 
     def __call__(
         self, **inputs: Sequence[bytes] | np.ndarray
     ) -> dict[str, np.ndarray]:
-        """Returns all outputs by name; lists of texts become arrays."""
+        """Returns all outputs by name; lists of texts become arrays.
+
+        The first call prepares the graph.
+
+        Raises:
+            tf.errors.OpError: The graph rejects the values.
+        """
         arrays = (
             value if isinstance(value, np.ndarray) else np.array(value, object)
             for value in (inputs[name] for name in self.inputs)
         )
-        return dict(zip(self._outputs, self._run(*arrays), strict=True))
+        outputs = (self._function or self._prepared())(*arrays)
+        return dict(zip(self.outputs, outputs, strict=True))
+
+    def _prepared(self) -> GraphFunction:
+        # Concurrent first runs would each prepare the graph.
+        with self._preparing:
+            if self._function is None:
+                self._function = self._model.function(self.definition)
+        return self._function
 
 
 def _load_graph(session: tf.compat.v1.Session, folder: Path) -> None:
@@ -312,8 +327,8 @@ class SavedRetriever:
                 or has a comma; or the retriever was exported without tags.
         """
         hits: list[list[Hit]] = []
-        wanted = tags_as_bytes(tags)
-        serve = self._filtered if wanted else self._serve
+        filter_tags = tags_as_bytes(tags)
+        serve = self._filtered if filter_tags else self._serve
         if serve is None:
             raise InputError(
                 f"{self._path}: it was exported without tags, and cannot"
@@ -321,8 +336,8 @@ class SavedRetriever:
             )
         for rows in chunked(texts, rows_for(k)):
             inputs = {"text": rows, "k": np.full(len(rows), k, np.int32)}
-            if wanted:
-                inputs["tags"] = np.full(len(rows), wanted, object)
+            if filter_tags:
+                inputs["tags"] = np.full(len(rows), filter_tags, object)
             outputs = serve(**inputs)
             hits += hits_from_outputs(outputs["ids"], outputs["scores"], k)
         return hits

@@ -1,7 +1,7 @@
-"""What the page at `/` asks of the server: models, results, clicks.
+"""The page at `/`: searches of retrievers, near words, followed results.
 
-Which words of the results are near to the words of a query.
-The page's files and its requests, as routes of the HTTP server.
+`SearchPage` answers what the page asks for, and `page_routes` makes routes of
+the HTTP server of it and of the files in the folder `page`.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 
-from keras_lstm_dssm.serving.clicks import ClickTokens, ClickWriter, TokenError
+from keras_lstm_dssm.serving.clicks import ClickWriter, TokenError
 from keras_lstm_dssm.serving.limits import Bounds
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
-from keras_lstm_dssm.serving.rest_api import HTTP_CODES
+from keras_lstm_dssm.serving.rest_api import HTTP_CODES, code_and_message
 from keras_lstm_dssm.serving.rest_json import JsonError, parse_object
 from keras_lstm_dssm.serving.servable import (
     SignatureCall,
@@ -30,46 +30,30 @@ from keras_lstm_dssm.serving.servable import (
     invalid_argument,
 )
 
-_WORDS = re.compile(r"\w{1,64}")
-_MOST_QUERY_WORDS = 12
-_MOST_TITLE_WORDS = 200
-_NEAREST = 3
-LEAST_COSINE = 0.3
-LEAST_SHARED = 0.4
+MIN_COSINE = 0.3
+MIN_SHARED = 0.4
 """Words with lower cosines, or fewer trigrams in common, are not near."""
 
+_WORDS = re.compile(r"\w{1,64}")
+_MAX_QUERY_WORDS = 12
+_MAX_TITLE_WORDS = 200
+_NEAREST = 3
 
-def words_of(texts: Iterable[str], most: int = _MOST_TITLE_WORDS) -> list[str]:
-    """Returns the distinct words of texts in lower case, in order.
 
-    Args:
-        texts: The texts.
-        most: Maximum number of words.
-
-    Example:
-    >>> words_of(["CSV writer", "csv file"])
-    ['csv', 'writer', 'file']
-    """
+def words_of(
+    texts: Iterable[str], maximum: int = _MAX_TITLE_WORDS
+) -> list[str]:
+    """Returns the distinct words of texts in lower case, in order."""
     words: dict[str, None] = {}
     for text in texts:
         words.update(dict.fromkeys(_WORDS.findall(text.lower())))
-        if len(words) >= most:
+        if len(words) >= maximum:
             break
-    return list(words)[:most]
-
-
-def query_words_of(text: str) -> list[str]:
-    """Returns the distinct words of a query, 12 at most."""
-    return words_of([text], _MOST_QUERY_WORDS)
+    return list(words)[:maximum]
 
 
 def trigrams(word: str) -> list[str]:
-    """Returns the letter trigrams of a word.
-
-    Example:
-    >>> trigrams("aray")
-    ['#ar', 'ara', 'ray', 'ay#']
-    """
+    """Returns the letter trigrams of a word, of "aray": #ar, ara, ray, ay#."""
     marked = f"#{word}#"
     return [marked[i : i + 3] for i in range(len(marked) - 2)]
 
@@ -77,15 +61,7 @@ def trigrams(word: str) -> list[str]:
 def letter_similarity(
     query_words: Sequence[str], title_words: Sequence[str]
 ) -> np.ndarray:
-    """Returns the Dice coefficients of the words' trigrams.
-
-    Args:
-        query_words: n words.
-        title_words: m words.
-
-    Returns:
-        float64 `[n, m]`, from 0 to 1.
-    """
+    """Returns the Dice coefficients of trigrams, float64 `[n, m]`."""
     title_counts = [Counter(trigrams(word)) for word in title_words]
     result = np.zeros((len(query_words), len(title_words)))
     for row, word in enumerate(query_words):
@@ -100,7 +76,7 @@ def nearest_words(
     query_words: Sequence[str],
     title_words: Sequence[str],
     similarity: np.ndarray,
-    least: float,
+    minimum: float,
 ) -> list[dict[str, Any]]:
     """Returns the words of titles that are nearest to each word of a query.
 
@@ -108,90 +84,68 @@ def nearest_words(
         query_words: n words.
         title_words: m words.
         similarity: `[n, m]`.
-        least: The similarity from which on words are near.
+        minimum: The similarity from which on words are near.
 
     Returns:
         For each word of the query that is near to one `word`, `exact`
         (whether a title has it), and `nearest`, a list of `word`,
         `similarity` and `shared`, the trigrams that both have.
     """
-    lines = [
-        {
-            "word": word,
-            "exact": word in title_words,
-            "nearest": [
+    lines = []
+    for word, row in zip(query_words, similarity, strict=True):
+        nearest = [
+            (title_words[column], float(row[column]))
+            for column in np.argsort(-row, kind="stable")[:_NEAREST]
+            if row[column] >= minimum
+        ]
+        if nearest:
+            own = trigrams(word)
+            found = [
                 {
-                    "word": title_words[column],
-                    "similarity": round(float(row[column]), 3),
-                    "shared": [
-                        trigram
-                        for trigram in trigrams(word)
-                        if trigram in trigrams(title_words[column])
-                    ],
+                    "word": other,
+                    "similarity": round(value, 3),
+                    "shared": [t for t in own if t in trigrams(other)],
                 }
-                for column in np.argsort(-row, kind="stable")[:_NEAREST]
-                if row[column] >= least
-            ],
-        }
-        for word, row in zip(query_words, similarity, strict=True)
-    ]
-    return [line for line in lines if line["nearest"]]
+                for other, value in nearest
+            ]
+            exact = word in title_words
+            lines.append({"word": word, "exact": exact, "nearest": found})
+    return lines
 
 
-def strengths(
-    title_words: Sequence[str], similarity: np.ndarray, least: float
+def word_similarities(
+    title_words: Sequence[str], similarity: np.ndarray, minimum: float
 ) -> dict[str, float]:
-    """Returns how near each word of the titles is to its nearest query word.
+    """Returns the largest similarity of each title word that is near to any.
 
-    Args:
-        title_words: m words.
-        similarity: `[n, m]`.
-        least: The similarity from which on words are near.
-
-    Returns:
-        Word to similarity, of words that are near.
+    The similarity of n query words to m title words is `[n, m]`.
     """
-    if not similarity.size:
-        return {}
-    best = similarity.max(axis=0)
+    largest = similarity.max(axis=0, initial=-1)
     return {
         word: float(value)
-        for word, value in zip(title_words, best, strict=True)
-        if value >= least
+        for word, value in zip(title_words, largest, strict=True)
+        if value >= minimum
     }
 
 
-def marked_parts(
-    title: str, strength: Mapping[str, float]
+def highlighted(
+    title: str, similarities: Mapping[str, float]
 ) -> list[dict[str, Any]]:
     """Divides a title into words that match the query, and the text between.
 
-    Args:
-        title: The title.
-        strength: Word in lower case -> similarity, from `strengths`.
-
-    Returns:
-        `text` and `strength` (0 for none) of parts that give the title when
-        joined.
-
-    Example:
-    >>> marked_parts("CSV writer", {"csv": 0.9})
-    [{'text': 'CSV', 'strength': 0.9}, {'text': ' writer', 'strength': 0}]
+    Returns parts with `text` and `strength` (0 for none), which give the title
+    when joined. The similarities are those of `word_similarities`.
     """
     parts: list[dict[str, Any]] = []
     end = 0
     for match in _WORDS.finditer(title):
-        value = strength.get(match[0].lower(), 0)
+        value = similarities.get(match[0].lower(), 0)
         if value:
-            if match.start() > end:
-                parts.append(
-                    {"text": title[end : match.start()], "strength": 0}
-                )
+            parts.append({"text": title[end : match.start()], "strength": 0})
             parts.append({"text": match[0], "strength": round(value, 3)})
             end = match.end()
-    if end < len(title):
-        parts.append({"text": title[end:], "strength": 0})
-    return parts
+    parts.append({"text": title[end:], "strength": 0})
+    return [part for part in parts if part["text"]]
 
 
 MAX_RESULTS = 50
@@ -217,11 +171,6 @@ class SearchPage:
         titles: Titles by the ids that retrievers return; an id without one
             is a title itself.
         clicks: The click log to which followed results are written, if any.
-
-    Example:
-        >>> page = SearchPage(ModelRegistry("MODELS"))
-        >>> page.search({"model": "retriever", "text": "bolt", "k": 1})
-        {'model': 'retriever', 'version': 1, 'hits': [...], 'words': [...]}
     """
 
     def __init__(
@@ -235,7 +184,6 @@ class SearchPage:
         self._bounds = Bounds() if bounds is None else bounds
         self._titles = titles or {}
         self._clicks = clicks
-        self._tokens = ClickTokens()
 
     def models(self) -> dict[str, Any]:
         """Returns the models that can be searched, with their versions.
@@ -244,20 +192,16 @@ class SearchPage:
             `models`, a list of `name` and `versions` (newest first), and
             `clicks`, whether followed results are written.
         """
-        found = []
+        listed = []
         for name in self._models.names():
-            versions = [
-                version
-                for version in reversed(self._models.versions(name))
-                if self._is_searchable(name, version)
-            ]
+            versions = []
+            for version in reversed(self._models.versions(name)):
+                call = self._call(name, version)
+                if call is not None and call.input_dtypes == _INPUTS:
+                    versions.append(version)
             if versions:
-                found.append({"name": name, "versions": versions})
-        return {"models": found, "clicks": self._clicks is not None}
-
-    def _is_searchable(self, name: str, version: int) -> bool:
-        call = self._call(name, version)
-        return call is not None and call.input_dtypes == _INPUTS
+                listed.append({"name": name, "versions": versions})
+        return {"models": listed, "clicks": self._clicks is not None}
 
     def search(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Searches one model.
@@ -269,7 +213,7 @@ class SearchPage:
         Returns:
             `model`, `version`, `similarity` (`encoder` or `letters`: how
             words were compared), `words` (see `nearest_words`), and `hits`: a
-            list of `id`, `title` (see `marked_parts`), `score`, and `click`,
+            list of `id`, `title` (see `highlighted`), `score`, and `click`,
             a token, if clicks are written.
 
         Raises:
@@ -287,36 +231,35 @@ class SearchPage:
         call = servable.signature("")
         if call is None or call.input_dtypes != _INPUTS:
             raise invalid_argument(f"{model} is no retriever")
-        asked = query_words_of(text)
+        query_words = words_of([text], _MAX_QUERY_WORDS)
         # A second stage compares the letters of words itself.
         two_stages = "titles" in call.output_names
         # Titles near each word alone have words that the results lack.
-        more = [] if two_stages else asked
-        outputs = self._run(call, [text, *more], [k] + [_OF_WORD] * len(more))
-        rows = [self._hits(outputs, row) for row in range(1 + len(more))]
-        ids, scores, titles = rows[0]
+        queries = [text] if two_stages else [text, *query_words]
+        counts = [k] + [_OF_WORD] * (len(queries) - 1)
+        outputs = self._run(call, queries, counts)
+        rows = [self._hits(outputs, row) for row in range(len(queries))]
         words = words_of(title for row in rows for title in row.titles)
         vectors = None
         if not two_stages:
-            vectors = self._vectors(servable.version, asked, words)
+            vectors = self._vectors(servable.version, query_words, words)
         if vectors is None:
-            least, similarity = LEAST_SHARED, letter_similarity(asked, words)
+            minimum = MIN_SHARED
+            similarity = letter_similarity(query_words, words)
         else:
-            least, similarity = LEAST_COSINE, vectors[0] @ vectors[1].T
-        strength = strengths(words, similarity, least)
-        hits: list[dict[str, Any]] = [
-            {"id": id_, "title": marked_parts(title, strength), "score": score}
-            for id_, title, score in zip(ids, titles, scores, strict=True)
-        ]
-        if self._clicks is not None:
-            search = self._tokens.new_search()
-            for hit, title in zip(hits, titles, strict=True):
-                hit["click"] = self._tokens.issue(search, text, title)
+            minimum, similarity = MIN_COSINE, vectors[0] @ vectors[1].T
+        similarities = word_similarities(words, similarity, minimum)
+        hits: list[dict[str, Any]] = []
+        for id_, score, title in zip(*rows[0], strict=True):
+            parts = highlighted(title, similarities)
+            hits.append({"id": id_, "title": parts, "score": score})
+            if self._clicks is not None:
+                hits[-1]["click"] = self._clicks.issue(text, title)
         return {
             "model": servable.name,
             "version": servable.version,
             "similarity": "letters" if vectors is None else "encoder",
-            "words": nearest_words(asked, words, similarity, least),
+            "words": nearest_words(query_words, words, similarity, minimum),
             "hits": hits,
         }
 
@@ -339,7 +282,7 @@ class SearchPage:
         return _Hits(ids, scores, titles)
 
     def _vectors(
-        self, version: int, asked: Sequence[str], words: Sequence[str]
+        self, version: int, query_words: Sequence[str], words: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Encodes words by the encoders of the same training as a retriever.
 
@@ -347,7 +290,7 @@ class SearchPage:
             The vectors of the query's and of the titles' words; None if the
             encoders are not served.
         """
-        query_vectors = self._encode(_QUERY_ENCODERS, version, asked)
+        query_vectors = self._encode(_QUERY_ENCODERS, version, query_words)
         vectors = self._encode(_DOCUMENT_ENCODERS, version, words)
         if query_vectors is None or vectors is None:
             return None
@@ -373,25 +316,19 @@ class SearchPage:
             return None
 
     def click(self, request: Mapping[str, Any]) -> bool:
-        """Writes a followed result to the click log.
+        """Writes a followed result, whose token is `click`, to the click log.
 
-        Args:
-            request: `click`, the token of the result.
-
-        Returns:
-            Whether it was written: not if it was before.
-
-        Raises:
-            JsonError: There is no token in the request.
-            TokenError: The token is not one of this server, or is too old.
-            StatusError: The server writes no clicks.
-            OSError: The disk is full, for example.
+        Returns whether it was written: not if it was before. It raises
+        `JsonError`, `StatusError` if the token is wrong or too old or the
+        server writes no clicks, and `OSError`, of a full disk for example.
         """
         token = _string(request, "click")
         if self._clicks is None:
             raise invalid_argument("this server writes no clicks")
-        pair = self._tokens.redeem(token)
-        return pair is not None and self._clicks.write(pair)
+        try:
+            return self._clicks.write(token)
+        except TokenError as error:
+            raise invalid_argument(str(error)) from error
 
 
 class _Hits(NamedTuple):
@@ -418,11 +355,13 @@ def _string(request: Mapping[str, Any], key: str) -> str:
 
 
 def _whole_number(
-    request: Mapping[str, Any], key: str, least: int, most: int
+    request: Mapping[str, Any], key: str, minimum: int, maximum: int
 ) -> int:
     value = request.get(key)
-    if type(value) is not int or not least <= value <= most:
-        raise JsonError(f"{key!r} must be a whole number, {least} to {most}")
+    if type(value) is not int or not minimum <= value <= maximum:
+        raise JsonError(
+            f"{key!r} must be a whole number, {minimum} to {maximum}"
+        )
     return value
 
 
@@ -506,13 +445,12 @@ def _file_route(path: str, name: str, kind: str) -> Route:
 def _reply(call: Callable[[], Any]) -> Response:
     try:
         return JSONResponse(call(), headers=HEADERS)
-    except (JsonError, TokenError) as error:
-        return _error(400, str(error))
-    except StatusError as error:
-        return _error(HTTP_CODES[error.code.name], error.details)
     except OSError as error:
         _LOG.error("clicks cannot be written: %s", error)
         return _error(507, "the click could not be written")
+    except Exception as error:  # of any kind: the server answers on
+        code, message = code_and_message(error, "the page")
+        return _error(HTTP_CODES[code], message)
 
 
 def _error(status: int, message: str) -> Response:

@@ -1,7 +1,6 @@
-"""Tokens of a file, which requests must have, compared in constant time.
+"""Who may connect to a server: TLS, certificates of clients, and tokens.
 
-Refuses to listen to a network without protection.
-ServerTLS: the certificate of a server, for gRPC and for HTTP.
+`Security` holds all of it and decides on which addresses a server may listen.
 """
 
 import base64
@@ -10,7 +9,9 @@ import hashlib
 import hmac
 import logging
 import os
+import re
 import ssl
+import stat
 import threading
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,34 +21,13 @@ import grpc
 from keras_lstm_dssm.errors import InputError
 from lstm_dssm_client.options import is_loopback, read_tokens
 
+_LOG = logging.getLogger(__name__)
 
-def check_exposure(
-    host: str, tls: bool, identifies_clients: bool, insecure: bool
-) -> None:
-    """Checks that a server which others can reach has TLS and knows clients.
-
-    Args:
-        host: The address to listen on.
-        tls: Whether connections are encrypted.
-        identifies_clients: Whether clients need a token or a certificate.
-        insecure: Whether to listen without them all the same.
-
-    Raises:
-        InputError: Other machines can reach the address, and one of the two
-            is missing.
-    """
-    if insecure or is_loopback(host) or (tls and identifies_clients):
-        return
-    missing = [
-        *([] if tls else ["TLS (--tls_cert and --tls_key)"]),
-        *([] if identifies_clients else ["--token_file or --client_ca"]),
-    ]
-    raise InputError(
-        f"host {host}: other machines can reach this address, and "
-        f"{' and '.join(missing)} is missing: anyone could send requests or"
-        " read them; give it, listen on 127.0.0.1, or say --insecure where"
-        " the network is protected by other means"
-    )
+NO_TOKEN = (
+    "the request has no valid token: send the header authorization: Bearer"
+    " TOKEN, with a token of the server's --token_file"
+)
+"""The message of a refusal, over gRPC and HTTP."""
 
 
 class ServerTLS:
@@ -114,17 +94,6 @@ class ServerTLS:
             require_client_auth=self.client_ca is not None,
         )
 
-    def uvicorn_options(self) -> dict[str, Any]:
-        """Returns the same as arguments of `uvicorn.Config`."""
-        return {
-            "ssl_certfile": str(self.certificate),
-            "ssl_keyfile": str(self.key),
-            "ssl_ca_certs": self.client_ca and str(self.client_ca),
-            "ssl_cert_reqs": (
-                ssl.CERT_REQUIRED if self.client_ca else ssl.CERT_NONE
-            ),
-        }
-
 
 def _check_readable(*paths: Path | None) -> None:
     for path in paths:
@@ -141,9 +110,6 @@ def _reason(error: Exception) -> str:
     return getattr(error, "reason", None) or str(error) or "not PEM"
 
 
-_LOG = logging.getLogger(__name__)
-
-
 class _Read(NamedTuple):
     """What was read, and the state of the file when it was read."""
 
@@ -158,14 +124,15 @@ class TokenFile:
     are left out. It is read again when it changes: to replace a token, write
     both, move the clients to the new one, and remove the old one. While the
     changed file cannot be read, or has no token, the last tokens apply, and
-    the reason is logged once.
+    the reason is logged once. A file that other users of the machine can read
+    is reported once.
 
     Args:
         path: The file.
 
     Raises:
-        InputError: The file cannot be read, or has a line that is no token,
-            or no token at all.
+        InputError: The file cannot be read, other users can write to it, or
+            it has a line that is no token, or no token at all.
 
     Example:
         >>> TokenFile("tokens.txt").allows("Bearer 2ba5f0c1d0e94c1f")
@@ -176,7 +143,12 @@ class TokenFile:
         self._path = Path(path)
         self._lock = threading.Lock()
         self._logged = ""
-        self._read = _Read(self._state(), _digests(self._path))
+        self._read = _Read(self._state(), self._digests())
+        if os.stat(self._path).st_mode & stat.S_IROTH:
+            _LOG.warning(
+                "%s: other users can read the tokens; run chmod 600 on it",
+                self._path,
+            )
 
     def allows(self, authorization: str | bytes | None) -> bool:
         """Returns whether the header `authorization` of a request has a token.
@@ -202,6 +174,15 @@ class TokenFile:
         found = os.stat(self._path)
         return found.st_mtime_ns, found.st_size, found.st_ino
 
+    def _digests(self) -> list[bytes]:
+        tokens = read_tokens(self._path)
+        if os.stat(self._path).st_mode & stat.S_IWOTH:
+            raise InputError(
+                f"{self._path}: other users can write to this file, and so "
+                "add a token of their own; run chmod 600 on it"
+            )
+        return [hashlib.sha256(token.encode()).digest() for token in tokens]
+
     def _refresh(self) -> None:
         try:
             state = self._state()
@@ -209,17 +190,13 @@ class TokenFile:
                 return
             with self._lock:
                 if state != self._read.state:
-                    self._read = _Read(state, _digests(self._path))
+                    self._read = _Read(state, self._digests())
                     self._logged = ""
                     _LOG.info("%s: read again", self._path)
         except (InputError, OSError) as error:
             if str(error) != self._logged:  # once, not for every request
                 self._logged = str(error)
                 _LOG.warning("%s; the last tokens still apply", error)
-
-
-def _digests(path: Path) -> list[bytes]:
-    return [hashlib.sha256(t.encode()).digest() for t in read_tokens(path)]
 
 
 def _token_of(authorization: str | bytes | None) -> bytes:
@@ -240,7 +217,66 @@ def _token_of(authorization: str | bytes | None) -> bytes:
     return b""
 
 
-NO_TOKEN = (
-    "the request has no valid token: send the header authorization: Bearer"
-    " TOKEN, with a token of the server's --token_file"
-)
+class Security(NamedTuple):
+    """Who may connect to a server.
+
+    Attributes:
+        tls: The server's certificate; by default connections are not
+            encrypted.
+        tokens: The tokens of which each request must have one; by default
+            none is needed. Health checks never need one.
+        insecure: Whether the server may listen to other machines even without
+            `tls` and either `tokens` or certificates of clients.
+
+    Example:
+        >>> Security(ServerTLS("server.crt", "server.key"), TokenFile("tokens"))
+    """
+
+    tls: ServerTLS | None = None
+    tokens: TokenFile | None = None
+    insecure: bool = False
+
+    def check(self, host: str) -> None:
+        """Checks that a server which others can reach is protected.
+
+        Args:
+            host: The address to listen on.
+
+        Raises:
+            InputError: Other machines can reach the address, and TLS or what
+                identifies clients is missing.
+        """
+        identifies_clients = self.tokens or (self.tls and self.tls.client_ca)
+        if (
+            self.insecure
+            or is_loopback(host)
+            or (self.tls and identifies_clients)
+        ):
+            return
+        missing = [
+            *([] if self.tls else ["TLS (--tls_cert and --tls_key)"]),
+            *([] if identifies_clients else ["--token_file or --client_ca"]),
+        ]
+        raise InputError(
+            f"host {host}: other machines can reach this address, and "
+            f"{' and '.join(missing)} is missing: anyone could send requests"
+            " or read them; give it, listen on 127.0.0.1, or say --insecure"
+            " where the network is protected by other means"
+        )
+
+    def allows_host(self, host: str, header: bytes) -> bool:
+        """Returns whether a request over HTTP may have a header `Host`.
+
+        A page of another site can have its name point to 127.0.0.1 and then
+        send requests to a server there ("DNS rebinding"). Its name is in the
+        header. With tokens such a page has none, and with TLS the browser
+        refuses the certificate.
+
+        Args:
+            host: The address that the server listens on.
+            header: The header's value.
+        """
+        if self.insecure or self.tokens or self.tls or not is_loopback(host):
+            return True
+        name = re.sub(r":\d*$", "", header.decode("latin-1"))
+        return is_loopback(name.lower()) or name == host

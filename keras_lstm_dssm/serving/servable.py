@@ -1,10 +1,10 @@
-"""Loads one version of one model, and runs its signatures.
+"""One loaded version of a model: answers Predict with its signatures.
 
-Converts NumPy arrays to `TensorProto` messages, as TF Serving does.
-Runs one signature of a SavedModel on the tensors of a Predict request.
+`Servable` holds the version and replays its warm-up requests; `SignatureCall`
+checks a request in TF Serving's order, with its codes and messages, and turns
+messages into arrays and back.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,43 +15,22 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow.core.framework.types_pb2 import DataType
-from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE
 from keras_lstm_dssm.export.publish.warmup import WARMUP_FILE
-from keras_lstm_dssm.serving.saved_models import GraphFunction, SavedGraph
+from keras_lstm_dssm.serving.saved_models import SavedGraph, SavedSignature
 from lstm_dssm_client.messages import has_field, write_tensor
 
 
 def to_proto(
     values: np.ndarray, proto: TensorProto | None = None
 ) -> TensorProto:
-    """Writes an array into the typed field of its dtype.
+    """Writes an array into the typed field of its dtype, as TF Serving does.
 
-    TF Serving replies with typed fields, whereas `tf.make_tensor_proto` packs
-    numbers into `tensor_content`. With typed fields here, a client that reads
-    only one of the two forms behaves in the same way with both servers.
-    `tf.make_ndarray` reads either form.
-
-    Args:
-        values: Array of any shape; strings as an object array of bytes.
-        proto: An empty message to write into, such as an output of a reply;
-            by default a new message.
-
-    Returns:
-        The message written to.
-
-    Raises:
-        TypeError: The dtype has no counterpart in TensorFlow, or an element
-            of an object array is not bytes.
-
-    Example:
-        >>> to_proto(np.array([0.5], np.float32))
-        dtype: DT_FLOAT
-        tensor_shape { dim { size: 1 } }
-        float_val: 0.5
+    `tf.make_tensor_proto` would pack numbers into `tensor_content`, so that a
+    client that reads only one of the two forms would work with one server.
     """
     proto = TensorProto() if proto is None else proto
     if has_field(values):
@@ -84,6 +63,9 @@ def invalid_argument(details: str) -> StatusError:
     return StatusError(grpc.StatusCode.INVALID_ARGUMENT, details)
 
 
+Check = Callable[[Mapping[str, np.ndarray]], None]
+"""A function that raises `StatusError` if inputs are above a bound."""
+
 _DTYPES = set(DataType.values()) - {DataType.DT_INVALID}
 
 CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -93,44 +75,31 @@ CODES = {code.value[0]: code for code in grpc.StatusCode}
 class SignatureCall:
     """Answers Predict with one signature; threads may share it.
 
-    Args:
-        definition: The signature's definition in the SavedModel.
-        prepare: Returns the signature's function, such as
-            `SavedGraph.function`. It is called once, before the first run.
-
     Attributes:
         input_dtypes: TensorFlow's name of each input's dtype, such as
             `string` or `int32`, by the input's name.
         output_names: The outputs' names, ascending.
-
-    Example:
-    >>> graph = SavedGraph("models/query_encoder/1")
-    >>> definition = graph.definitions["serving_default"]
-    >>> call = SignatureCall(definition, graph.function)
-    >>> reply = PredictResponse()
-    >>> call(request, reply)
     """
 
-    def __init__(
-        self,
-        definition: SignatureDef,
-        prepare: Callable[[SignatureDef], GraphFunction],
-    ) -> None:
-        self._definition = definition
-        self._prepare, self._preparing = prepare, threading.Lock()
-        self._function: GraphFunction | None = None
-        # A function orders its inputs and outputs by name.
+    def __init__(self, signature: SavedSignature) -> None:
+        self._signature = signature
+        infos = signature.definition.inputs
         self._specs = {
-            alias: tf.TensorSpec(info.tensor_shape, info.dtype)
-            for alias, info in sorted(definition.inputs.items())
+            alias: tf.TensorSpec(infos[alias].tensor_shape, infos[alias].dtype)
+            for alias in signature.inputs
         }
-        self.output_names = sorted(definition.outputs)
+        self.output_names = signature.outputs
         self.input_dtypes = {
             alias: _cpp_name(spec.dtype.as_datatype_enum)
             for alias, spec in self._specs.items()
         }
 
-    def __call__(self, request: PredictRequest, reply: PredictResponse) -> None:
+    def __call__(
+        self,
+        request: PredictRequest,
+        reply: PredictResponse,
+        check: Check | None = None,
+    ) -> None:
         """Runs the graph and writes the requested outputs into the reply.
 
         The checks are in TF Serving's order: names and contents of the
@@ -140,30 +109,28 @@ class SignatureCall:
         Args:
             request: The inputs by name, and the names of the outputs.
             reply: The message to write the outputs into.
+            check: What checks the parsed inputs before the graph runs.
 
         Raises:
             StatusError: The request does not fit the signature, or the graph
                 rejects the values.
         """
         arrays = self._parse(request.inputs)
-        wanted = self._wanted(request.output_filter)
+        names = self._requested_outputs(request.output_filter)
         self._check_dtypes_and_shapes(request.inputs, arrays)
+        if check is not None:
+            check(arrays)
         outputs = self._run(arrays)
-        for alias in wanted:
+        for alias in names:
             to_proto(outputs[alias], reply.outputs[alias])
 
     def run_arrays(
         self, inputs: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """Runs the graph on arrays, and returns all outputs as arrays.
+        """Runs the graph on an array for each input, and returns all outputs.
 
-        Args:
-            inputs: An array for each name in `input_dtypes`, of that dtype;
-                strings are object arrays of bytes.
-
-        Raises:
-            StatusError: A shape does not fit the signature, or the graph
-                rejects the values.
+        It raises `StatusError` if a shape does not fit the signature, or the
+        graph rejects the values.
         """
         for alias, spec in self._specs.items():
             if not spec.shape.is_compatible_with(inputs[alias].shape):
@@ -190,7 +157,7 @@ class SignatureCall:
         arrays = {}
         for alias, spec in specs.items():
             if alias not in protos:
-                feed = self._definition.inputs[alias].name
+                feed = self._signature.definition.inputs[alias].name
                 raise invalid_argument(
                     f"Signature input alias: {alias}(feed name: {feed}) not "
                     "found in request and no default value provided. Inputs "
@@ -203,7 +170,7 @@ class SignatureCall:
                 arrays[alias] = _array(alias, protos[alias])
         return arrays
 
-    def _wanted(self, output_filter: Sequence[str]) -> list[str]:
+    def _requested_outputs(self, output_filter: Sequence[str]) -> list[str]:
         for index, alias in enumerate(output_filter):
             if alias not in self.output_names:
                 raise invalid_argument(
@@ -236,18 +203,9 @@ class SignatureCall:
 
     def _run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         try:
-            function = self._function or self._prepared()
-            outputs = function(*(inputs[alias] for alias in self._specs))
+            return self._signature(**inputs)
         except tf.errors.OpError as error:
             raise StatusError(CODES[error.error_code], error.message) from error
-        return dict(zip(self.output_names, outputs, strict=True))
-
-    def _prepared(self) -> GraphFunction:
-        # Concurrent first runs would each prepare the graph.
-        with self._preparing:
-            if self._function is None:
-                self._function = self._prepare(self._definition)
-        return self._function
 
 
 def _wrong_shape(
@@ -328,21 +286,25 @@ class Servable:
         graph = SavedGraph(folder)
         self.signature_defs = graph.definitions
         self._calls = {
-            key: SignatureCall(definition, graph.function)
-            for key, definition in graph.definitions.items()
+            key: SignatureCall(SavedSignature(graph, key))
+            for key in graph.definitions
         }
 
     def signature(self, name: str) -> SignatureCall | None:
         """Returns a signature by its name, "" for the default; or None."""
         return self._calls.get(name or SIGNATURE)
 
-    def predict(self, request: PredictRequest) -> PredictResponse:
+    def predict(
+        self, request: PredictRequest, check: Check | None = None
+    ) -> PredictResponse:
         """Runs one signature.
 
         Args:
             request: The signature's inputs by name; the signature's name,
                 by default `serving_default`; the names of the outputs to
                 return, by default all.
+            check: What checks the parsed inputs, such as
+                `Bounds.check_arrays`.
 
         Returns:
             The outputs, and the model's name, version and signature.
@@ -362,26 +324,15 @@ class Servable:
         reply.model_spec.name = self.name
         reply.model_spec.version.value = self.version
         reply.model_spec.signature_name = key
-        call(request, reply)
+        call(request, reply, check)
         return reply
 
     def warm_up(self, folder: Path) -> int:
-        """Replays the requests that were exported with the model, if any.
+        """Replays the requests exported with the model; returns their number.
 
         The first run of a graph takes a hundred times as long as the second,
         so it is done before the version is served. If a request fails, TF
-        Serving rejects the version, and so does this server.
-
-        Args:
-            folder: The version's folder. The requests are a TFRecord file of
-                `PredictionLog` in it; see `write_warmup`.
-
-        Returns:
-            The number of requests that were run.
-
-        Raises:
-            StatusError: The file is damaged or has more than 1,000 records,
-                or a request fails.
+        Serving rejects the version, and so does this server (`StatusError`).
         """
         path = folder / WARMUP_FILE
         if not path.exists():

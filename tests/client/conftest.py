@@ -10,17 +10,20 @@ import pytest
 @pytest.fixture(scope="session")
 def clients(tiny_models: Path) -> Iterator[tuple]:
     """A `Client` and an `HttpClient` of one server."""
-    from keras_lstm_dssm.serving import PredictionServer
-    from keras_lstm_dssm.serving.prediction_server import served_over_http
-    from lstm_dssm_client import Client, HttpClient
+    from keras_lstm_dssm.serving import Client, PredictionServer
+    from keras_lstm_dssm.serving.limits import Bounds
+    from lstm_dssm_client import HttpClient
 
     with (
         PredictionServer(
-            tiny_models, port=0, versions=2, max_k=1_000_000, metrics=True
+            tiny_models,
+            port=0,
+            http_port=0,
+            versions=2,
+            bounds=Bounds(max_k=1_000_000),
         ) as server,
-        served_over_http(server, port=0) as url,
         Client(server.address, timeout=20) as client,
-        HttpClient(url, timeout=20) as http_client,
+        HttpClient(server.http_address, timeout=20) as http_client,
     ):
         yield client, http_client
 

@@ -1,7 +1,10 @@
-"""One server and its clients, for all tests of serving."""
+"""Servers and their clients, for all tests of serving."""
 
-from collections.abc import Iterator
+import http.client
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import grpc
 import pytest
@@ -11,13 +14,15 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
 )
 
 from keras_lstm_dssm.serving import Client, PredictionServer
+from keras_lstm_dssm.serving.limits import Bounds
+from keras_lstm_dssm.serving.prediction_server import Page
 
 
 @pytest.fixture(scope="session")
 def server(tiny_models: Path) -> Iterator[PredictionServer]:
     """Runs a gRPC server with the two newest versions of `tiny_models`."""
     with PredictionServer(
-        tiny_models, port=0, versions=2, max_k=1_000_000
+        tiny_models, port=0, versions=2, bounds=Bounds(max_k=1_000_000)
     ) as running:
         yield running
 
@@ -46,3 +51,61 @@ def predictions(channel: grpc.Channel) -> PredictionServiceStub:
 def model_service(channel: grpc.Channel) -> ModelServiceStub:
     """GetModelStatus of `server`, without a client."""
     return ModelServiceStub(channel)
+
+
+class Served(NamedTuple):
+    """A server of both protocols, and its click log."""
+
+    url: str
+    server: PredictionServer
+    clicks: Path
+
+
+@pytest.fixture(scope="session")
+def served(
+    tiny_models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    """Runs a server of gRPC and HTTP with the models of `tiny_models`.
+
+    It serves the two newest versions of each, and writes a click log.
+    """
+    clicks = tmp_path_factory.mktemp("clicks") / "clicks.tsv"
+    with PredictionServer(
+        tiny_models,
+        port=0,
+        http_port=0,
+        versions=2,
+        bounds=Bounds(max_message_mb=1),
+        page=Page(click_log=clicks),
+    ) as server:
+        assert server.http_address
+        yield Served(server.http_address, server, clicks)
+
+
+Send = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture
+def send(served: Served) -> Iterator[Send]:
+    """Sends a request on one connection; returns its status and its JSON."""
+    connection = http.client.HTTPConnection(served.url.split("/")[2])
+
+    def sent(
+        method: str, path: str, body: str | bytes = b"", **headers: str
+    ) -> tuple[int, Any]:
+        connection.request(
+            method, path, body.encode() if isinstance(body, str) else body,
+            {name.replace("_", "-"): value for name, value in headers.items()},
+        )  # fmt: skip
+        reply = connection.getresponse()
+        return reply.status, json.loads(reply.read())
+
+    yield sent
+    connection.close()
+
+
+@pytest.fixture
+def numbers(tiny_models: Path, tmp_path: Path) -> Path:
+    """A folder of one model, which is soon loaded."""
+    (tmp_path / "numbers").symlink_to(tiny_models / "numbers")
+    return tmp_path

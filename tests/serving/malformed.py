@@ -138,6 +138,14 @@ def _json(rng: random.Random, depth: int = 0) -> Any:
 
 def _body(rng: random.Random) -> bytes:
     value = _json(rng)
+    if rng.random() < 0.2:  # of the page
+        value = {
+            "model": rng.choice(MODELS),
+            "version": rng.choice([None, 1, *SIZES]),
+            "text": rng.choice(["", "bolt", "\ud800", "x" * 70_000, 5]),
+            "k": rng.choice([1, 10, None, *NUMBERS]),
+            "token": rng.choice(["", "AAAA", "\ud800", None, "é"]),
+        }
     if rng.random() < 0.4:
         names = rng.choice([*INPUTS.values()])
         texts = rng.choice([["bolt"], ["a", ""], [{"b64": "/w=="}], [None]])
@@ -147,6 +155,14 @@ def _body(rng: random.Random) -> bytes:
     elif rng.random() < 0.6:
         key = rng.choice(["inputs", "instances"])
         value = {key: value, "signature_name": rng.choice(["", "double", 3])}
+    elif rng.random() < 0.8:
+        value = {
+            "text": _json(rng),
+            "model": rng.choice([*INPUTS, "", "é\0", None]),
+            "k": rng.choice([*NUMBERS, "1", None]),
+            "version": rng.choice([None, 1, *SIZES]),
+            "click": _json(rng),
+        }
     body = json.dumps(value).encode()
     chance = rng.random()
     if chance < 0.2:
@@ -160,6 +176,7 @@ PATHS = ["/v1/models/{}:predict"] * 6 + [
     "/v1/models/{}", "/v1/models/{}/metadata", "/v1/models/{}/versions/9",
     "/v1/models/{}/versions/99999999999999999999:predict", "/{}",
     "/v1/models/{}/labels/x:predict", "/v1/models/{}:classify", "//{}?x=%zz",
+    *["/page/search", "/page/click"] * 3, "/page/models", "/page/{}",
 ]  # fmt: skip
 IN_PATHS = [*INPUTS] * 4 + ["", "%00", "%ff", "..", "%2e%2e%2f", "a" * 3000,
                             ":", "x:predict"]  # fmt: skip
@@ -178,7 +195,8 @@ def http_requests(seed: int) -> Iterator[tuple[bytes, bool]]:
             body = b""
         lines = [
             f"{method} {path} HTTP/1.1",
-            "host: x",
+            "host: localhost",
+            "content-type: application/json",
             f"content-length: {len(body)}",
         ]
         if rng.random() < 0.1:
@@ -186,6 +204,8 @@ def http_requests(seed: int) -> Iterator[tuple[bytes, bool]]:
                                      "content-type: text/plain",
                                      "expect: 100-continue",
                                      "x: " + "y" * 9000]))  # fmt: skip
+        if path.startswith("/page/") and rng.random() < 0.9:
+            lines.append("content-type: application/json")
         request = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
         framed = rng.random() < 0.75
         yield (request if framed else _mutated(rng, request)), framed

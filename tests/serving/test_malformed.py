@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from keras_lstm_dssm.serving import Client, HttpClient, PredictionServer
-from keras_lstm_dssm.serving.prediction_server import served_over_http
+from keras_lstm_dssm.serving.limits import Bounds
 from tests.serving.malformed import GrpcSender, HttpSender
+from tests.serving.memory import resident_mb
 
 GRPC_CODES = {"OK", "INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION",
               "OUT_OF_RANGE", "UNIMPLEMENTED", "RESOURCE_EXHAUSTED",
@@ -23,7 +24,7 @@ GRPC_CODES = {"OK", "INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION",
 """INTERNAL: gRPC's own, for bytes that are no message. An error of ours would
 be UNKNOWN."""
 
-HTTP_CODES = {"200", "400", "404", "405", "411", "413", "431", "501",
+HTTP_CODES = {"200", "400", "404", "405", "411", "413", "415", "431", "501",
               "closed"}  # fmt: skip
 
 
@@ -64,10 +65,10 @@ def check_codes(
 
 
 def test_some_hundred_requests(tiny_models: Path) -> None:
-    with (
-        PredictionServer(tiny_models, port=0, max_message_mb=1) as server,
-        served_over_http(server, port=0) as url,
-    ):
+    with PredictionServer(
+        tiny_models, port=0, http_port=0, bounds=Bounds(max_message_mb=1)
+    ) as server:
+        url = server.http_address or ""
         by_grpc, by_http = send(server.address, url, 800, seed=1)
         check(server.address, url)
     check_codes(by_grpc, by_http, 800)
@@ -99,11 +100,6 @@ def process(models: Path) -> Iterator[tuple[int, str, str]]:
             assert running.wait(30) == 0
         finally:
             running.kill()
-
-
-def resident_mb(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 @pytest.mark.slow

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from keras_lstm_dssm.serving import PredictionServer
-from keras_lstm_dssm.serving.prediction_server import served_over_http
-from keras_lstm_dssm.serving.security import ServerTLS, TokenFile
+from keras_lstm_dssm.serving.security import Security, ServerTLS, TokenFile
 from keras_lstm_dssm.tools import query, serve
 
 PAGE = (Path(__file__).parents[2] / "docs" / "secure.md").read_text()
@@ -44,13 +43,15 @@ def test_from_certificates_to_answers(
     monkeypatch.chdir(tmp_path)
     make, curl = blocks("sh")
     subprocess.run(["sh", "-ec", make], check=True, capture_output=True)
-    tls, tokens = ServerTLS("server.crt", "server.key"), TokenFile("tokens")
-    with (
-        PredictionServer(tiny_models, port=0, tls=tls, tokens=tokens) as server,
-        served_over_http(server, port=0, tls=tls, tokens=tokens) as url,
-    ):
+    security = Security(
+        ServerTLS("server.crt", "server.key"), TokenFile("tokens")
+    )
+    with PredictionServer(
+        tiny_models, port=0, http_port=0, security=security
+    ) as server:
 
         def at_ports(code: str) -> str:
+            url = server.http_address or ""
             code = code.replace("localhost:8500", f"localhost:{server.port}")
             return code.replace("localhost:8501", f"localhost:{url[-5:]}")
 
@@ -65,9 +66,7 @@ def test_from_certificates_to_answers(
             ["sh", "-ec", at_ports(curl)], capture_output=True, text=True
         )
         assert '"state": "AVAILABLE"' in done.stdout, done.stderr
-    with (
-        PredictionServer(tiny_models, port=0) as server,
-        served_over_http(server, port=0) as url,
-    ):
+    with PredictionServer(tiny_models, port=0, http_port=0) as server:
+        url = server.http_address or ""
         exec(without.replace("http://127.0.0.1:8501", url), {})
     assert "(1, 2)" in capsys.readouterr().out

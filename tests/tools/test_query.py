@@ -11,7 +11,7 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.export import export_retriever, read_documents
 from keras_lstm_dssm.serving import PredictionServer
-from keras_lstm_dssm.serving.security import ServerTLS, TokenFile
+from keras_lstm_dssm.serving.security import Security, ServerTLS, TokenFile
 from keras_lstm_dssm.tools import query, search
 from tests.tools.conftest import Refused
 
@@ -144,9 +144,11 @@ def test_tags_tls_and_a_token(
         return sorted(line.split()[2] for line in lines)
 
     with PredictionServer(
-        tmp_path / "models", port=0, tls=tls, tokens=TokenFile(tokens),
+        tmp_path / "models",
+        port=0,
+        security=Security(tls, TokenFile(tokens)),
         verify=True,
-    ) as server:  # fmt: skip
+    ) as server:
         flags = [
             f"--server={server.address}",
             f"--tls_ca={certificates}/ca.crt",

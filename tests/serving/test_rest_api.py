@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import tensorflow as tf
 from keras_lstm_dssm.export.publish.server_files import server_readme
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.rest_api import HTTP_CODES, RestApi
-from tests.serving.http.conftest import Send, Served
+from tests.serving.conftest import Send, Served
 from tests.serving.tiny_models import save_encoder
 
 PREDICT = "/v1/models/retriever:predict"
@@ -181,6 +182,30 @@ def test_errors(
     code, reply = send(method, path, body)
     assert (code, list(reply)) == (status, ["error"])
     assert message in reply["error"]
+
+
+@pytest.mark.parametrize(
+    ("model", "form"),
+    [
+        ("query_encoder", '{{"instances": [{}]}}'),
+        ("query_encoder", '{{"inputs": [{}]}}'),
+        ("query_encoder", '{{"inputs": {{"text": [{}]}}}}'),
+        ("retriever", '{{"inputs": {{"text": ["a"], "k": [{}]}}}}'),
+    ],
+)
+def test_too_many_rows_are_refused_before_they_are_converted(
+    served: Served, model: str, form: str
+) -> None:
+    """16 MB of empty texts; all of them once became arrays first."""
+    count = (16 << 20) // 4
+    body = form.format('"", ' * (count - 1) + '""').encode()
+    api = RestApi(served.server.models)
+    start = time.perf_counter()
+    reply = api.answer("POST", f"/v1/models/{model}:predict", body)
+    seconds = time.perf_counter() - start
+    assert reply.status == 400
+    assert f"Task size {count} is larger than maximum" in reply.body.decode()
+    assert seconds < 1
 
 
 def test_every_code_of_grpc_has_one_of_http() -> None:

@@ -3,14 +3,25 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.export import Documents, export_models
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.rest_api import RestApi
-from keras_lstm_dssm.serving.search_page import SearchPage
+from keras_lstm_dssm.serving.search_page import (
+    SearchPage,
+    highlighted,
+    letter_similarity,
+    nearest_words,
+    trigrams,
+    word_similarities,
+    words_of,
+)
 from tests.serving.tiny_models import save_encoder
 
 TITLES = {
@@ -113,3 +124,58 @@ def test_the_retriever_of_a_mixture_of_towers(tmp_path: Path) -> None:
         path = "/v1/models/retriever:predict"
         outputs = json.loads(rest.answer("POST", path, body).body)["outputs"]
         assert (outputs["ids"], outputs["scores"]) == ([ids], [scores])
+
+
+def test_words() -> None:
+    assert words_of(["CSV writer", "the csv file"]) == [
+        "csv", "writer", "the", "file",
+    ]  # fmt: skip
+    assert words_of(["a b c", "d"], maximum=2) == ["a", "b"]
+    assert len(words_of([" ".join(map(str, range(999)))])) == 200
+
+
+def test_a_misspelled_word_shares_trigrams() -> None:
+    similarity = letter_similarity(["aray", "of"], ["array", "of", "mean"])
+    # #ar, ray and ay# of 4 + 5 trigrams.
+    np.testing.assert_allclose(similarity, [[6 / 9, 0, 0], [0, 1, 0]])
+    assert nearest_words(
+        ["aray", "x"], ["array", "of"], similarity[:, :2] * [[1], [0]], 0.4
+    ) == [
+        {
+            "word": "aray",
+            "exact": False,
+            "nearest": [
+                {
+                    "word": "array",
+                    "similarity": 0.667,
+                    "shared": ["#ar", "ray", "ay#"],
+                }
+            ],
+        }
+    ]
+    strength = word_similarities(["array", "of", "mean"], similarity, 0.4)
+    assert strength == {"array": 6 / 9, "of": 1}
+    assert word_similarities([], np.zeros((2, 0)), 0.4) == {}
+    assert highlighted("Mean of an ARRAY.", strength) == [
+        {"text": "Mean ", "strength": 0},
+        {"text": "of", "strength": 1},
+        {"text": " an ", "strength": 0},
+        {"text": "ARRAY", "strength": 0.667},
+        {"text": ".", "strength": 0},
+    ]
+
+
+@settings(deadline=None)
+@given(st.text(), st.text(max_size=9))
+def test_parts_give_the_title_and_similarities_are_shares(
+    title: str, query: str
+) -> None:
+    asked, words = words_of([query]), words_of([title])
+    similarity = letter_similarity(asked, words)
+    assert ((similarity >= 0) & (similarity <= 1)).all()
+    for row, word in enumerate(asked):
+        for column, other in enumerate(words):
+            same = trigrams(word) == trigrams(other)
+            assert not same or similarity[row, column] == 1
+    parts = highlighted(title, word_similarities(words, similarity, 0.4))
+    assert "".join(part["text"] for part in parts) == title

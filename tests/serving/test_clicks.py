@@ -2,7 +2,10 @@
 
 import errno
 import os
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,31 +14,81 @@ from hypothesis import strategies as st
 
 from keras_lstm_dssm.data import ClickLog, Pair
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.clicks import ClickTokens, ClickWriter, TokenError
+from keras_lstm_dssm.serving.clicks import (
+    LIFETIME_SECONDS,
+    ClickWriter,
+    TokenError,
+)
 
 BOLT = Pair("bolt", "hex bolt")
 
 
-def test_a_token_counts_once_a_search() -> None:
-    tokens = ClickTokens()
-    first = tokens.issue("search 1", "bolt", "hex bolt")
-    second = tokens.issue("search 2", "bolt", "hex bolt")
-    assert tokens.redeem(first) == BOLT
-    assert tokens.redeem(first) is None
-    assert tokens.redeem(second) == BOLT
+@pytest.fixture
+def clicks(tmp_path: Path) -> Iterator[ClickWriter]:
+    with ClickWriter(tmp_path / "clicks.tsv") as writer:
+        yield writer
 
 
-def test_forged_foreign_and_old_tokens() -> None:
-    tokens = ClickTokens()
-    token = tokens.issue("a", "bolt", "hex bolt")
-    foreign = ClickTokens().issue("a", "bolt", "hex bolt")
+def write(clicks: ClickWriter, pair: Pair = BOLT) -> bool:
+    return clicks.write(clicks.issue(*pair))
+
+
+def test_a_token_counts_once(clicks: ClickWriter, tmp_path: Path) -> None:
+    first, second = clicks.issue(*BOLT), clicks.issue(*BOLT)
+    assert clicks.write(first)
+    assert not clicks.write(first)
+    assert clicks.write(second)
+    assert list(ClickLog(tmp_path / "clicks.tsv")) == [BOLT] * 2
+
+
+def test_a_token_counts_once_among_any_number_of_results(
+    clicks: ClickWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda number: None)
+    first = clicks.issue(*BOLT)
+    assert clicks.write(first)
+    for _ in range(100_001):
+        assert write(clicks)
+    assert not clicks.write(first)
+    assert not clicks.write(first)
+
+
+def test_marks_are_dropped_when_their_tokens_are_too_old(
+    clicks: ClickWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keras_lstm_dssm.serving.clicks._BLOCK", 8)
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    old = clicks.issue(*BOLT)
+    now[0] = LIFETIME_SECONDS - 1
+    tokens = [clicks.issue(*BOLT) for _ in range(8)]
+    assert all(map(clicks.write, [old, *tokens]))
+    now[0] += 2
+    with pytest.raises(TokenError, match="too old"):
+        clicks.write(old)
+    now[0] = 2 * LIFETIME_SECONDS - 2
+    for _ in range(16):
+        clicks.issue(*BOLT)
+    assert not any(map(clicks.write, tokens))
+    assert clicks._marks.keys() == {0, 1}
+    now[0] *= 2
+    for _ in range(16):
+        clicks.issue(*BOLT)
+    assert clicks._marks == {}
+
+
+def test_forged_foreign_and_old_tokens(
+    clicks: ClickWriter, tmp_path: Path
+) -> None:
+    token = clicks.issue(*BOLT)
+    with ClickWriter(tmp_path / "old.tsv", lifetime=-1) as old:
+        foreign = old.issue(*BOLT)
+        with pytest.raises(TokenError, match="too old"):
+            old.write(foreign)
     changed = token[:60] + ("A" if token[60] != "A" else "B") + token[61:]
     for wrong in (foreign, changed, token[:-8], "", "é", "{}", "A" * 44):
         with pytest.raises(TokenError, match="not a result of this server"):
-            tokens.redeem(wrong)
-    old = ClickTokens(lifetime=-1)
-    with pytest.raises(TokenError, match="too old"):
-        old.redeem(old.issue("a", "bolt", "hex bolt"))
+            clicks.write(wrong)
 
 
 @settings(deadline=None)
@@ -45,8 +98,8 @@ def test_any_texts_are_lines_that_a_training_reads(
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "clicks.tsv"
     with ClickWriter(path) as clicks:
-        written = sum(clicks.write(Pair(*pair)) for pair in pairs)
-        assert clicks.write(BOLT)
+        written = sum(write(clicks, Pair(*pair)) for pair in pairs)
+        assert write(clicks)
     log = list(ClickLog(path))
     assert len(log) == written + 1
     assert log[-1] == BOLT
@@ -55,8 +108,8 @@ def test_any_texts_are_lines_that_a_training_reads(
 def test_control_characters_become_spaces(tmp_path: Path) -> None:
     path = tmp_path / "clicks.tsv"
     with ClickWriter(path) as clicks:
-        assert clicks.write(Pair("a\tb\r\nc\0", "\ufeffd\x1b[1m\u2028e"))
-        assert not clicks.write(Pair("\t", "title"))
+        assert write(clicks, Pair("a\tb\r\nc\0", "\ufeffd\x1b[1m\u2028e"))
+        assert not write(clicks, Pair("\t", "title"))
     assert path.read_text() == "a b c\td [1m e\n"
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -74,7 +127,7 @@ def test_each_click_is_on_disk_and_files_rotate(
     with ClickWriter(path, rotate_mb=2 * line / (1 << 20)) as clicks:
         synced.clear()
         for _ in range(5):
-            clicks.write(BOLT)
+            write(clicks)
         assert len(synced) >= 5
     old = sorted(tmp_path.glob("clicks-*.tsv"))
     assert [file.stat().st_size // line for file in [*old, path]] == [2, 2, 1]
@@ -88,7 +141,7 @@ def test_threads_write_whole_lines(tmp_path: Path) -> None:
         ClickWriter(path, rotate_mb=0.001) as clicks,
         ThreadPoolExecutor(8) as pool,
     ):
-        list(pool.map(clicks.write, pairs))
+        list(pool.map(partial(write, clicks), pairs))
     log = ClickLog(str(tmp_path / "clicks*.tsv"))
     assert sorted(log) == sorted(pairs)
 
@@ -97,39 +150,49 @@ def test_what_a_crash_left_of_a_line_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "clicks.tsv"
     path.write_text("bolt\thex bolt\nglue\tint" + "x" * 10_000)
     with ClickWriter(path) as clicks:
-        clicks.write(Pair("lamp", "desk lamp"))
+        write(clicks, Pair("lamp", "desk lamp"))
     assert path.read_text() == "bolt\thex bolt\nlamp\tdesk lamp\n"
 
 
 def test_a_log_that_another_program_renames(tmp_path: Path) -> None:
     path = tmp_path / "clicks.tsv"
     with ClickWriter(path) as clicks:
-        clicks.write(BOLT)
+        write(clicks)
         path.rename(tmp_path / "yesterday.tsv")
-        clicks.write(Pair("lamp", "desk lamp"))
+        write(clicks, Pair("lamp", "desk lamp"))
     assert path.read_text() == "lamp\tdesk lamp\n"
     assert ClickLog(tmp_path / "yesterday.tsv").count() == 1
 
 
-def test_a_full_disk_leaves_no_part_of_a_line(
+def test_a_click_that_failed_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A full disk leaves no part of a line, and no mark."""
     path = tmp_path / "clicks.tsv"
-    write = os.write
+    os_write = os.write
 
     def full(number: int, data: bytes) -> int:
         if len(data) > 5:
-            return write(number, data[:5])
+            return os_write(number, data[:5])
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with ClickWriter(path) as clicks:
-        clicks.write(BOLT)
+        write(clicks)
+        token = clicks.issue(*BOLT)
         with monkeypatch.context() as patch:
             patch.setattr(os, "write", full)
             with pytest.raises(OSError, match="No space"):
-                clicks.write(BOLT)
-        clicks.write(BOLT)
+                clicks.write(token)
+        assert clicks.write(token)
+        assert not clicks.write(token)
     assert path.read_text() == "bolt\thex bolt\n" * 2
+
+
+def test_what_is_no_file_is_refused_at_the_start(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/null", tmp_path / "pipe"):
+        with pytest.raises(InputError, match="expected a regular file"):
+            ClickWriter(path)
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import Client, PredictionServer, ServingError
+from keras_lstm_dssm.serving.limits import Bounds
 
 
 @pytest.mark.parametrize(
@@ -29,13 +30,16 @@ def test_numbers_out_of_range(
 ) -> None:
     message = f"{option} is {value}; expected {expected}"
     with pytest.raises(InputError, match=re.escape(message)):
+        if option.startswith("max"):
+            bounds = Bounds(**{option: value})
+            PredictionServer(tiny_models, port=0, bounds=bounds)
         PredictionServer(tiny_models, port=0, **{option: value})
 
 
 def test_bounds_on_rows_and_on_messages(numbers: Path) -> None:
     with (
         PredictionServer(
-            numbers, port=0, max_rows=3, max_message_mb=1
+            numbers, port=0, bounds=Bounds(max_rows=3, max_message_mb=1)
         ) as server,
         Client(server.address, timeout=20) as client,
     ):
@@ -51,13 +55,6 @@ def test_bounds_on_rows_and_on_messages(numbers: Path) -> None:
         with pytest.raises(ServingError, match="larger than max") as caught:
             ask(1 << 18)
     assert caught.value.code is grpc.StatusCode.RESOURCE_EXHAUSTED
-
-
-@pytest.fixture
-def numbers(tiny_models: Path, tmp_path: Path) -> Path:
-    """A folder of one model, which is soon loaded."""
-    (tmp_path / "numbers").symlink_to(tiny_models / "numbers")
-    return tmp_path
 
 
 def test_an_address_of_ipv6(numbers: Path) -> None:

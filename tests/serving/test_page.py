@@ -11,9 +11,9 @@ import tensorflow as tf
 
 from keras_lstm_dssm.export.publish.versions import publish
 from keras_lstm_dssm.serving import PredictionServer
-from keras_lstm_dssm.serving.prediction_server import served_over_http
+from keras_lstm_dssm.serving.prediction_server import Page as ServedPage
 from tests.browser import BROWSER, Page, browser_page
-from tests.serving.http.conftest import Send, Served
+from tests.serving.conftest import Send, Served
 
 JSON = {"content_type": "application/json"}
 SEARCH = "/page/search"
@@ -69,6 +69,8 @@ def test_models_and_results(send: Send) -> None:
         ("[]", 400, "Is not object"),
         ('{"model": "retriever"}', 400, "'text' must be a string"),
         (asked("a" * 1001), 400, "'text' has more than 1,000 letters"),
+        (asked("\ud800"), 400, "The surrogate pair in string is invalid"),
+        (asked("a", **{"\udfff": 1}), 400, "surrogate pair in string"),
         (asked("a", k=51), 400, "'k' must be a whole number, 1 to 50"),
         (asked("a", version="1"), 400, "'version' must be a whole number"),
         (asked("a", version=9), 404, "Servable not found"),
@@ -155,101 +157,99 @@ def test_the_page_in_a_browser(
     hostile: Path, page: Page, tmp_path: Path
 ) -> None:
     clicks = tmp_path / "clicks.tsv"
-    with PredictionServer(hostile, port=0, versions=2, metrics=True) as server:
-        with served_over_http(server, port=0, click_log=clicks) as url:
-            page.screen(1200, 800)
-            page.open(url)
-            # The query has the focus: typing searches.
-            page.wait_for("document.activeElement.id === 'query'")
-            page.type("bolt")
-            # Version 2 begins with the title at (4 + 1) % 4.
-            page.wait_for(f"{SHOWN}[0] === 'steel angle'")
-            assert page.evaluate(SHOWN) == [
-                "steel angle", "hex bolt", "w" * 80, HOSTILE,
-            ]  # fmt: skip
-            # Titles are text: nothing in them runs, or is an element.
-            assert page.evaluate("document.title") == "Search"
-            inside = (
-                f"{RESULTS}.flatMap(x => [...x.querySelectorAll('b, script')])"
-            )
-            assert page.evaluate(f"{inside}.length") == 0
-            marks = (
-                "[...document.querySelectorAll('mark')].map(m => m.innerText)"
-            )
-            assert page.evaluate(marks) == ["bolt", "bolt"]
-            assert "1.000" in page.evaluate(f"{RESULTS}[0].innerText")
-            assert page.evaluate("document.querySelector('.near').title") == (
-                "shared letter trigrams: #bo bol olt lt#"
-            )
+    with PredictionServer(
+        hostile,
+        port=0,
+        http_port=0,
+        versions=2,
+        page=ServedPage(click_log=clicks),
+    ) as server:
+        url = server.http_address or ""
+        page.screen(1200, 800)
+        page.open(url)
+        # The query has the focus: typing searches.
+        page.wait_for("document.activeElement.id === 'query'")
+        page.type("bolt")
+        # Version 2 begins with the title at (4 + 1) % 4.
+        page.wait_for(f"{SHOWN}[0] === 'steel angle'")
+        assert page.evaluate(SHOWN) == [
+            "steel angle", "hex bolt", "w" * 80, HOSTILE,
+        ]  # fmt: skip
+        # Titles are text: nothing in them runs, or is an element.
+        assert page.evaluate("document.title") == "Search"
+        inside = f"{RESULTS}.flatMap(x => [...x.querySelectorAll('b, script')])"
+        assert page.evaluate(f"{inside}.length") == 0
+        marks = "[...document.querySelectorAll('mark')].map(m => m.innerText)"
+        assert page.evaluate(marks) == ["bolt", "bolt"]
+        assert "1.000" in page.evaluate(f"{RESULTS}[0].innerText")
+        assert page.evaluate("document.querySelector('.near').title") == (
+            "shared letter trigrams: #bo bol olt lt#"
+        )
 
-            # Keys: down twice, follow; the same again counts once.
-            page.press("ArrowDown")
-            page.press("ArrowDown")
-            active = "document.querySelector('.active .title').textContent"
-            assert page.evaluate(active) == "hex bolt"
-            page.press("Enter")
-            page.wait_for(f"{STATUS} === 'Saved as a click: hex bolt'")
-            page.press("Enter")
-            page.wait_for(f"{STATUS} === 'Saved before: hex bolt'")
-            page.evaluate(f"{RESULTS}[3].click()")
-            page.wait_for(f"{STATUS}.includes('<script>')")
-            assert clicks.read_text() == (f"bolt\thex bolt\nbolt\t{HOSTILE}\n")
-            page.press("Escape")
-            page.wait_for(f"{RESULTS}.length === 0")
-            page.evaluate("document.activeElement.blur()")
-            page.press("/")
-            assert page.evaluate("document.activeElement.id") == "query"
-            assert page.evaluate("document.activeElement.value") == ""
+        # Keys: down twice, follow; the same again counts once.
+        page.press("ArrowDown")
+        page.press("ArrowDown")
+        active = "document.querySelector('.active .title').textContent"
+        assert page.evaluate(active) == "hex bolt"
+        page.press("Enter")
+        page.wait_for(f"{STATUS} === 'Saved as a click: hex bolt'")
+        page.press("Enter")
+        page.wait_for(f"{STATUS} === 'Saved before: hex bolt'")
+        page.evaluate(f"{RESULTS}[3].click()")
+        page.wait_for(f"{STATUS}.includes('<script>')")
+        assert clicks.read_text() == (f"bolt\thex bolt\nbolt\t{HOSTILE}\n")
+        page.press("Escape")
+        page.wait_for(f"{RESULTS}.length === 0")
+        page.evaluate("document.activeElement.blur()")
+        page.press("/")
+        assert page.evaluate("document.activeElement.id") == "query"
+        assert page.evaluate("document.activeElement.value") == ""
 
-            # Two versions side by side, with the changes of rank.
+        # Two versions side by side, with the changes of rank.
+        page.evaluate(
+            "{const right = document.getElementById('right');"
+            "right.value = 'retriever:1';"
+            "right.dispatchEvent(new Event('change'))}"
+        )
+        page.type("bolt")
+        page.wait_for(f"{RESULTS}.length === 8")
+        notes = "[...document.querySelectorAll('.note')].map(x => x.innerText)"
+        assert page.evaluate(notes) == [
+            "▲1", "▲1", "▲1", "▼3", "▲3", "▼1", "▼1", "▼1",
+        ]  # fmt: skip
+        # A late reply to an earlier query is dropped.
+        page.evaluate(
+            "window.fetch = (fetch => (path, options) => fetch(path,"
+            " {...options, signal: undefined}).then(reply =>"
+            " new Promise(done => setTimeout(() => done(reply),"
+            " options?.body?.includes('slow') ? 600 : 0))))(window.fetch)"
+        )
+        query = "document.getElementById('query')"
+        for text in ("slow", "fast!"):
             page.evaluate(
-                "{const right = document.getElementById('right');"
-                "right.value = 'retriever:1';"
-                "right.dispatchEvent(new Event('change'))}"
+                f"{query}.value = '{text}';"
+                f"{query}.dispatchEvent(new Event('input'))"
             )
-            page.type("bolt")
-            page.wait_for(f"{RESULTS}.length === 8")
-            notes = (
-                "[...document.querySelectorAll('.note')].map(x => x.innerText)"
-            )
-            assert page.evaluate(notes) == [
-                "▲1", "▲1", "▲1", "▼3", "▲3", "▼1", "▼1", "▼1",
-            ]  # fmt: skip
-            # A late reply to an earlier query is dropped.
-            page.evaluate(
-                "window.fetch = (fetch => (path, options) => fetch(path,"
-                " {...options, signal: undefined}).then(reply =>"
-                " new Promise(done => setTimeout(() => done(reply),"
-                " options?.body?.includes('slow') ? 600 : 0))))(window.fetch)"
-            )
-            query = "document.getElementById('query')"
-            for text in ("slow", "fast!"):
-                page.evaluate(
-                    f"{query}.value = '{text}';"
-                    f"{query}.dispatchEvent(new Event('input'))"
-                )
-                page.evaluate("new Promise(done => setTimeout(done, 200))")
-            page.evaluate("new Promise(done => setTimeout(done, 700))")
-            assert page.evaluate(f"{SHOWN}[0]") == "hex bolt▲1"
+            page.evaluate("new Promise(done => setTimeout(done, 200))")
+        page.evaluate("new Promise(done => setTimeout(done, 700))")
+        assert page.evaluate(f"{SHOWN}[0]") == "hex bolt▲1"
 
-            # A phone: nothing is wider than the screen.
-            for scheme in ("light", "dark"):
-                page.screen(390, 800, scheme)
-                assert page.evaluate(
-                    "document.documentElement.scrollWidth"
-                ) == (390)
-                page.screenshot(tmp_path / f"{scheme}.png")
-            assert page.problems() == []
-            assert page.hosts() == {url.split("/")[2]}
-
-        # The server is gone, and comes back on the same port.
-        page.evaluate("document.getElementById('query').focus()")
-        page.type("?")
-        page.wait_for(f"{STATUS}.includes('does not answer; trying again')")
-        assert page.evaluate("document.body.classList.contains('offline')")
-        port = int(url.rsplit(":", 1)[1])
-        with served_over_http(server, port=port):
-            page.wait_for(f"{SHOWN}[0]?.startsWith('www')")
-            assert not page.evaluate(
-                "document.body.classList.contains('offline')"
+        # A phone: nothing is wider than the screen.
+        for scheme in ("light", "dark"):
+            page.screen(390, 800, scheme)
+            assert page.evaluate("document.documentElement.scrollWidth") == (
+                390
             )
+            page.screenshot(tmp_path / f"{scheme}.png")
+        assert page.problems() == []
+        assert page.hosts() == {url.split("/")[2]}
+
+    # The server is gone, and comes back on the same port.
+    page.evaluate("document.getElementById('query').focus()")
+    page.type("?")
+    page.wait_for(f"{STATUS}.includes('does not answer; trying again')")
+    assert page.evaluate("document.body.classList.contains('offline')")
+    port = int(url.rsplit(":", 1)[1])
+    with PredictionServer(hostile, port=0, http_port=port, versions=2):
+        page.wait_for(f"{SHOWN}[0]?.startsWith('www')")
+        assert not page.evaluate("document.body.classList.contains('offline')")

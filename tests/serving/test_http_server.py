@@ -1,16 +1,19 @@
 """The HTTP server on its port: limits, slow clients, metrics, health."""
 
 import socket
+import sys
+import threading
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tensorflow_serving.apis.model_pb2 import ModelSpec
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving import Client, http_server
-from keras_lstm_dssm.serving.prediction_server import served_over_http
-from tests.serving.http.conftest import Send, Served
+from keras_lstm_dssm.serving import Client, PredictionServer, http_server
+from tests.serving.conftest import Send, Served
 
 
 def metrics(served: Served) -> dict[str, float]:
@@ -82,7 +85,7 @@ def test_the_rest_of_a_huge_body_does_not_come(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_server, "DRAIN_SECONDS", 0.1)
-    head = b"POST /v1/models/x:predict HTTP/1.1\r\nHost: x\r\n"
+    head = b"POST /v1/models/x:predict HTTP/1.1\r\nHost: localhost\r\n"
     reply = raw(served, head + b"Content-Length: 2000000\r\n\r\n   ")
     assert reply.startswith(b"HTTP/1.1 413 ")
     assert reply.endswith(b'"}')
@@ -100,7 +103,7 @@ def raw(served: Served, sent: bytes, seconds: float = 10) -> bytes:
 
 
 def test_slow_clients(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "HEADER_SECONDS", 0.1)
+    monkeypatch.setattr(http_server, "REQUEST_SECONDS", 0.1)
     start = time.monotonic()
     assert raw(served, b"") == b""
     assert raw(served, b"POST /v1/models/x:predict HTTP/1.1\r\nHost") == b""
@@ -113,54 +116,44 @@ def test_no_http(served: Served) -> None:
     )
 
 
-def test_a_port_that_is_taken(served: Served) -> None:
+def test_a_port_that_is_taken(served: Served, numbers: Path) -> None:
     port = int(served.url.rsplit(":", 1)[1])
     with (
         pytest.raises(InputError, match="Address already in use; give another"),
-        served_over_http(served.server, port=port),
-    ):
-        pass
-
-
-def test_other_machines_need_protection(served: Served) -> None:
-    with (
-        pytest.raises(InputError, match="TLS"),
-        served_over_http(served.server, port=0, host="0.0.0.0"),
+        PredictionServer(numbers, port=0, http_port=port),
     ):
         pass
 
 
 def test_the_end_waits_for_running_requests(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+    numbers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request that runs when the server stops is still answered."""
-    from concurrent.futures import ThreadPoolExecutor
+    with (
+        ThreadPoolExecutor(1) as pool,
+        PredictionServer(numbers, port=0, http_port=0) as server,
+    ):
+        find, running = server.models.find, threading.Event()
 
-    find = served.server.models.find
+        def slow(spec: ModelSpec) -> object:
+            running.set()
+            time.sleep(0.3)
+            return find(spec)
 
-    def slow(spec: object) -> object:
-        time.sleep(0.5)
-        return find(spec)
-
-    monkeypatch.setattr(served.server.models, "find", slow)
-    with ThreadPoolExecutor(1) as pool:
-        with served_over_http(served.server, port=0) as url:
-            request = urllib.request.Request(
-                f"{url}/v1/models/numbers:predict", b'{"instances": [1]}'
-            )
-            answer = pool.submit(lambda: urllib.request.urlopen(request).status)
-            time.sleep(0.2)
+        monkeypatch.setattr(server.models, "find", slow)
+        request = urllib.request.Request(
+            f"{server.http_address}/v1/models/numbers:predict",
+            b'{"instances": [1]}',
+        )
+        answer = pool.submit(lambda: urllib.request.urlopen(request).status)
+        assert running.wait(20)
+        server.__exit__(None, None, None)
         assert answer.result() == 200
 
 
 def test_the_extra_is_missing(
-    served: Served, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    numbers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import sys
-
     monkeypatch.setitem(sys.modules, "starlette", None)
-    with (
-        pytest.raises(InputError, match=r'pip install "keras-lstm-dssm\[http'),
-        served_over_http(served.server, port=0),
-    ):
-        pass
+    with pytest.raises(InputError, match=r'pip install "keras-lstm-dssm\[http'):
+        PredictionServer(numbers, port=0, http_port=0)

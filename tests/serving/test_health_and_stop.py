@@ -6,18 +6,20 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
-from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
+from tensorflow_serving.apis.predict_pb2 import PredictResponse
 from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     PredictionServiceStub,
 )
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import PredictionServer
+from keras_lstm_dssm.serving.grpc_services import GrpcServices
 from keras_lstm_dssm.serving.servable import Servable
 from tests.serving.waiting import wait_until
 from tests.serving.wire import predict_request
@@ -57,7 +59,7 @@ def test_health_of_a_model_without_versions(
         )
         assert Status(next(watched).status) == "SERVING"
         (tmp_path / "numbers" / "1").unlink()
-        server.refresh()
+        server.poll()
         assert Status(next(watched).status) == "NOT_SERVING"
         assert health(channel, "numbers") == "NOT_SERVING"
         assert health(channel, "retriever") == health(channel, "") == "SERVING"
@@ -78,8 +80,15 @@ def test_health_of_a_model_that_came_with_a_mistake(
             'config { name: "retriever" } config { name: "absent" } }'
         )
         with pytest.raises(InputError, match="lists absent, which is not in"):
-            server.refresh()
+            server.poll()
         assert health(channel, "retriever") == "SERVING"
+        assert health(channel, "") == "NOT_SERVING"  # absent should be served
+        (tmp_path / "models.config").write_text(
+            'model_config_list { config { name: "numbers" } }'
+        )
+        server.poll()
+        assert health(channel, "retriever") == "NOT_SERVING"
+        assert health(channel, "") == "SERVING"
 
 
 @pytest.fixture
@@ -91,10 +100,10 @@ def held_up(
     rows: list[int] = []
     predict = Servable.predict
 
-    def hold(servable: Servable, request: PredictRequest) -> PredictResponse:
+    def hold(servable: Servable, request: Any, *more: Any) -> PredictResponse:
         rows.append(request.inputs["text"].tensor_shape.dim[0].size)
         assert release.wait(20)
-        return predict(servable, request)
+        return predict(servable, request, *more)
 
     monkeypatch.setattr(Servable, "predict", hold)
     with PredictionServer(
@@ -153,16 +162,14 @@ def test_nothing_is_loaded_at_the_end(
     looked: list[float] = []
     stopped: list[int] = []
     server = PredictionServer(tiny_models, port=0, poll_seconds=0.01)
-    monkeypatch.setattr(server, "refresh", lambda: looked.append(0))
-    stop = server._server.stop
+    monkeypatch.setattr(server, "poll", lambda: looked.append(0))
 
-    def slow_stop(grace: float) -> threading.Event:
+    def slow_stop(services: GrpcServices) -> None:
         time.sleep(0.1)  # a poll that had begun ends
         stopped.append(len(looked))
         time.sleep(0.1)
-        return stop(grace)
 
-    monkeypatch.setattr(server._server, "stop", slow_stop)
+    monkeypatch.setattr(GrpcServices, "stop", slow_stop)
     with server:
         wait_until(lambda: looked)
     assert stopped == [len(looked)]
