@@ -33,3 +33,12 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         other.wait()
         with lock_folder(folder, "measuring"):
             pass
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("kept")
+    (tmp_path / ".lock").symlink_to(other)
+    with pytest.raises(OSError, match="symbolic"), lock_folder(tmp_path, "x"):
+        pytest.fail("the lock is another file")
+    assert other.read_text() == "kept"
