@@ -23,6 +23,12 @@ import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
+from keras_lstm_dssm.benchmarks.hostile_clients import (
+    CHECK,
+    PREDICT,
+    WATCH,
+    RawChannel,
+)
 from keras_lstm_dssm.serving import (
     Bounds,
     Client,
@@ -39,13 +45,9 @@ from keras_lstm_dssm.serving.grpc_services import Services
 from keras_lstm_dssm.serving.rest_api import Reply, RestApi
 from keras_lstm_dssm.serving.servable import Servable
 from tests.serving.memory import resident_mb
-from tests.serving.raw_http2 import RawChannel
 from tests.serving.waiting import wait_until
 from tests.serving.wire import predict_request
 
-PREDICT = "/tensorflow.serving.PredictionService/Predict"
-CHECK = "/grpc.health.v1.Health/Check"
-WATCH = "/grpc.health.v1.Health/Watch"
 SECONDS = 0.6
 
 
