@@ -445,6 +445,7 @@ def test_silent_connections_are_closed_when_files_are_short(
     if not Path("/proc/self/fd").is_dir():
         pytest.skip("only on Linux")
     monkeypatch.setattr(http_server, "REQUEST_SECONDS", 30)
+    monkeypatch.setattr(limits, "_ARRIVAL_SECONDS", 0.1)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     with ExitStack() as stack:
         connections = [
