@@ -411,8 +411,9 @@ def close_silent_connections(ports: Collection[int]) -> int:
 
     Without room for another file nobody can connect. The connections whose
     clients have been silent for the longest time, and for over a second, go
-    first; a client that still wants something connects again. Not even gRPC tells which ones there
-    are, so that they are found among the open files, on Linux only.
+    first; a client that still wants something connects again. gRPC does not
+    tell which connections it has, so that they are found among the open files,
+    on Linux only.
 
     Args:
         ports: The ports that the server listens on.
