@@ -30,6 +30,7 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     add_PredictionServiceServicer_to_server,
 )
 
+from keras_lstm_dssm.benchmarks import hostile_clients
 from keras_lstm_dssm.benchmarks.http_load import (
     compare_http_echo,
     http_bodies,
@@ -58,6 +59,7 @@ def measure_load(
     seconds: float,
     swap_seconds: float,
     rounds: int,
+    hostile: int = 0,
 ) -> dict[str, Any]:
     """Send many requests to `lstm-dssm-serve`, which runs as a process.
 
@@ -67,11 +69,15 @@ def measure_load(
         seconds: How long each number of clients sends requests.
         swap_seconds: Interval at which new versions are published meanwhile.
         rounds: Passes of one client over the queries, for medians.
+        hostile: Number of `hostile_clients`, beside which each number of
+            clients is measured a second time; by default there are none.
 
     Returns:
         `ClientLog.summary` for each number of clients, half of which use
         gRPC and half HTTP, and `megabytes_before` and `megabytes_after`, the
-        server's memory. `one_client` has `p50_ms` and `p99_ms` of gRPC
+        server's memory. Those beside hostile clients have `_hostile` in
+        their names, and `ratio_p99`, the p99 of gRPC divided by that without
+        them. `one_client` has `p50_ms` and `p99_ms` of gRPC
         without swaps, `echo_p50_ms` and `echo_p99_ms` of the echo server, and
         `ratio_echo`, the p50 divided by the echo server's;
         `one_http_client` has the same of HTTP.
@@ -93,17 +99,35 @@ def measure_load(
                     http_target, HTTP_PATH, bodies, rounds, folder
                 ),
             }
-            for count in clients:
+
+            def measure(count: int) -> dict[str, Any]:
                 before = resident_megabytes(http_target)
                 with _version_swaps(base, swap_seconds):
                     log = send_requests(
                         target, requests, count, seconds, http_target, bodies
                     )
-                results[f"{count}_clients"] = {
+                return {
                     **log.summary(),
                     "megabytes_before": before,
                     "megabytes_after": resident_megabytes(http_target),
                 }
+
+            path = Path(folder, "request")
+            path.write_bytes(requests[0].SerializeToString())
+            attack = [
+                sys.executable, "-m", hostile_clients.__name__,
+                target, http_target, str(hostile), str(path),
+            ]  # fmt: skip
+            for count in clients:
+                name = f"{count}_clients"
+                results[name] = measure(count)
+                if hostile:
+                    with running_server(attack):
+                        beside = measure(count)
+                    beside["ratio_p99"] = (
+                        beside["p99_ms"] / results[name]["p99_ms"]
+                    )
+                    results[f"{name}_hostile"] = beside
     return results
 
 

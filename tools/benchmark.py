@@ -99,6 +99,7 @@ def _click_suites(
             FLAGS.seconds,
             FLAGS.swap_seconds,
             rounds,
+            FLAGS.hostile,
         ),
         "batch": lambda: measure_batches(_queries(log), _titles(log), rounds),
         "retriever": lambda: measure_retriever(

@@ -7,6 +7,7 @@ So a client that sends nothing, or reads nothing, holds no thread and no slot.
 
 import asyncio
 import gc
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -398,6 +399,7 @@ class GrpcServices(grpc.GenericRpcHandler):
         health: Health,
         tokens: TokenFile | None = None,
     ) -> None:
+        logging.getLogger("grpc._cython.cygrpc").addFilter(_is_own_error)
         self._services, self._slots = services, slots
         self._health, self._tokens = health, tokens
         self._waiting = WaitingCalls(MESSAGE_SECONDS)
@@ -508,6 +510,11 @@ class GrpcServices(grpc.GenericRpcHandler):
             )
         except StatusError as error:
             await context.abort(error.code, truncated(error.details))
+
+
+def _is_own_error(record: logging.LogRecord) -> bool:
+    """Leaves out a trace-back for each client that goes before its reply."""
+    return "ExecuteBatchError" not in record.getMessage()
 
 
 def _parsed(message: type[Any], data: bytes) -> Any:

@@ -468,7 +468,7 @@ class HttpServer:
             ws="none",
             lifespan="off",
             log_config=None,
-            log_level="warning",
+            log_level="error",  # not a line for each malformed request
             access_log=False,
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,

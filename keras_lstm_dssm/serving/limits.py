@@ -15,6 +15,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Hashable, Mapping
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -361,9 +362,10 @@ def close_silent_connections(ports: Collection[int]) -> int:
     """Closes connections while few more files can be opened.
 
     Without room for another file nobody can connect. The connections whose
-    clients have been silent for the longest time go first; a client that
-    still wants something connects again. Not even gRPC tells which ones there
-    are, so that they are found among the open files, on Linux only.
+    clients have been silent for the longest time, and for over a second, go
+    first; a client that still wants something connects again. gRPC does not
+    tell which connections it has, so that they are found among the open files,
+    on Linux only.
 
     Args:
         ports: The ports that the server listens on.
@@ -379,28 +381,54 @@ def close_silent_connections(ports: Collection[int]) -> int:
     surplus = len(numbers) - int(_FULL_FILES * most)
     if most == resource.RLIM_INFINITY or surplus <= 0:
         return 0
-    silent: list[tuple[int, socket.socket]] = []
-    for number in numbers:
-        try:
-            connection = socket.socket(fileno=os.dup(number))
-        except OSError:  # closed in the meantime, or no socket
-            continue
-        try:
-            connection.getpeername()
-            if connection.getsockname()[1] in ports:
-                info = connection.getsockopt(
-                    socket.IPPROTO_TCP, socket.TCP_INFO, 56
-                )
-                # tcpi_last_data_recv, in milliseconds.
-                (milliseconds,) = struct.unpack_from("I", info, 52)
-                silent.append((milliseconds, connection))
-                continue
-        except (OSError, IndexError):  # not connected, or no TCP
-            pass
-        connection.close()
-    silent.sort(key=lambda each: -each[0])
-    for number, (_, connection) in enumerate(silent):
-        if number < surplus:
-            connection.shutdown(socket.SHUT_RDWR)
-        connection.close()
+    silent = [
+        (milliseconds, number)
+        for number in numbers
+        if (milliseconds := _silent_milliseconds(number, ports)) is not None
+        and milliseconds > 1000 * _ARRIVAL_SECONDS
+    ]
+    silent.sort(reverse=True)
+    for _, number in silent[:surplus]:
+        with suppress(OSError), _borrowed(number) as connection:
+            if _is_of(connection, ports):
+                connection.shutdown(socket.SHUT_RDWR)
     return min(surplus, len(silent))
+
+
+def _silent_milliseconds(number: int, ports: Collection[int]) -> int | None:
+    """Returns for how long the client of an open file has sent nothing.
+
+    None if the file is not a connection of one of the ports.
+    """
+    try:
+        if not os.readlink(f"/proc/self/fd/{number}").startswith("socket:"):
+            return None
+        with _borrowed(number) as connection:
+            if not _is_of(connection, ports):
+                return None
+            info = connection.getsockopt(
+                socket.IPPROTO_TCP, socket.TCP_INFO, 56
+            )
+    except OSError:  # it has been closed in the meantime
+        return None
+    (milliseconds,) = struct.unpack_from("I", info, 52)  # tcpi_last_data_recv
+    return int(milliseconds)
+
+
+def _is_of(connection: socket.socket, ports: Collection[int]) -> bool:
+    """Returns whether a socket is connected, to one of the ports."""
+    try:
+        connection.getpeername()
+        return connection.getsockname()[1] in ports
+    except (OSError, IndexError):
+        return False
+
+
+@contextmanager
+def _borrowed(number: int) -> Iterator[socket.socket]:
+    """Yields an open file as a socket, and leaves it open."""
+    connection = socket.socket(fileno=number)
+    try:
+        yield connection
+    finally:
+        connection.detach()

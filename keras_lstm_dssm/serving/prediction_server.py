@@ -246,10 +246,13 @@ class PredictionServer:
                 ports.append(http_server.port)
             self._started.set_result(None)
             while not self._stop.is_set():
-                services.end_overdue()
-                if http_server is not None:
-                    http_server.tick()
-                close_silent_connections(ports)
+                try:
+                    services.end_overdue()
+                    if http_server is not None:
+                        http_server.tick()
+                    close_silent_connections(ports)
+                except Exception:  # of any kind: keep serving
+                    _LOG.exception("clients that wait could not be ended")
                 try:
                     await asyncio.wait_for(self._stop.wait(), TICK_SECONDS)
                 except asyncio.TimeoutError:  # noqa: UP041 (not the same in 3.10)

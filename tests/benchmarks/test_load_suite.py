@@ -18,7 +18,7 @@ def test_measure_load() -> None:
     # A busy machine may not load a new version within four seconds.
     for seconds in (4, 20, 100):
         results = measure_load(
-            ["hex bolt", "lamp"], [3], seconds, 0.3, rounds=1
+            ["hex bolt", "lamp"], [3], seconds, 0.3, rounds=1, hostile=12
         )
         three_clients = results["3_clients"]
         if three_clients["versions"] > 1:
@@ -41,6 +41,11 @@ def test_measure_load() -> None:
     assert 0 < three_clients["p50_ms"] <= three_clients["p99_ms"]
     assert three_clients["p99_ms"] <= three_clients["max_ms"]
     assert three_clients["versions"] > 1  # swapped meanwhile
+    beside = results["3_clients_hostile"]
+    assert beside["errors"] == 0 < beside["requests"], beside
+    assert beside["ratio_p99"] == pytest.approx(
+        beside["p99_ms"] / three_clients["p99_ms"]
+    )
 
 
 def test_failed_requests_are_counted_not_repeated() -> None:

@@ -130,7 +130,9 @@ def test_a_config_that_breaks_is_told_once(
     models: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with PredictionServer(models, port=0, poll_seconds=0.02) as server:
-        (models / "models.config").write_text("no config")
+        # Renamed into its place: a poll could see a file that is half-written.
+        (models / "wrong").write_text("no config")
+        (models / "wrong").rename(models / "models.config")
         wait_until(lambda: bool(caplog.records))
         time.sleep(0.1)
         assert server.models.versions("query_encoder") == [1]

@@ -64,6 +64,11 @@ define.float(
     "Seconds between the new versions published in `load`.", 0.1,
 )  # fmt: skip
 define.integer(
+    "hostile", 0,
+    "Number of clients that send half of a request or read no reply; beside "
+    "them `load` is measured a second time.", 0,
+)  # fmt: skip
+define.integer(
     "titles_in_index", 1_000_000, "Number of titles in `retriever`.", 1
 )
 define.list(
