@@ -382,7 +382,6 @@ HEADERS = {
         "form-action 'none'; frame-ancestors 'none'; "
         "require-trusted-types-for 'script'"
     ),
-    "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
