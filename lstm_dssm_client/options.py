@@ -119,6 +119,11 @@ def read_token(path: str | os.PathLike[str]) -> str:
 
     Raises:
         InputError: See `read_tokens`.
+
+    Example:
+    >>> _ = Path("tokens.txt").write_text("0123456789abcdef0123456789abcdef")
+    >>> read_token("tokens.txt")
+    '0123456789abcdef0123456789abcdef'
     """
     return read_tokens(path)[0]
 

@@ -551,7 +551,7 @@ def write_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
 
 
 def read_ids(path: str | os.PathLike[str], rows: int) -> list[str]:
-    """Reads the ids that belong to a file of vectors.
+    r"""Reads the ids that belong to a file of vectors.
 
     Args:
         path: A file that `write_ids` wrote.
@@ -560,6 +560,11 @@ def read_ids(path: str | os.PathLike[str], rows: int) -> list[str]:
     Raises:
         InputError: The file cannot be read, or its number of lines is not
             `rows`.
+
+    Example:
+    >>> _ = Path("ids.txt").write_text("b1\nb2\n")
+    >>> read_ids("ids.txt", rows=2)
+    ['b1', 'b2']
     """
     ids = list(text_lines(path))
     if len(ids) != rows:

@@ -64,7 +64,8 @@ class Page(NamedTuple):
         click_log: File to which results followed on the page are appended.
 
     Example:
-        >>> Page(click_log="clicks.tsv")
+        >>> Page(click_log="clicks.tsv").click_log
+        'clicks.tsv'
     """
 
     titles: str | os.PathLike[str] | None = None
