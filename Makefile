@@ -33,6 +33,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 test: $(if $(PYTEST),setup,lint)
 	$(BIN)/python -m pytest $(or $(PYTEST),-n 2 --dist worksteal)

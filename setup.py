@@ -65,7 +65,7 @@ setup(
         "keras_lstm_dssm": ["py.typed"],
         "lstm_dssm_client": ["py.typed"],
         "keras_lstm_dssm.export.publish": ["server_readme.md"],
-        "keras_lstm_dssm.html_report": ["templates/*"],
+        "keras_lstm_dssm.analysis": ["templates/*"],
         "keras_lstm_dssm.serving": ["page/*"],
     },
     install_requires=[
@@ -118,6 +118,7 @@ setup(
             *RANKER,
             *RAY,
             "hypothesis",
+            "import-linter>=2.7",
             "mypy",
             "pydot>=3",
             "pytest>=9",

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.data import Pair, open_log, write_pairs
 from keras_lstm_dssm.evaluation import Task, system_of
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)

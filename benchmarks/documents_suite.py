@@ -24,7 +24,7 @@ from keras_lstm_dssm.training import (
     KeyWords,
     salience_teacher,
 )
-from keras_lstm_dssm.training.new_keyvec import new_keyvec
+from keras_lstm_dssm.training.keyvec_training import new_keyvec
 
 LENGTHS = (8, 40, 200, 1000)
 """Numbers of sentences of the documents that `measure_growth` times."""

@@ -18,9 +18,10 @@ from keras_lstm_dssm.benchmarks.measurement import (
 from keras_lstm_dssm.benchmarks.optional_peer import optional_peer
 from keras_lstm_dssm.data import Triples
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.losses import PairwiseHinge
 from keras_lstm_dssm.models import SCORER_PRESETS, PairScorer
+from keras_lstm_dssm.optimizers.adagrad import Adagrad
 from keras_lstm_dssm.text import vocabulary_of
-from keras_lstm_dssm.training import Adagrad, PairwiseHinge
 
 PRESETS = ("mv_lstm_tensor", "lstm_rnn_50")
 CANDIDATES = 1000

@@ -13,17 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.evaluation.measures import evaluate
 from keras_lstm_dssm.ranker import OverlapFeatures, PairFeatures
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
-from keras_lstm_dssm.training.graded_lists import GradedLists
-from keras_lstm_dssm.training.ranker_folder import open_sources
-from keras_lstm_dssm.training.tree_training import (
-    Rows,
-    TreeOptions,
-    train_trees,
-)
+from keras_lstm_dssm.ranker.graded_lists import GradedLists
+from keras_lstm_dssm.ranker.ranker import open_sources
+from keras_lstm_dssm.ranker.train_ranker import Rows, TreeOptions, train_trees
 
 FLAGS = new_flags()
 define = definers(FLAGS)

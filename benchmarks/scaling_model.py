@@ -23,7 +23,7 @@ import math
 import sys
 from typing import Any, NamedTuple
 
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)

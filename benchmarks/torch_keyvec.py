@@ -18,10 +18,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from keras_lstm_dssm.benchmarks.measurement import WARM_STEPS, wall_and_cpu
 from keras_lstm_dssm.models import KeyVec
-from keras_lstm_dssm.models.document_batches import (
-    DocumentBatch,
-    HashedDocuments,
-)
+from keras_lstm_dssm.models.document_batch import DocumentBatch, HashedDocuments
 
 _SMALLEST = torch.finfo(torch.float32).min
 

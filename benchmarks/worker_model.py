@@ -14,8 +14,8 @@ import sys
 from typing import Any, NamedTuple
 
 from keras_lstm_dssm import PRESETS
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.data import open_log, training_batches
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)

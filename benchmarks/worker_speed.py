@@ -23,11 +23,12 @@ import keras
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.data import open_log, training_batches
+from keras_lstm_dssm.distributed.cluster import Cluster, in_cluster
+from keras_lstm_dssm.distributed.collectives import Collectives, connect
+from keras_lstm_dssm.distributed.joint_step import JointStep
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
-from keras_lstm_dssm.workers import Cluster, Collectives, JointStep, connect
-from keras_lstm_dssm.workers.cluster import in_cluster
 
 FLAGS = new_flags()
 define = definers(FLAGS)

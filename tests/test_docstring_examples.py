@@ -29,15 +29,15 @@ from tests.test_docs import DOCS, load
 ILLUSTRATED = (NameError, InputError, FileNotFoundError, ServingError)
 
 LONG = {
-    "keras_lstm_dssm.analysis.activations.activations",
+    "keras_lstm_dssm.encoders.activations.activations",
     "keras_lstm_dssm.benchmarks.click_data.synthetic_lines",
     "keras_lstm_dssm.encoders.combined_encoder.CombinedEncoder",
-    "keras_lstm_dssm.tables.document_data.open_document_data",
-    "keras_lstm_dssm.tables.table_data.open_table_data",
-    "keras_lstm_dssm.teacher.outside_encoder.open_outside_encoder",
+    "keras_lstm_dssm.papers.table_data.open_document_data",
+    "keras_lstm_dssm.papers.table_data.open_table_data",
+    "keras_lstm_dssm.distillation.outside_encoder.open_outside_encoder",
 }
 
-CLUSTER = "keras_lstm_dssm.training.ray_training.train_on_ray"
+CLUSTER = "keras_lstm_dssm.distributed.on_ray.train_on_ray"
 """It starts a cluster before it finds that its clicks are missing."""
 
 PARTS = sorted(

@@ -2,8 +2,13 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-from keras_lstm_dssm import drawing as module
-from keras_lstm_dssm.drawing import COLOURS, Curve, curve_chart, drawing
+from keras_lstm_dssm.analysis import drawing as module
+from keras_lstm_dssm.analysis.drawing import (
+    COLOURS,
+    Curve,
+    curve_chart,
+    drawing,
+)
 
 
 def test_the_size_is_as_asked_and_nothing_lies_beside(tmp_path) -> None:

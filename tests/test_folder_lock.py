@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.folder_lock import lock_folder
+from keras_lstm_dssm.files import lock_folder
 from tests.bare_package import BARE_PACKAGE
 
 HOLD = """
-from keras_lstm_dssm.folder_lock import lock_folder
+from keras_lstm_dssm.files import lock_folder
 with lock_folder(sys.argv[1], "training"):
     print("locked", flush=True)
     sys.stdin.read()

@@ -4,7 +4,7 @@ import pathlib
 import re
 
 from keras_lstm_dssm.models import KEYVEC_PRESETS, SCORER_PRESETS
-from keras_lstm_dssm.training.key_words import KEY_WORDS
+from keras_lstm_dssm.training.document_targets import KEY_WORDS
 from keras_lstm_dssm.training.salience import MAX_SALIENT
 
 ROOT = pathlib.Path(__file__).parents[1]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.teacher import open_outside_encoder
+from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -7,34 +7,35 @@ This is the work of the program lstm-dssm-analyze. Its help and its flags are in
 import sys
 from typing import Any
 
-from keras_lstm_dssm.analysis.analysis_report import write_analysis_report
 from keras_lstm_dssm.analysis.claims import (
     CLAIM_LABELS,
     ClaimResult,
     measure_claims,
 )
-from keras_lstm_dssm.analysis.document_figures import document_figures
-from keras_lstm_dssm.analysis.document_report import write_document_report
-from keras_lstm_dssm.analysis.example_answers import example_answers
-from keras_lstm_dssm.analysis.explained_documents import name_of
-from keras_lstm_dssm.analysis.report_input import (
+from keras_lstm_dssm.analysis.keyvec_report import (
+    document_figures,
+    name_of,
+    write_document_report,
+)
+from keras_lstm_dssm.analysis.maps import write_projector
+from keras_lstm_dssm.analysis.report import write_analysis_report
+from keras_lstm_dssm.analysis.scorer_report import (
+    ComparedQuery,
+    check_matrix,
+    example_answers,
+    write_scorer_report,
+)
+from keras_lstm_dssm.analysis.tower_report import (
     ReportInput,
     ReportTexts,
     read_report_documents,
     read_report_texts,
 )
-from keras_lstm_dssm.analysis.scorer_report import (
-    ComparedQuery,
-    write_scorer_report,
-)
-from keras_lstm_dssm.analysis.strong_cells import check_matrix
-from keras_lstm_dssm.analysis.title_map import write_projector
-from keras_lstm_dssm.analysis.word_effects import attenuation
-from keras_lstm_dssm.cards import card_tables
+from keras_lstm_dssm.analysis.words import attenuation
 from keras_lstm_dssm.data import describe_bad
-from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_writable
+from keras_lstm_dssm.model_cards.record import card_tables
 from keras_lstm_dssm.models import (
     KeyVec,
     KeyVecRecipe,
@@ -42,12 +43,14 @@ from keras_lstm_dssm.models import (
     recipe_from_dict,
 )
 from keras_lstm_dssm.ranker import Ranker
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.choices import DEFAULT_SALIENCE
 from keras_lstm_dssm.settings.reports import ReportSettings
+from keras_lstm_dssm.text_files import text_lines
 from keras_lstm_dssm.tools.analyze_flags import check_used
 from keras_lstm_dssm.tools.flags.analyze import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.tools.train_flags import allowed_bad_lines
-from keras_lstm_dssm.training import DocumentTargets, RunFolder
+from keras_lstm_dssm.training import DocumentTargets
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
 
 

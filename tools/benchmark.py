@@ -36,7 +36,7 @@ from keras_lstm_dssm.data import (
     open_documents,
     open_log,
 )
-from keras_lstm_dssm.data.open_data import API, API_DOCUMENTS
+from keras_lstm_dssm.data.sources import API, API_DOCUMENTS
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools.flags.benchmark import COMMAND_LINE, FLAGS
 

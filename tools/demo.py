@@ -15,11 +15,11 @@ from types import ModuleType
 from keras_lstm_dssm.data import describe, open_collection, write_pairs
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_text
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.serving import Client, PredictionServer
 from keras_lstm_dssm.tools import analyze, evaluate, export, train
 from keras_lstm_dssm.tools.flags.demo import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.tools.query import print_hits
-from keras_lstm_dssm.training import RunFolder
 
 QUESTIONS = (
     "how do I split a string on whitespace",

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from keras_lstm_dssm.baselines import document_baselines
 from keras_lstm_dssm.data import DocumentFolder, describe_bad
 from keras_lstm_dssm.evaluation import (
     document_tasks,
@@ -15,6 +14,7 @@ from keras_lstm_dssm.evaluation import (
 )
 from keras_lstm_dssm.evaluation.measures import QueryMeasures
 from keras_lstm_dssm.models import KeyVec
+from keras_lstm_dssm.papers.baselines import document_baselines
 
 
 def measure_documents(

@@ -1,6 +1,6 @@
 """The flags of programs that ask a server with TLS or tokens."""
 
-from keras_lstm_dssm.tools.program import Definers
+from keras_lstm_dssm.command_line import Definers
 
 
 def define_door_flags(define: Definers) -> None:

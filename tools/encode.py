@@ -8,7 +8,6 @@ import sys
 import time
 from typing import Any
 
-from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.bulk.documents import (
     has_json_documents,
@@ -18,6 +17,7 @@ from keras_lstm_dssm.export.bulk.parts import write_ids, write_vectors
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
 from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
+from keras_lstm_dssm.text_files import text_lines
 from keras_lstm_dssm.tools.encode_flags import PART_FLAGS
 from keras_lstm_dssm.tools.encode_into_parts import encode_by_flags
 from keras_lstm_dssm.tools.flags.encode import COMMAND_LINE, FLAGS

@@ -5,8 +5,8 @@ The files are called parts; each has the vectors and the titles of some rows.
 
 from absl import flags
 
+from keras_lstm_dssm.command_line import definers
 from keras_lstm_dssm.settings.choices import FORMATS
-from keras_lstm_dssm.tools.program import definers
 
 PART_FLAGS = ("shard", "rows_per_file", "format", "workers")
 """Flags of which any one asks for parts."""

@@ -9,13 +9,7 @@ import sys
 from typing import Any
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.baselines import TOKENIZERS, BM25System
-from keras_lstm_dssm.cards import record_evaluation
-from keras_lstm_dssm.data import (
-    Collection,
-    open_collection,
-    open_documents,
-)
+from keras_lstm_dssm.data import Collection, open_collection, open_documents
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
     Task,
@@ -23,20 +17,19 @@ from keras_lstm_dssm.evaluation import (
     mean_documents,
     system_of,
 )
+from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
 from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
-from keras_lstm_dssm.evaluation.task import (
-    holds_click_counts,
-    measure_systems,
-)
+from keras_lstm_dssm.evaluation.task import holds_click_counts, measure_systems
 from keras_lstm_dssm.files import check_writable
+from keras_lstm_dssm.model_cards.record import record_evaluation
 from keras_lstm_dssm.models import KeyVec, PairScorer
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 from keras_lstm_dssm.tools.document_measures import measure_documents
 from keras_lstm_dssm.tools.flags.evaluate import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.tools.mixture_flags import MIXTURE, MODEL
 from keras_lstm_dssm.tools.mixture_on_dev import mix_on_dev
 from keras_lstm_dssm.tools.mixture_systems import check_mixture_flags, words_of
-from keras_lstm_dssm.training import RunFolder
 
 _FOR_TITLES = (
     "mode", "depth", "run_file", "bm25_words", "batch_size", "mix",

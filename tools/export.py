@@ -7,19 +7,22 @@ This is the work of the program lstm-dssm-export. Its help and its flags are in
 import sys
 from typing import Any
 
-from keras_lstm_dssm.cards import refresh_models_card, write_models_card
-from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.bulk.documents import Documents, read_documents
 from keras_lstm_dssm.export.bulk.parts import EncodedParts, has_parts
 from keras_lstm_dssm.export.export_models import export_models
 from keras_lstm_dssm.export.publish.retriever_update import update_retriever
+from keras_lstm_dssm.model_cards.record import (
+    refresh_models_card,
+    write_models_card,
+)
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
+from keras_lstm_dssm.text_files import text_lines
 from keras_lstm_dssm.tools.flags.export import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.tools.mixture_flags import MODEL
 from keras_lstm_dssm.tools.mixture_systems import required_weights
-from keras_lstm_dssm.training import RunFolder
 
 
 def main(_: list[str]) -> dict[str, Any]:

@@ -8,20 +8,16 @@ from absl import flags
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import absolute_spec
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.models import (
-    AnyRecipe,
-    find_recipe,
-    recipe_from_dict,
-)
+from keras_lstm_dssm.models import AnyRecipe, find_recipe, recipe_from_dict
 from keras_lstm_dssm.tools.train_flags import (
     DATA_FLAGS,
     RECIPE_FLAGS,
     TEACHER_FLAGS,
 )
-from keras_lstm_dssm.training.parent import Parent
+from keras_lstm_dssm.training.config import teacher_spec
+from keras_lstm_dssm.training.initial_model import Parent
 from keras_lstm_dssm.training.replay import ReplaySpec
-from keras_lstm_dssm.training.salience_teachers import TEACHERS
-from keras_lstm_dssm.training.training_data import teacher_spec
+from keras_lstm_dssm.training.salience import TEACHERS
 
 
 def flagged_recipe(values: flags.FlagValues) -> AnyRecipe:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.baselines.tokenizers import TOKENIZERS
 from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.evaluation import Task
-from keras_lstm_dssm.evaluation.ranking import Ranker, Run
+from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS
+from keras_lstm_dssm.evaluation.runs import Ranker, Run
 from keras_lstm_dssm.tools.flags.grade_reranker import COMMAND_LINE, FLAGS
 
 _K1, _B = 0.9, 0.9  # BM25 parameters that are best on dev of homedepot

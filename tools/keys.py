@@ -8,12 +8,12 @@ import sys
 from contextlib import AbstractContextManager
 from typing import IO, Any
 
-from keras_lstm_dssm.data.line_reader import reading
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import KeyVec
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text import split_sentences
+from keras_lstm_dssm.text_files import reading
 from keras_lstm_dssm.tools.flags.keys import COMMAND_LINE, FLAGS
-from keras_lstm_dssm.training import RunFolder
 
 _LONGEST = 1 << 26
 

@@ -2,8 +2,8 @@
 
 from absl import flags
 
+from keras_lstm_dssm.command_line import definers
 from keras_lstm_dssm.settings.choices import DEFAULT_SALIENCE, KEY_WORDS_OF
-from keras_lstm_dssm.tools.program import definers
 
 _LEAST = 1e-9  # absl's bounds are inclusive
 _MOST = 1e30  # absl's bounds let NaN pass; float32 overflows at 3e38

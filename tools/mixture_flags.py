@@ -1,7 +1,7 @@
 """The flags --mix and --mix_weights: systems that a model is mixed with."""
 
+from keras_lstm_dssm.command_line import Definers
 from keras_lstm_dssm.settings.choices import RANDOM_ORDER, TOKENIZERS
-from keras_lstm_dssm.tools.program import Definers
 
 BM25 = "bm25"
 MODEL = "model"

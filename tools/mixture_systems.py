@@ -4,13 +4,13 @@ from typing import Any
 
 from absl import flags
 
+from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import DenseSystem, System, system_of
-from keras_lstm_dssm.evaluation.mixture_weights import mixture_weights
+from keras_lstm_dssm.evaluation.mixture import mixture_weights
 from keras_lstm_dssm.models import KeyVec
-from keras_lstm_dssm.teacher import open_outside_encoder
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools.mixture_flags import BM25, MODEL, RESERVED
-from keras_lstm_dssm.training import RunFolder
 
 
 def check_mixture_flags(values: flags.FlagValues) -> dict[str, float] | None:

@@ -2,9 +2,9 @@
 
 from absl import flags
 
+from keras_lstm_dssm.command_line import definers
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.presets import RANKER
-from keras_lstm_dssm.tools.program import definers
 
 _OWN = ("features", "encoder")
 _SHARED = (

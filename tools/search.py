@@ -7,9 +7,9 @@ This is the work of the program lstm-dssm-search. Its help and its flags are in
 import sys
 from typing import Any
 
-from keras_lstm_dssm.baselines import TOKENIZERS, BM25System
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Hit, Mixture, system_of
+from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
 from keras_lstm_dssm.export.bulk.documents import read_documents
 from keras_lstm_dssm.export.publish.versions import model_folder
 from keras_lstm_dssm.serving import SavedRetriever

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm.data import open_collection
+from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
 from keras_lstm_dssm.evaluation import DenseSystem, Task
-from keras_lstm_dssm.teacher import open_outside_encoder
 from keras_lstm_dssm.tools.flags.sentence_model import COMMAND_LINE, FLAGS
 
 

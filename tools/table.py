@@ -12,21 +12,16 @@ from typing import Any
 
 from absl import flags
 
+from keras_lstm_dssm.command_line import Main
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import write_json
-from keras_lstm_dssm.folder_lock import lock_folder
-from keras_lstm_dssm.tables import (
-    PAPER_ALIASES,
-    PAPERS,
-    Summary,
-    TableSettings,
-    choose_rows,
-    make_table,
-    reasons,
-    write_overview,
-)
+from keras_lstm_dssm.files import lock_folder, write_json
+from keras_lstm_dssm.papers import PAPERS
+from keras_lstm_dssm.papers.report import write_overview
+from keras_lstm_dssm.papers.results import Summary
+from keras_lstm_dssm.papers.rows import choose_rows
+from keras_lstm_dssm.papers.table import make_table, reasons
+from keras_lstm_dssm.settings.papers import PAPER_ALIASES, TableSettings
 from keras_lstm_dssm.tools.flags.table import COMMAND_LINE, FLAGS
-from keras_lstm_dssm.tools.program import Main
 from keras_lstm_dssm.tools.table_flags import given_settings
 
 

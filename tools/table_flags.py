@@ -5,6 +5,7 @@ from typing import Any
 
 from absl import flags
 
+from keras_lstm_dssm.command_line import definers, new_flags
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import LIST_MEASURES
 from keras_lstm_dssm.settings.papers import (
@@ -12,7 +13,6 @@ from keras_lstm_dssm.settings.papers import (
     PAPER_ALIASES,
     PAPER_OPTIONS,
 )
-from keras_lstm_dssm.tools.program import definers, new_flags
 
 _SETTINGS: tuple[tuple[Any, ...], ...] = (
     (

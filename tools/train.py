@@ -12,8 +12,10 @@ from typing import Any
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import describe_bad
+from keras_lstm_dssm.distributed.cluster import in_cluster
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
+from keras_lstm_dssm.run_folder import RunFolder, check_resumable
 from keras_lstm_dssm.settings.presets import RANKER
 from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 from keras_lstm_dssm.tools.flagged_recipe import check_unchanged, flagged_recipe
@@ -26,9 +28,6 @@ from keras_lstm_dssm.tools.train_workers import (
     train_by_workers,
     trains_by_workers,
 )
-from keras_lstm_dssm.training import RunFolder
-from keras_lstm_dssm.training.ranker_folder import check_resumable
-from keras_lstm_dssm.workers.cluster import in_cluster
 
 
 def main(_: list[str]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from typing import Any
 
 from absl import flags
 
+from keras_lstm_dssm.command_line import definers
 from keras_lstm_dssm.settings.choices import (
     CLUSTER_MEASURES,
     MEASURES,
@@ -18,7 +19,6 @@ from keras_lstm_dssm.settings.presets import (
     TOWER_PRESETS,
 )
 from keras_lstm_dssm.tools.keyvec_flags import KEYVEC_FLAGS, define_keyvec_flags
-from keras_lstm_dssm.tools.program import definers
 from keras_lstm_dssm.tools.ranker_flags import define_ranker_flags
 
 _LEAST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing

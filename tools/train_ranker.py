@@ -6,8 +6,8 @@ from absl import flags
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.training import RunFolder, TreeOptions
-from keras_lstm_dssm.training.ranker_training import MINED, SELECT
+from keras_lstm_dssm.ranker.train_ranker import MINED, SELECT, TreeOptions
+from keras_lstm_dssm.run_folder import RunFolder
 
 
 def train_by_flags(

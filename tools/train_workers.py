@@ -8,13 +8,13 @@ from typing import Any
 
 from absl import flags
 
+from keras_lstm_dssm.distributed.cluster import Cluster, in_cluster
+from keras_lstm_dssm.distributed.worker import train_worker
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools.flagged_recipe import flagged_recipe
 from keras_lstm_dssm.tools.train_flags import data_options
-from keras_lstm_dssm.training import RunFolder
-from keras_lstm_dssm.training.worker_settings import WorkerSettings
-from keras_lstm_dssm.training.worker_training import train_worker
-from keras_lstm_dssm.workers.cluster import Cluster, in_cluster
+from keras_lstm_dssm.training.config import WorkerSettings
 
 _OF_ONE_PROCESS = (
     "histograms", "negatives_from", "replay", "salience", "teacher",
@@ -77,7 +77,7 @@ def train_by_workers(values: flags.FlagValues, run: RunFolder) -> None:
         options["threads"] = values.worker_cpus
         train_worker(run.path, settings, **options)
         return
-    from keras_lstm_dssm.training.ray_training import train_on_ray
+    from keras_lstm_dssm.distributed.on_ray import train_on_ray
 
     train_on_ray(
         run.path,

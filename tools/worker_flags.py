@@ -2,7 +2,7 @@
 
 from absl import flags
 
-from keras_lstm_dssm.tools.program import definers
+from keras_lstm_dssm.command_line import definers
 
 
 def define_worker_flags(values: flags.FlagValues) -> None:

@@ -12,11 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from keras_lstm_dssm.data.document_folder import DocumentFolder
-from keras_lstm_dssm.data.document_lines import LINE_EXPECTED, parse_document
-from keras_lstm_dssm.data.line_reader import EmptyFile, line_chunks
+from keras_lstm_dssm.data.documents import (
+    LINE_EXPECTED,
+    DocumentFolder,
+    parse_document,
+)
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.graphs.retriever import checked_tags
+from keras_lstm_dssm.text_files import EmptyFile, line_chunks
 
 ID, TITLE, TAGS = "id", "title", "tags"
 """Columns of a parquet file; the first and the last may be missing."""

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_lstm_dssm.distributed.on_ray import ray_cluster
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.bulk.documents import (
     DocumentReader,
@@ -40,7 +41,6 @@ from keras_lstm_dssm.export.bulk.parts import (
 from keras_lstm_dssm.export.graphs.retriever import DocumentRows
 from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.version import __version__
-from keras_lstm_dssm.workers.ray_cluster import ray_cluster
 
 LINES_AT_ONCE = 65_536
 """Number of titles that are encoded at once, and are in memory."""

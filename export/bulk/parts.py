@@ -14,12 +14,12 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.data.line_reader import text_lines
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.graphs.retriever import DocumentRows
 from keras_lstm_dssm.files import read_json, replacing, write_json
 from keras_lstm_dssm.fingerprints import HASH_BYTES
 from keras_lstm_dssm.settings.choices import FORMATS
+from keras_lstm_dssm.text_files import text_lines
 
 _EXPECTED = "as lstm-dssm-encode writes it: restore the part, or encode again"
 

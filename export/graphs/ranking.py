@@ -32,13 +32,13 @@ from keras_lstm_dssm.export.graphs.saved_module import (
 )
 from keras_lstm_dssm.models import PairScorer
 from keras_lstm_dssm.ranker import Ranker
-from keras_lstm_dssm.ranker.feature_sources import (
+from keras_lstm_dssm.ranker.overlap_features import on_grid
+from keras_lstm_dssm.ranker.ranker import (
+    CANDIDATES,
     MatcherScore,
     TowerCosine,
     graph_scores,
 )
-from keras_lstm_dssm.ranker.overlap_features import on_grid
-from keras_lstm_dssm.ranker.ranker import CANDIDATES
 from keras_lstm_dssm.text import as_strings
 
 PADDING_SCORE = float(np.finfo(np.float32).min)

@@ -21,8 +21,7 @@ from keras_lstm_dssm.export.graphs.saved_module import (
     save_module,
 )
 from keras_lstm_dssm.export.publish.warmup import WARMUP_SIZES, write_warmup
-from keras_lstm_dssm.files import flush_to_disk
-from keras_lstm_dssm.folder_lock import lock_folder
+from keras_lstm_dssm.files import flush_to_disk, lock_folder
 
 Write = Callable[[Path], None]
 """A function that writes a SavedModel to the given path."""

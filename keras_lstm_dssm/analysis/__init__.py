@@ -5,36 +5,35 @@ matcher compares, as in the case study of Wan et al. 2016; and which sentences
 and words of a document are key for a KeyVec.
 """
 
-from keras_lstm_dssm.analysis.activations import (
-    Activations,
-    activations,
-    each_activations,
-)
-from keras_lstm_dssm.analysis.data_frames import frame
-from keras_lstm_dssm.analysis.explained_documents import (
+from keras_lstm_dssm.analysis.keyvec_report import (
     ExplainedDocument,
     explain_documents,
 )
-from keras_lstm_dssm.analysis.keywords import (
-    ActiveCell,
-    Keyword,
-    TopicWord,
-    active_cells,
-    keywords,
-    topics,
-)
-from keras_lstm_dssm.analysis.strong_cells import (
+from keras_lstm_dssm.analysis.scorer_report import (
     StrongCell,
     WordMatrix,
     compare_words,
     strongest_words,
 )
-from keras_lstm_dssm.analysis.vector_parts import VectorPart, vector_parts
-from keras_lstm_dssm.analysis.word_effects import (
+from keras_lstm_dssm.analysis.words import (
+    ActiveCell,
     Growth,
+    Keyword,
+    TopicWord,
+    VectorPart,
     WordEffect,
+    active_cells,
     attenuation,
+    frame,
     growth,
+    keywords,
+    topics,
+    vector_parts,
+)
+from keras_lstm_dssm.encoders.activations import (
+    Activations,
+    activations,
+    each_activations,
 )
 
 __all__ = [

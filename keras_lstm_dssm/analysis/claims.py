@@ -1,37 +1,378 @@
-"""Measure the paper's claims about its encoder, compared with chance."""
+"""Measure the paper's claims about its encoder, compared with chance.
 
+Compare measures of chosen words with those of random words.
+Test whether the words of one cell are more similar than chance.
+"""
+
+import string
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
+from bm25s.stopwords import STOPWORDS_EN_PLUS
 
-from keras_lstm_dssm.analysis.activations import (
+from keras_lstm_dssm.analysis.words import (
+    ACTIVE_CELLS,
+    KEYWORD_SHARE,
+    LEAST_CHANGE,
+    SIDES,
+    TOPIC_CELLS,
+    active_cells,
+    assigned,
+    each_change,
+    keywords,
+)
+from keras_lstm_dssm.encoders.activations import (
     each_activations,
     is_recurrent,
     words_of,
 )
-from keras_lstm_dssm.analysis.chance_tests import (
-    ChanceComparison,
-    is_stop_word,
-    remaining_cosine,
-    stop_word_share,
-)
-from keras_lstm_dssm.analysis.keywords import (
-    ACTIVE_CELLS,
-    KEYWORD_SHARE,
-    LEAST_CHANGE,
-    TOPIC_CELLS,
-    keywords,
-)
-from keras_lstm_dssm.analysis.topic_coherence import (
-    assign_words,
-    coherence,
-    context_vectors,
-)
-from keras_lstm_dssm.analysis.word_effects import SIDES, each_change
-from keras_lstm_dssm.encoders import TextEncoder
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.evaluation.significance import randomisation_test
+
+
+class ChanceComparison(NamedTuple):
+    """A measure of a choice, compared with that of random choices.
+
+    Attributes:
+        value: The measure of the actual choice.
+        chance: Its mean over random choices.
+        p: The two-sided p-value: how often a random choice is as far from
+            the mean as `value` is.
+        number: The number of texts or words that it is computed from; 0
+            where there was nothing to compare.
+    """
+
+    value: float
+    chance: float
+    p: float
+    number: int
+
+
+NO_COMPARISON = ChanceComparison(0.0, 0.0, 1.0, 0)
+"""The result where there is nothing to compare."""
+
+
+def compare_with_draws(
+    draws: np.ndarray, value: float, number: int
+) -> ChanceComparison:
+    """Compare a measure with random draws of it (a Monte Carlo test).
+
+    Args:
+        draws: `[draws]`, the measure of each random choice.
+        value: The measure of the actual choice.
+        number: See `ChanceComparison`.
+
+    Example:
+    >>> compare_with_draws(np.array([1.0, 2.0, 1.0]), 3.0, 10)
+    ChanceComparison(value=3.0, chance=1.3333333333333333, p=0.5, number=10)
+    """
+    above = (1 + np.sum(draws >= value)) / (1 + len(draws))
+    below = (1 + np.sum(draws <= value)) / (1 + len(draws))
+    p = min(1.0, 2 * float(min(above, below)))
+    return ChanceComparison(value, float(draws.mean()), p, number)
+
+
+_STOP_WORDS = frozenset(STOPWORDS_EN_PLUS)
+_CHANCE_DRAWS = 2000
+
+
+def is_stop_word(words: Sequence[str]) -> np.ndarray:
+    """Return which words are English stop words, bool `[words]`.
+
+    Stop words are the 179 of NLTK's list, which bm25s contains. Punctuation
+    before and after a word is ignored.
+
+    Example:
+    >>> is_stop_word(["the", "array,", "of"]).tolist()
+    [True, False, True]
+    """
+    bare = (word.strip(string.punctuation) for word in words)
+    return np.array([word in _STOP_WORDS for word in bare], bool)
+
+
+def stop_word_share(
+    stop: Sequence[np.ndarray],
+    chosen: Sequence[np.ndarray],
+    candidates: Sequence[np.ndarray],
+) -> ChanceComparison:
+    """Compute the share of stop words among the words that a model chose.
+
+    A random choice takes equally many words from each text's candidates.
+
+    Args:
+        stop: bool `[words]` for each text: which words are stop words.
+        chosen: bool `[words]` for each text: the words that the model chose.
+        candidates: bool `[words]` for each text: the words that the model
+            could choose from; they include the chosen ones.
+
+    Returns:
+        Shares from 0 to 1; `number` is that of the chosen words.
+
+    Example:
+    >>> mask = np.array([True, False])
+    >>> float(stop_word_share([mask], [mask], [mask | True])[0])
+    1.0
+    """
+    sizes = np.array(
+        [
+            [np.sum(s & k), np.sum(~s & k), np.sum(c), np.sum(s & c)]
+            for s, c, k in zip(stop, chosen, candidates, strict=True)
+            if c.any()
+        ]
+    ).reshape(-1, 4)
+    stop_words, others, sample_sizes, chosen_stop_words = sizes.T
+    total = int(sample_sizes.sum())
+    if not total:
+        return NO_COMPARISON
+    random_counts = np.random.default_rng(0).hypergeometric(
+        stop_words, others, sample_sizes, (_CHANCE_DRAWS, len(sizes))
+    )
+    return compare_with_draws(
+        random_counts.sum(axis=1) / total,
+        chosen_stop_words.sum() / total,
+        total,
+    )
+
+
+_RANDOM_CHOICES = 4  # of each text
+
+
+def remaining_cosine(
+    encoder: TextEncoder,
+    texts: Sequence[Sequence[str]],
+    others: np.ndarray,
+    chosen: Sequence[np.ndarray],
+    candidates: Sequence[np.ndarray],
+) -> ChanceComparison:
+    """Compute the cosine that remains when only the chosen words are read.
+
+    A random choice takes equally many words from each text's candidates.
+    Texts of which all candidates are chosen, or none, are left out, because
+    they have only one random choice.
+
+    Args:
+        encoder: The encoder of the texts.
+        texts: The words of each text.
+        others: Float `[texts, dimension]`: for each text, the unit vector of
+            the text that it is paired with.
+        chosen: bool `[words]` for each text: the words to read.
+        candidates: bool `[words]` for each text, see `stop_word_share`.
+
+    Returns:
+        Mean cosines of the chosen words as shares of the mean cosine of the
+        whole texts; `p` is of the randomisation test of the differences by
+        text, and `number` is that of the texts.
+    """
+    rows = [
+        row
+        for row in range(len(texts))
+        if 0 < chosen[row].sum() < candidates[row].sum()
+    ]
+    if not rows:
+        return NO_COMPARISON
+    random = np.random.default_rng(0)
+    shortened = []
+    for row in rows:
+        masks = [np.ones(len(texts[row]), bool), chosen[row]]
+        for _ in range(_RANDOM_CHOICES):
+            mask = np.zeros(len(texts[row]), bool)
+            positions = np.flatnonzero(candidates[row])
+            mask[random.choice(positions, chosen[row].sum(), False)] = True
+            masks.append(mask)
+        words = np.array(texts[row], object)
+        shortened += [" ".join(words[mask]) for mask in masks]
+    vectors = encoder.encode(shortened).reshape(
+        len(rows), 2 + _RANDOM_CHOICES, -1
+    )
+    cosines = np.einsum("nkd,nd->nk", vectors, others[rows])
+    whole, value = cosines[:, 0], cosines[:, 1]
+    chance = cosines[:, 2:].mean(axis=1)
+    p = randomisation_test(value - chance, 10_000, 0)[0]
+    return ChanceComparison(
+        float(value.mean() / whole.mean()),
+        float(chance.mean() / whole.mean()),
+        float(p),
+        len(rows),
+    )
+
+
+_LEAST_CONTEXTS = 3
+_MOST_WORDS = 1500
+_DRAWS = 499
+
+
+class WordAssignments(NamedTuple):
+    """The active cells of texts, and the words that are assigned to them.
+
+    Attributes:
+        active: int `[texts, slots]`, the active cells of each text, counted
+            as in `topics`.
+        text: int `[n]`, the text of each assignment.
+        slot: int `[n]`, the column of `active` that has its cell.
+        word: str `[n]`, its word.
+        cells: The number of cells.
+    """
+
+    active: np.ndarray
+    text: np.ndarray
+    slot: np.ndarray
+    word: np.ndarray
+    cells: int
+
+
+class WordVectors(NamedTuple):
+    """Unit vectors `[words, d]`, and the row of each word."""
+
+    rows: dict[str, int]
+    vectors: np.ndarray
+
+
+def assign_words(
+    encoder: TextEncoder, texts: Sequence[str], cells: int, change: float
+) -> WordAssignments:
+    """Assign the words of texts to cells; see `topics` for the arguments."""
+    active, assignments = [], []
+    number_of_cells = 0
+    for text, read in enumerate(each_activations(encoder, texts)):
+        number_of_cells = len(read.recurrent_vector)
+        active_of_text: list[int] = []
+        for network in read.directions:
+            words = assigned(network, cells, change)
+            for cell, _ in active_cells(network, cells):
+                slot = len(active_of_text)
+                for position in np.flatnonzero(words[:, cell]):
+                    assignments.append((text, slot, read.words[position]))
+                active_of_text.append(cell + network.offset)
+        active.append(active_of_text)
+    text_of, slots, words_of = (
+        zip(*assignments, strict=True) if assignments else ((), (), ())
+    )
+    return WordAssignments(
+        np.array(active),
+        np.array(text_of, int),
+        np.array(slots, int),
+        np.array(words_of, object),
+        number_of_cells,
+    )
+
+
+def context_vectors(contexts: Sequence[Sequence[str]]) -> WordVectors:
+    """Compute word vectors from the texts that words occur in (LSA).
+
+    They are the 100 largest singular vectors of the TF-IDF matrix of words
+    and contexts, of which words in fewer than three contexts are left out.
+    Neither the model nor the spelling of a word has an influence on them.
+
+    Args:
+        contexts: The words of each text.
+
+    Raises:
+        InputError: scikit-learn is not installed, or fewer than two words
+            occur often enough.
+
+    Source: Deerwester et al. 1990, "Indexing by Latent Semantic Analysis".
+    """
+    text = import_optional("sklearn.feature_extraction.text", "analysis")
+    decomposition = import_optional("sklearn.decomposition", "analysis")
+    counts = Counter(word for words in contexts for word in set(words))
+    if sum(count >= _LEAST_CONTEXTS for count in counts.values()) < 2:
+        raise InputError(
+            f"{len(contexts)} contexts: found no two words that occur in "
+            f"{_LEAST_CONTEXTS} of them or more: name data with more clicks"
+        )
+    vectorizer = text.TfidfVectorizer(analyzer=tuple, min_df=_LEAST_CONTEXTS)
+    table = vectorizer.fit_transform(contexts)
+    size = min(100, min(table.shape) - 1)
+    svd = decomposition.TruncatedSVD(size, random_state=0).fit(table)
+    vectors = svd.components_.T * svd.singular_values_
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = vectors / np.maximum(lengths, 1e-12)
+    return WordVectors(vectorizer.vocabulary_, vectors.astype(np.float32))
+
+
+def coherence(
+    encoder: TextEncoder,
+    assignments: WordAssignments,
+    word_vectors: WordVectors,
+    same_trigrams: bool = True,
+) -> ChanceComparison:
+    """Compute how similar the words of one cell are.
+
+    It is the mean cosine of the vectors of all pairs of different words that
+    are assigned to the same cell. A random choice gives each text the active
+    cells of another text: which words occur together in a text stays the
+    same, and which cells they are assigned to does not.
+
+    Args:
+        encoder: The encoder of the assignments, for the words' trigrams.
+        assignments: From `assign_words`.
+        word_vectors: From `context_vectors`. Words without a vector are left
+            out.
+        same_trigrams: Whether pairs that share a letter trigram count. Any
+            encoder of trigrams treats such words alike, even untrained.
+
+    Returns:
+        Mean cosines; `number` is that of the different words, which are the
+        1500 most frequent ones at most.
+    """
+    names, name_of, counts = np.unique(
+        assignments.word.astype(str), return_inverse=True, return_counts=True
+    )
+    known = np.array([name in word_vectors.rows for name in names], bool)
+    if not known.any():
+        return NO_COMPARISON
+    frequent = np.argsort(-np.where(known, counts, 0), kind="stable")[
+        :_MOST_WORDS
+    ]
+    frequent = frequent[known[frequent]]
+    number = np.full(len(names), -1)
+    number[frequent] = np.arange(len(frequent))
+    rows = number[name_of] >= 0
+    text, slot = assignments.text[rows], assignments.slot[rows]
+    word = number[name_of][rows]
+    pairs = 1 - np.eye(len(frequent), dtype=np.float32)
+    if not same_trigrams:
+        pairs[_share_trigram(encoder, names[frequent])] = 0
+    vectors = word_vectors.vectors[
+        [word_vectors.rows[name] for name in names[frequent]]
+    ]
+    similarity = pairs * (vectors @ vectors.T)
+    sparse = import_optional("scipy.sparse", "analysis")
+
+    def mean(active: np.ndarray) -> float:
+        table = sparse.csr_array(
+            (np.ones(len(word), np.float32), (active[text, slot], word)),
+            shape=(assignments.cells, len(frequent)),
+        )
+        total = table.multiply(table @ pairs).sum()
+        return float(table.multiply(table @ similarity).sum() / max(total, 1))
+
+    random = np.random.default_rng(0)
+    active = assignments.active
+    shuffled = [mean(random.permutation(active)) for _ in range(_DRAWS)]
+    return compare_with_draws(np.array(shuffled), mean(active), len(frequent))
+
+
+def _share_trigram(encoder: TextEncoder, words: np.ndarray) -> np.ndarray:
+    """Return which words share a letter trigram, bool `[words, words]`."""
+    sparse = import_optional("scipy.sparse", "analysis")
+    ids = encoder.trigrams(list(words)).to_list()
+    table = sparse.csr_array(
+        (
+            np.ones(sum(len(t) for text in ids for t in text), np.float32),
+            (
+                [i for i, text in enumerate(ids) for t in text for _ in t],
+                [j for text in ids for t in text for j in t],
+            ),
+        ),
+        shape=(len(words), encoder.trigrams.size),
+    )
+    return (table @ table.T).toarray() > 0
+
 
 CLAIM_LABELS = {
     "stop_words_of_least_effect": (

@@ -6,11 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.analysis.activations import Activations
-from keras_lstm_dssm.analysis.keywords import ACTIVE_CELLS, active_cells
-from keras_lstm_dssm.analysis.strong_cells import WordMatrix
-from keras_lstm_dssm.analysis.word_effects import SIDES, Growth
-from keras_lstm_dssm.drawing import COLOURS, MARKERS, add_legend, drawing, short
+from keras_lstm_dssm.analysis.drawing import (
+    COLOURS,
+    MARKERS,
+    add_legend,
+    drawing,
+    short,
+)
+from keras_lstm_dssm.analysis.words import (
+    ACTIVE_CELLS,
+    SIDES,
+    Growth,
+    active_cells,
+)
+from keras_lstm_dssm.encoders.activations import Activations
 from keras_lstm_dssm.errors import import_optional
 
 # Blue to red with white at zero: distinguishable with red-green colour
@@ -138,69 +147,6 @@ def draw_aligned(
             axis.figure.colorbar(image, ax=axes, label="y(t) / |y(T)|")
         if len(lines) > 1:
             add_legend(axis, len(lines))
-
-
-def draw_matrices(
-    path: Path, matrices: Sequence[WordMatrix], titles: Sequence[str]
-) -> None:
-    """Draw the interaction matrices of one query with several documents.
-
-    There is a row for each word of the query, a column for each word of the
-    document, and one range of colours. The slices of a tensor are below one
-    another. The strongest cells of each slice are framed, with their ranks.
-
-    Args:
-        path: The PNG file to write.
-        matrices: From `compare_words`, all with the same query.
-        titles: A title for each matrix.
-    """
-    query, slices = matrices[0].query_words, matrices[0].cells.shape[2]
-    # A row without cells has the name of the slice below it.
-    height = len(query) + (slices > 1)
-    limit = max(np.abs(matrix.cells).max() for matrix in matrices)
-    # The title needs the width of six columns.
-    widths = [max(len(matrix.document_words), 6) for matrix in matrices]
-    label_width = 0.1 * max(len(short(word)) for word in (*query, "slice 1"))
-    size = (
-        1.6 + label_width + 0.32 * sum(widths),
-        1.0 + 0.26 * height * slices
-        + _label_height(*(matrix.document_words for matrix in matrices)),
-    )  # fmt: skip
-    patches = import_optional("matplotlib.patches", "analysis")
-    with drawing(path, len(matrices), widths, figsize=size) as axes:
-        for axis, matrix, title in zip(axes, matrices, titles, strict=True):
-            shape = slices, height, len(matrix.document_words)
-            rows = np.full(shape, np.nan)
-            rows[:, -len(query) :] = matrix.cells.transpose(2, 0, 1)
-            image = _heat_map(
-                axis, rows.reshape(-1, shape[2]), vmin=-limit, vmax=limit
-            )
-            _label_words(axis, matrix.document_words)
-            axis.set_title(title, fontsize=10)
-            ranks = [0] * slices
-            for cell in matrix.strongest:
-                ranks[cell.slice] += 1
-                column = cell.document_position
-                row = (
-                    (cell.slice + 1) * height - len(query)
-                    + cell.query_position
-                )  # fmt: skip
-                corner = column - 0.5, row - 0.5
-                axis.add_patch(
-                    patches.Rectangle(corner, 1, 1, fill=False, clip_on=False)
-                )
-                dark = abs(cell.value) > 0.6 * limit
-                axis.text(
-                    column, row, str(ranks[cell.slice]), fontsize=8,
-                    ha="center", va="center", color="w" if dark else "k",
-                )  # fmt: skip
-        labels: list[str] = []
-        for number in range(1, slices + 1):
-            labels += [*[f"slice {number}"] * (slices > 1), *map(short, query)]
-        axes[0].set_yticks(range(len(labels)), labels)
-        bar = axis.figure.colorbar(image, ax=axes, aspect=30, label="value")
-        if all(matrix.cells.min() >= 0 for matrix in matrices):
-            bar.ax.set_ylim(0, limit)
 
 
 def _heat_map(axis: Any, rows: np.ndarray, **colours: Any) -> Any:

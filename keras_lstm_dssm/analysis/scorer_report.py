@@ -1,22 +1,31 @@
-"""The report of MV-LSTM: which words of a query and an answer match."""
+"""The report of MV-LSTM: which words of a query and an answer match.
+
+Queries with a right and a wrong answer, for the report of a pair scorer.
+The words of a query and a document that MV-LSTM finds to match best.
+"""
 
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from keras_lstm_dssm.analysis.corpus_sections import card_section
-from keras_lstm_dssm.analysis.heat_maps import draw_matrices
-from keras_lstm_dssm.analysis.strong_cells import (
-    StrongCell,
-    WordMatrix,
-    check_matrix,
-    compare_words,
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.analysis.drawing import (
+    Curve,
+    curve_chart,
+    drawing,
+    short,
 )
-from keras_lstm_dssm.cards import CardTable
-from keras_lstm_dssm.drawing import Curve, curve_chart
-from keras_lstm_dssm.html_report import (
+from keras_lstm_dssm.analysis.heat_maps import (
+    _heat_map,
+    _label_height,
+    _label_words,
+)
+from keras_lstm_dssm.analysis.html import (
     Cell,
     HtmlList,
     HtmlPicture,
@@ -25,7 +34,305 @@ from keras_lstm_dssm.html_report import (
     Strong,
     write_html_report,
 )
-from keras_lstm_dssm.models import PairScorer
+from keras_lstm_dssm.analysis.tower_report import card_section
+from keras_lstm_dssm.data.sources import (
+    is_collection,
+    open_collection,
+    open_log,
+)
+from keras_lstm_dssm.data.triples import JudgedList, judged_lists
+from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
+from keras_lstm_dssm.layers.word_vectors import VocabularyVectors
+from keras_lstm_dssm.matchers.mv_lstm import MVLSTM
+from keras_lstm_dssm.model_cards.cards import CardTable
+from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.text.strings import as_strings
+from keras_lstm_dssm.text.word_hashing import normalize, split_words
+
+_CLICKS = 60_000
+_NEIGHBOURS = 4
+
+
+class ExampleAnswers(NamedTuple):
+    """A query with a right and a wrong answer.
+
+    Attributes:
+        query: The query.
+        right: A relevant document.
+        wrong: Of the documents that are not, the one with the highest score.
+    """
+
+    query: str
+    right: str
+    wrong: str
+
+
+def example_answers(
+    scorer: PairScorer,
+    data: str,
+    count: int = 3,
+    min_relevant: int = 1,
+    max_bad_lines: int = 0,
+) -> list[ExampleAnswers]:
+    """Draw queries of a data set, the same ones for every scorer.
+
+    The queries are those of the last split of a collection, which is its
+    test split if there is one, or of a click log. Wrong answers are the
+    query's documents that are judged not relevant; where there are none, the
+    nearest titles by BM25.
+
+    Args:
+        scorer: Chooses the wrong answer with the highest score.
+        data: "api", "api_sentences", a BEIR folder or click files.
+        count: The number of queries.
+        min_relevant: Grade from which a document is a right answer.
+        max_bad_lines: Largest number of bad lines of click files to skip.
+
+    Raises:
+        InputError: The data are wrong, or no query has both answers.
+    """
+    lists, titles = _lists(data, min_relevant, max_bad_lines)
+    order = np.random.default_rng(0).permutation(len(lists))
+    drawn = _with_negatives((lists[row] for row in order), titles)
+    examples = []
+    for query, positives, negatives in islice(drawn, count):
+        scores = scorer.score(query, negatives)
+        wrong = negatives[int(np.argmax(scores))]
+        examples.append(ExampleAnswers(query, positives[0], wrong))
+    if not examples:
+        raise InputError(
+            f"{data}: found no query with a right and a wrong answer: name "
+            "other --data"
+        )
+    return examples
+
+
+def _lists(
+    data: str, min_relevant: int, max_bad_lines: int
+) -> tuple[list[JudgedList], list[str]]:
+    """Return the lists with a positive, and all titles."""
+    if is_collection(data):
+        collection = open_collection(data)
+        lists = judged_lists(collection, collection.splits[-1], min_relevant)
+        titles = list(collection.documents.values())
+    else:
+        log = open_log(os.fspath(data), max_bad_lines=max_bad_lines)
+        clicked: dict[str, list[str]] = {}
+        for query, title in islice(log, _CLICKS):
+            clicked.setdefault(query, []).append(title)
+        lists = (JudgedList(query, c, []) for query, c in clicked.items())
+        titles = [title for one in clicked.values() for title in one]
+    return [one for one in lists if one.positives], list(dict.fromkeys(titles))
+
+
+def _with_negatives(
+    lists: Iterator[JudgedList], titles: list[str]
+) -> Iterator[JudgedList]:
+    """Yield the lists with negatives, judged or nearest by BM25."""
+    for one in lists:
+        negatives = one.negatives
+        if not negatives:
+            depth = _NEIGHBOURS + len(one.positives)
+            (rows,) = bm25_neighbours([one.query], titles, depth)
+            near = [titles[row] for row in rows]
+            right = set(normalize(one.positives, "alphanumeric"))
+            words = normalize(near, "alphanumeric")
+            negatives = [
+                title
+                for title, of_title in zip(near, words, strict=True)
+                if of_title not in right
+            ]
+        if negatives:
+            yield one._replace(negatives=negatives)
+
+
+class StrongCell(NamedTuple):
+    """One of the largest values of an interaction matrix.
+
+    Attributes:
+        query_word: The query's word, as the model reads it.
+        document_word: The document's word.
+        value: The value of the interaction at these positions.
+        slice: The number of the slice, from 0; a matrix of cosines has one.
+        query_position: The position of the query's word, from 0.
+        document_position: The position of the document's word, from 0.
+        contribution: What the cell adds to the score, see `WordMatrix`.
+
+    Example:
+    >>> words = dssm.layers.TrigramVectors(dimension=4)
+    >>> matcher = dssm.matchers.MVLSTM(word_dimension=4, units=3, hidden=5, k=1)
+    >>> scorer = dssm.PairScorer(words, matcher)
+    >>> cell = compare_words(scorer, "hex bolt", "steel bolt").strongest[0]
+    >>> cell.query_word in ("hex", "bolt")
+    True
+    """
+
+    query_word: str
+    document_word: str
+    value: float
+    slice: int
+    query_position: int
+    document_position: int
+    contribution: float
+
+
+class WordMatrix(NamedTuple):
+    """The interaction matrix of a pair of texts, and its strongest cells.
+
+    The score is a function of the pooled cells that is linear in pieces, if
+    the hidden layer has relus: it is the sum of each cell times its
+    derivative, the contribution of the cell, and of a rest from the biases.
+
+    Attributes:
+        query_words: The words of the query that the model reads.
+        document_words: The words of the document that it reads.
+        unknown: Those of both that are not in the vocabulary, in order; they
+            share one word vector.
+        cells: float `[query words, document words, slices]`.
+        score: The score of the pair.
+        rest: The part of the score that no cell contributes.
+        strongest: The k largest cells of each slice, the largest first; all
+            cells where there are fewer.
+
+    Example:
+    >>> words = dssm.layers.TrigramVectors(dimension=4)
+    >>> matcher = dssm.matchers.MVLSTM(word_dimension=4, units=3, slices=2)
+    >>> matrix = compare_words(
+    ...     dssm.PairScorer(words, matcher), "hex bolt", "desk lamp oak"
+    ... )
+    >>> matrix.cells.shape, matrix.document_words
+    ((2, 3, 2), ('desk', 'lamp', 'oak'))
+    """
+
+    query_words: tuple[str, ...]
+    document_words: tuple[str, ...]
+    unknown: tuple[str, ...]
+    cells: np.ndarray
+    score: float
+    rest: float
+    strongest: list[StrongCell]
+
+
+def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
+    """Compare all words of a query with all words of a document.
+
+    Args:
+        scorer: A `PairScorer` whose matcher is an `MVLSTM`.
+        query: The query's text.
+        document: The document's text.
+
+    Raises:
+        InputError: The matcher has no interaction matrix.
+
+    Example:
+    >>> words = dssm.layers.TrigramVectors(dimension=4)
+    >>> matcher = dssm.matchers.MVLSTM(word_dimension=4, units=3, k=2, slices=1)
+    >>> scorer = dssm.PairScorer(words, matcher)
+    >>> len(compare_words(scorer, "hex bolt", "steel bolt").strongest)
+    2
+    """
+    matcher = check_matrix(scorer)
+    texts = [
+        scorer.words(scorer.words.distinct([text]))
+        for text in (query, document)
+    ]
+    lengths = [text.lengths for text in texts]
+    cells = matcher.comparison(
+        matcher.represent(texts[0], "query")[0],
+        matcher.represent(texts[1], "document")[0],
+    )
+    pool = matcher.dynamic if matcher.pooling == "dynamic" else matcher.k_max
+    with tf.GradientTape() as tape:
+        tape.watch(cells)
+        score = matcher.mlp(tf.reshape(pool(cells, *lengths), [1, -1]))
+    # A cell of dynamic pooling may occur in several regions, or in none.
+    contributions = (cells * tape.gradient(score, cells)).numpy()[0]
+    words = [_words_of(scorer, text) for text in (query, document)]
+    values, *positions = (part.numpy()[0] for part in matcher.explain(*texts))
+    strongest = []
+    for (number, rank), row in np.ndenumerate(positions[0]):
+        if row < 0:  # there are fewer than k cells
+            continue
+        column = positions[1][number, rank]
+        strongest.append(
+            StrongCell(
+                words[0][row],
+                words[1][column],
+                float(values[number, rank]),
+                number,
+                int(row),
+                int(column),
+                float(contributions[row, column, number]),
+            )
+        )
+    return WordMatrix(
+        words[0],
+        words[1],
+        _unknown(scorer, words),
+        cells.numpy()[0],
+        float(score[0]),
+        float(score[0]) - float(contributions.sum()),
+        strongest,
+    )
+
+
+def strongest_words(
+    scorer: PairScorer, query: str, document: str
+) -> list[StrongCell]:
+    """List the words that match best, as in the case study of Wan et al. 2016.
+
+    Args:
+        scorer: A `PairScorer` whose matcher is an `MVLSTM`.
+        query: The query's text.
+        document: The document's text.
+
+    Returns:
+        For each slice of the interaction, its k largest cells, the largest
+        first. The first three fields of a cell are what the paper prints:
+        the query's word, the document's word and the value.
+
+    Raises:
+        InputError: The matcher has no interaction matrix.
+
+    Example:
+    >>> scorer = dssm.load_run("RUN")  # of --preset=mv_lstm_cosine
+    >>> cells = strongest_words(scorer, "memory stick error", "memory error")
+    >>> [cell[:3] for cell in cells[:2]]
+    [('memory', 'memory', 0.84), ('error', 'error', 0.81)]
+    """
+    return compare_words(scorer, query, document).strongest
+
+
+def check_matrix(scorer: PairScorer) -> MVLSTM:
+    """Return the matcher of a pair scorer, if it has an interaction matrix.
+
+    Raises:
+        InputError: It has none.
+    """
+    if not isinstance(scorer.matcher, MVLSTM):
+        raise InputError(
+            f"{type(scorer.matcher).__name__} has no interaction matrix of "
+            "words: expected a pair scorer with MVLSTM, such as those of "
+            "--preset=mv_lstm_cosine, mv_lstm_bilinear or mv_lstm_tensor"
+        )
+    return scorer.matcher
+
+
+def _words_of(scorer: PairScorer, text: str) -> tuple[str, ...]:
+    layer = scorer.words
+    (words,) = split_words(as_strings([text]), layer.max_words, layer.split)
+    return tuple(word.decode() for word in words.numpy().tolist())
+
+
+def _unknown(
+    scorer: PairScorer, words: list[tuple[str, ...]]
+) -> tuple[str, ...]:
+    if not isinstance(scorer.words, VocabularyVectors):
+        return ()
+    known = set(scorer.words.vocabulary)
+    distinct = dict.fromkeys(word for side in words for word in side)
+    return tuple(word for word in distinct if word not in known)
 
 
 class ComparedQuery(NamedTuple):
@@ -171,3 +478,66 @@ def _rows(matrix: WordMatrix) -> Iterator[list[Cell]]:
     of_cells = sum(cell.contribution for cell in matrix.strongest)
     yield ["other", "", "", "", f"{matrix.score - of_cells:+.3f}"]
     yield [Strong("score"), "", "", "", Strong(f"{matrix.score:+.3f}")]
+
+
+def draw_matrices(
+    path: Path, matrices: Sequence[WordMatrix], titles: Sequence[str]
+) -> None:
+    """Draw the interaction matrices of one query with several documents.
+
+    There is a row for each word of the query, a column for each word of the
+    document, and one range of colours. The slices of a tensor are below one
+    another. The strongest cells of each slice are framed, with their ranks.
+
+    Args:
+        path: The PNG file to write.
+        matrices: From `compare_words`, all with the same query.
+        titles: A title for each matrix.
+    """
+    query, slices = matrices[0].query_words, matrices[0].cells.shape[2]
+    # A row without cells has the name of the slice below it.
+    height = len(query) + (slices > 1)
+    limit = max(np.abs(matrix.cells).max() for matrix in matrices)
+    # The title needs the width of six columns.
+    widths = [max(len(matrix.document_words), 6) for matrix in matrices]
+    label_width = 0.1 * max(len(short(word)) for word in (*query, "slice 1"))
+    size = (
+        1.6 + label_width + 0.32 * sum(widths),
+        1.0 + 0.26 * height * slices
+        + _label_height(*(matrix.document_words for matrix in matrices)),
+    )  # fmt: skip
+    patches = import_optional("matplotlib.patches", "analysis")
+    with drawing(path, len(matrices), widths, figsize=size) as axes:
+        for axis, matrix, title in zip(axes, matrices, titles, strict=True):
+            shape = slices, height, len(matrix.document_words)
+            rows = np.full(shape, np.nan)
+            rows[:, -len(query) :] = matrix.cells.transpose(2, 0, 1)
+            image = _heat_map(
+                axis, rows.reshape(-1, shape[2]), vmin=-limit, vmax=limit
+            )
+            _label_words(axis, matrix.document_words)
+            axis.set_title(title, fontsize=10)
+            ranks = [0] * slices
+            for cell in matrix.strongest:
+                ranks[cell.slice] += 1
+                column = cell.document_position
+                row = (
+                    (cell.slice + 1) * height - len(query)
+                    + cell.query_position
+                )  # fmt: skip
+                corner = column - 0.5, row - 0.5
+                axis.add_patch(
+                    patches.Rectangle(corner, 1, 1, fill=False, clip_on=False)
+                )
+                dark = abs(cell.value) > 0.6 * limit
+                axis.text(
+                    column, row, str(ranks[cell.slice]), fontsize=8,
+                    ha="center", va="center", color="w" if dark else "k",
+                )  # fmt: skip
+        labels: list[str] = []
+        for number in range(1, slices + 1):
+            labels += [*[f"slice {number}"] * (slices > 1), *map(short, query)]
+        axes[0].set_yticks(range(len(labels)), labels)
+        bar = axis.figure.colorbar(image, ax=axes, aspect=30, label="value")
+        if all(matrix.cells.min() >= 0 for matrix in matrices):
+            bar.ax.set_ylim(0, limit)

@@ -1,28 +1,32 @@
 """Click logs, BEIR folders and API search, as batches to train on."""
 
-from keras_lstm_dssm.data.alphabet import alphabet_warning
 from keras_lstm_dssm.data.api_documents import build_api_documents
 from keras_lstm_dssm.data.api_search import build_api_search
-from keras_lstm_dssm.data.api_sentence_lists import build_api_sentences
+from keras_lstm_dssm.data.api_sentences import build_api_sentences
 from keras_lstm_dssm.data.augmentation import redrawn_pairs, title_pairs
-from keras_lstm_dssm.data.batches import evaluation_batches, training_batches
-from keras_lstm_dssm.data.beir import Collection, describe
-from keras_lstm_dssm.data.click_frequencies import ClickFrequencies
-from keras_lstm_dssm.data.click_lines import Pair, describe_bad
-from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
-from keras_lstm_dssm.data.collection_writer import (
+from keras_lstm_dssm.data.batches import (
+    ClickFrequencies,
+    GivenNegatives,
+    evaluation_batches,
+    training_batches,
+)
+from keras_lstm_dssm.data.click_log import (
+    ClickLog,
+    Pair,
+    describe_bad,
+    write_pairs,
+)
+from keras_lstm_dssm.data.collection import (
+    Collection,
+    describe,
     write_collection,
+)
+from keras_lstm_dssm.data.documents import (
+    Document,
+    DocumentFolder,
     write_documents,
 )
-from keras_lstm_dssm.data.document_folder import DocumentFolder
-from keras_lstm_dssm.data.document_lines import Document
-from keras_lstm_dssm.data.given_negatives import GivenNegatives
-from keras_lstm_dssm.data.judged_lists import (
-    JudgedList,
-    clicked_lists,
-    judged_lists,
-)
-from keras_lstm_dssm.data.open_data import (
+from keras_lstm_dssm.data.sources import (
     absolute_spec,
     is_collection,
     judged_negatives,
@@ -32,8 +36,15 @@ from keras_lstm_dssm.data.open_data import (
     open_log,
     titles_of,
 )
-from keras_lstm_dssm.data.split import click_grades, split_log, splits_of
-from keras_lstm_dssm.data.triples import Triples
+from keras_lstm_dssm.data.split import split_log, splits_of
+from keras_lstm_dssm.data.statistics import alphabet_warning
+from keras_lstm_dssm.data.triples import (
+    JudgedList,
+    Triples,
+    clicked_lists,
+    judged_lists,
+)
+from keras_lstm_dssm.evaluation.measures import click_grades
 
 __all__ = [
     "ClickFrequencies",

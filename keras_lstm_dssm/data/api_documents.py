@@ -15,18 +15,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from keras_lstm_dssm.data.api_names import INTERNAL
-from keras_lstm_dssm.data.api_paragraphs import documented
 from keras_lstm_dssm.data.api_prose import prose_sentences
-from keras_lstm_dssm.data.api_search import fingerprint
-from keras_lstm_dssm.data.api_sources import Definition, distributions
-from keras_lstm_dssm.data.collection_writer import write_documents
-from keras_lstm_dssm.data.document_folder import DocumentFolder
-from keras_lstm_dssm.data.document_lines import Document
-from keras_lstm_dssm.data.judged_queries import SPLITS
-from keras_lstm_dssm.data.near_duplicates import Groups, near_duplicates
+from keras_lstm_dssm.data.api_search import INTERNAL, fingerprint
+from keras_lstm_dssm.data.api_sources import (
+    Definition,
+    distributions,
+    documented,
+)
+from keras_lstm_dssm.data.collection import SPLITS
+from keras_lstm_dssm.data.documents import (
+    Document,
+    DocumentFolder,
+    write_documents,
+)
+from keras_lstm_dssm.data.split import Groups, near_duplicates
 from keras_lstm_dssm.files import cache_folder
-from keras_lstm_dssm.text import normalize
+from keras_lstm_dssm.text.word_hashing import normalize
 
 DOCUMENTS_FORMAT = 1  # increment when the same packages give other documents
 MIN_SENTENCES = 8  # of a body

@@ -268,3 +268,38 @@ def _read_loaded(name: str) -> Module:
         elif isinstance(value, types.BuiltinFunctionType):
             module.define(key, value.__doc__)
     return module
+
+
+_DOCUMENTED = (
+    ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
+)  # fmt: skip
+
+
+def documented() -> Iterator[Definition]:
+    """Yields modules, classes and functions with their docstrings, or "".
+
+    A module comes before what it contains, and its own name is "". That of
+    a method has no class.
+    """
+    packages = distributions()
+    for path, path_in_root in source_files(packages):
+        name = path_in_root.removesuffix(".py").replace("/", ".")
+        for node in ast.walk(parse_file(path)):
+            if isinstance(node, _DOCUMENTED):
+                yield Definition(
+                    name.removesuffix(".__init__"),
+                    getattr(node, "name", ""),
+                    ast.get_docstring(node) or "",
+                )
+    # C modules, and docstrings that NumPy adds with `add_newdoc`.
+    for module in read_modules(packages).values():
+        for definitions in module.definitions.values():
+            yield from definitions
+
+
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Yields (module, docstring) of all that API search reads, repeatedly.
+
+    The module is a dotted name; a package has the name of its folder.
+    """
+    return ((one.module, one.doc) for one in documented())

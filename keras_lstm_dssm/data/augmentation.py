@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterable, Iterator, Mapping
 
-from keras_lstm_dssm.data.click_lines import Pair
+from keras_lstm_dssm.data.click_log import Pair
 
 LEAST_LETTERS = 3
 """Shorter words are not misspelled: an edit would make them unreadable."""

@@ -1,20 +1,392 @@
-"""Click logs: text files of one click a line, query TAB clicked title."""
+"""Click logs: text files of one click a line, query TAB clicked title.
+
+Parses and formats the lines of click logs, and counts bad lines.
+LineBlocks: random access to the lines of a click log, for shuffling.
+DealtLog: the part of a click log that one of several workers reads.
+"""
 
 import glob
 import os
-from collections.abc import Iterable, Iterator
+import tempfile
+import weakref
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Any, NamedTuple
 
-from keras_lstm_dssm.data.click_lines import (
-    BadLines,
-    Pair,
-    click_line,
-    find_bad,
-    parse_line,
-)
-from keras_lstm_dssm.data.line_blocks import LineBlocks, LogFile
-from keras_lstm_dssm.data.line_reader import EmptyFile, line_chunks
+import numpy as np
+
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.text_files import BOM, EmptyFile, line_chunks, reading
+
+_LONGEST = 1 << 20
+
+
+class Pair(NamedTuple):
+    """Holds a query and the title that was clicked for it.
+
+    Example:
+    >>> Pair("hex bolt", "steel hex bolt").document
+    'steel hex bolt'
+    """
+
+    query: str
+    document: str
+
+
+def click_line(pair: Pair) -> str:
+    """Formats a click as a line; white space becomes single spaces."""
+    query, document = (" ".join(text.split()) for text in pair)
+    return f"{query}\t{document}\n"
+
+
+def parse_line(line: bytes) -> Pair | str:
+    r"""Parses a line into a click, or returns what is wrong with the line.
+
+    A byte order mark at the start of a field (which concatenated logs have),
+    white space around it and a carriage return at the end are removed.
+
+    >>> parse_line(b" angle bracket\t12-Gauge Angle\r")
+    Pair(query='angle bracket', document='12-Gauge Angle')
+    >>> parse_line(b"angle bracket")
+    'no tab'
+    """
+    if len(line) > _LONGEST:
+        return f"a line of more than {_LONGEST >> 20} MB"
+    if b"\0" in line:
+        return "a NUL byte"
+    fields = [line_field(field) for field in line.split(b"\t")]
+    if len(fields) != 2:
+        return f"{len(fields) - 1} tabs" if len(fields) > 1 else "no tab"
+    query, document = fields
+    if not query:
+        return "an empty query"
+    if not document:
+        return "an empty title"
+    if b"\r" in query or b"\r" in document:
+        return "a carriage return within the line"
+    try:
+        return Pair(query.decode(), document.decode())
+    except UnicodeDecodeError:
+        return "invalid UTF-8"
+
+
+def line_field(field: bytes) -> bytes:
+    r"""Removes white space around a field, and a byte order mark before it.
+
+    >>> line_field(b" angle bracket\r")
+    b'angle bracket'
+    """
+    return field.strip().removeprefix(BOM).strip()
+
+
+def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
+    """Yields the index of each bad line, and what is wrong with it.
+
+    Args:
+        chunk: Whole lines, each ended by a line feed.
+    """
+    data = np.frombuffer(chunk, np.uint8)
+    ends = np.flatnonzero(data == ord("\n"))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    tabs = np.flatnonzero(data == ord("\t"))
+    suspects: Iterable[int] = range(len(ends))
+    if (
+        len(tabs) == len(ends)
+        and ((starts <= tabs) & (tabs < ends)).all()
+        and b"\0" not in chunk
+        and _has_whole_line_ends(chunk)
+        and (chunk.isascii() or _is_plain_utf8(chunk))
+    ):
+        # Each line has one tab, so a line can only be bad if a side is
+        # empty, and then a side begins with white space.
+        sure = (data[starts] > ord(" ")) & (data[tabs + 1] > ord(" "))
+        sure &= ends - starts <= _LONGEST
+        suspects = np.flatnonzero(~sure).tolist()
+    for index in suspects:
+        problem = parse_line(chunk[starts[index] : ends[index]])
+        if isinstance(problem, str):
+            yield index, problem
+
+
+class BadLines:
+    """Counts the bad lines of one pass over a file, and raises above a limit.
+
+    Args:
+        allowed: The number of bad lines that do not stop the pass.
+        expected: What a good line has, for the message.
+        programs: The programs that can leave bad lines out.
+
+    Attributes:
+        counts: Counter of the bad lines, by what was wrong with them.
+
+    Example:
+    >>> bad = BadLines(allowed=1)
+    >>> bad.add("a.tsv", 2, "no tab")
+    >>> bad.add("a.tsv", 9, "2 tabs")
+    Traceback (most recent call last):
+    ...
+    keras_lstm_dssm.errors.InputError: a.tsv:9: found 2 tabs, expected ...
+    """
+
+    def __init__(
+        self,
+        allowed: int,
+        expected: str = "query TAB clicked title in UTF-8",
+        programs: str = "lstm-dssm-train, lstm-dssm-split",
+    ) -> None:
+        self.allowed = allowed
+        self._expected = expected
+        self._programs = programs
+        self.counts: Counter[str] = Counter()
+
+    def add(self, path: str, number: int | None, problem: str) -> None:
+        """Counts a bad line.
+
+        Args:
+            path: The file.
+            number: The line number, from 1; `None` for the file as a whole.
+            problem: What is wrong with the line.
+
+        Raises:
+            InputError: There are more bad lines than allowed.
+        """
+        self.counts[problem] += 1
+        if self.counts.total() <= self.allowed:
+            return
+        location = f"{path}:{number}" if number else path
+        advice = "correct or remove it"
+        if self.allowed:
+            advice += (
+                f"; with it there are {self.counts.total()} bad lines"
+                f" ({describe_bad(self.counts)}), more than"
+                f" --max_bad_lines={self.allowed}"
+            )
+        else:
+            advice += (
+                ", or leave such lines out with --on_bad_line=skip"
+                f" ({self._programs})"
+            )
+        raise InputError(
+            f"{location}: found {problem}, expected {self._expected}: {advice}"
+        )
+
+
+def describe_bad(counts: dict[str, int]) -> str:
+    """Lists counts of bad lines by what was wrong, the most frequent first.
+
+    >>> describe_bad({"2 tabs": 1, "no tab": 3})
+    'no tab: 3, 2 tabs: 1'
+    """
+    return ", ".join(f"{k}: {n:,}" for k, n in Counter(counts).most_common())
+
+
+def _has_whole_line_ends(chunk: bytes) -> bool:
+    # Most chunks have no CR, and searching is faster than counting.
+    return b"\r" not in chunk or chunk.count(b"\r") == chunk.count(b"\r\n")
+
+
+def _is_plain_utf8(chunk: bytes) -> bool:
+    try:
+        return BOM not in chunk and bool(chunk.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+_LEAST_LINES = 8
+_MOST_BLOCKS = 1 << 22
+_READ_AT_ONCE = 1 << 30
+
+
+class LogFile(NamedTuple):
+    """Describes a file of a click log whose lines have been checked.
+
+    Attributes:
+        path: The path of the file.
+        lines: Number of lines, without the blank ones at the very end.
+        skipped: Line numbers of the bad lines, from 1, ascending.
+    """
+
+    path: str
+    lines: int
+    skipped: tuple[int, ...]
+
+    @property
+    def clicks(self) -> int:
+        """Number of lines that hold a click."""
+        return self.lines - len(self.skipped)
+
+
+class LineBlocks:
+    r"""Reads the lines of a click log by blocks, in any order of the blocks.
+
+    A block is a run of consecutive lines of one file: 8 lines, or more for a
+    log of more than 33 million. Only the byte position of each block is held
+    in memory, 8 bytes each. gzip allows no random access, so compressed files
+    are decompressed once into a temporary file (in `$TMPDIR`), which the
+    operating system removes when the object or the process is gone.
+
+    Args:
+        files: The checked files of the log, from `ClickLog.files`.
+
+    Attributes:
+        clicks: int `[blocks]`, the number of clicks in each block.
+
+    Raises:
+        InputError: A file cannot be read or decompressed, or has changed
+            since its lines were counted.
+
+    Example:
+    >>> blocks = LineBlocks(ClickLog("clicks.tsv").files())
+    >>> blocks.read(np.array([0, 7]))[0]
+    b'angle bracket\t12-Gauge Angle'
+    """
+
+    def __init__(self, files: Sequence[LogFile]) -> None:
+        self.files = tuple(files)
+        total = sum(file.lines for file in files)
+        self.block_lines = max(_LEAST_LINES, -(-total // _MOST_BLOCKS))
+        self._decompressed: IO[bytes] | None = None  # of all .gz files
+        # Per file: where each block begins, and where the last one ends.
+        self._starts = [self._find_starts(file) for file in self.files]
+        self._first_block = np.cumsum(
+            [0, *(len(starts) - 1 for starts in self._starts)]
+        )
+        self.clicks = np.concatenate(
+            [self._count(file) for file in self.files]
+        ).astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.clicks)
+
+    def read(self, blocks: np.ndarray) -> list[bytes]:
+        """Reads the clicks of some blocks.
+
+        Args:
+            blocks: int `[n]`, indices of blocks, ascending.
+
+        Returns:
+            Their lines, without line feeds and without the bad lines.
+
+        Raises:
+            InputError: See the class.
+        """
+        lines: list[bytes] = []
+        bounds = np.searchsorted(blocks, self._first_block)
+        for number, file in enumerate(self.files):
+            in_file = blocks[bounds[number] : bounds[number + 1]]
+            if not len(in_file):
+                continue
+            in_file = in_file - self._first_block[number]
+            # Neighbouring blocks are read together.
+            cuts = np.flatnonzero(np.diff(in_file) != 1) + 1
+            firsts = in_file[np.concatenate([[0], cuts])]
+            ends = in_file[np.concatenate([cuts - 1, [-1]])] + 1
+            with self._opened(file) as descriptor:
+                for first, end in zip(
+                    firsts.tolist(), ends.tolist(), strict=True
+                ):
+                    lines += self._read_run(number, descriptor, first, end)
+        return lines
+
+    def _read_run(
+        self, number: int, descriptor: int, first: int, end: int
+    ) -> list[bytes]:
+        file, starts = self.files[number], self._starts[number]
+        data = _read(descriptor, int(starts[first]), int(starts[end]))
+        lines = data.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        first_line = first * self.block_lines
+        end_line = min(end * self.block_lines, file.lines)
+        if len(lines) != end_line - first_line:
+            raise InputError(
+                f"{file.path}: found {len(lines):,} lines from line"
+                f" {first_line + 1:,}, expected the {end_line - first_line:,}"
+                " that were there when training began: restore the file"
+            )
+        low, high = np.searchsorted(
+            file.skipped, [first_line + 1, end_line + 1]
+        )
+        for line_number in reversed(file.skipped[low:high]):
+            del lines[line_number - 1 - first_line]
+        return lines
+
+    def _find_starts(self, file: LogFile) -> np.ndarray:
+        offset = lines = 0
+        copy = None
+        if file.path.endswith(".gz"):
+            copy = self._decompressed_file()
+            offset = copy.seek(0, os.SEEK_END)
+        elif file.lines:
+            with reading(file.path) as source:
+                offset = len(BOM) if source.read(len(BOM)) == BOM else 0
+        block_starts: list[np.ndarray] = []
+        for chunk in line_chunks(file.path) if file.lines else ():
+            feeds = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n"))
+            starts = np.concatenate([[0], feeds[:-1] + 1])
+            block_starts.append(
+                offset + starts[-lines % self.block_lines :: self.block_lines]
+            )
+            if copy:
+                _write(copy, chunk, file.path)
+            offset += len(chunk)
+            lines += len(feeds)
+        if lines != file.lines:
+            raise InputError(
+                f"{file.path}: found {lines:,} lines, expected the"
+                f" {file.lines:,} that were counted before: restore the file"
+            )
+        return np.concatenate([*block_starts, [offset]]).astype(np.int64)
+
+    def _decompressed_file(self) -> IO[bytes]:
+        if self._decompressed is None:
+            self._decompressed = tempfile.TemporaryFile(buffering=0)
+            weakref.finalize(self, self._decompressed.close)
+        return self._decompressed
+
+    def _count(self, file: LogFile) -> np.ndarray:
+        blocks = -(-file.lines // self.block_lines)
+        edges = np.arange(blocks + 1) * self.block_lines
+        skipped = (np.array(file.skipped, np.int64) - 1) // self.block_lines
+        return np.diff(np.minimum(edges, file.lines)) - np.bincount(
+            skipped, minlength=blocks
+        )
+
+    @contextmanager
+    def _opened(self, file: LogFile) -> Iterator[int]:
+        if file.path.endswith(".gz"):
+            yield self._decompressed_file().fileno()
+        else:
+            with reading(file.path) as source:
+                yield source.fileno()
+
+
+def _read(descriptor: int, start: int, end: int) -> bytes:
+    """Reads bytes `start` to `end`, fewer if the file ends before."""
+    parts = []
+    while start < end:
+        part = os.pread(descriptor, min(end - start, _READ_AT_ONCE), start)
+        if not part:
+            break
+        parts.append(part)
+        start += len(part)
+    return b"".join(parts)
+
+
+def _write(copy: IO[bytes], chunk: bytes, path: str) -> None:
+    rest = memoryview(chunk)
+    try:
+        while rest:
+            rest = rest[copy.write(rest) :]
+    except OSError as error:
+        raise InputError(
+            f"{path}: found no room to decompress it in"
+            f" {tempfile.gettempdir()} ({error.strerror}), which shuffling"
+            " needs: set TMPDIR to a folder on a larger disk, or decompress"
+            " the file"
+        ) from error
 
 
 class ClickLog:
@@ -181,3 +553,177 @@ def _check(path: str, bad: BadLines) -> LogFile:
             bad.add(path, skipped[-1], problem)
         lines += chunk.count(b"\n")
     return LogFile(path, lines, tuple(skipped))
+
+
+_CHUNK = 1 << 22
+_LONGEST_LINE = 1 << 26
+_RUN = 1024  # consecutive lines of a compressed file for one worker
+
+
+class DealtLog(ClickLog):
+    """Streams a worker's part of a click log; together the parts are the log.
+
+    Files are dealt like cards: worker r of n reads the files r, r + n, and so
+    on. The files that are left at the end, fewer than workers, are cut by
+    lines, so that one file serves any number of workers, too. A worker reads
+    only its own part of a plain file that is cut, but decompresses the whole
+    of a compressed one. Its lines go to a temporary file (in `$TMPDIR`), which
+    the operating system removes when the process is gone.
+
+    Args:
+        paths: All files of the log, in one order on all workers.
+        rank: The worker, from 0.
+        workers: Number of workers.
+        max_bad_lines: Number of bad lines that may be left out.
+        cut: Further files, each of which is cut by lines.
+
+    Raises:
+        InputError: See `ClickLog`; or there are fewer lines than workers.
+
+    Example:
+    >>> log = DealtLog(["a.tsv", "b.tsv", "c.tsv"], rank=0, workers=2)
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        rank: int,
+        workers: int,
+        max_bad_lines: int = 0,
+        cut: Sequence[str | os.PathLike[str]] = (),
+    ) -> None:
+        whole = len(paths) - len(paths) % workers
+        own = list(paths[:whole][rank::workers])
+        self._cut_bad = BadLines(max_bad_lines)
+        self._lines = tempfile.TemporaryFile()
+        weakref.finalize(self, self._lines.close)
+        found = 0
+        for path in (*paths[whole:], *(os.fspath(path) for path in cut)):
+            found += _copy_part(path, rank, workers, self._cut_bad, self._lines)
+        self._lines.flush()
+        if found:  # the file has no name, so that nothing has to remove it
+            own.append(f"/proc/self/fd/{self._lines.fileno()}")
+        if not own:
+            raise InputError(
+                f"{', '.join(paths[:3])}: found too few lines for {workers} "
+                "workers: train with fewer"
+            )
+        super().__init__(own, max_bad_lines)
+
+    def bad_lines(self) -> dict[str, int]:
+        """Counts the lines of the part that are left out, see `ClickLog`."""
+        return dict(Counter(super().bad_lines()) + self._cut_bad.counts)
+
+
+def _copy_part(
+    path: str, rank: int, workers: int, bad: BadLines, target: IO[bytes]
+) -> int:
+    """Copies the clicks of a worker's lines, and returns their number."""
+    count = 0
+    read = _every_nth_run if path.endswith(".gz") else _range_of_bytes
+    for number, chunk in read(path, rank, workers, bad):
+        lines = chunk.split(b"\n")[:-1]
+        for index, problem in reversed(list(find_bad(chunk))):
+            bad.add(path, number(index), problem)
+            del lines[index]
+        target.writelines(line + b"\n" for line in lines)
+        count += len(lines)
+    return count
+
+
+class _LineNumber:
+    """Finds the number of a line only when it is asked for.
+
+    Args:
+        path: The file.
+        start: Position of the chunk's first byte, or the number of its first
+            line if `path` is `None`.
+    """
+
+    def __init__(self, path: str | None, start: int) -> None:
+        self._path = path
+        self._start = start
+
+    def __call__(self, index: int) -> int:
+        """Returns the number, from 1, of the chunk's line `index`."""
+        if self._path is None:
+            return self._start + index
+        lines, left = 0, self._start
+        with reading(self._path) as file:
+            while left and (data := file.read(min(_CHUNK, left))):
+                lines += data.count(b"\n")
+                left -= len(data)
+        return lines + index + 1
+
+
+def _every_nth_run(
+    path: str, rank: int, workers: int, bad: BadLines
+) -> Iterator[tuple[_LineNumber, bytes]]:
+    first = 0  # number of the chunk's first line, from 0
+    try:
+        for chunk in line_chunks(path):
+            lines = chunk.split(b"\n")[:-1]
+            start = 0
+            while start < len(lines):
+                run = (first + start) // _RUN
+                end = min(len(lines), (run + 1) * _RUN - first)
+                if run % workers == rank:
+                    part = b"\n".join(lines[start:end]) + b"\n"
+                    yield _LineNumber(None, first + start + 1), part
+                start = end
+            first += len(lines)
+    except EmptyFile:
+        if rank == 0:
+            bad.add(path, None, "an empty file")
+
+
+def _range_of_bytes(
+    path: str, rank: int, workers: int, bad: BadLines
+) -> Iterator[tuple[_LineNumber, bytes]]:
+    """Reads the lines that begin in the worker's range of the file's bytes."""
+    with reading(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        start, end = (size * part // workers for part in (rank, rank + 1))
+        if rank == 0 and _is_blank(file, 0):
+            bad.add(path, None, "an empty file")
+            return
+        file.seek(max(start - 1, 0))
+        if start:  # a line that began before is the previous worker's
+            _rest_of_line(file, path)
+        while (position := file.tell()) < end:
+            chunk = file.read(min(_CHUNK, end - position))
+            if not chunk.endswith(b"\n"):
+                chunk += _rest_of_line(file, path)
+            if not chunk.endswith(b"\n"):
+                chunk += b"\n"
+            if not position:
+                chunk = chunk.removeprefix(BOM)
+            number = _LineNumber(path, position)
+            if not chunk.split(b"\n")[-2].strip():
+                following = file.tell()
+                if _is_blank(file, following):  # to the file's very end
+                    chunk = chunk.rstrip() + b"\n"
+                    if chunk.strip():
+                        yield number, chunk
+                    return
+                file.seek(following)
+            yield number, chunk
+
+
+def _is_blank(file: Any, position: int) -> bool:
+    """Returns whether a file has nothing but white space from there on."""
+    file.seek(position)
+    while data := file.read(_CHUNK):
+        if data.removeprefix(BOM).strip():
+            return False
+    return True
+
+
+def _rest_of_line(file: Any, path: str) -> bytes:
+    line: bytes = file.readline(_LONGEST_LINE)
+    if len(line) == _LONGEST_LINE:
+        raise InputError(
+            f"{path}: found {_LONGEST_LINE >> 20} MB without a line end, "
+            "expected lines of text: check how it was written"
+        )
+    return line

@@ -1,4 +1,7 @@
-"""Splits click logs into training, dev and test; grades documents by clicks."""
+"""Splits click logs into training, dev and test; grades documents by clicks.
+
+Groups of texts that may not be divided between training and test.
+"""
 
 import hashlib
 import itertools
@@ -8,14 +11,115 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from keras_lstm_dssm.data.beir import Collection
-from keras_lstm_dssm.data.click_lines import Pair
-from keras_lstm_dssm.data.click_log import ClickLog
-from keras_lstm_dssm.data.collection_writer import write_collection
+from keras_lstm_dssm.data.click_log import ClickLog, Pair
+from keras_lstm_dssm.data.collection import Collection, write_collection
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.text import normalize
+from keras_lstm_dssm.evaluation.measures import click_grades
+from keras_lstm_dssm.text.word_hashing import normalize
 
-MAX_GRADE = 4
+
+class Groups:
+    """Joins items into groups (a union-find structure).
+
+    Args:
+        count: Number of items, each a group of its own at first.
+
+    Example:
+    >>> groups = Groups(3)
+    >>> groups.join(2, 0)
+    >>> [groups.of(item) for item in range(3)]
+    [0, 1, 0]
+    """
+
+    def __init__(self, count: int) -> None:
+        self._parent = list(range(count))
+
+    def of(self, item: int) -> int:
+        """Returns the smallest item of an item's group."""
+        while self._parent[item] != item:
+            self._parent[item] = self._parent[self._parent[item]]
+            item = self._parent[item]
+        return item
+
+    def join(self, one: int, other: int) -> None:
+        """Joins the groups of two items."""
+        first, second = sorted((self.of(one), self.of(other)))
+        self._parent[second] = first
+
+    def divide(
+        self, keys: Sequence[str], shares: Mapping[str, float]
+    ) -> list[str]:
+        """Divides the items between training and other splits, by group.
+
+        The splits are filled with groups in the order of a hash. A group that
+        would fill more than a fifth of a split is put into "train", so that
+        one group cannot dominate dev or test.
+
+        Args:
+            keys: A text of each item; that of the smallest item of a group
+                is hashed.
+            shares: Split -> the largest share of the items that it gets; all
+                other items are in "train".
+
+        Returns:
+            The split of each item.
+        """
+        groups = [self.of(item) for item in range(len(self._parent))]
+        sizes = Counter(groups)
+        limits = {name: share * len(groups) for name, share in shares.items()}
+        filled = dict.fromkeys(limits, 0)
+        split_of_group = dict.fromkeys(sizes, "train")
+        for group in sorted(sizes, key=lambda group: _hash(keys[group])):
+            for split, limit in limits.items():
+                if sizes[group] <= min(limit / 5, limit - filled[split]):
+                    split_of_group[group] = split
+                    filled[split] += sizes[group]
+                    break
+        return [split_of_group[group] for group in groups]
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def near_duplicates(
+    texts: Sequence[str], share: float = 0.75
+) -> Iterator[tuple[int, int]]:
+    """Yields pairs of texts that have nearly the same words.
+
+    Two texts are near if the words in both are at least `share` of the words
+    in either (the Jaccard index of their sets of words).
+
+    Args:
+        texts: Words separated by spaces, such as `normalize` returns.
+        share: The smallest Jaccard index, above 0.
+
+    Yields:
+        Positions of the two texts, the earlier one second.
+
+    Source: Chaudhuri, Ganti and Kaushik 2006, "A Primitive Operator for
+    Similarity Joins in Data Cleaning", for the prefixes: two sets that are
+    near have one of their rarest words in common.
+
+    Example:
+    >>> list(near_duplicates(["a b c d", "e", "b c d"]))
+    [(2, 0)]
+    """
+    counts = Counter(word for text in texts for word in set(text.split()))
+    by_word: dict[str, list[int]] = {}
+    sets: list[set[str]] = []
+    for number, text in enumerate(texts):
+        words = sorted(set(text.split()), key=lambda w: (counts[w], w))
+        sets.append(set(words))
+        prefix = words[: len(words) - math.ceil(share * len(words)) + 1]
+        for other in sorted({o for w in prefix for o in by_word.get(w, ())}):
+            both = len(sets[number] & sets[other])
+            if both >= share * (len(sets[number]) + len(sets[other]) - both):
+                yield number, other
+        for word in prefix:
+            by_word.setdefault(word, []).append(number)
+
+
 _CLICKS_AT_ONCE = 8192
 
 
@@ -142,42 +246,6 @@ def split_log(
             if click.split == "train"
         ),
     )
-
-
-def click_grades(clicks: Mapping[str, int]) -> dict[str, int]:
-    """Grades the documents of one query by their clicks.
-
-    NDCG has the gain 2^grade - 1, so a number of clicks must not be used as
-    a grade: a document with 30 clicks would count a thousand times as much
-    as one with 20. The grade here is the one whose gain, of at most 15, is
-    nearest (in its logarithm) to the share of the clicks:
-
-        grade = round(log2(1 + 15 * clicks / most clicks of the query))
-
-    and at least 1 for a document that was clicked. So a document gets grade
-    4 from 69 % of the clicks of the query's most clicked document, 3 from
-    31 %, 2 from 12 %, 1 below; and 0 without clicks. NDCG is computed query
-    by query, so the grades need not be comparable between queries.
-
-    Args:
-        clicks: Document id -> number of clicks for the query.
-
-    Returns:
-        Document id -> grade, in the same order.
-
-    Example:
-    >>> click_grades({"d1": 30, "d2": 20, "d3": 10, "d4": 1, "d5": 0})
-    {'d1': 4, 'd2': 3, 'd3': 3, 'd4': 1, 'd5': 0}
-    """
-    most = max(clicks.values(), default=0)
-    return {
-        document: max(
-            1, round(math.log2(1 + (2**MAX_GRADE - 1) * count / most))
-        )
-        if count > 0
-        else 0
-        for document, count in clicks.items()
-    }
 
 
 class _JudgedQuery(NamedTuple):

@@ -1,11 +1,13 @@
 """Text encoders: from strings to vectors."""
 
-from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
+from keras_lstm_dssm.encoders.combined_encoder import (
+    CombinedEncoder,
+    FixedColumns,
+)
 from keras_lstm_dssm.encoders.feed_forward_encoders import (
     CLSMEncoder,
     DSSMEncoder,
 )
-from keras_lstm_dssm.encoders.fixed_columns import FixedColumns
 from keras_lstm_dssm.encoders.recurrent_encoders import (
     BidirectionalLSTMEncoder,
     LSTMEncoder,

@@ -8,9 +8,9 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers import gather_sum
+from keras_lstm_dssm.layers.letter_trigrams import gather_sum
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.text import WordBatch
+from keras_lstm_dssm.text.word_batch import WordBatch
 
 
 @register

@@ -5,17 +5,13 @@ from typing import Any
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
-from keras_lstm_dssm.layers import (
-    PeepholeLSTM,
-    Recurrent,
-    RNNCell,
-    TrigramEmbedding,
-    gather_sum,
-    pack,
-)
-from keras_lstm_dssm.layers.one_sequence import last_output_of_one
+from keras_lstm_dssm.layers.letter_trigrams import TrigramEmbedding, gather_sum
+from keras_lstm_dssm.layers.packed_sequence import pack
+from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
+from keras_lstm_dssm.layers.recurrent import Recurrent, last_output_of_one
+from keras_lstm_dssm.layers.recurrent_cell import RNNCell
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.text import WordBatch
+from keras_lstm_dssm.text.word_batch import WordBatch
 
 
 def _run(

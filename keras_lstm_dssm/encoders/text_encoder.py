@@ -8,13 +8,16 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_precision
-from keras_lstm_dssm.layers import LetterTrigrams, TrigramEmbedding, unit
-from keras_lstm_dssm.layers.synced_weights import SyncedWeights
+from keras_lstm_dssm.layers.cosine import unit
+from keras_lstm_dssm.layers.letter_trigrams import (
+    LetterTrigrams,
+    SyncedWeights,
+    TrigramEmbedding,
+)
 from keras_lstm_dssm.private_api import accept_any_inputs
-from keras_lstm_dssm.text import (
+from keras_lstm_dssm.text.strings import as_strings, encode_in_batches
+from keras_lstm_dssm.text.word_batch import (
     WordBatch,
-    as_strings,
-    encode_in_batches,
     is_one_short_text,
     words_of_one_text,
 )

@@ -6,27 +6,7 @@ from keras_lstm_dssm.evaluation.clustering import (
     cluster_measures,
     k_means,
 )
-from keras_lstm_dssm.evaluation.dense_system import DenseSystem
-from keras_lstm_dssm.evaluation.document_task import (
-    DOCUMENT_MEASURES,
-    DocumentRetrieval,
-    DocumentTasks,
-    document_sentences,
-    document_tasks,
-    document_text,
-    evaluate_documents,
-    mean_documents,
-)
 from keras_lstm_dssm.evaluation.index import Hit, Index
-from keras_lstm_dssm.evaluation.lists import (
-    LIST_MEASURES,
-    ConstantScorer,
-    DocumentOrder,
-    ListTask,
-    evaluate_lists,
-    list_measures,
-    mean_of_lists,
-)
 from keras_lstm_dssm.evaluation.measures import (
     MEASURES,
     QueryMeasures,
@@ -35,10 +15,12 @@ from keras_lstm_dssm.evaluation.measures import (
     mean,
     random_order,
 )
-from keras_lstm_dssm.evaluation.mixture import Mixture
-from keras_lstm_dssm.evaluation.model_system import system_of
-from keras_lstm_dssm.evaluation.pair_system import PairSystem
-from keras_lstm_dssm.evaluation.ranking import (
+from keras_lstm_dssm.evaluation.mixture import (
+    ChosenWeights,
+    Mixture,
+    choose_weights,
+)
+from keras_lstm_dssm.evaluation.runs import (
     ListScorer,
     ListScores,
     Qrels,
@@ -46,14 +28,36 @@ from keras_lstm_dssm.evaluation.ranking import (
     Run,
     System,
     rank_lists,
+    read_run,
+    write_qrels,
+    write_run,
 )
-from keras_lstm_dssm.evaluation.remembered_vectors import RememberedVectors
 from keras_lstm_dssm.evaluation.significance import compare_systems
-from keras_lstm_dssm.evaluation.task import Task, evaluate_systems, format_table
-from keras_lstm_dssm.evaluation.trec import read_run, write_qrels, write_run
-from keras_lstm_dssm.evaluation.weight_search import (
-    ChosenWeights,
-    choose_weights,
+from keras_lstm_dssm.evaluation.systems import (
+    DenseSystem,
+    PairSystem,
+    RememberedVectors,
+    system_of,
+)
+from keras_lstm_dssm.evaluation.task import (
+    DOCUMENT_MEASURES,
+    LIST_MEASURES,
+    ConstantScorer,
+    DocumentOrder,
+    DocumentRetrieval,
+    DocumentTasks,
+    ListTask,
+    Task,
+    document_sentences,
+    document_tasks,
+    document_text,
+    evaluate_documents,
+    evaluate_lists,
+    evaluate_systems,
+    format_table,
+    list_measures,
+    mean_documents,
+    mean_of_lists,
 )
 
 __all__ = [

@@ -1,35 +1,293 @@
-"""Mixture: ranks by a weighted sum of the scores of several systems."""
+"""Mixture: ranks by a weighted sum of the scores of several systems.
 
+ConcatenatedEncoder: one vector whose cosine is a weighted sum of cosines.
+The parts of a mixture: systems whose scores have a common scale.
+The weights of a mixture, and the sum that they stand for.
+choose_weights: the weights of a mixture, chosen by a measure on dev.
+"""
+
+import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.concatenated_encoder import ConcatenatedEncoder
-from keras_lstm_dssm.evaluation.dense_system import DenseSystem
 from keras_lstm_dssm.evaluation.index import (
+    Encode,
     cosines,
     encode_texts,
     unit_vectors,
 )
-from keras_lstm_dssm.evaluation.mixture_parts import (
-    CorpusPart,
-    ListPart,
-    mixture_part,
-)
-from keras_lstm_dssm.evaluation.mixture_weights import (
-    mixture_weights,
-    weighted_sum,
-)
-from keras_lstm_dssm.evaluation.ranking import (
+from keras_lstm_dssm.evaluation.measures import mean
+from keras_lstm_dssm.evaluation.runs import (
     ListScorer,
     ListScores,
     Ranker,
     Run,
     kth_largest,
 )
+from keras_lstm_dssm.evaluation.systems import (
+    DenseSystem,
+    remembering,
+    system_of,
+)
+from keras_lstm_dssm.evaluation.task import Task
+
+
+class ConcatenatedEncoder:
+    """Encodes texts by several encoders, into one vector of unit length.
+
+    With unit vectors v_i(t) and weights w_i that sum to 1, the vector is
+    `[sqrt(w_1) v_1(t), sqrt(w_2) v_2(t), ...]`. The inner product of a query's
+    and a document's vector is then exactly sum_i w_i cos(v_i(Q), v_i(D)).
+    Two columns at the end are 0, unless an encoder gives a zero vector: they
+    then bring it to unit length, and add nothing to an inner product.
+
+    Args:
+        encoders: Name -> function from n texts to float `[n, d_i]`.
+        weights: Name -> weight, above 0; their sum is 1.
+        side: `"query"` or `"document"`: which of the last two columns fills
+            the vector.
+
+    Example:
+    >>> encoder = ConcatenatedEncoder(
+    ...     {"a": encode_a, "b": encode_b}, {"a": 0.7, "b": 0.3}, "query"
+    ... )
+    >>> encoder.encode(["angle bracket"]).shape
+    (1, 482)
+    """
+
+    def __init__(
+        self,
+        encoders: Mapping[str, Encode],
+        weights: Mapping[str, float],
+        side: str,
+    ) -> None:
+        self._encoders = encoders
+        self._weights = weights
+        self._filled = ("query", "document").index(side)
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Encodes n texts.
+
+        Args:
+            texts: The texts; each distinct one is encoded once.
+
+        Returns:
+            float32 `[n, d_1 + d_2 + ... + 2]`, rows of length 1.
+
+        Raises:
+            InputError: An encoder gives an array of another shape, or a
+                number that is not finite.
+        """
+        texts = list(texts)
+        columns = []
+        fill = np.zeros([len(texts), 2], np.float32)
+        for name, encode in self._encoders.items():
+            vectors = unit_vectors(
+                encode_texts(encode, texts), f"{name}: vector"
+            )
+            weight = self._weights[name]
+            columns.append(np.float32(np.sqrt(weight)) * vectors)
+            fill[:, self._filled] += weight * ~vectors.any(axis=1)
+        return np.concatenate([*columns, np.sqrt(fill)], axis=1)
+
+
+class CorpusPart(ListScorer):
+    """Scales the scores of a system that scores all titles of a corpus.
+
+    For each query, the scaled score is (s - l) / (h - l), where h is the
+    highest and l the lowest score of a title of the corpus for the query; 0
+    if they are equal. The lowest score of BM25 is 0, unless every title has a
+    word of the query, so its scores are divided by the query's largest.
+    The scaled scores are the same in reranking and in whole-corpus search.
+
+    Args:
+        system: A `baselines.ScoringSystem`, such as `BM25System`.
+    """
+
+    def __init__(self, system: Any) -> None:
+        self.system = system
+
+    def scores(
+        self, queries: Sequence[str], titles: tuple[str, ...]
+    ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        """Scores all titles for each query, one query at a time.
+
+        Args:
+            queries: The queries' texts.
+            titles: The titles of the whole corpus.
+
+        Returns:
+            For each query, scores from 0 to 1, float32 `[titles]`, and the
+            positions of the titles that match it, `None` if all do.
+        """
+        for scores, match in self.system.scores(queries, titles):
+            yield _from_0_to_1(scores), match
+
+    def list_scores(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> ListScores:
+        """Scores candidates; see `ListScorer.list_scores`."""
+        row = {document_id: i for i, document_id in enumerate(documents)}
+        texts = [queries[query_id] for query_id in candidates]
+        scored = self.scores(texts, tuple(documents.values()))
+        return {
+            query_id: dict(
+                zip(ids, scores[[row[d] for d in ids]].tolist(), strict=True)
+            )
+            for (query_id, ids), (scores, _) in zip(
+                candidates.items(), scored, strict=True
+            )
+        }
+
+
+class ListPart(ListScorer):
+    """Scales the scores of a system that only scores lists of candidates.
+
+    The scaled score is (s - l) / (h - l), with the highest score h and the
+    lowest score l of the query's candidates; 0 if all are equal.
+
+    Args:
+        system: A `ListScorer`, such as the `PairSystem` of a pair scorer.
+    """
+
+    def __init__(self, system: ListScorer) -> None:
+        self.system = system
+
+    def list_scores(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> ListScores:
+        """Scores candidates; see `ListScorer.list_scores`."""
+        lists = self.system.list_scores(queries, candidates, documents)
+        return {
+            query_id: dict(
+                zip(
+                    scores,
+                    _from_0_to_1(list(scores.values())).tolist(),
+                    strict=True,
+                )
+            )
+            for query_id, scores in lists.items()
+        }
+
+
+Part = DenseSystem | CorpusPart | ListPart
+"""A system with scores on the scale of mixtures; cosines are used as they
+are."""
+
+
+def mixture_part(name: str, system: Any) -> Part:
+    """Returns a system as the part of a mixture.
+
+    Args:
+        name: The part's name, for the error message.
+        system: A trained `TwoTower` or `PairScorer`; a `System` with
+            `list_scores`; an encoder, which is an object with `encode(texts)`
+            or a function from n texts to float `[n, d]`, for queries and
+            documents.
+
+    Raises:
+        InputError: It is none of these.
+    """
+    if not hasattr(system, "list_scores"):
+        if hasattr(system, "query_encoder") or hasattr(system, "score_pairs"):
+            system = system_of(system)
+        else:
+            encode = getattr(system, "encode", system)
+            if not callable(encode):
+                raise InputError(
+                    f"part {name!r} of the mixture: found {system!r:.60},"
+                    " expected a trained model, a system with list_scores, or"
+                    " an encoder"
+                )
+            system = DenseSystem(encode, encode)
+    if isinstance(system, DenseSystem):
+        return system
+    if hasattr(system, "scores"):
+        return CorpusPart(system)
+    return ListPart(system)
+
+
+def _from_0_to_1(scores: np.ndarray | Sequence[float]) -> np.ndarray:
+    """Maps the lowest score to 0 and the highest to 1; equal ones to 0."""
+    scores = np.asarray(scores, np.float32)
+    if not scores.size:
+        return scores
+    lowest = scores.min()
+    spread = scores.max() - lowest
+    return (scores - lowest) / spread if spread else np.zeros_like(scores)
+
+
+def weighted_sum(
+    weights: Sequence[float], scores: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Returns sum_i w_i s_i of float32 arrays of one shape, as float32.
+
+    All mixtures are summed by this function, so that equal scores are equal
+    bit for bit in reranking, in search and in the choice of weights.
+    """
+    total = np.zeros_like(scores[0])
+    for weight, of_part in zip(weights, scores, strict=True):
+        total += np.float32(weight) * of_part
+    return total
+
+
+def mixture_weights(
+    names: Sequence[str],
+    weights: Mapping[str, float] | Sequence[float] | None = None,
+) -> dict[str, float]:
+    """Returns the weights of a mixture's parts, scaled to a sum of 1.
+
+    Args:
+        names: The names of the parts.
+        weights: See `Mixture`.
+
+    Raises:
+        InputError: There is no part; the weights are not one for each part,
+            numbers of 0 or more, and one above 0.
+
+    Example:
+    >>> mixture_weights(["best", "bm25"], [3, 1])
+    {'best': 0.75, 'bm25': 0.25}
+    """
+    if not names:
+        raise InputError("found no part of a mixture: expected one or more")
+    if weights is None:
+        weights = [1.0] * len(names)
+    if not isinstance(weights, Mapping):
+        if len(weights) != len(names):
+            raise InputError(
+                f"found {len(weights)} weights of a mixture, expected"
+                f" {len(names)}, for {', '.join(names)}"
+            )
+        weights = dict(zip(names, weights, strict=True))
+    if set(weights) != set(names):
+        raise InputError(
+            f"found weights of {', '.join(map(str, weights))}, expected those"
+            f" of the parts of the mixture, {', '.join(names)}"
+        )
+    for name, weight in weights.items():
+        if not (math.isfinite(weight) and weight >= 0):
+            raise InputError(
+                f"the weight of {name!r} in the mixture is {weight}: expected"
+                " a number of 0 or more"
+            )
+    total = math.fsum(weights.values())
+    if not total:
+        raise InputError(
+            "all weights of the mixture are 0: expected one or more above 0"
+        )
+    return {name: float(weights[name] / total) for name in names}
+
 
 # Number of cosines in memory at once: 64 MiB of float32.
 _BLOCK = 2**24
@@ -270,3 +528,242 @@ def _concatenated(
         ConcatenatedEncoder(query, shares, "query"),
         ConcatenatedEncoder(document, shares, "document"),
     )
+
+
+class ChosenWeights(NamedTuple):
+    """The result of `choose_weights`.
+
+    Attributes:
+        weights: Name -> weight; their sum is 1.
+        value: The measure on dev with these weights, from 0 to 1.
+        alone: Name -> the measure on dev of the part alone.
+        tried: Number of weightings that were measured.
+
+    Example:
+    >>> alone = {"model": 0.44, "bm25": 0.41}
+    >>> chosen = ChosenWeights({"model": 0.7, "bm25": 0.3}, 0.5, alone, 11)
+    >>> max(chosen.weights, key=chosen.weights.get)
+    'model'
+    """
+
+    weights: dict[str, float]
+    value: float
+    alone: dict[str, float]
+    tried: int
+
+
+def choose_weights(
+    parts: Mapping[str, Any],
+    task: Task,
+    measure: str = "mrr@10",
+    steps: int = 20,
+) -> ChosenWeights:
+    """Chooses the weights of a `Mixture` that rank a dev task best.
+
+    The weights are multiples of 1/steps whose sum is 1. The search starts
+    from the part that is best alone. For each pair of parts in turn, it
+    measures all divisions of their weight between the two, and takes the
+    best, until no pair gives a better one. Of weightings with equal measures
+    the most even one is taken. With two parts this measures every weighting.
+    The same task gives the same weights.
+
+    The scores of each part are computed once. In whole-corpus search, the
+    documents are the best of each part of weight above 0: `task.depth`, but
+    at most 100, or 10 k if that is more, for a measure @k.
+
+    Args:
+        parts: Name -> part, see `Mixture`. Its order has an effect only on
+            weightings that are equal in measure and evenness.
+        task: The dev queries; never those that the mixture is tested on. A
+            `ListTask` measures in expectation over ties.
+        measure: The measure to maximise, one of `task.measures`.
+        steps: Number of steps from 0 to 1. Default 20: weights of 0.05.
+
+    Raises:
+        InputError: The measure is unknown, `steps` is below 1, a part is no
+            system, or cannot search the corpus of the task.
+
+    Example:
+    >>> task = Task.from_collection(collection, "dev", "retrieve")
+    >>> choose_weights({"best": model, "bm25": BM25System()}, task).weights
+    {'best': 0.85, 'bm25': 0.15}
+    """
+    if measure not in task.measures:
+        raise InputError(
+            f"measure {measure!r}: expected one of {', '.join(task.measures)}"
+        )
+    if steps < 1:
+        raise InputError(f"steps is {steps}: expected 1 or more")
+    if not parts:
+        raise InputError("found no part of a mixture: expected one or more")
+    scored = _ScoredParts(
+        {name: _remembering(name, part) for name, part in parts.items()},
+        task,
+        measure,
+    )
+    values: dict[tuple[int, ...], float] = {}
+
+    def order(counts: tuple[int, ...]) -> tuple[float, int]:
+        if counts not in values:
+            values[counts] = scored.value([c / steps for c in counts])
+        return values[counts], -sum(count**2 for count in counts)
+
+    alone = [
+        tuple(steps * (part == other) for other in range(len(parts)))
+        for part in range(len(parts))
+    ]
+    best = max(alone, key=order)
+    before = None
+    while best != before:
+        before = best
+        for pair in itertools.combinations(range(len(parts)), 2):
+            best = max([best, *_divisions(best, *pair)], key=order)
+    return ChosenWeights(
+        {n: c / steps for n, c in zip(parts, best, strict=True)},
+        values[best],
+        {n: values[c] for n, c in zip(parts, alone, strict=True)},
+        len(values),
+    )
+
+
+def _divisions(
+    counts: tuple[int, ...], first: int, second: int
+) -> Iterator[tuple[int, ...]]:
+    """Yields `counts` with every split of `first` + `second` between these.
+
+    Args:
+        counts: The weight of each part, in steps.
+        first: Index of a part.
+        second: Index of another part.
+    """
+    total = counts[first] + counts[second]
+    for count in range(total + 1):
+        divided = list(counts)
+        divided[first], divided[second] = count, total - count
+        yield tuple(divided)
+
+
+def _remembering(name: str, part: Any) -> Any:
+    """Returns a part that encodes each text once during a search."""
+    system = mixture_part(name, part)
+    return remembering(system) if isinstance(system, DenseSystem) else part
+
+
+class _ScoredParts:
+    """Measures weightings of scores that are computed once.
+
+    Args:
+        parts: Name -> part, see `Mixture`.
+        task: The task.
+        measure: The measure, one of `task.measures`.
+
+    Attributes:
+        ids: Query id -> ids of the candidates.
+        scores: Query id -> the candidates' scores, `[n]` for each part.
+        found: Query id -> which candidates each part finds, bool
+            `[parts, n]`.
+    """
+
+    def __init__(
+        self, parts: Mapping[str, Any], task: Task, measure: str
+    ) -> None:
+        alone = [Mixture({name: part}) for name, part in parts.items()]
+        self._ranks = task.depth
+        cutoff = measure.partition("@")[2]
+        if cutoff and task.depth is not None:
+            # Later ranks do not change the measure, and a document far below
+            # them in all parts does not come before them in their sum.
+            self._ranks = min(task.depth, int(cutoff))
+            found = min(task.depth, max(100, 10 * int(cutoff)))
+            task = task._replace(depth=found)
+        by_part = [_candidates(system, task) for system in alone]
+        self.ids = {
+            q: list(dict.fromkeys(d for of_part in by_part for d in of_part[q]))
+            for q in task.queries
+        }
+        lists = [
+            system.list_scores(task.queries, self.ids, task.documents)
+            for system in alone
+        ]
+        self._task = task
+        self._measure = measure
+        self._ranker = Ranker(list(task.documents))
+        row = {d: number for number, d in enumerate(task.documents)}
+        self._rows, self.scores, self.found = {}, {}, {}
+        for query_id, ids in self.ids.items():
+            self._rows[query_id] = np.array([row[d] for d in ids], np.intp)
+            self.scores[query_id] = [
+                np.array(list(of_part[query_id].values()), np.float32)
+                for of_part in lists
+            ]
+            finders = [set(of_part[query_id]) for of_part in by_part]
+            self.found[query_id] = np.array(
+                [[d in finder for d in ids] for finder in finders], bool
+            )
+
+    def value(self, weights: Sequence[float]) -> float:
+        """Returns the measure of the task with these weights."""
+        _, by_query = self._task.measure(_Weighted(self, weights))
+        return mean(by_query, [self._measure])[self._measure]
+
+    def total(self, query_id: str, weights: Sequence[float]) -> np.ndarray:
+        """Returns the weighted scores of a query's candidates."""
+        return weighted_sum(weights, self.scores[query_id])
+
+    def rank(self, query_id: str, weights: Sequence[float]) -> dict[str, float]:
+        """Ranks what the parts of weight above 0 find for a query."""
+        found = self.found[query_id][np.array(weights) > 0].any(axis=0)
+        return self._ranker.rank(
+            query_id,
+            self.total(query_id, weights)[found],
+            self._ranks,
+            self._rows[query_id][found],
+        )
+
+
+class _Weighted(ListScorer):
+    """Ranks by scores that are computed already.
+
+    Args:
+        scored: The scores.
+        weights: A weight for each part.
+    """
+
+    def __init__(self, scored: _ScoredParts, weights: Sequence[float]) -> None:
+        self._scored = scored
+        self._weights = weights
+
+    def list_scores(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> ListScores:
+        """Returns the weighted scores; see `ListScorer.list_scores`."""
+        return {
+            query_id: dict(
+                zip(
+                    self._scored.ids[query_id],
+                    self._scored.total(query_id, self._weights).tolist(),
+                    strict=True,
+                )
+            )
+            for query_id in candidates
+        }
+
+    def retrieve(
+        self,
+        queries: Mapping[str, str],
+        documents: Mapping[str, str],
+        depth: int,
+    ) -> Run:
+        """Ranks the parts' best documents; see `System.retrieve`."""
+        return {
+            query_id: self._scored.rank(query_id, self._weights)
+            for query_id in queries
+        }
+
+
+def _candidates(system: Mixture, task: Task) -> Mapping[str, Iterable[str]]:
+    """Returns the judged documents, or those that a system retrieves."""
+    return task.qrels if task.depth is None else task.run(system)

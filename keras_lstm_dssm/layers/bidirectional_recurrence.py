@@ -1,18 +1,172 @@
-"""Runs LSTMs of both directions in one loop over time, with its gradient."""
+"""Runs LSTMs of both directions in one loop over time, with its gradient.
+
+The loops over time of LSTMs that run together, forward and backward.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from keras_lstm_dssm.layers.bidirectional_loop import (
-    Arrays,
-    loop_backward,
-    loop_forward,
-    recurrent_gradients,
+from keras_lstm_dssm.layers.packed_sequence import (
+    FlatPacking,
+    RowSequences,
+    earlier_values,
+    last_rows,
 )
-from keras_lstm_dssm.layers.flat_packing import FlatPacking, RowSequences
-from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
+from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM, PeepholeLSTMCell
+
+Arrays = dict[str, tf.TensorArray]
+
+
+def recurrent_gradients(
+    outputs: Sequence[tf.Tensor], dz: Sequence[tf.Tensor], counts: tf.Tensor
+) -> list[tf.Tensor]:
+    """Compute the gradient of W_rec of each direction, by one product."""
+    gradients = []
+    for y, each in zip(outputs, dz, strict=True):
+        before = earlier_values(y, counts)
+        later = last_rows(each, before)
+        gradients.append(tf.matmul(before, later, transpose_a=True))
+    return gradients
+
+
+def loop_forward(
+    cell: PeepholeLSTMCell,
+    table: tf.Tensor,
+    index: tf.Tensor,
+    recurrent: tf.Tensor,
+    counts: tf.Tensor,
+    kept: Sequence[str],
+) -> tuple[tuple[tf.Tensor, ...], Arrays]:
+    """Run the LSTMs of all directions, from states of zero.
+
+    Args:
+        cell: Cell whose `activate` is called.
+        table: Inputs after `project`, `(rows, gates * units)`.
+        index: int32 `(directions, steps)`, the row of `table` that each
+            direction reads at each packed step.
+        recurrent: W_rec of each direction, `(directions, units, gates *
+            units)`.
+        counts: int32 `(time,)`, as in `PackedSequence`.
+        kept: Names of the gates to return; none if there is no gradient.
+
+    Returns:
+        y of each direction, packed; and by name the gates at each time,
+        `(directions, counts[t], units)`. With gates there is also `c`, whose
+        element t + 1 is c(t), and the first one zero.
+    """
+    time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
+    directions, dtype = recurrent.shape[0], recurrent.dtype
+    zeros = tf.zeros([directions, counts[0], cell.units], dtype)
+
+    def body(
+        t: tf.Tensor, y: tf.Tensor, c: tf.Tensor, outputs: Any, arrays: Arrays
+    ) -> Any:
+        first, rows = starts[t], counts[t]
+        inputs = tf.gather(table, index[:, first : first + rows])
+        z = inputs + tf.matmul(y[:, :rows], recurrent)
+        now = cell.activate(z, {"c": c[:, :rows]}, {})
+        y, c = now["y"], now["c"]
+        outputs = [each.write(t, y[d]) for d, each in enumerate(outputs)]
+        arrays = {
+            name: array.write(t + 1 if name == "c" else t, now[name])
+            for name, array in arrays.items()
+        }
+        return t + 1, y, c, outputs, arrays
+
+    wide = tf.TensorShape([directions, None, cell.units])
+    outputs = [_array(dtype, time, wide[1:]) for _ in range(directions)]
+    arrays = {name: _array(dtype, time, wide) for name in kept}
+    if kept:
+        arrays["c"] = _array(dtype, time + 1, wide).write(0, zeros)
+    *_, outputs, arrays = tf.while_loop(
+        lambda t, *_: t < time,
+        body,
+        (tf.constant(0), zeros, zeros, outputs, arrays),
+        shape_invariants=(
+            tf.TensorShape([]),
+            wide,
+            wide,
+            [tf.TensorShape(None)] * directions,
+            dict.fromkeys(arrays, tf.TensorShape(None)),
+        ),
+    )
+    return tuple(each.concat() for each in outputs), arrays
+
+
+def loop_backward(
+    cell: PeepholeLSTMCell,
+    now: Arrays,
+    errors: tf.Tensor,
+    index: tf.Tensor,
+    recurrent: tf.Tensor,
+    counts: tf.Tensor,
+) -> tuple[tf.Tensor, ...]:
+    """Compute the gradients for the inputs of each direction, packed.
+
+    Args:
+        cell: Cell whose `backpropagate` is called.
+        now: Gates and c, from `loop_forward`.
+        errors: Gradients of the loss for y, `(rows, units)`.
+        index: int32 `(directions, steps)`, the row of `errors` of each
+            direction at each packed step.
+        recurrent: As for `loop_forward`.
+        counts: As for `loop_forward`.
+    """
+    time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
+    directions, dtype = recurrent.shape[0], recurrent.dtype
+    # Transposed once, and not by each product of the loop.
+    transposed = tf.transpose(recurrent, [0, 2, 1])
+
+    def body(t: tf.Tensor, dy: tf.Tensor, dc: tf.Tensor, arrays: Any) -> Any:
+        first, rows = starts[t], counts[t]
+        # Going back in time, each row is added at its last step.
+        added = [[0, 0], [0, rows - tf.shape(dy)[1]], [0, 0]]
+        error = tf.gather(errors, index[:, first : first + rows])
+        dz, before = cell.backpropagate(
+            {n: a.read(t + 1 if n == "c" else t) for n, a in now.items()},
+            {"c": now["c"].read(t)[:, :rows]},
+            {"y": tf.pad(dy, added) + error, "c": tf.pad(dc, added)},
+            {},
+        )
+        dy = tf.matmul(dz, transposed)
+        arrays = [array.write(t, dz[d]) for d, array in enumerate(arrays)]
+        return t - 1, dy, before["c"], arrays
+
+    wide = tf.TensorShape([directions, None, cell.units])
+    nothing = tf.zeros([directions, 0, cell.units], dtype)
+    width = tf.TensorShape([None, recurrent.shape[-1]])
+    *_, arrays = tf.while_loop(
+        lambda t, *_: t >= 0,
+        body,
+        (
+            time - 1,
+            nothing,
+            nothing,
+            [_array(dtype, time, width) for _ in range(directions)],
+        ),
+        shape_invariants=(
+            tf.TensorShape([]),
+            wide,
+            wide,
+            [tf.TensorShape(None)] * directions,
+        ),
+    )
+    return tuple(array.concat() for array in arrays)
+
+
+def _array(
+    dtype: tf.DType, size: tf.Tensor, shape: tf.TensorShape
+) -> tf.TensorArray:
+    return tf.TensorArray(
+        dtype,
+        size,
+        element_shape=shape,
+        infer_shape=False,
+        clear_after_read=False,
+    )
+
 
 _KEPT = ("i", "f", "g", "o")
 

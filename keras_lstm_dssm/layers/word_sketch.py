@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.text import WordBatch
+from keras_lstm_dssm.text.word_batch import WordBatch
 
 _TABLES, _TABLE_ROWS = 2, 2048  # tables of signs
 

@@ -1,17 +1,28 @@
-"""WordVectors: texts -> a sequence of word vectors for each text."""
+"""WordVectors: texts -> a sequence of word vectors for each text.
 
+TrigramVectors: the vector of a word is a sum over its letter trigrams.
+VocabularyVectors: one vector for each word of a vocabulary.
+"""
+
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_precision
-from keras_lstm_dssm.layers.trigram_embedding import (
+from keras_lstm_dssm.layers.letter_trigrams import (
+    LetterTrigrams,
     TrigramEmbedding,
     gather_sum,
 )
 from keras_lstm_dssm.private_api import accept_any_inputs
-from keras_lstm_dssm.text import WordBatch, check_split
+from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.text.strings import as_strings
+from keras_lstm_dssm.text.vocabulary import Vocabulary
+from keras_lstm_dssm.text.word_batch import WordBatch
+from keras_lstm_dssm.text.word_hashing import check_split
 
 
 class WordSequences(NamedTuple):
@@ -171,3 +182,201 @@ class WordVectors(keras.layers.Layer):
             "max_words": self.max_words,
             "split": self.split,
         }
+
+
+@register
+class TrigramVectors(WordVectors):
+    """Adds up the vectors of each word's letter trigrams.
+
+    Every word has a vector, also one that no training text contains. The
+    vectors need no start from `skip_gram_vectors`: words with common
+    trigrams, such as inflections, have similar vectors from the beginning.
+
+    The table starts uniform in [-0.05, 0.05], see `TrigramEmbedding`. The sum
+    over the trigrams of a word of four letters then has the variance of the
+    vectors of `VocabularyVectors`.
+
+    Args:
+        dimension: Width of the vectors. Default 50.
+        oov_buckets: Number of ids for trigrams with a letter outside the
+            alphabet. Default 0; see `LetterTrigrams`.
+        max_words: Number of words to read of each text. Default 50.
+        split: Rule that separates words. Default `"alphanumeric"`.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        words: See `WordVectors`.
+        training: See `WordVectors`.
+
+    Returns:
+        See `WordVectors`.
+
+    Raises:
+        InputError: An argument is not supported.
+
+    Example:
+    >>> layer = TrigramVectors(dimension=4)
+    >>> layer(layer.distinct(["Red hat!", ""])).vectors.shape.as_list()
+    [2, 2, 4]
+    """
+
+    def __init__(
+        self,
+        dimension: int = 50,
+        oov_buckets: int = 0,
+        max_words: int | None = 50,
+        split: str = "alphanumeric",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(dimension, max_words, split, **kwargs)
+        self.trigrams = LetterTrigrams(
+            oov_buckets=oov_buckets,
+            max_words=max_words,
+            split=split,
+            name="trigrams",
+        )
+        self.embedding = TrigramEmbedding(
+            self.trigrams.size,
+            dimension,
+            dtype=self.dtype_policy,
+            name="embedding",
+        )
+        self.build((None,))
+
+    def distinct(self, texts: Any) -> WordBatch:
+        """Hash texts into a `WordBatch` of letter trigrams.
+
+        Args:
+            texts: Strings `(batch,)`: a tensor, an array or a list.
+        """
+        return self.trigrams.distinct(texts)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor arguments as a dict, for `from_config`."""
+        return {
+            **super().get_config(),
+            "oov_buckets": self.trigrams.oov_buckets,
+        }
+
+
+@register
+class VocabularyVectors(WordVectors):
+    """Looks up one vector for each word of a vocabulary.
+
+    Words outside the vocabulary have the id 0 and share one vector, which is
+    trained like the others; an empty text is one such word.
+
+    Args:
+        vocabulary: The words, all different and normalised; see
+            `vocabulary_of`.
+        dimension: Width of the vectors. Default 50.
+        max_words: Number of words to read of each text. Default 50.
+        initializer: Initializer of the vectors. Default `None`: uniform in
+            [-0.1, 0.1], as in Wan et al. 2016. See also `set_vectors`.
+        split: Rule that separates words. Default `"alphanumeric"`.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        words: See `WordVectors`.
+        training: See `WordVectors`.
+
+    Returns:
+        See `WordVectors`.
+
+    Raises:
+        InputError: An argument is not supported; see `Vocabulary`.
+
+    Example:
+    >>> layer = VocabularyVectors(["hat", "red"], dimension=4)
+    >>> sequences = layer(layer.distinct(["Red hat!", "old hat", ""]))
+    >>> sequences.words.numpy().tolist(), sequences.vectors.shape.as_list()
+    ([[2, 1], [0, 1], [0, 0]], [3, 2, 4])
+    """
+
+    def __init__(
+        self,
+        vocabulary: Sequence[str],
+        dimension: int = 50,
+        max_words: int | None = 50,
+        initializer: Any = None,
+        split: str = "alphanumeric",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(dimension, max_words, split, **kwargs)
+        self.lookup = Vocabulary(vocabulary, split)
+        self.embedding = TrigramEmbedding(
+            len(self.lookup) + 1,
+            dimension,
+            initializer or keras.initializers.RandomUniform(-0.1, 0.1),
+            dtype=self.dtype_policy,
+            name="embedding",
+        )
+        self.build((None,))
+
+    @property
+    def resources(self) -> list[tf.Module]:
+        """The lookup table of the vocabulary, see `WordVectors`."""
+        return [self.lookup]
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The words; the one with id i is `vocabulary[i - 1]`."""
+        return self.lookup.words
+
+    def distinct(self, texts: Any) -> WordBatch:
+        """Hash texts into a `WordBatch` of vocabulary ids.
+
+        Args:
+            texts: Strings `(batch,)`: a tensor, an array or a list.
+        """
+        return self.lookup.distinct(as_strings(texts), self.max_words)
+
+    def set_vectors(self, vectors: Any) -> None:
+        """Replace the vectors of all words but the unknown one.
+
+        Args:
+            vectors: Array `[len(vocabulary), dimension]`, for example from
+                `skip_gram_vectors`.
+
+        Raises:
+            InputError: The shape is another one, or a value is not finite.
+        """
+        vectors = np.asarray(vectors)
+        expected = (len(self.lookup), self.dimension)
+        if vectors.shape != expected:
+            raise InputError(
+                f"found vectors of shape {vectors.shape}, expected {expected}:"
+                " one for each word of the vocabulary"
+            )
+        if not np.isfinite(vectors).all():
+            row = int(np.argmin(np.isfinite(vectors).all(axis=1)))
+            raise InputError(
+                f"the vector of word {self.vocabulary[row]!r:.60}, row {row},"
+                " has a value that is not finite"
+            )
+        (table,) = self.embedding.get_weights()
+        table[1:] = vectors  # row 0 is that of unknown words
+        self.embedding.set_weights([table])
+
+    def _word_ids(self, words: WordBatch) -> tf.Tensor:
+        return tf.gather(words.trigrams, words.words)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments.
+
+        The vocabulary is one string, with spaces between the words: Keras
+        reads a list from a configuration element by element.
+        """
+        return {
+            **super().get_config(),
+            "vocabulary": self.lookup.joined,
+            "initializer": keras.initializers.serialize(
+                self.embedding.initializer
+            ),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "VocabularyVectors":
+        """Create the layer from the result of `get_config`."""
+        words = config["vocabulary"].split(" ")
+        return cls(**{**config, "vocabulary": words})

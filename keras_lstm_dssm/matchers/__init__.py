@@ -1,7 +1,6 @@
 """Matchers: two sequences of word vectors -> a score."""
 
-from keras_lstm_dssm.matchers.arc_i import ARCI
-from keras_lstm_dssm.matchers.arc_ii import ARCII
+from keras_lstm_dssm.matchers.arc import ARCI, ARCII
 from keras_lstm_dssm.matchers.cntn import CNTN
 from keras_lstm_dssm.matchers.deep_match import DeepMatch
 from keras_lstm_dssm.matchers.matcher import Matcher

@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers.convolution_stacks import KMaxStack
+from keras_lstm_dssm.layers.convolution import KMaxStack
 from keras_lstm_dssm.layers.scoring_mlp import small_uniform
 from keras_lstm_dssm.layers.word_vectors import WordSequences
 from keras_lstm_dssm.matchers.matcher import SIDES, Matcher

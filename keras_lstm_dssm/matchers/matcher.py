@@ -7,8 +7,8 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_precision
-from keras_lstm_dssm.layers import WordSequences, WordVectors
-from keras_lstm_dssm.layers.flat_packing import RowSequences
+from keras_lstm_dssm.layers.packed_sequence import RowSequences
+from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 from keras_lstm_dssm.private_api import accept_any_inputs
 
 SIDES = ("query", "document")

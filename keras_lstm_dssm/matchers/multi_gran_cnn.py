@@ -7,9 +7,9 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers.convolution_stacks import Features, KMaxStack
-from keras_lstm_dssm.layers.dynamic_pooling import DynamicPooling
-from keras_lstm_dssm.layers.phrase_similarity import PhraseSimilarity
+from keras_lstm_dssm.layers.convolution import Features, KMaxStack
+from keras_lstm_dssm.layers.interactions import PhraseSimilarity
+from keras_lstm_dssm.layers.pooling import DynamicPooling
 from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP, small_uniform
 from keras_lstm_dssm.layers.word_vectors import WordSequences
 from keras_lstm_dssm.matchers.matcher import SIDES, Matcher

@@ -1,12 +1,18 @@
-"""MVLSTM: matches each position of a query with each of a document."""
+"""MVLSTM: matches each position of a query with each of a document.
 
-from typing import Any
+PairedTexts: the texts of a batch of pairs, with little padding.
+PositionalBiLSTM: a vector for each position of a text, read both ways.
+"""
 
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers import WordSequences
-from keras_lstm_dssm.layers.dynamic_pooling import DynamicPooling
+from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
+from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.interactions import (
     BilinearInteraction,
     CosineInteraction,
@@ -14,15 +20,228 @@ from keras_lstm_dssm.layers.interactions import (
     Interaction,
     TensorInteraction,
 )
-from keras_lstm_dssm.layers.k_max_pooling import KMaxPooling, StrongestCells
-from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
-from keras_lstm_dssm.matchers.matcher import Matcher, Texts, as_rows
-from keras_lstm_dssm.matchers.paired_texts import (
-    PairedTexts,
-    order_by_length,
+from keras_lstm_dssm.layers.letter_trigrams import gather_sum
+from keras_lstm_dssm.layers.packed_sequence import RowSequences
+from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
+from keras_lstm_dssm.layers.pooling import (
+    DynamicPooling,
+    KMaxPooling,
+    StrongestCells,
 )
-from keras_lstm_dssm.matchers.positions import PositionalBiLSTM
+from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP, small_uniform
+from keras_lstm_dssm.layers.word_vectors import WordSequences
+from keras_lstm_dssm.matchers.matcher import Matcher, Texts, as_rows
 from keras_lstm_dssm.registration import register
+
+_DOCUMENT_PARTS = 4
+_QUERY_PARTS = 2
+
+
+class PairedTexts(NamedTuple):
+    """Holds one side of a batch of pairs: texts, and the text of each pair.
+
+    All pairs padded to the longest query and the longest document have
+    several times as many cells as there are pairs of words. In groups of
+    similar length there are far fewer.
+
+    Attributes:
+        vectors: Float `(positions, d)`, of all words of the texts.
+        starts: int32 `(texts,)`, the first position of each text.
+        lengths: int32 `(texts,)`.
+        rows: int32 `(pairs,)`, the text of each pair.
+    """
+
+    vectors: tf.Tensor
+    starts: tf.Tensor
+    lengths: tf.Tensor
+    rows: tf.Tensor
+
+    @property
+    def pair_lengths(self) -> tf.Tensor:
+        """The length of the text of each pair, int32 `(pairs,)`."""
+        return tf.gather(self.lengths, self.rows)
+
+    def take(self, order: tf.Tensor) -> "PairedTexts":
+        """Take some pairs, int32 `(pairs,)`, in this order."""
+        return self._replace(rows=tf.gather(self.rows, order))
+
+    def groups(self) -> Iterator["PairedTexts"]:
+        """Divide the pairs, one after the other, into a few groups."""
+        pairs, count = tf.size(self.rows), _DOCUMENT_PARTS * _QUERY_PARTS
+        for number in range(count):
+            start, end = number * pairs // count, (number + 1) * pairs // count
+            yield self._replace(rows=self.rows[start:end])
+
+    def vector_rows(self, positions: tf.Tensor) -> tf.Tensor:
+        """Compute which rows of `vectors` belong to chosen positions.
+
+        Args:
+            positions: int32 `(pairs, slices, k)`; a negative one counts as 0.
+        """
+        first = tf.gather(self.starts, self.rows)
+        return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
+
+    def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
+        """Take the rows of the pairs, padded to the longest of these.
+
+        Args:
+            parts: What was computed of `vectors`, each `(positions, ...)`.
+
+        Returns:
+            Each `(pairs, longest, ...)`, with any values past the end of a
+            text.
+        """
+        # At least 1: a group is empty if there are few pairs.
+        longest = tf.reduce_max(
+            tf.pad(self.pair_lengths, [[1, 0]], constant_values=1)
+        )
+        starts = tf.gather(self.starts, self.rows)[:, tf.newaxis]
+        last = self.pair_lengths[:, tf.newaxis] - 1
+        index = starts + tf.minimum(tf.range(longest), last)
+        return tuple(tf.gather(part, index) for part in parts)
+
+
+def order_by_length(
+    query_lengths: tf.Tensor, document_lengths: tf.Tensor
+) -> tf.Tensor:
+    """Order pairs so that each of `PairedTexts.groups` has similar lengths.
+
+    Args:
+        query_lengths: int32 `(pairs,)`.
+        document_lengths: int32 `(pairs,)`.
+
+    Returns:
+        int32 `(pairs,)`: a quarter of the pairs with the shortest documents
+        first, and so on; within each, the shortest queries first.
+    """
+    by_document = tf.argsort(document_lengths, stable=True)
+    rank = tf.math.invert_permutation(by_document)
+    part = rank * _DOCUMENT_PARTS // tf.maximum(tf.size(rank), 1)
+    longest = tf.reduce_max(tf.pad(query_lengths, [[1, 0]]))
+    return tf.argsort(part * (longest + 1) + query_lengths, stable=True)
+
+
+@register
+class PositionalBiLSTM(keras.layers.Layer):
+    """Represents each position of a text by an LSTM in each direction.
+
+        p_t = [h_forward(t); h_backward(t)]
+
+    Wan et al. 2016, section "Positional Sentence Representation". The LSTMs
+    have a forget gate and no peepholes, all biases start at 0 and all weights
+    as U(-0.1, 0.1). The backward LSTM starts at the last word of each text;
+    padding is never read.
+
+    Args:
+        word_dimension: Width of the word vectors. Default 50.
+        units: Width of h of each direction. Default 50.
+        include_word: Whether p_t is [x_t; h_forward(t); h_backward(t)], with
+            the word vector x_t, as in the authors' programs. Default `False`.
+        unit_length: Whether p_t is scaled to length 1. Default `False`.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        texts: `WordSequences`; the order of the texts does not matter.
+        training: Whether a gradient will be computed. Default `False`.
+
+    Returns:
+        `(texts, time, dimension)`, zero past the end of a text.
+
+    Attributes:
+        dimension: Width of p_t.
+    """
+
+    def __init__(
+        self,
+        word_dimension: int = 50,
+        units: int = 50,
+        include_word: bool = False,
+        unit_length: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.word_dimension = word_dimension
+        self.units = units
+        self.include_word = include_word
+        self.unit_length = unit_length
+        self.dimension = 2 * units + (word_dimension if include_word else 0)
+        with keras.name_scope(self.name):  # tells both sides' weights apart
+            self.forward_lstm, self.backward_lstm = (
+                lstm(
+                    word_dimension,
+                    units,
+                    return_sequences=True,
+                    dtype=self.dtype_policy,
+                    name=name,
+                )
+                for name in ("forward", "backward")
+            )
+        self.built = True
+
+    def call(self, texts: WordSequences, training: bool = False) -> tf.Tensor:
+        """Compute p_t of all positions."""
+        rows = RowSequences.from_padded(texts.vectors, texts.lengths)
+        flat = self.flat(rows, training)
+        return rows.padded(flat, tf.shape(texts.vectors)[1])
+
+    def flat(self, texts: RowSequences, training: bool = False) -> tf.Tensor:
+        """Compute p_t of all positions, one text after the other.
+
+        Args:
+            texts: The word vectors.
+            training: As for a call.
+
+        Returns:
+            `(words, dimension)`.
+        """
+        layers = self.forward_lstm, self.backward_lstm
+        outputs = run_on_rows(layers, texts, training)
+        if self.include_word:
+            words = gather_sum(texts.table, texts.index, training=training)
+            outputs = tf.concat([words, outputs], axis=1)
+        return unit(outputs) if self.unit_length else outputs
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor arguments as a dict, for `from_config`."""
+        return {
+            **super().get_config(),
+            "word_dimension": self.word_dimension,
+            "units": self.units,
+            "include_word": self.include_word,
+            "unit_length": self.unit_length,
+        }
+
+
+def lstm(
+    word_dimension: int,
+    units: int,
+    return_sequences: bool,
+    forget_bias: float = 0.0,
+    **kwargs: Any,
+) -> PeepholeLSTM:
+    """Create the LSTM of Wan et al. 2016, with its weights.
+
+    Args:
+        word_dimension: Width of the inputs.
+        units: Width of the outputs.
+        return_sequences: Whether it returns the outputs at all steps.
+        forget_bias: Start of the bias of the forget gate. Default 0, as in
+            the authors' programs; all other biases start at 0.
+        **kwargs: Arguments of `keras.layers.Layer`.
+    """
+    layer = PeepholeLSTM(
+        units,
+        forget_gate=True,
+        return_sequences=return_sequences,
+        kernel_initializer=small_uniform(),
+        recurrent_initializer=small_uniform(),
+        **kwargs,
+    )
+    layer.build((None, None, word_dimension))
+    bias = layer.cell.bias  # 1 for the forget gate, 0 for the others
+    bias.assign(forget_bias * bias)
+    return layer
+
 
 INTERACTIONS = ("tensor", "bilinear", "cosine", "dot")
 POOLINGS = ("k_max", "dynamic")

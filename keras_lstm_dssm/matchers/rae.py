@@ -1,31 +1,131 @@
-"""RAE: phrases of all sizes, encoded by a recursive autoencoder."""
+"""RAE: phrases of all sizes, encoded by a recursive autoencoder.
+
+Distances of two sets of vectors, and equality of two sets of numbers.
+Phrases: all nodes of the tree of a text, and its numbers.
+"""
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers import (
+from keras_lstm_dssm.layers.pooling import DynamicPooling
+from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
+from keras_lstm_dssm.layers.word_vectors import (
     VocabularyVectors,
     WordSequences,
     WordVectors,
 )
-from keras_lstm_dssm.layers.dynamic_pooling import DynamicPooling
-from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
-from keras_lstm_dssm.matchers.autoencoder_pretraining import (
+from keras_lstm_dssm.matchers.matcher import Matcher
+from keras_lstm_dssm.matchers.recursive_autoencoder import (
+    RecursiveAutoencoder,
     clip,
     pretrain_autoencoder,
 )
-from keras_lstm_dssm.matchers.matcher import Matcher
-from keras_lstm_dssm.matchers.pair_features import distances, same_numbers
-from keras_lstm_dssm.matchers.phrases import Phrases, phrases_of
-from keras_lstm_dssm.matchers.recursive_autoencoder import (
-    RecursiveAutoencoder,
-)
 from keras_lstm_dssm.registration import register
+
+
+def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
+    """Compute the Euclidean distances of vectors.
+
+    The gradient is not defined where two vectors are equal.
+
+    Args:
+        query: `(pairs, m, dimension)`.
+        document: `(pairs, n, dimension)`.
+
+    Returns:
+        `(pairs, m, n)`.
+    """
+    squares = (
+        tf.reduce_sum(query * query, -1)[:, :, tf.newaxis]
+        + tf.reduce_sum(document * document, -1)[:, tf.newaxis]
+    )
+    difference = squares - 2 * tf.matmul(query, document, transpose_b=True)
+    # Below its rounding error a distance is 0. The root of that error would
+    # make equal vectors differ, and by other amounts in other batches.
+    error = 64 * np.finfo(query.dtype.as_numpy_dtype).eps
+    positive = difference > error * squares
+    return tf.sqrt(tf.where(positive, difference, tf.zeros_like(difference)))
+
+
+def same_numbers(
+    query: tf.Tensor, document: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Compare the sets of numbers of two texts.
+
+    Args:
+        query: Ids of numbers, int32 `(pairs, m)`, any of them repeated; 0 is
+            none.
+        document: The same, `(pairs, n)`.
+
+    Returns:
+        Three of bool `(pairs,)`: the sets are equal; they are equal and not
+        empty; one is a subset of the other.
+    """
+    equal = tf.equal(query[:, :, tf.newaxis], document[:, tf.newaxis])
+    inside = tf.reduce_all(tf.reduce_any(equal, 2) | (query <= 0), 1)
+    around = tf.reduce_all(tf.reduce_any(equal, 1) | (document <= 0), 1)
+    same = inside & around
+    return same, same & tf.reduce_any(query > 0, 1), inside | around
+
+
+class Phrases(NamedTuple):
+    """Holds what the head `"pool"` of `RAE` reads of each text.
+
+    Attributes:
+        nodes: Float `[texts, 2 * time - 1, dimension]`: the word vectors,
+            then the inner nodes of the tree, then zeros.
+        lengths: int32 `[texts]`, number of words.
+        numbers: int32 `[texts, time]`, the vocabulary ids of the words that
+            are numbers; 0 for other words and past the end.
+    """
+
+    nodes: tf.Tensor
+    lengths: tf.Tensor
+    numbers: tf.Tensor
+
+
+def phrases_of(
+    nodes: tf.Tensor,
+    lengths: tf.Tensor,
+    words: tf.Tensor,
+    number_words: tf.Tensor,
+) -> Phrases:
+    """Arranges the nodes of each text, and finds its numbers.
+
+    Args:
+        nodes: Float `[texts, 2 * time - 1, dimension]`, the first `time` are
+            words, from which the inner nodes follow; those past a text's end
+            are not read.
+        lengths: int32 `[texts]`, number of words.
+        words: int32 `[texts, time]`, the vocabulary ids of the words.
+        number_words: int32 `[n]`, ascending, the vocabulary ids that are
+            numbers.
+
+    Example:
+    >>> phrases_of(nodes, [2], [[7, 3, 0]], [3]).numbers.numpy()
+    array([[0, 3, 0]], dtype=int32)
+    """
+    time = tf.shape(words)[1]
+    # The inner nodes follow right after the words of each text.
+    position = tf.range(2 * time - 1)[tf.newaxis]
+    length = tf.convert_to_tensor(lengths)[:, tf.newaxis]
+    place = tf.where(
+        position < length,
+        position,
+        tf.minimum(position - length + time, 2 * time - 2),
+    )
+    real = tf.cast(position < 2 * length - 1, nodes.dtype)
+    nodes = tf.gather(nodes, place, batch_dims=1) * real[:, :, tf.newaxis]
+    row = tf.searchsorted(number_words, tf.reshape(words, [-1]))
+    found = tf.gather(number_words, tf.minimum(row, tf.size(number_words) - 1))
+    is_number = tf.equal(tf.reshape(found, tf.shape(words)), words)
+    return Phrases(nodes, lengths, tf.where(is_number, words, 0))
+
 
 HEADS = ("pool", "root")
 

@@ -4,10 +4,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_lstm_dssm.layers import PeepholeLSTM, cosine_pairs
 from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
+from keras_lstm_dssm.layers.cosine import cosine_pairs
+from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
 from keras_lstm_dssm.matchers.matcher import Matcher, Texts, as_rows
-from keras_lstm_dssm.matchers.positions import lstm
+from keras_lstm_dssm.matchers.mv_lstm import lstm
 from keras_lstm_dssm.registration import register
 
 

@@ -1,15 +1,116 @@
-"""RecursiveAutoencoder: vectors of all nodes of a tree over each text."""
+"""RecursiveAutoencoder: vectors of all nodes of a tree over each text.
 
-from typing import Any
+Trees: a binary tree over the words of each text of a batch.
+Pre-training of a recursive autoencoder on texts.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.matchers.binary_trees import Trees, balanced_children
+from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import register
+
+
+class Trees(NamedTuple):
+    """Holds a binary tree over the words of each text.
+
+    In a batch padded to `time` words, node i < time of a text is its i-th
+    word, and node time + k is the parent made by its k-th merge. A text of n
+    words has n - 1 merges, and the last one makes the root.
+
+    Attributes:
+        children: int32 `[texts, time - 1, 2]`, the left and the right node of
+            each merge; 0 past the merges of a text.
+        slots: int32 `[texts, 2 * time - 1]`, where a node occurs in
+            `children`: 2 k if it is the left child of merge k, 2 k + 1 if it
+            is the right one; -1 for the root and where there is no node.
+        depths: int32 `[texts, 2 * time - 1]`, number of merges above a node.
+    """
+
+    children: tf.Tensor
+    slots: tf.Tensor
+    depths: tf.Tensor
+
+    @classmethod
+    def from_children(cls, children: tf.Tensor, lengths: tf.Tensor) -> "Trees":
+        """Find the parent and the depth of each node.
+
+        Args:
+            children: As in `Trees`.
+            lengths: int32 `[texts]`, number of words of each text.
+        """
+        texts, merges = tf.shape(children)[0], tf.shape(children)[1]
+        time = merges + 1
+        real = tf.sequence_mask(2 * (lengths - 1), 2 * merges)
+        place = tf.cast(tf.where(real), tf.int32)
+        child = tf.boolean_mask(tf.reshape(children, [texts, -1]), real)
+        slots = tf.tensor_scatter_nd_update(
+            tf.fill([texts, 2 * time - 1], -1),
+            tf.stack([place[:, 0], child], 1),
+            place[:, 1],
+        )
+        # All nodes climb to their roots at once, and count the merges.
+        node = tf.tile(tf.range(2 * time - 1)[tf.newaxis], [texts, 1])
+
+        def climb(
+            node: tf.Tensor, depths: tf.Tensor
+        ) -> tuple[tf.Tensor, tf.Tensor]:
+            slot = tf.gather(slots, node, batch_dims=1)
+            below = slot >= 0
+            node = tf.where(below, time + slot // 2, node)
+            return node, depths + tf.cast(below, tf.int32)
+
+        _, depths = tf.while_loop(
+            lambda node, _: tf.reduce_any(
+                tf.gather(slots, node, batch_dims=1) >= 0
+            ),
+            climb,
+            (node, tf.zeros_like(node)),
+            maximum_iterations=merges,
+        )
+        return cls(children, slots, depths)
+
+
+def balanced_children(max_words: int) -> np.ndarray:
+    """List the merges of balanced trees over 0 to `max_words` words.
+
+    A text is halved again and again, the left half the longer one.
+
+    Args:
+        max_words: Largest number of words, at least 1.
+
+    Returns:
+        int32 `[max_words + 1, max_words - 1, 2]`: at index n the children of
+        a text of n words as in `Trees`, with `max_words` as `time`.
+
+    Example:
+    >>> balanced_children(3)[3].tolist()
+    [[0, 1], [3, 2]]
+    """
+    table = np.zeros((max_words + 1, max_words - 1, 2), np.int32)
+    for length in range(2, max_words + 1):
+        merges: list[tuple[int, int]] = []
+
+        def root(
+            start: int, end: int, merges: list[tuple[int, int]] = merges
+        ) -> int:
+            """Merge the words from `start` to `end`; return their node."""
+            if end - start == 1:
+                return start
+            middle = (start + end + 1) // 2
+            merges.append((root(start, middle), root(middle, end)))
+            return max_words + len(merges) - 1
+
+        root(0, length)
+        table[length, : length - 1] = merges
+    return table
+
 
 TREES = ("greedy", "balanced")
 
@@ -305,3 +406,75 @@ class RecursiveAutoencoder(keras.layers.Layer):
             "tree": self.tree,
             "max_words": self.max_words,
         }
+
+
+def clip(texts: WordSequences, max_words: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the vectors and lengths of texts, cut after `max_words` words."""
+    return texts.vectors[:, :max_words], tf.minimum(texts.lengths, max_words)
+
+
+def pretrain_autoencoder(
+    autoencoder: RecursiveAutoencoder,
+    words: WordVectors,
+    texts: Sequence[str],
+    epochs: int,
+    batch_size: int = 64,
+    learning_rate: float = 3e-3,
+    seed: int = 0,
+) -> list[float]:
+    """Train a recursive autoencoder on texts, from new weights, by Adam.
+
+    The loss is the unfolding error of an inner node, averaged over those of
+    a batch. Greedy trees are chosen again for every batch. The word vectors
+    are constants.
+
+    Args:
+        autoencoder: The autoencoder to train.
+        words: The layer that gives the word vectors.
+        texts: The training texts; each distinct text is read once an epoch.
+        epochs: Number of passes over the texts.
+        batch_size: Number of texts of a training step, of similar length.
+        learning_rate: Learning rate of Adam.
+        seed: Seed of the weights and of the order of batches.
+
+    Returns:
+        The mean loss of the training steps of each epoch.
+
+    Raises:
+        InputError: No text has two words.
+    """
+    autoencoder.restart(seed)
+    ordered = np.array(sorted(set(texts), key=lambda text: (len(text), text)))
+    batches = np.array_split(ordered, -(-len(ordered) // batch_size) or 1)
+    optimizer = keras.optimizers.Adam(learning_rate)
+    variables = autoencoder.variables
+    optimizer.build(variables)
+
+    @tf.function(reduce_retracing=True)
+    def step(vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            # The weights are not trainable as long as a matcher has them.
+            tape.watch([variable.value for variable in variables])
+            error = autoencoder.unfolding_error(vectors, lengths)
+            count = tf.reduce_sum(tf.cast(lengths - 1, error.dtype))
+            loss = tf.reduce_sum(error) / tf.maximum(count, 1)
+        gradients = tape.gradient(loss, [v.value for v in variables])
+        optimizer.apply(gradients, variables)
+        return loss
+
+    hashed = [words.distinct(tf.constant(batch)) for batch in batches]
+    random = np.random.default_rng(seed)
+    history = []
+    for _ in range(epochs):
+        losses = []
+        for number in random.permutation(len(batches)):
+            sequences = words(hashed[number])
+            vectors, lengths = clip(sequences, autoencoder.max_words)
+            losses.append(step(vectors, lengths))
+        history.append(float(np.mean(losses)))
+    if not any(history):
+        raise InputError(
+            f"no text of {len(ordered)} has two words; pre-train on texts with"
+            " several words each"
+        )
+    return history

@@ -1,28 +1,246 @@
-"""PairScorer: scores pairs of texts by a matcher, trained on triples."""
+"""PairScorer: scores pairs of texts by a matcher, trained on triples.
 
-from typing import Any
+PairScoring: pairs of texts -> scores, in batches of similar length.
+Triples of a query, a positive and a negative: checked, batched, hashed.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers import WordVectors
-from keras_lstm_dssm.matchers import Matcher
-from keras_lstm_dssm.models.hashed_model import (
+from keras_lstm_dssm.layers.packed_sequence import RowSequences
+from keras_lstm_dssm.layers.word_vectors import WordVectors
+from keras_lstm_dssm.matchers.matcher import Matcher, rows_of
+from keras_lstm_dssm.models.pair_batch import pair_batches
+from keras_lstm_dssm.models.text_model import (
     HashedModel,
     check_rows,
+    hashed_in_parallel,
     is_empty,
 )
-from keras_lstm_dssm.models.pair_batches import pair_batches
-from keras_lstm_dssm.models.pair_scoring import PairScoring
-from keras_lstm_dssm.models.triples import (
-    HashedTriples,
-    TripleHasher,
-    triple_batches,
-)
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.text import WordBatch, as_strings
+from keras_lstm_dssm.text.strings import as_bytes, as_strings, score_in_batches
+from keras_lstm_dssm.text.word_batch import WordBatch
+from lstm_dssm_client.texts import pairs_as_bytes, query_as_bytes
+
+
+class PairScoring:
+    """Scores pairs by the words and the matcher of a `PairScorer`.
+
+    Args:
+        words: Layer that turns texts into word vectors.
+        matcher: Layer that scores two sequences of word vectors.
+    """
+
+    def __init__(self, words: WordVectors, matcher: Matcher) -> None:
+        self.words = words
+        self.matcher = matcher
+        # Texts of a new length are not a reason to trace anew.
+        self._represent_query = tf.function(
+            lambda texts: matcher.represent(
+                self._texts(words.distinct(texts)), "query"
+            ),
+            reduce_retracing=True,
+        )
+        self._score_documents = tf.function(
+            self._documents_of_query, reduce_retracing=True
+        )
+        self._score_pairs = tf.function(
+            lambda queries, documents: self.of_batches(
+                words.distinct(queries), words.distinct(documents)
+            ),
+            reduce_retracing=True,
+        )
+
+    def of_batches(
+        self, query: WordBatch, document: WordBatch, training: bool = False
+    ) -> tf.Tensor:
+        """Returns the scores of a hashed batch of pairs, `(pairs,)`.
+
+        Args:
+            query: The queries; its `text_index` is `[pairs]`.
+            document: The documents; its `text_index` is `[pairs]`.
+            training: Whether a gradient will be computed. Default `False`.
+        """
+        return self.matcher.score_rows(
+            self._texts(query, training),
+            self._texts(document, training),
+            query.text_index,
+            document.text_index,
+            training,
+        )
+
+    def of_query(
+        self, query: str, documents: Any, batch_size: int
+    ) -> np.ndarray:
+        """Returns the scores of documents; see `PairScorer.score`."""
+        text = query_as_bytes(query)
+        texts = as_bytes(documents)
+        represented = self._represent_query(tf.constant([text]))
+
+        def score(rows: np.ndarray) -> np.ndarray:
+            batch = tf.constant([texts[row] for row in rows], tf.string)
+            return self._score_documents(represented, batch).numpy()
+
+        return score_in_batches(
+            score, [len(text) for text in texts], batch_size
+        )
+
+    def of_pairs(
+        self,
+        queries: Any,
+        documents: Any,
+        batch_size: int,
+        progress: bool = False,
+    ) -> np.ndarray:
+        """Returns the scores of pairs; see `PairScorer.score_pairs`."""
+        sides = pairs_as_bytes(queries, documents)
+
+        def score(rows: np.ndarray) -> np.ndarray:
+            batch = [
+                tf.constant([side[row] for row in rows], tf.string)
+                for side in sides
+            ]
+            return self._score_pairs(*batch).numpy()
+
+        lengths = [len(text) for text in sides[1]]
+        return score_in_batches(score, lengths, batch_size, progress)
+
+    def _texts(self, words: WordBatch, training: bool = False) -> Any:
+        """Returns the word vectors of the distinct texts of a batch."""
+        if not self.matcher.reads_rows:
+            return self.words(words, training=training)
+        table = self.words.embedding(words, training=training)
+        return RowSequences(table, words.flat()[0], words.lengths)
+
+    def _documents_of_query(self, query: Any, texts: tf.Tensor) -> tf.Tensor:
+        words = self.words.distinct(texts)
+        document = self.matcher.represent(self._texts(words), "document")
+        return self.matcher.match(
+            rows_of(query, tf.zeros_like(words.text_index)),
+            rows_of(document, words.text_index),
+        )
+
+
+class HashedTriples(NamedTuple):
+    """Holds a hashed batch of triples, each distinct text once.
+
+    Attributes:
+        query: The queries; its `text_index` is `[batch]`.
+        document: The positives and, after them, the negatives; its
+            `text_index` is `[2 * batch]`.
+    """
+
+    query: WordBatch
+    document: WordBatch
+
+
+class TripleHasher:
+    """Hashes batches of texts for a `PairScorer`.
+
+    Args:
+        words: The layer that will look up the words.
+
+    Example:
+    >>> hasher = TripleHasher(scorer.words)
+    >>> hasher(
+    ...     tf.constant(["bolt"]),
+    ...     tf.constant(["hex bolt"]),
+    ...     tf.constant(["wood glue"]),
+    ... ).document.text_index.shape
+    TensorShape([2])
+    """
+
+    def __init__(self, words: WordVectors) -> None:
+        self.words = words
+
+    def __call__(
+        self, query: tf.Tensor, positive: tf.Tensor, negative: tf.Tensor
+    ) -> HashedTriples:
+        """Hashes one batch, strings `[batch]` each."""
+        check_rows(queries=query, positives=positive, negatives=negative)
+        return HashedTriples(
+            self.words.distinct(query),
+            self.words.distinct(tf.concat([positive, negative], axis=0)),
+        )
+
+    def dataset(self, triples: tf.data.Dataset) -> tf.data.Dataset:
+        """Hashes a dataset's batches, in parallel with the training steps."""
+        if is_hashed(triples.element_spec):
+            return triples
+        return hashed_in_parallel(triples, self)
+
+
+def is_hashed(spec: Any) -> bool:
+    """Returns whether a spec is that of a batch of `TripleHasher.dataset`."""
+    return isinstance(spec, tuple) and isinstance(spec[0], HashedTriples)
+
+
+def triple_batches(
+    x: Any,
+    batch_size: int | None = None,
+    shuffle_seed: int | None = None,
+) -> tf.data.Dataset:
+    """Makes a dataset of string batches; a given dataset is returned as it is.
+
+    Args:
+        x: Dataset of `(query, positive, negative)` batches, or three lists
+            of texts of equal length.
+        batch_size: Triples in a batch, for lists; 128 by default.
+        shuffle_seed: Seed by which lists are shuffled, anew in each pass;
+            `None` keeps the order.
+
+    Raises:
+        InputError: x is neither, or its parts are not strings of one length.
+    """
+    if isinstance(x, tf.data.Dataset):
+        if not is_hashed(x.element_spec):
+            _check_spec(x.element_spec)
+        return x
+    columns = _three_lists(x)
+    triples = tf.data.Dataset.from_tensor_slices(columns)
+    if shuffle_seed is not None:
+        triples = triples.shuffle(max(len(columns[0]), 1), shuffle_seed)
+    return triples.batch(batch_size or 128)
+
+
+def _three_lists(x: Any) -> tuple[tf.Tensor, ...]:
+    if not isinstance(x, Sequence) or isinstance(x, str) or len(x) != 3:
+        raise InputError(
+            "expected a tf.data.Dataset of (query, positive, negative)"
+            " batches, or three lists of texts in a tuple; got"
+            f" {type(x).__name__} of"
+            f" {len(x) if isinstance(x, Sequence) else 'no'} parts"
+        )
+    columns = tuple(as_strings(column) for column in x)
+    sizes = [len(column) for column in columns]
+    if len(set(sizes)) > 1:
+        raise InputError(
+            f"found {sizes[0]} queries, {sizes[1]} positives and {sizes[2]}"
+            " negatives: give one positive and one negative for each query"
+        )
+    return columns
+
+
+def _check_spec(spec: Any) -> None:
+    if (
+        not isinstance(spec, tuple)
+        or len(spec) != 3
+        or not all(
+            isinstance(part, tf.TensorSpec)
+            and part.dtype == tf.string
+            and part.shape.rank in (1, None)
+            for part in spec
+        )
+    ):
+        raise InputError(
+            "expected a dataset of (query, positive, negative) batches, string"
+            f" tensors [batch], got {spec}; make them with .batch(128)"
+        )
 
 
 @register

@@ -2,7 +2,14 @@
 
 from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
 from keras_lstm_dssm.ranker.overlap_features import OverlapFeatures
-from keras_lstm_dssm.ranker.pair_features import PairFeatures
-from keras_lstm_dssm.ranker.ranker import Ranker
+from keras_lstm_dssm.ranker.ranker import PairFeatures, Ranker
+from keras_lstm_dssm.ranker.train_ranker import TreeOptions, train_ranker
 
-__all__ = ["BoostedTrees", "OverlapFeatures", "PairFeatures", "Ranker"]
+__all__ = [
+    "BoostedTrees",
+    "OverlapFeatures",
+    "PairFeatures",
+    "Ranker",
+    "TreeOptions",
+    "train_ranker",
+]

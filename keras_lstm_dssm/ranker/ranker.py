@@ -1,17 +1,291 @@
-"""Ranker: boosted trees over the features of pairs."""
+"""Ranker: boosted trees over the features of pairs.
 
+What a ranker reads of trained models: cosines and scores of pairs.
+PairFeatures: all numbers that a ranker has of a query and a title.
+The files of a ranker in its run folder.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tqdm import tqdm
 
+from keras_lstm_dssm.distillation.teacher_vectors import (
+    TeacherFolder,
+    open_outside_encoder,
+)
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.dense_system import DenseSystem
+from keras_lstm_dssm.evaluation.systems import DenseSystem
+from keras_lstm_dssm.files import (
+    check_plain_file,
+    open_gzip,
+    read_json,
+    replacing,
+    write_json,
+    write_text,
+)
+from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
-from keras_lstm_dssm.ranker.feature_sources import TowerCosine
-from keras_lstm_dssm.ranker.pair_features import PairFeatures
-from keras_lstm_dssm.text import as_bytes
-from lstm_dssm_client.texts import query_as_bytes
+from keras_lstm_dssm.ranker.overlap_features import (
+    NAMES,
+    OverlapFeatures,
+    on_grid,
+)
+from keras_lstm_dssm.run_folder import TREES, is_ranker
+from keras_lstm_dssm.text.strings import as_bytes
+from lstm_dssm_client.texts import pairs_as_bytes, query_as_bytes
+
+Encode = Callable[[Sequence[Any]], np.ndarray]
+"""Function from n texts to unit vectors, float `[n, d]`."""
+
+
+class FeatureSource(ABC):
+    """Base of the systems whose score of a pair is a feature of a ranker."""
+
+    @abstractmethod
+    def score_pairs(
+        self,
+        queries: Sequence[bytes],
+        documents: Sequence[bytes],
+        progress: bool = False,
+    ) -> np.ndarray:
+        """Scores pairs.
+
+        Args:
+            queries: n texts.
+            documents: n texts.
+            progress: Whether to show a progress bar. Default `False`.
+
+        Returns:
+            float `[n]`.
+        """
+
+
+class OutsideCosine(FeatureSource):
+    """The cosine of an encoder that this package did not train.
+
+    Args:
+        encode: Function from n texts to unit vectors, float `[n, d]`.
+    """
+
+    def __init__(self, encode: Encode) -> None:
+        self._encode = encode
+
+    def score_pairs(
+        self,
+        queries: Sequence[bytes],
+        documents: Sequence[bytes],
+        progress: bool = False,
+    ) -> np.ndarray:
+        """Scores pairs; see `FeatureSource.score_pairs`."""
+        return _cosines(self._encode, self._encode, queries, documents)
+
+
+class TowerCosine(FeatureSource):
+    """The cosine of the vectors of two towers.
+
+    Args:
+        model: The trained towers.
+
+    Attributes:
+        model: The trained towers.
+    """
+
+    def __init__(self, model: TwoTower) -> None:
+        self.model = model
+
+    def score_pairs(
+        self,
+        queries: Sequence[bytes],
+        documents: Sequence[bytes],
+        progress: bool = False,
+    ) -> np.ndarray:
+        """Scores pairs; see `FeatureSource.score_pairs`."""
+        query_encoder = self.model.query_encoder
+        document_encoder = self.model.document_encoder
+        return _cosines(
+            lambda texts: query_encoder.encode(texts, progress=progress),
+            lambda texts: document_encoder.encode(texts, progress=progress),
+            queries,
+            documents,
+        )
+
+
+class MatcherScore(FeatureSource):
+    """The score of a pair scorer.
+
+    Args:
+        model: The trained pair scorer.
+
+    Attributes:
+        model: The trained pair scorer.
+    """
+
+    def __init__(self, model: PairScorer) -> None:
+        self.model = model
+
+    def score_pairs(
+        self,
+        queries: Sequence[bytes],
+        documents: Sequence[bytes],
+        progress: bool = False,
+    ) -> np.ndarray:
+        """Scores pairs; see `FeatureSource.score_pairs`."""
+        return self.model.score_pairs(queries, documents, progress=progress)
+
+
+def source_of(model: Any, name: str) -> TowerCosine | MatcherScore:
+    """Returns the source of features that a trained model is.
+
+    Args:
+        model: A `TwoTower` or a `PairScorer`.
+        name: What a message calls it.
+
+    Raises:
+        InputError: It is another model, or it is not trained.
+
+    Example:
+    >>> source_of(dssm.load_run("TOWERS"), "TOWERS").score_pairs(["a"], ["a b"])
+    array([0.71], dtype=float32)
+    """
+    if isinstance(model, TwoTower) and not model.needs_adapt:
+        return TowerCosine(model)
+    if isinstance(model, PairScorer) and not model.matcher.needs_pretraining:
+        return MatcherScore(model)
+    raise InputError(
+        f"{name}: found a {type(model).__name__}, expected trained features:"
+        " the run of two towers or of a pair scorer"
+    )
+
+
+def _cosines(
+    encode_queries: Encode,
+    encode_documents: Encode,
+    queries: Sequence[bytes],
+    documents: Sequence[bytes],
+) -> np.ndarray:
+    """Encodes each distinct text once, and compares the vectors of pairs."""
+    if not len(queries):
+        return np.zeros(0, np.float32)
+    sides = []
+    for encode, texts in (
+        (encode_queries, queries),
+        (encode_documents, documents),
+    ):
+        rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        vectors = encode(list(rows))
+        sides.append(vectors[[rows[text] for text in texts]])
+    return np.einsum("nd,nd->n", *sides)
+
+
+def graph_scores(
+    source: TowerCosine | MatcherScore, queries: tf.Tensor, titles: tf.Tensor
+) -> tf.Tensor:
+    """Scores pairs in a graph, float `[pairs]`.
+
+    Args:
+        source: A source whose model is a Keras model.
+        queries: Strings `[pairs]`.
+        titles: Strings `[pairs]`.
+    """
+    model = source.model
+    if isinstance(model, PairScorer):
+        return model.call((queries, titles), training=False)
+    return tf.reduce_sum(
+        model.query_encoder.unit_vectors(queries)
+        * model.document_encoder.unit_vectors(titles),
+        axis=1,
+    )
+
+
+class PairFeatures:
+    """Computes the overlap of the words of pairs, and scores of systems.
+
+    All numbers are rounded to multiples of 2^-12: a cosine that is computed
+    in another batch differs in its last bits, and the trees must not.
+
+    Args:
+        overlap: Computes how the words overlap.
+        sources: Name -> system whose score of a pair is a feature.
+
+    Attributes:
+        overlap: The argument.
+        sources: The argument.
+        names: The names of the features, in their order.
+
+    Example:
+    >>> overlap = OverlapFeatures.from_titles(["steel hex bolt", "wood glue"])
+    >>> features = PairFeatures(overlap, {})
+    >>> numbers = features(["hex bolts"], ["hex bolt 3"])
+    >>> numbers.shape == (1, len(features.names))
+    True
+    """
+
+    def __init__(
+        self, overlap: OverlapFeatures, sources: Mapping[str, FeatureSource]
+    ) -> None:
+        self.overlap = overlap
+        self.sources = dict(sources)
+        self.names = (*NAMES, *self.sources)
+        self._graph = tf.function(
+            overlap,
+            input_signature=[tf.TensorSpec([None], tf.string)] * 2,
+            autograph=False,
+        )
+
+    def __call__(
+        self,
+        queries: Any,
+        documents: Any,
+        batch_size: int = 1024,
+        progress: bool = False,
+    ) -> np.ndarray:
+        """Computes the features of pairs.
+
+        Args:
+            queries: Any iterable of texts.
+            documents: As many titles.
+            batch_size: Number of pairs whose words are compared at once.
+            progress: Whether to show progress bars. Default `False`.
+
+        Returns:
+            float32 `[pairs, features]`, in the order of `names`.
+
+        Raises:
+            InputError: The texts are not strings, or not as many documents
+                as queries.
+        """
+        sides = pairs_as_bytes(queries, documents)
+
+        starts = range(0, len(sides[0]), batch_size)
+        bar = tqdm(starts, "compare words", disable=not progress)
+        overlap = [
+            self._graph(
+                *(
+                    tf.constant(side[start : start + batch_size])
+                    for side in sides
+                )
+            ).numpy()
+            for start in bar
+        ]
+        words = np.concatenate([np.zeros([0, len(NAMES)]), *overlap])
+        scores = [
+            on_grid(source.score_pairs(*sides, progress)).numpy()
+            for source in self.sources.values()
+        ]
+        columns = [words, *(values[:, np.newaxis] for values in scores)]
+        return np.concatenate(columns, axis=1, dtype=np.float32)
+
 
 CANDIDATES = 100
 """Number of documents that the first stage finds for a ranker."""
@@ -155,3 +429,150 @@ class Ranker:
             lambda texts: model.query_encoder.encode(texts, **options),
             lambda texts: model.document_encoder.encode(texts, **options),
         )
+
+
+"""The trees in LightGBM's text format, which only rankers have."""
+
+_OVERLAP = "overlap.json.gz"
+
+
+def open_sources(
+    runs: Sequence[str],
+    encoder: str | None,
+    digests: Sequence[str] = (),
+    encoder_digest: str | None = None,
+) -> dict[str, FeatureSource]:
+    """Opens the systems whose scores are features.
+
+    Args:
+        runs: Folders of runs of two towers or of pair scorers.
+        encoder: Name of an outside encoder, see `open_outside_encoder`.
+        digests: What `digest_of` returned for each run when the ranker was
+            trained.
+        encoder_digest: What `digest_of_encoder` returned for the encoder when
+            the ranker was trained. Default `None`: nothing is compared.
+
+    Returns:
+        The names of the features -> systems, in order.
+
+    Raises:
+        InputError: A run is missing, of another kind, named twice, or has
+            been trained anew since; or the encoder is the folder of a teacher
+            that is missing or has other vectors since.
+    """
+    from keras_lstm_dssm.run_folder import RunFolder
+
+    if len(set(runs)) < len(runs):
+        raise InputError(
+            f"features {', '.join(runs)}: found a run twice, expected each once"
+        )
+    for run, digest in zip(runs, digests, strict=False):
+        found = digest_of(run) if RunFolder(run).model.exists() else None
+        if found not in (None, digest):
+            raise InputError(
+                f"{run}: found another model than the one the ranker was"
+                " trained with: restore it, or train the ranker again"
+            )
+    sources: dict[str, FeatureSource] = {}
+    for run in runs:
+        if is_ranker(run):
+            raise InputError(
+                f"{run}: found a ranker, expected trained features: the run"
+                " of two towers or of a pair scorer"
+            )
+        sources[run] = source_of(RunFolder(run).load_model(), run)
+    if encoder:
+        sources[encoder] = _open_encoder(encoder, encoder_digest)
+    return sources
+
+
+def _open_encoder(encoder: str, digest: str | None) -> OutsideCosine:
+    """Opens an outside encoder as a feature of a ranker.
+
+    Args:
+        encoder: Its name, or the folder of a teacher.
+        digest: The digest of the folder when the ranker was trained; the
+            folder must have it still. `None`: nothing is compared.
+    """
+    if digest and not TeacherFolder(encoder).settings.exists():
+        raise InputError(
+            f"{encoder}: found no vectors here, expected the folder of"
+            " lstm-dssm-teach that the ranker was trained with: restore it,"
+            " or train the ranker again"
+        )
+    cosine = OutsideCosine(open_outside_encoder(encoder))
+    if digest and digest_of_encoder(encoder) != digest:
+        raise InputError(
+            f"{encoder}: found other vectors than those the ranker was"
+            " trained with: restore them, or train the ranker again"
+        )
+    return cosine
+
+
+def digest_of_encoder(encoder: str) -> str | None:
+    """Returns the digest of a teacher's folder, `None` for other encoders."""
+    files = TeacherFolder(encoder)
+    return files.digest() if files.settings.exists() else None
+
+
+def digest_of(run: str | os.PathLike[str]) -> str:
+    """Returns the SHA-256 of a run's model file."""
+    digest = hashlib.sha256()
+    with open(Path(run, "model.keras"), "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def write_ranker(folder: Path, ranker: Ranker, config: dict[str, Any]) -> None:
+    """Writes a ranker and the settings of its training.
+
+    Args:
+        folder: The run folder.
+        ranker: The ranker.
+        config: Content of `config.json`; `config["ranker"]` gets the weights
+            of features.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (
+        replacing(folder / _OVERLAP) as partial,
+        # Without a time, so that equal trainings give equal files.
+        open(partial, "wb") as raw,
+        gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file,
+    ):
+        overlap = ranker.features.overlap.get_config()
+        file.write(json.dumps(overlap, ensure_ascii=False).encode())
+    settings = {**config["ranker"], "weights": ranker.weights.tolist()}
+    write_text(folder / TREES, ranker.trees.text)
+    # Written last: a folder with this file has a run.
+    write_json(folder / "config.json", {**config, "ranker": settings})
+
+
+def load_ranker(folder: str | os.PathLike[str]) -> Ranker:
+    """Loads a ranker with the models that its features are computed by.
+
+    Raises:
+        InputError: A file is damaged, or see `open_sources`.
+    """
+    folder = Path(folder)
+    for name in ("config.json", _OVERLAP, TREES):
+        check_plain_file(folder / name, folder)
+    config = read_json(folder / "config.json")
+    try:
+        settings = config["ranker"]
+        runs, digests = settings["features"], settings["digests"]
+        encoder = settings["encoder"]
+        encoder_digest = settings.get("encoder_digest")  # not in older files
+        weights = np.array(settings["weights"], np.float32)
+        with open_gzip(folder / _OVERLAP) as file:
+            overlap = OverlapFeatures(**json.load(file))
+        trees = BoostedTrees((folder / TREES).read_text(encoding="utf-8"))
+    except (
+        OSError, EOFError, zlib.error, ValueError, KeyError, TypeError,
+    ) as error:  # fmt: skip
+        raise InputError(
+            f"{folder}: not a ranker this version can read ({error}); restore"
+            " the files, or train it again"
+        ) from error
+    sources = open_sources(runs, encoder, digests, encoder_digest)
+    return Ranker(PairFeatures(overlap, sources), trees, weights)

@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 
-from keras_lstm_dssm.data.click_lines import Pair, click_line, parse_line
+from keras_lstm_dssm.data.click_log import Pair, click_line, parse_line
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_writable, flush_to_disk
 

@@ -1,13 +1,7 @@
 """Strings -> words -> letter-trigram ids, in TensorFlow and TF.Text ops."""
 
-from keras_lstm_dssm.text.hashed_text_cache import HashedTextCache
-from keras_lstm_dssm.text.normalized_text_cache import NormalizedTextCache
-from keras_lstm_dssm.text.one_text import is_one_short_text, words_of_one_text
-from keras_lstm_dssm.text.sentences import (
-    graph_sentences,
-    split_sentences,
-)
-from keras_lstm_dssm.text.stems import cut_endings
+from keras_lstm_dssm.text.caches import HashedTextCache, NormalizedTextCache
+from keras_lstm_dssm.text.sentences import graph_sentences, split_sentences
 from keras_lstm_dssm.text.strings import (
     arrays_in_batches,
     as_bytes,
@@ -19,12 +13,18 @@ from keras_lstm_dssm.text.vocabulary import (
     split_in_batches,
     vocabulary_of,
 )
-from keras_lstm_dssm.text.word_batch import WordBatch, distinct_words
+from keras_lstm_dssm.text.word_batch import (
+    WordBatch,
+    distinct_words,
+    is_one_short_text,
+    words_of_one_text,
+)
 from keras_lstm_dssm.text.word_hashing import (
     LETTERS,
     TRIGRAMS,
     WORD_SPLITS,
     check_split,
+    cut_endings,
     normalize,
     normalize_texts,
     split_words,

@@ -8,11 +8,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text.strings import as_bytes
-from keras_lstm_dssm.text.word_batch import (
-    WordBatch,
-    distinct_texts,
-    pad_words,
-)
+from keras_lstm_dssm.text.word_batch import WordBatch, distinct_texts, pad_words
 from keras_lstm_dssm.text.word_hashing import (
     EMPTY_TEXT,
     normalize,

@@ -1,25 +1,164 @@
-"""DocumentTargets: the salient sentences and key words of documents."""
+"""DocumentTargets: the salient sentences and key words of documents.
+
+KeyWords: chooses the key words of documents, the targets of `KeyVec`.
+DocumentExamples: batches of documents with their targets, shuffled.
+"""
 
 import gzip
+import itertools
 import json
+import math
 import os
 import zlib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
-from keras_lstm_dssm.data import Document
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.data.batches import permutation
+from keras_lstm_dssm.data.documents import Document
+from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.files import open_gzip, replacing
-from keras_lstm_dssm.training.key_words import KeyWords
+from keras_lstm_dssm.settings.choices import KEY_WORDS_OF
+from keras_lstm_dssm.text.strings import as_bytes
+from keras_lstm_dssm.text.word_hashing import EMPTY_TEXT, check_split, normalize
 from keras_lstm_dssm.training.salience import (
     SalienceCounts,
+    SalienceTeacher,
     salience_threshold,
     salient_sentences,
 )
-from keras_lstm_dssm.training.salience_teachers import SalienceTeacher
+
+KEY_WORDS = 30
+"""The largest number of key words of a document, as in Bi and Ma 2017."""
+
+_DOCUMENTS_AT_ONCE = 256
+
+
+class KeyWords:
+    """Chooses the key words of a document: those with the highest TF-IDF.
+
+        tf-idf(w) = tf(w) * (ln((1 + n) / (1 + df(w))) + 1)
+
+    tf is the count of the word in the summary, or in the whole document (see
+    `source`); df is the number of the n training documents that contain it in
+    their sentences or summary. The paper gives no formula; the IDF is that of
+    scikit-learn.
+
+    Args:
+        documents: The training documents, which are streamed once.
+        count: The number of words of each document; a summary with fewer
+            distinct words gives all of them. Default 30, as in the paper.
+        stop_words: Normalised words that are never chosen. By default those
+            of scikit-learn, which needs the extra `[analysis]`.
+        split: Rule that separates words, default `"alphanumeric"`; it must
+            be that of the model's vocabulary. See `normalize_texts`.
+        source: The text that key words are chosen from: `"summary"`, the
+            default and the paper's, or `"document"`, the sentences and, if
+            there is one, the summary.
+
+    Attributes:
+        documents: The number of training documents.
+        source: `source` as given.
+
+    Raises:
+        InputError: There are no documents, `count` is less than 1, `source`
+            is not supported, or scikit-learn is not installed.
+
+    Example:
+    >>> documents = [Document("d1", "", ["It sorts."], ["Sort a list."])]
+    >>> list(KeyWords(documents).of(documents))
+    [['sort', 'list']]
+    """
+
+    def __init__(
+        self,
+        documents: Iterable[Document],
+        count: int = KEY_WORDS,
+        stop_words: Collection[str] | None = None,
+        split: str = "alphanumeric",
+        source: str = "summary",
+    ) -> None:
+        if count < 1:
+            raise InputError(f"count must be 1 or more, not {count}")
+        if source not in KEY_WORDS_OF:
+            raise InputError(
+                f"source must be one of {', '.join(KEY_WORDS_OF)}, not "
+                f"{source!r}"
+            )
+        check_split(None, split)
+        if stop_words is None:
+            stop_words = import_optional(
+                "sklearn.feature_extraction.text", "analysis"
+            ).ENGLISH_STOP_WORDS
+        self._stop_words = frozenset(stop_words)
+        self._count = count
+        self._split = split
+        self.source = source
+        self.documents = 0
+        self._frequency: Counter[str] = Counter()
+        for words in self._words(_whole(one) for one in documents):
+            self.documents += 1
+            self._frequency.update(set(words))
+        if not self.documents:
+            raise InputError(
+                "found no training documents, expected those that key words"
+                " are weighted by: add some with the split train"
+            )
+
+    def idf(self, word: str) -> float:
+        """Returns the IDF of a normalised word.
+
+        Args:
+            word: Any word; one that no training document has gets the
+                largest IDF.
+        """
+        ratio = (1 + self.documents) / (1 + self._frequency[word])
+        return math.log(ratio) + 1
+
+    def of(self, documents: Iterable[Document]) -> Iterator[list[str]]:
+        """Yields the key words of each document.
+
+        Args:
+            documents: Any documents, which are streamed.
+
+        Yields:
+            Normalised words of two or more ASCII letters, or of others, the
+            highest TF-IDF first; those with the same TF-IDF in the order of
+            their first occurrence. With `source="summary"`, none for a
+            document without a summary.
+        """
+        text = _whole if self.source == "document" else _summary
+        for words in self._words(text(one) for one in documents):
+            counts = Counter(filter(self._may_be_key, words))
+            # `sorted` is stable, and a `Counter` has the order of the words.
+            ranked = sorted(counts, key=lambda w: -counts[w] * self.idf(w))
+            yield ranked[: self._count]
+
+    def _may_be_key(self, word: str) -> bool:
+        # A single letter is mostly what an apostrophe has cut off.
+        is_letter = len(word) == 1 and word.isascii()
+        return not is_letter and word not in self._stop_words
+
+    def _words(self, texts: Iterable[Collection[str]]) -> Iterator[list[str]]:
+        """Yields the normalised words of each list of sentences."""
+        stream = (" ".join(sentences) for sentences in texts)
+        while block := list(itertools.islice(stream, _DOCUMENTS_AT_ONCE)):
+            for text in normalize(block, self._split):
+                words = text.split(" ")
+                yield words if words != [EMPTY_TEXT] else []
+
+
+def _summary(document: Document) -> Collection[str]:
+    return document.summary
+
+
+def _whole(document: Document) -> Collection[str]:
+    return (*document.sentences, *document.summary)
+
 
 TARGETS_FILE = "document_targets.json.gz"
 
@@ -177,3 +316,222 @@ class DocumentTargets:
                 f"{os.fspath(path)}: found no targets of documents ({error});"
                 " restore the file, or train anew in another --output"
             ) from error
+
+
+_POOL = 16
+"""Number of batches whose documents are sorted by length together."""
+
+_Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Int arrays: the documents, all sentences to read, their number in each."""
+
+
+class DocumentExamples:
+    """Holds documents and their targets, and streams them for training.
+
+    The sentences of all documents are held in memory, about as many bytes as
+    their text has.
+
+    Args:
+        documents: The documents, which are streamed once.
+        targets: The salient sentences and key words of these documents.
+
+    Raises:
+        InputError: There are no documents, or one has no target.
+
+    Example:
+    >>> examples = DocumentExamples(folder.of("train"), targets)
+    >>> model.fit(examples.batches(32, epochs=1, seed=0))
+    """
+
+    def __init__(
+        self, documents: Iterable[Document], targets: DocumentTargets
+    ) -> None:
+        sentences: list[bytes] = []
+        salient: list[np.ndarray] = []
+        key_words: list[str] = []
+        lengths, word_counts = [], []
+        for document in documents:
+            target = targets.of(document)
+            sentences += as_bytes(document.sentences)
+            lengths.append(target.sentences)
+            salient.append(target.marks())
+            key_words += target.key_words
+            word_counts.append(len(target.key_words))
+        if not lengths:
+            raise InputError(
+                "found no documents to train on, expected some with the split"
+                " train: check the data"
+            )
+        self._lengths = np.array(lengths)
+        self._starts = np.cumsum(lengths) - lengths
+        self._sentences = tf.constant(np.array(sentences, object), tf.string)
+        self._salient = tf.constant(np.concatenate(salient), tf.bool)
+        self._key_words = tf.RaggedTensor.from_row_lengths(
+            tf.constant(np.array(as_bytes(key_words), object), tf.string),
+            tf.constant(word_counts, tf.int64),
+        )
+
+    def __len__(self) -> int:
+        """Returns the number of documents."""
+        return len(self._lengths)
+
+    def batches(
+        self,
+        batch_size: int = 32,
+        *,
+        epochs: int,
+        seed: int,
+        first_step: int = 0,
+        excerpt: int = 0,
+    ) -> tf.data.Dataset:
+        """Streams all documents, shuffled anew in each epoch.
+
+        The documents of a batch have similar numbers of sentences: those of
+        16 batches are drawn at random, sorted by their number of sentences
+        (at most `excerpt`) and cut into batches, and the batches of all are
+        shuffled.
+
+        The order is a function of `seed` and the epoch alone. A run that
+        resumes after n training steps, with `first_step=n`, sees exactly the
+        batches that an uninterrupted run sees from n on.
+
+        Args:
+            batch_size: Documents in a batch. One batch of an epoch holds
+                what is left, so an epoch has ceil(len / batch_size) batches.
+            epochs: The number of passes over the documents.
+            seed: Any int; another seed gives another order.
+            first_step: The number of batches to leave out at the start.
+            excerpt: Largest number of sentences of an excerpt. Each epoch
+                then has another excerpt of each document: 1 to `excerpt` of
+                its sentences (the logarithm of this number is uniform),
+                drawn at random, in their order. Default 0: whole documents.
+
+        Returns:
+            A dataset of (documents, salient, key words), see `in_order`. Its
+            cardinality, over all epochs, is known.
+
+        Raises:
+            InputError: `batch_size` is less than 1, or `excerpt` less than 0.
+
+        Example:
+        >>> model.fit(examples.batches(32, epochs=1, seed=0))
+        """
+        _check(batch_size)
+        if excerpt < 0:
+            raise InputError(f"excerpt must be 0 or more, not {excerpt}")
+        per_epoch = -(-len(self) // batch_size)
+        last_step = epochs * per_epoch
+
+        def batches() -> Iterator[_Batch]:
+            for step in range(first_step, last_step):
+                epoch, number = divmod(step, per_epoch)
+                if number == 0 or step == first_step:
+                    epoch_rows = self._epoch(batch_size, seed, epoch, excerpt)
+                rows = epoch_rows[number]
+                counts = self._lengths[rows]
+                random = np.random.default_rng([seed % 2**64, step])
+                if excerpt:
+                    drawn = (excerpt + 1) ** random.uniform(size=len(rows))
+                    counts = np.minimum(counts, drawn.astype(int))
+                yield self._excerpts(rows, counts, random)
+
+        return self._gathered(batches, max(0, last_step - first_step))
+
+    def in_order(self, batch_size: int = 32) -> tf.data.Dataset:
+        """Streams all documents once, in their order.
+
+        Args:
+            batch_size: Documents in a batch; the last one holds what is left.
+
+        Returns:
+            A dataset of (documents, salient, key words): ragged strings
+            `[batch, (sentences)]`, ragged bool `[batch, (sentences)]`, ragged
+            strings `[batch, (words)]`. Its cardinality is known.
+
+        Raises:
+            InputError: `batch_size` is less than 1.
+        """
+        _check(batch_size)
+        starts = range(0, len(self), batch_size)
+        every = np.arange(len(self))
+        random = np.random.default_rng(0)  # whole documents draw nothing
+
+        def batches() -> Iterator[_Batch]:
+            for start in starts:
+                rows = every[start : start + batch_size]
+                yield self._excerpts(rows, self._lengths[rows], random)
+
+        return self._gathered(batches, len(starts))
+
+    def _epoch(
+        self, batch_size: int, seed: int, epoch: int, excerpt: int
+    ) -> list[np.ndarray]:
+        """Returns the documents of each batch of an epoch."""
+        order = permutation(len(self), seed, epoch)
+        # Documents above the length of an excerpt remain in random order.
+        lengths = np.minimum(self._lengths, excerpt or self._lengths.max())
+        batches = []
+        for pool in range(0, len(order), _POOL * batch_size):
+            rows = order[pool : pool + _POOL * batch_size]
+            rows = rows[np.argsort(lengths[rows], kind="stable")]
+            batches += [
+                rows[start : start + batch_size]
+                for start in range(0, len(rows), batch_size)
+            ]
+        shuffle = permutation(len(batches), seed, epoch, 1)
+        return [batches[number] for number in shuffle]
+
+    def _excerpts(
+        self, rows: np.ndarray, counts: np.ndarray, random: np.random.Generator
+    ) -> _Batch:
+        """Draws `counts` sentences of documents, and keeps their order."""
+        sentences = [
+            start
+            + (
+                np.arange(length)
+                if count == length
+                else np.sort(random.choice(length, count, replace=False))
+            )
+            for start, length, count in zip(
+                self._starts[rows], self._lengths[rows], counts, strict=True
+            )
+        ]
+        return rows, np.concatenate(sentences), counts
+
+    def _gathered(
+        self, batches: Callable[[], Iterator[_Batch]], count: int
+    ) -> tf.data.Dataset:
+        """Makes a dataset of the examples of batches.
+
+        Args:
+            batches: Yields the batches.
+            count: The number of batches.
+        """
+        numbers = tf.TensorSpec([None], tf.int64)
+
+        def examples(
+            rows: tf.Tensor, sentences: tf.Tensor, counts: tf.Tensor
+        ) -> tuple[tf.RaggedTensor, ...]:
+            return (
+                *(
+                    tf.RaggedTensor.from_row_lengths(
+                        tf.gather(values, sentences), counts, validate=False
+                    )
+                    for values in (self._sentences, self._salient)
+                ),
+                tf.gather(self._key_words, rows),
+            )
+
+        return (
+            tf.data.Dataset.from_generator(
+                batches, output_signature=(numbers, numbers, numbers)
+            )
+            .map(examples, tf.data.AUTOTUNE)
+            .prefetch(tf.data.AUTOTUNE)
+            .apply(tf.data.experimental.assert_cardinality(count))
+        )
+
+
+def _check(batch_size: int) -> None:
+    if batch_size < 1:
+        raise InputError(f"batch_size must be 1 or more, not {batch_size}")

@@ -1,13 +1,26 @@
-"""Salient sentences: the targets that p_i of `KeyVec` is trained on."""
+"""Salient sentences: the targets that p_i of `KeyVec` is trained on.
 
-from collections.abc import Iterable, Sequence
+Teachers of salience: how similar a sentence is to those of a summary.
+"""
+
+import itertools
+import math
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_lstm_dssm.data.documents import Document
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import evaluate
+from keras_lstm_dssm.evaluation.bm25 import alphanumeric
+from keras_lstm_dssm.evaluation.measures import evaluate
+from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.text.strings import as_strings
+from keras_lstm_dssm.text.word_hashing import TRIGRAMS, split_words, trigram_ids
 
 MAX_SALIENT = 10
 """K of Bi and Ma 2017, the largest number of salient sentences."""
@@ -204,3 +217,250 @@ def agreement(
         evaluate(run, qrels, names=("map",))["map"],
         float(np.mean([marks.mean() for marks in salient])),
     )
+
+
+TEACHERS = ("bm25", "trigrams", "lead")
+"""The names of the teachers that are not trained."""
+
+_DOCUMENTS_AT_ONCE = 64
+
+
+class SalienceTeacher:
+    """Base of the teachers, which compare sentences with a summary.
+
+    Bi and Ma 2017 call a sentence of a document salient if its similarity to
+    any sentence of the summary is large. A subclass defines `compare`.
+    """
+
+    theta: float | None = None
+    """Threshold of the similarity; `None` if documents determine it."""
+
+    def similarities(
+        self, documents: Iterable[Document]
+    ) -> Iterator[np.ndarray]:
+        """Computes the similarity of each sentence to its document's summary.
+
+        Args:
+            documents: The documents, which are streamed.
+
+        Yields:
+            float64 `[sentences]` of each document: the largest similarity
+            over the sentences of the summary, rounded to 5 decimals, so that
+            equal sentences have equal similarities. NaN for a document
+            without a summary.
+        """
+        stream = iter(documents)
+        while block := list(itertools.islice(stream, _DOCUMENTS_AT_ONCE)):
+            compared = iter(self.compare([one for one in block if one.summary]))
+            for document in block:
+                if document.summary:
+                    yield np.round(next(compared).astype(np.float64), 5)
+                else:
+                    yield np.full(len(document.sentences), np.nan)
+
+    def compare(self, documents: Sequence[Document]) -> Iterator[np.ndarray]:
+        """Computes the similarities of documents that all have a summary.
+
+        Args:
+            documents: Some documents, which may be compared together.
+
+        Yields:
+            Float `[sentences]` of each document.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.compare")
+
+
+class LeadTeacher(SalienceTeacher):
+    """Ranks sentences by their position, independent of the summary.
+
+    The similarity of sentence i, counted from 0, is 1 / (1 + i), and the
+    threshold 0: the first K sentences of each document are salient.
+    """
+
+    theta = 0.0
+
+    def compare(self, documents: Sequence[Document]) -> Iterator[np.ndarray]:
+        """Computes the similarities; see `SalienceTeacher.compare`."""
+        for document in documents:
+            yield 1 / (1 + np.arange(len(document.sentences)))
+
+
+class BM25Teacher(SalienceTeacher):
+    """Compares words by BM25, with IDFs over sentences of training documents.
+
+    A sentence of the summary is the query, those of the body are searched.
+    The score is divided by that of the query for itself, so that one
+    threshold serves for long and short summaries: equal sentences have
+    similarity 1. Words are runs of letters and digits.
+
+    Args:
+        documents: Documents whose sentences give the IDF, log(1 + (N - df +
+            0.5)/(df + 0.5)), and the mean length.
+        k1: Saturation of the term frequency. Default 1.2.
+        b: Influence of the sentence's length, from 0 (none) to 1. Default
+            0.75.
+    """
+
+    # bm25s computes IDFs over the texts that it searches. Here these are the
+    # sentences of one document, too few for an IDF.
+
+    def __init__(
+        self, documents: Iterable[Document], k1: float = 1.2, b: float = 0.75
+    ) -> None:
+        self._frequency: Counter[str] = Counter()
+        self._sentences = words = 0
+        for document in documents:
+            for sentence in document.sentences:
+                tokens = alphanumeric(sentence)
+                self._frequency.update(set(tokens))
+                self._sentences += 1
+                words += len(tokens)
+        self._mean_length = words / self._sentences if words else 1.0
+        self._k1, self._b = k1, b
+
+    def compare(self, documents: Sequence[Document]) -> Iterator[np.ndarray]:
+        """Computes the similarities; see `SalienceTeacher.compare`."""
+        for document in documents:
+            sentences = [alphanumeric(text) for text in document.sentences]
+            best = np.zeros(len(sentences))
+            for summary in map(alphanumeric, document.summary):
+                scores = self._scores(summary, [*sentences, summary])
+                if scores[-1]:  # the summary has a word
+                    best = np.maximum(best, scores[:-1] / scores[-1])
+            yield best
+
+    def _scores(
+        self, query: list[str], sentences: list[list[str]]
+    ) -> np.ndarray:
+        """Returns the BM25 scores of sentences, by Lucene's formula."""
+        words = {word: row for row, word in enumerate(dict.fromkeys(query))}
+        counts = np.zeros((len(sentences), len(words)))
+        for row, sentence in enumerate(sentences):
+            for word in sentence:
+                if word in words:
+                    counts[row, words[word]] += 1
+        weights = np.array([self._idf(w) * query.count(w) for w in words])
+        lengths = np.array([len(sentence) for sentence in sentences])
+        norms = 1 - self._b + self._b * lengths / self._mean_length
+        saturated = counts / (counts + self._k1 * norms[:, np.newaxis])
+        return saturated @ weights
+
+    def _idf(self, word: str) -> float:
+        frequency = self._frequency[word]
+        return math.log1p(
+            (self._sentences - frequency + 0.5) / (frequency + 0.5)
+        )
+
+
+class VectorTeacher(SalienceTeacher):
+    """Base of the teachers that compare vectors of sentences by cosine.
+
+    A subclass defines `unit_vectors`.
+    """
+
+    def unit_vectors(self, texts: Sequence[str]) -> Any:
+        """Computes vectors of length 1.
+
+        Args:
+            texts: Sentences, at least one.
+
+        Returns:
+            Float `[texts, dimension]`, an array or a SciPy sparse array.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.unit_vectors")
+
+    def compare(self, documents: Sequence[Document]) -> Iterator[np.ndarray]:
+        """Computes the similarities; see `SalienceTeacher.compare`."""
+        rows: dict[str, int] = {}
+        for document in documents:
+            for text in (*document.sentences, *document.summary):
+                rows.setdefault(text, len(rows))
+        vectors: Any = self.unit_vectors(list(rows)) if rows else None
+        for document in documents:
+            sentences, summary = (
+                vectors[[rows[text] for text in texts]]
+                for texts in (document.sentences, document.summary)
+            )
+            cosines = sentences @ summary.T
+            if not isinstance(cosines, np.ndarray):
+                cosines = cosines.toarray()
+            yield cosines.max(axis=1)
+
+
+class TrigramTeacher(VectorTeacher):
+    """Compares counts of letter trigrams by cosine, without any training."""
+
+    def unit_vectors(self, texts: Sequence[str]) -> Any:
+        """Counts letter trigrams; see `VectorTeacher.unit_vectors`."""
+        from scipy import sparse
+
+        words = split_words(as_strings(texts))
+        ids, word = (part.numpy() for part in trigram_ids(words.flat_values))
+        counts = sparse.csr_array(
+            (np.ones(len(ids)), (words.value_rowids().numpy()[word], ids)),
+            (len(texts), TRIGRAMS),
+        )
+        lengths = np.sqrt((counts * counts).sum(axis=1))
+        return sparse.diags_array(1 / lengths) @ counts
+
+
+class TowerTeacher(VectorTeacher):
+    """Compares sentences by the cosine of their vectors from a trained tower.
+
+    The query encoder encodes the sentences of both sides, because the texts
+    that it was trained on are more like sentences than titles are, and
+    because equal sentences must have equal vectors.
+
+    Args:
+        towers: A trained `TwoTower`.
+
+    Raises:
+        InputError: The encoders are not adapted.
+    """
+
+    def __init__(self, towers: TwoTower) -> None:
+        if towers.needs_adapt:
+            raise InputError(
+                "salience is taught by a TwoTower that has not been adapted: "
+                "expected a trained one"
+            )
+        self._encoder = towers.query_encoder
+
+    def unit_vectors(self, texts: Sequence[str]) -> Any:
+        """Encodes the sentences; see `VectorTeacher.unit_vectors`."""
+        return self._encoder.encode(texts)
+
+
+def salience_teacher(
+    teacher: TwoTower | str | os.PathLike[str],
+    documents: Iterable[Document],
+) -> SalienceTeacher:
+    """Makes a teacher from its name, a model or a run folder.
+
+    Args:
+        teacher: A trained `TwoTower`; the folder of its run; "bm25",
+            "trigrams", the cosine of counts of letter trigrams; or "lead",
+            the first sentences.
+        documents: The training documents, read once for "bm25".
+
+    Raises:
+        InputError: There is no such run, or it has no two towers.
+
+    Example:
+    >>> teacher = salience_teacher("build/run", folder.of("train"))
+    """
+    if isinstance(teacher, TwoTower):
+        return TowerTeacher(teacher)
+    if teacher == "lead":
+        return LeadTeacher()
+    if teacher == "bm25":
+        return BM25Teacher(documents)
+    if teacher == "trigrams":
+        return TrigramTeacher()
+    if not os.path.isdir(teacher):
+        raise InputError(
+            f"salience is {os.fspath(teacher)!r}: found no such folder, "
+            f"expected one of {', '.join(TEACHERS)}, or the folder of a run of "
+            "two towers"
+        )
+    return TowerTeacher(RunFolder(teacher).load_towers())

@@ -1,4 +1,7 @@
-"""ScorerTraining: what judged lists or clicks train a pair scorer as."""
+"""ScorerTraining: what judged lists or clicks train a pair scorer as.
+
+TriplePlan: the triples that a pair scorer is trained on, and their order.
+"""
 
 import os
 import sys
@@ -6,32 +9,80 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from keras_lstm_dssm.data import (
-    ClickLog,
-    Triples,
-    is_collection,
-    open_collection,
-)
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.callbacks.failures import DeadNetworkWatch
+from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.sources import is_collection, open_collection
+from keras_lstm_dssm.data.triples import Triples
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.matchers.deep_match_patches import (
-    SMALL_LEVELS,
-    topic_levels,
-)
-from keras_lstm_dssm.models import PairScorer, ScorerRecipe
-from keras_lstm_dssm.text import vocabulary_of
-from keras_lstm_dssm.training.adagrad import Adagrad
-from keras_lstm_dssm.training.base_training import BaseTraining
-from keras_lstm_dssm.training.mined_lists import FILE_NAME, MinedLists
-from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
-from keras_lstm_dssm.training.parent import Parent
-from keras_lstm_dssm.training.run_folder import RunFolder
-from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
-from keras_lstm_dssm.training.training_data import (
+from keras_lstm_dssm.losses import PairwiseHinge
+from keras_lstm_dssm.matchers.deep_match import SMALL_LEVELS, topic_levels
+from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.models.recipes import ScorerRecipe
+from keras_lstm_dssm.optimizers.adagrad import Adagrad
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.text.vocabulary import vocabulary_of
+from keras_lstm_dssm.training.config import (
     PAIR_SCORERS,
     DataOptions,
     open_clicks,
 )
-from keras_lstm_dssm.training.triple_plan import TriplePlan
+from keras_lstm_dssm.training.initial_model import Parent
+from keras_lstm_dssm.training.mining import FILE_NAME, MinedLists
+from keras_lstm_dssm.training.session import BasePlan, BaseTraining
+from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
+
+
+@dataclass(frozen=True)
+class TriplePlan(BasePlan):
+    """Describes the data that a pair scorer is trained on, and their order.
+
+    The counterpart of `TrainingPlan`.
+
+    Attributes:
+        triples: The triples to train on.
+        recipe: Epochs and batch size.
+        seed: Seed of the order of the triples.
+        log: The click log that the triples were mined from, or `None`.
+
+    Example:
+    >>> triples = Triples([("hex bolt", ["steel hex bolt"], ["wood glue"])])
+    >>> plan = TriplePlan(triples, dssm.SCORER_PRESETS["mv_lstm_tensor"])
+    >>> plan.examples, plan.steps_per_epoch
+    (1, 1)
+    """
+
+    triples: Triples
+    recipe: ScorerRecipe
+    seed: int = 0
+    log: ClickLog | None = None
+
+    examples_name = "triples"
+
+    @property
+    def examples(self) -> int:
+        """Triples in an epoch."""
+        return len(self.triples)
+
+    @property
+    def watches(self) -> list[keras.callbacks.Callback]:
+        """Callbacks that stop a training which cannot succeed any more."""
+        return [DeadNetworkWatch(self.recipe.margin, self.steps_per_epoch)]
+
+    def batches(self, first: int) -> tf.data.Dataset:
+        """Returns the batches from training step `first` on."""
+        return self.triples.batches(
+            self.recipe.batch_size,
+            epochs=self.recipe.epochs,
+            seed=self.seed,
+            first_step=first,
+        )
+
+    def describe(self) -> str:
+        """Describes the amount of data."""
+        return self.triples.describe()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.files import replacing
-from keras_lstm_dssm.text import split_in_batches
+from keras_lstm_dssm.text.vocabulary import split_in_batches
 
 _cache_folder: ContextVar[Path | None] = ContextVar("cache", default=None)
 

@@ -8,45 +8,45 @@ from typing import Any
 
 import keras
 
-from keras_lstm_dssm.data import Collection, DocumentFolder, absolute_spec
+from keras_lstm_dssm.callbacks.gate_histograms import GateHistograms
+from keras_lstm_dssm.data.collection import Collection
+from keras_lstm_dssm.data.documents import DocumentFolder
+from keras_lstm_dssm.data.sources import absolute_spec
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import ClusterTask, Task
-from keras_lstm_dssm.models import (
-    AnyRecipe,
-    KeyVec,
-    KeyVecRecipe,
-    PairScorer,
-    Recipe,
-    ScorerRecipe,
-    TwoTower,
-    find_recipe,
-)
+from keras_lstm_dssm.evaluation.clustering import ClusterTask
+from keras_lstm_dssm.evaluation.task import Task
+from keras_lstm_dssm.models.keyvec import KeyVec
+from keras_lstm_dssm.models.kinds import AnyRecipe, find_recipe
+from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.models.recipes import KeyVecRecipe, Recipe, ScorerRecipe
+from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.run_folder import RunFolder, check_resumable
 from keras_lstm_dssm.settings.choices import DEFAULT_SALIENCE
-from keras_lstm_dssm.training.base_training import BaseTraining
-from keras_lstm_dssm.training.document_targets import DocumentTargets
-from keras_lstm_dssm.training.document_training import DocumentTraining
-from keras_lstm_dssm.training.gate_histograms import GateHistograms
-from keras_lstm_dssm.training.parent import Parent
-from keras_lstm_dssm.training.ranker_folder import check_resumable
-from keras_lstm_dssm.training.replay import ReplaySpec
-from keras_lstm_dssm.training.run_config import (
-    check_same_data,
-    new_config,
-    read_settings,
-    warn_of_version,
-)
-from keras_lstm_dssm.training.run_folder import RunFolder
-from keras_lstm_dssm.training.run_teacher import Teacher, teacher_folder
-from keras_lstm_dssm.training.salience_teachers import TEACHERS
-from keras_lstm_dssm.training.scorer_training import ScorerTraining
-from keras_lstm_dssm.training.tower_training import TowerTraining
-from keras_lstm_dssm.training.training_data import (
+from keras_lstm_dssm.training.config import (
     DataOptions,
     TrainingData,
     dev_spec,
+    read_settings,
     teacher_spec,
 )
-from keras_lstm_dssm.training.training_session import TrainingSession
+from keras_lstm_dssm.training.document_targets import DocumentTargets
+from keras_lstm_dssm.training.initial_model import Parent
+from keras_lstm_dssm.training.keyvec_training import DocumentTraining
+from keras_lstm_dssm.training.replay import ReplaySpec
+from keras_lstm_dssm.training.salience import TEACHERS
+from keras_lstm_dssm.training.scorer_training import ScorerTraining
+from keras_lstm_dssm.training.session import (
+    BaseTraining,
+    TrainingSession,
+    check_same_data,
+    new_config,
+    warn_of_version,
+)
+from keras_lstm_dssm.training.tower_training import (
+    Teacher,
+    TowerTraining,
+    teacher_folder,
+)
 
 
 def train(

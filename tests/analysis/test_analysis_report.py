@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm import TwoTower
-from keras_lstm_dssm.analysis import activations, keywords
-from keras_lstm_dssm.analysis.analysis_report import write_analysis_report
+from keras_lstm_dssm.analysis import keywords
 from keras_lstm_dssm.analysis.claims import measure_claims
-from keras_lstm_dssm.analysis.report_input import ReportInput
+from keras_lstm_dssm.analysis.report import write_analysis_report
+from keras_lstm_dssm.analysis.tower_report import ReportInput
+from keras_lstm_dssm.encoders.activations import activations
 from keras_lstm_dssm.settings.reports import ReportSettings
+from tests.analysis.html_page import HtmlPage, check_self_contained
 from tests.conftest import TOPICS
 from tests.encoders.small import small_encoder
-from tests.html_report.html_page import HtmlPage, check_self_contained
 
 PNG = b"\x89PNG\r\n"
 TITLES = [title for _, title in TOPICS.values()]

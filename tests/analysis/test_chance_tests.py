@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.analysis.chance_tests import (
+from keras_lstm_dssm.analysis.claims import (
     compare_with_draws,
     is_stop_word,
     remaining_cosine,

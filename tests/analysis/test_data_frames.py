@@ -5,7 +5,6 @@ import pytest
 
 from keras_lstm_dssm import TwoTower
 from keras_lstm_dssm.analysis import (
-    activations,
     active_cells,
     attenuation,
     frame,
@@ -13,6 +12,7 @@ from keras_lstm_dssm.analysis import (
     keywords,
     topics,
 )
+from keras_lstm_dssm.encoders.activations import activations
 from keras_lstm_dssm.errors import InputError
 from tests.encoders.small import small_encoder
 

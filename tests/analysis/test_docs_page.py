@@ -6,8 +6,8 @@ import re
 import pytest
 
 from keras_lstm_dssm import ScorerRecipe
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import analyze
-from keras_lstm_dssm.training import RunFolder
 from tests.training.small_documents import (
     QUICK_KEYVEC,
     WORDS,

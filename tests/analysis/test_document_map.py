@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.analysis import document_map as module
-from keras_lstm_dssm.analysis.document_map import (
+from keras_lstm_dssm.analysis import maps as module
+from keras_lstm_dssm.analysis.maps import (
     document_map,
     draw_document_map,
+    plane_positions,
 )
-from keras_lstm_dssm.analysis.title_map import plane_positions
 from keras_lstm_dssm.errors import InputError
 
 VECTORS = np.random.default_rng(0).normal(size=(40, 5))

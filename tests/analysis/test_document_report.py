@@ -6,16 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.analysis.document_figures import (
+from keras_lstm_dssm.analysis.keyvec_report import (
     DocumentFigures,
     document_figures,
+    write_document_report,
 )
-from keras_lstm_dssm.analysis.document_report import write_document_report
-from keras_lstm_dssm.analysis.report_input import ReportDocuments
+from keras_lstm_dssm.analysis.tower_report import ReportDocuments
 from keras_lstm_dssm.files import read_csv
 from keras_lstm_dssm.models import KeyVec
+from tests.analysis.html_page import HtmlPage, check_self_contained
 from tests.analysis.small_report import DOCUMENTS, SENTENCES, TARGETS
-from tests.html_report.html_page import HtmlPage, check_self_contained
 from tests.models.small_keyvec import small_keyvec
 
 GIVEN = ReportDocuments("test", DOCUMENTS, TARGETS, "bm25", {})

@@ -7,18 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.analysis import (
-    Growth,
-    activations,
-    active_cells,
-    growth,
-    heat_maps,
-)
+from keras_lstm_dssm.analysis import Growth, active_cells, growth, heat_maps
 from keras_lstm_dssm.analysis.heat_maps import (
     draw_activations,
     draw_active,
     draw_aligned,
 )
+from keras_lstm_dssm.encoders.activations import activations
 from keras_lstm_dssm.models import TwoTower
 from tests.encoders.small import small_encoder
 

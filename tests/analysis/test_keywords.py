@@ -2,15 +2,14 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.analysis import (
-    Activations,
     ActiveCell,
     Keyword,
     active_cells,
     keywords,
     topics,
 )
-from keras_lstm_dssm.analysis.activations import each_activations
-from keras_lstm_dssm.analysis.keywords import assigned, distinctive_words
+from keras_lstm_dssm.analysis.words import assigned, distinctive_words
+from keras_lstm_dssm.encoders.activations import Activations, each_activations
 from tests.encoders.small import small_encoder
 
 WORDS = ("hotels", "in", "shanghai")

@@ -2,7 +2,7 @@ import shutil
 
 import pytest
 
-from keras_lstm_dssm.analysis.report_input import (
+from keras_lstm_dssm.analysis.tower_report import (
     read_report_documents,
     read_report_texts,
 )

@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.analysis import compare_words, heat_maps, strongest_words
+from keras_lstm_dssm.analysis import (
+    compare_words,
+    scorer_report,
+    strongest_words,
+)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import TrigramVectors, VocabularyVectors
 from keras_lstm_dssm.matchers import MVLSTM, RecurrentCosine
@@ -93,7 +97,7 @@ def test_matchers_without_a_matrix_are_refused() -> None:
 def test_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Draws slices below one another, and frames the strongest cells."""
     found: list[Any] = []
-    real = heat_maps.drawing
+    real = scorer_report.drawing
 
     @contextmanager
     def watched(*args: Any, **options: Any) -> Any:
@@ -101,10 +105,12 @@ def test_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             yield axes
         found.extend(axes)
 
-    monkeypatch.setattr(heat_maps, "drawing", watched)
+    monkeypatch.setattr(scorer_report, "drawing", watched)
     model = scorer("tensor")
     matrices = [compare_words(model, QUERY, d) for d in (DOCUMENT, "memory $x")]
-    heat_maps.draw_matrices(tmp_path / "m.png", matrices, ["right", "wrong"])
+    scorer_report.draw_matrices(
+        tmp_path / "m.png", matrices, ["right", "wrong"]
+    )
     assert (tmp_path / "m.png").stat().st_size > 5_000
     assert [axis.get_title() for axis in found] == ["right", "wrong"]
     labels = [label.get_text() for label in found[0].get_yticklabels()]

@@ -8,7 +8,7 @@ from tensorboard.plugins.base_plugin import TBContext
 from tensorboard.plugins.projector.projector_plugin import ProjectorPlugin
 from werkzeug.test import Client
 
-from keras_lstm_dssm.analysis.title_map import (
+from keras_lstm_dssm.analysis.maps import (
     MAP_METHODS,
     TitleMap,
     draw_title_map,

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.analysis.keywords import topics
-from keras_lstm_dssm.analysis.topic_coherence import (
+from keras_lstm_dssm.analysis.claims import (
     WordAssignments,
     WordVectors,
     assign_words,
     coherence,
     context_vectors,
 )
+from keras_lstm_dssm.analysis.words import topics
 from keras_lstm_dssm.errors import InputError
 from tests.encoders.small import small_encoder
 

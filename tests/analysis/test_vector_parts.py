@@ -4,7 +4,7 @@ import numpy as np
 
 from keras_lstm_dssm import TwoTower
 from keras_lstm_dssm.analysis import vector_parts
-from keras_lstm_dssm.analysis.vector_parts import (
+from keras_lstm_dssm.analysis.words import (
     WHOLE_VECTOR,
     cell_note,
     common_parts,

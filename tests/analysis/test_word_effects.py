@@ -5,7 +5,7 @@ import pytest
 
 from keras_lstm_dssm import TextEncoder, TwoTower
 from keras_lstm_dssm.analysis import attenuation, growth
-from keras_lstm_dssm.analysis.word_effects import each_change
+from keras_lstm_dssm.analysis.words import each_change
 from tests.encoders.small import small_encoder
 
 TEXT, TITLE = "hotels in shanghai", "Shanghai hotels, discount"

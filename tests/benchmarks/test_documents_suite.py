@@ -11,8 +11,8 @@ import tensorflow as tf
 from keras_lstm_dssm.benchmarks import documents_suite
 from keras_lstm_dssm.data import Document, DocumentFolder, write_documents
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.losses import KeyVecLoss
 from keras_lstm_dssm.models import KeyVec
-from keras_lstm_dssm.training import KeyVecLoss
 from tests.benchmarks.conftest import measure_once
 from tests.benchmarks.peer_weights import check_gradients, copy_weights
 from tests.models.small_keyvec import DOCUMENTS, ragged_examples, small_keyvec

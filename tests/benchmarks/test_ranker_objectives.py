@@ -8,7 +8,7 @@ import pytest
 
 from keras_lstm_dssm.benchmarks import ranker_objectives
 from keras_lstm_dssm.benchmarks.ranker_objectives import cross_validate
-from keras_lstm_dssm.training.tree_training import Rows, TreeOptions
+from keras_lstm_dssm.ranker.train_ranker import Rows, TreeOptions
 from tests.ranker.small_ranker import write_graded
 
 pytest.importorskip("lightgbm")

@@ -7,8 +7,8 @@ import pytest
 
 from keras_lstm_dssm.benchmarks import recipe_cost
 from keras_lstm_dssm.benchmarks.click_data import write_log
+from keras_lstm_dssm.evaluation.index import TitleClusters
 from keras_lstm_dssm.models import PRESETS
-from keras_lstm_dssm.training.title_clusters import TitleClusters
 
 
 @pytest.mark.parametrize("clusters", [0, 3])

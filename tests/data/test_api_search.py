@@ -4,7 +4,7 @@ import itertools
 import pytest
 
 from keras_lstm_dssm.data import api_search, build_api_search, describe
-from keras_lstm_dssm.data.api_names import title
+from keras_lstm_dssm.data.api_search import title
 from keras_lstm_dssm.data.api_sources import (
     distributions,
     read_modules,

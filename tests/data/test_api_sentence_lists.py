@@ -6,12 +6,8 @@ import random
 
 import pytest
 
-from keras_lstm_dssm.data import (
-    Collection,
-    api_sentence_lists,
-    open_collection,
-)
-from keras_lstm_dssm.data.api_sentence_lists import (
+from keras_lstm_dssm.data import Collection, api_sentences, open_collection
+from keras_lstm_dssm.data.api_sentences import (
     SentencePair,
     adjacent_sentences,
     write_lists,
@@ -174,8 +170,8 @@ def test_it_is_built_once_in_the_cache(
         (p.module, f"{p.query.capitalize()}. {p.answer.capitalize()}.")
         for p in made()
     ]
-    monkeypatch.setattr(api_sentence_lists, "distributions", lambda: [])
-    monkeypatch.setattr(api_sentence_lists, "docstrings", lambda: docs)
+    monkeypatch.setattr(api_sentences, "distributions", lambda: [])
+    monkeypatch.setattr(api_sentences, "docstrings", lambda: docs)
     monkeypatch.setenv("KERAS_LSTM_DSSM_CACHE", str(tmp_path))
     collection = open_collection("api_sentences")
     (folder,) = tmp_path.iterdir()
@@ -186,7 +182,7 @@ def test_it_is_built_once_in_the_cache(
     assert [line.split(":")[0] for line in printed[-3:]] == [
         "train", "dev", "test"
     ]  # fmt: skip
-    monkeypatch.delattr(api_sentence_lists, "docstrings")
+    monkeypatch.delattr(api_sentences, "docstrings")
     again = open_collection("api_sentences")
     assert again.qrels("test") == collection.qrels("test")
     assert capsys.readouterr().err == ""

@@ -1,6 +1,6 @@
 import pytest
 
-from keras_lstm_dssm.data.api_sentences import first_sentence, sentence_runs
+from keras_lstm_dssm.data.api_prose import first_sentence, sentence_runs
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import tensorflow as tf
 from keras_lstm_dssm.data import (
     ClickLog,
     Pair,
+    click_log,
     evaluation_batches,
-    line_blocks,
     training_batches,
 )
-from keras_lstm_dssm.data.line_blocks import LineBlocks
+from keras_lstm_dssm.data.click_log import LineBlocks
 from keras_lstm_dssm.errors import InputError
 from tests.limits import largest_file
 
@@ -178,7 +178,7 @@ def test_a_resumed_run_reads_only_what_is_left(log, monkeypatch):
 
 
 def test_blocks_in_any_order_are_the_lines_of_the_file(log, monkeypatch):
-    monkeypatch.setattr(line_blocks, "_MOST_BLOCKS", 5)  # larger blocks
+    monkeypatch.setattr(click_log, "_MOST_BLOCKS", 5)  # larger blocks
     blocks = ClickLog(log.paths).blocks()
     assert blocks.block_lines == 17 and len(blocks) == 3 + 2
     lines = blocks.read(np.arange(5))

@@ -8,7 +8,7 @@ from keras_lstm_dssm.data import (
     ClickFrequencies,
     ClickLog,
     GivenNegatives,
-    click_frequencies,
+    batches,
 )
 
 TITLES = ["lamp", "lamp", "naïve lamp", "lamp", "rope"]
@@ -34,7 +34,7 @@ def test_a_title_without_a_click_counts_as_half_a_one() -> None:
 
 def test_counting_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = ClickFrequencies(TITLES, 64)
-    monkeypatch.setattr(click_frequencies, "_TITLES_AT_ONCE", 2)
+    monkeypatch.setattr(batches, "_TITLES_AT_ONCE", 2)
     np.testing.assert_array_equal(
         ClickFrequencies(iter(TITLES), 64).log_q, whole.log_q
     )

@@ -33,7 +33,7 @@ def test_documents_are_distinct_in_order_of_appearance(tmp_path):
 
 
 def test_counts_across_chunks_and_names_the_line(tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_lstm_dssm.data.line_reader._CHUNK", 7)
+    monkeypatch.setattr("keras_lstm_dssm.text_files._CHUNK", 7)
     lines = [f"query {i}\ttitle {i}\n".encode() for i in range(50)]
     path = write(tmp_path / "a.tsv", b"".join(lines))
     assert ClickLog(path).count() == 50
@@ -82,7 +82,7 @@ def test_two_wrongs_do_not_make_a_right(tmp_path):
 
 @pytest.mark.parametrize("chunk", [1, 3, 1000])
 def test_a_blank_line_within_is_wrong(tmp_path, monkeypatch, chunk):
-    monkeypatch.setattr("keras_lstm_dssm.data.line_reader._CHUNK", chunk)
+    monkeypatch.setattr("keras_lstm_dssm.text_files._CHUNK", chunk)
     path = write(tmp_path / "a.tsv", b"a\tb\n\n\nc\td\n\n")
     for read in (ClickLog.count, list):
         with pytest.raises(InputError, match="a.tsv:2: found no tab"):
@@ -136,8 +136,8 @@ def test_a_file_that_vanishes(tmp_path):
 
 
 def test_no_line_end_at_all_does_not_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_lstm_dssm.data.line_reader._CHUNK", 1 << 10)
-    monkeypatch.setattr("keras_lstm_dssm.data.line_reader._LONGEST", 1 << 20)
+    monkeypatch.setattr("keras_lstm_dssm.text_files._CHUNK", 1 << 10)
+    monkeypatch.setattr("keras_lstm_dssm.text_files._LONGEST", 1 << 20)
     path = write(tmp_path / "a.tsv", b"a\tb\n" + b"\0" * (2 << 20))
     with pytest.raises(InputError, match="a.tsv: found 1 MB without the end"):
         ClickLog(path, max_bad_lines=9).count()

@@ -5,8 +5,7 @@ import pathlib
 
 import pytest
 
-from keras_lstm_dssm.data.click_log import ClickLog
-from keras_lstm_dssm.data.dealt_log import DealtLog
+from keras_lstm_dssm.data.click_log import ClickLog, DealtLog
 from keras_lstm_dssm.errors import InputError
 
 

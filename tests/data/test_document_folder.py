@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keras_lstm_dssm.data import Document, DocumentFolder
-from keras_lstm_dssm.data.document_lines import LINE_EXPECTED, parse_document
+from keras_lstm_dssm.data.documents import LINE_EXPECTED, parse_document
 from keras_lstm_dssm.errors import InputError
 
 ROWS: list[dict[str, Any]] = [

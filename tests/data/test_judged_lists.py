@@ -13,9 +13,9 @@ from keras_lstm_dssm.data import (
     write_collection,
     write_pairs,
 )
-from keras_lstm_dssm.data.bm25_neighbours import bm25_neighbours
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Index
+from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
 
 CLICKS = [
     ("hex bolt", "steel hex bolt"),

@@ -1,6 +1,6 @@
 import random
 
-from keras_lstm_dssm.data.near_duplicates import Groups, near_duplicates
+from keras_lstm_dssm.data.split import Groups, near_duplicates
 
 
 def test_near_duplicates_equal_a_comparison_of_all_pairs() -> None:

@@ -4,9 +4,9 @@ from keras_lstm_dssm.data import (
     Pair,
     judged_negatives,
     open_collection,
-    open_data,
     open_documents,
     open_log,
+    sources,
     write_collection,
     write_pairs,
 )
@@ -32,7 +32,7 @@ def test_folder(folder):
 
 def test_api(folder, monkeypatch):
     built = open_collection(folder)
-    monkeypatch.setattr(open_data, "build_api_search", lambda progress: built)
+    monkeypatch.setattr(sources, "build_api_search", lambda progress: built)
     assert open_collection("api") is built
     assert list(open_log("api")) == [("query", "title")]
 
@@ -89,13 +89,11 @@ def test_documents(tmp_path, monkeypatch):
     (tmp_path / "documents.jsonl").write_text('{"_id": "d", "text": "A."}\n[')
     folder = open_documents(str(tmp_path), max_bad_lines=1)
     assert [one.id for one in folder] == ["d"]
-    monkeypatch.setattr(
-        open_data, "build_api_documents", lambda progress: folder
-    )
+    monkeypatch.setattr(sources, "build_api_documents", lambda progress: folder)
     built_in = open_documents("api_documents", max_sentences=7)
     assert built_in.folder == folder.folder
     assert built_in.max_sentences == 7
-    assert open_data.absolute_spec("api_documents") == "api_documents"
+    assert sources.absolute_spec("api_documents") == "api_documents"
     for spec, problem in (
         (str(tmp_path / "none"), "nothing there"),
         (str(tmp_path / "documents.jsonl"), "a file"),

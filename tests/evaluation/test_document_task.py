@@ -8,11 +8,6 @@ import ir_measures
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.baselines import (
-    BM25System,
-    TfidfSystem,
-    alphanumeric,
-)
 from keras_lstm_dssm.data import DocumentFolder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
@@ -30,6 +25,8 @@ from keras_lstm_dssm.evaluation import (
     mean_documents,
     system_of,
 )
+from keras_lstm_dssm.evaluation.bm25 import BM25System, alphanumeric
+from keras_lstm_dssm.papers.baselines import TfidfSystem
 
 pytest.importorskip("sklearn")
 

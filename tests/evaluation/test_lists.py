@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.baselines import BM25System
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.evaluation import (
     ConstantScorer,
@@ -18,6 +17,7 @@ from keras_lstm_dssm.evaluation import (
     list_measures,
     mean_of_lists,
 )
+from keras_lstm_dssm.evaluation.bm25 import BM25System
 
 FIVE = {f"d{i}": int(i == 2) for i in range(5)}
 

@@ -5,7 +5,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.baselines import BM25System, UnigramLMSystem
 from keras_lstm_dssm.data.augmentation import misspell
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
@@ -17,8 +16,10 @@ from keras_lstm_dssm.evaluation import (
     index,
     mixture,
 )
-from keras_lstm_dssm.evaluation.mixture_weights import mixture_weights
-from keras_lstm_dssm.tables.table_data import change_queries
+from keras_lstm_dssm.evaluation.bm25 import BM25System
+from keras_lstm_dssm.evaluation.mixture import mixture_weights
+from keras_lstm_dssm.papers.baselines import UnigramLMSystem
+from keras_lstm_dssm.papers.table_data import change_queries
 
 RNG = np.random.default_rng(0)
 WORDS = "hex bolt wood glue drill lamp hose paint desk white".split()

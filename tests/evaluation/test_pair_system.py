@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.baselines import BM25System
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import PairSystem
+from keras_lstm_dssm.evaluation.bm25 import BM25System
 
 QUERIES = {"q1": "hex bolt", "q2": "glue", "unused": "lamp"}
 DOCUMENTS = {"a": "steel bolt", "b": "wood glue 8 oz", "c": "hex nut bolt"}

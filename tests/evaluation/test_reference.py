@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.baselines import BM25System
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.evaluation import Run, Task
+from keras_lstm_dssm.evaluation.bm25 import BM25System
 
 CUTOFFS = (1, 3, 10)
 

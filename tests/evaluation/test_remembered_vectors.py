@@ -3,7 +3,7 @@ import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import DenseSystem, RememberedVectors
-from keras_lstm_dssm.evaluation.remembered_vectors import remembering
+from keras_lstm_dssm.evaluation.systems import remembering
 
 
 def test_each_text_is_encoded_once_and_in_order() -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.baselines import BM25System
 from keras_lstm_dssm.data import Collection, write_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
@@ -16,6 +15,7 @@ from keras_lstm_dssm.evaluation import (
     format_table,
     read_run,
 )
+from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.task import graded_qrels, holds_click_counts
 
 DOCUMENTS = {"a": "red hat", "b": "blue hat", "c": "red shoe", "d": "sock"}

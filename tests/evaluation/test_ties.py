@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.evaluation import evaluate
-from keras_lstm_dssm.evaluation.ties import expected_measures, tie_groups
+from keras_lstm_dssm.evaluation.measures import expected_measures, tie_groups
 
 
 def orders(scores: dict[str, float]) -> list[list[str]]:

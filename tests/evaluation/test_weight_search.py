@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.baselines import BM25System
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
     DenseSystem,
@@ -13,7 +12,8 @@ from keras_lstm_dssm.evaluation import (
     choose_weights,
     mean,
 )
-from keras_lstm_dssm.evaluation.ranking import ListScorer, ListScores
+from keras_lstm_dssm.evaluation.bm25 import BM25System
+from keras_lstm_dssm.evaluation.runs import ListScorer, ListScores
 
 QUERIES = {f"q{i}": f"query {i}" for i in range(10)}
 DOCUMENTS = {f"d{i}": f"title {i}" for i in range(4)}

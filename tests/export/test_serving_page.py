@@ -14,8 +14,8 @@ from tensorflow_serving.apis.model_pb2 import ModelSpec
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.serving import Client, PredictionServer, ServingError
-from keras_lstm_dssm.training import RunFolder
 from tests.conftest import TOPICS
 from tests.models.small_keyvec import small_keyvec
 from tests.serving.tiny_models import TITLES

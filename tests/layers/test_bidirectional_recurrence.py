@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.layers import PeepholeLSTM
 from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
-from keras_lstm_dssm.layers.flat_packing import RowSequences
+from keras_lstm_dssm.layers.packed_sequence import RowSequences
 
 TIME, FEATURES, UNITS = 5, 4, 3
 LENGTHS = tf.constant([3, 5, 1, 3])

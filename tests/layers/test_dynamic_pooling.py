@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import InputError
-from keras_lstm_dssm.layers.dynamic_pooling import DynamicPooling
+from keras_lstm_dssm.layers.pooling import DynamicPooling
 from tests.matchers.plain_convolutions import plain_pooling, plain_regions
 from tests.matchers.ragged_texts import check_central_differences
 

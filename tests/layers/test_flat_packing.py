@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.layers.flat_packing import FlatPacking, RowSequences
-from keras_lstm_dssm.layers.packed_sequence import Packing
+from keras_lstm_dssm.layers.packed_sequence import (
+    FlatPacking,
+    Packing,
+    RowSequences,
+)
 
 LENGTHS = [2, 4, 1, 4]
 RANDOM = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import InputError
-from keras_lstm_dssm.layers.k_max_pooling import KMaxPooling
+from keras_lstm_dssm.layers.pooling import KMaxPooling
 
 RANDOM = np.random.default_rng(0)
 ROWS, COLUMNS = [3, 1, 2], [4, 5, 1]

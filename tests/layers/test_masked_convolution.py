@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import InputError
-from keras_lstm_dssm.layers.masked_convolution import (
+from keras_lstm_dssm.layers.convolution import (
     MaskedConvolution,
     fixed_time,
     masked_max_pool,

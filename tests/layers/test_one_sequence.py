@@ -7,9 +7,11 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.layers.one_sequence import last_output_of_one
-from keras_lstm_dssm.layers.packed_recurrence import run_to_last_output
 from keras_lstm_dssm.layers.packed_sequence import PackedSequence
+from keras_lstm_dssm.layers.recurrent import (
+    last_output_of_one,
+    run_to_last_output,
+)
 from keras_lstm_dssm.layers.recurrent_cell import RecurrentCell
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.layers.ordered_k_max import OrderedKMax, dynamic_k
+from keras_lstm_dssm.layers.pooling import OrderedKMax, dynamic_k
 from tests.matchers.plain_convolutions import k_largest
 from tests.matchers.ragged_texts import check_central_differences
 

@@ -4,10 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.layers.convolution_stacks import (
-    KMaxStack,
-    WindowPoolingStack,
-)
+from keras_lstm_dssm.layers.convolution import KMaxStack, WindowPoolingStack
 from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
 
 

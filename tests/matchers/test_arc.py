@@ -8,8 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import InputError
-from keras_lstm_dssm.matchers.arc_i import ARCI
-from keras_lstm_dssm.matchers.arc_ii import ARCII
+from keras_lstm_dssm.matchers.arc import ARCI, ARCII
 from keras_lstm_dssm.settings.presets import ARC_I_OF_WAN, ARC_II_OF_WAN
 from tests.matchers import plain_convolutions as plain
 from tests.matchers.ragged_texts import (

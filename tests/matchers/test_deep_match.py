@@ -15,11 +15,10 @@ from keras_lstm_dssm.layers import (
     VocabularyVectors,
     WordSequences,
 )
-from keras_lstm_dssm.matchers.deep_match import DeepMatch
-from keras_lstm_dssm.matchers.deep_match_patches import Patches
+from keras_lstm_dssm.losses import PairwiseHinge
+from keras_lstm_dssm.matchers.deep_match import DeepMatch, Patches
 from keras_lstm_dssm.models.pair_scorer import PairScorer
-from keras_lstm_dssm.training.adagrad import Adagrad
-from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
+from keras_lstm_dssm.optimizers.adagrad import Adagrad
 from tests.reference import sigmoid
 
 # Patches of two, three and two topics over words 1 to 8, by level.

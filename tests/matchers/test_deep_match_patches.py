@@ -5,7 +5,7 @@ import pytest
 
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.layers import VocabularyVectors
-from keras_lstm_dssm.matchers.deep_match_patches import (
+from keras_lstm_dssm.matchers.deep_match import (
     Patches,
     find_patches,
     overlapping,

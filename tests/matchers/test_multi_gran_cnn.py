@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm import InputError
-from keras_lstm_dssm.layers.phrase_similarity import PhraseSimilarity
+from keras_lstm_dssm.layers.interactions import PhraseSimilarity
 from keras_lstm_dssm.matchers.multi_gran_cnn import MultiGranCNN
 from keras_lstm_dssm.settings.presets import MULTI_GRAN_CNN_OF_WAN
 from tests import reference

@@ -9,8 +9,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.layers import WordSequences, cosine_pairs, unit
-from keras_lstm_dssm.matchers.mv_lstm import MVLSTM
-from keras_lstm_dssm.matchers.positions import PositionalBiLSTM
+from keras_lstm_dssm.matchers.mv_lstm import MVLSTM, PositionalBiLSTM
 from keras_lstm_dssm.matchers.recurrent_cosine import RecurrentCosine
 from tests import reference
 from tests.matchers.ragged_texts import (

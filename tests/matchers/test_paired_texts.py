@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.layers import WordSequences
-from keras_lstm_dssm.layers.flat_packing import RowSequences
-from keras_lstm_dssm.matchers.mv_lstm import MVLSTM
-from keras_lstm_dssm.matchers.paired_texts import (
+from keras_lstm_dssm.layers.packed_sequence import RowSequences
+from keras_lstm_dssm.matchers.mv_lstm import (
+    MVLSTM,
     PairedTexts,
     order_by_length,
 )

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.matchers.phrases import phrases_of
+from keras_lstm_dssm.matchers.rae import phrases_of
 
 PAST_THE_END = -9.0
 

@@ -14,11 +14,10 @@ from keras_lstm_dssm.layers import (
     VocabularyVectors,
     WordSequences,
 )
-from keras_lstm_dssm.matchers.pair_features import distances, same_numbers
-from keras_lstm_dssm.matchers.rae import HEADS, RAE
+from keras_lstm_dssm.losses import PairwiseHinge
+from keras_lstm_dssm.matchers.rae import HEADS, RAE, distances, same_numbers
 from keras_lstm_dssm.models.pair_scorer import PairScorer
-from keras_lstm_dssm.training.adagrad import Adagrad
-from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
+from keras_lstm_dssm.optimizers.adagrad import Adagrad
 from tests.matchers.plain_rae import NUMBERS, SCORES, SIZE, nodes_of, pool
 
 WIDTH = 3

@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import InputError
-from keras_lstm_dssm.matchers.binary_trees import balanced_children
 from keras_lstm_dssm.matchers.recursive_autoencoder import (
     TREES,
     RecursiveAutoencoder,
+    balanced_children,
 )
 
 LENGTHS = [7, 5, 4, 2, 1]

@@ -7,8 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.layers import VocabularyVectors
+from keras_lstm_dssm.losses import KeyVecLoss
 from keras_lstm_dssm.models import KeyVec
-from keras_lstm_dssm.training import KeyVecLoss
 from tests import reference
 from tests.matchers.ragged_texts import randomise
 

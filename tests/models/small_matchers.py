@@ -6,11 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.layers import (
-    TrigramEmbedding,
-    WordSequences,
-    WordVectors,
-)
+from keras_lstm_dssm.layers import TrigramEmbedding, WordSequences, WordVectors
 from keras_lstm_dssm.matchers import Matcher
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.private_api import accept_any_inputs

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import VocabularyVectors
-from keras_lstm_dssm.models.document_batches import (
+from keras_lstm_dssm.models.document_batch import (
     DocumentHasher,
     document_batches,
     is_hashed,

@@ -6,10 +6,8 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.losses import KeyVecLoss
 from keras_lstm_dssm.models import KeyVec
-from keras_lstm_dssm.training import (
-    KeyVecLoss,
-)
 from tests.matchers.ragged_texts import check_central_differences
 from tests.models.small_keyvec import (
     DOCUMENTS,
@@ -135,9 +133,7 @@ def test_a_vector_does_not_depend_on_its_batch(
     alone = np.concatenate([model.encode([d]) for d in documents])
     assert together.dtype == np.float64
     np.testing.assert_allclose(together, alone, rtol=0, atol=1e-10)
-    monkeypatch.setattr(
-        "keras_lstm_dssm.models.document_reading.SENTENCES_AT_ONCE", 50
-    )
+    monkeypatch.setattr("keras_lstm_dssm.models.keyvec.SENTENCES_AT_ONCE", 50)
     np.testing.assert_allclose(
         model.encode(documents[::-1])[::-1], alone, rtol=0, atol=1e-10
     )

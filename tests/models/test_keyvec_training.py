@@ -9,13 +9,10 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import NOT_FINITE, InputError
 from keras_lstm_dssm.layers import TrigramVectors
+from keras_lstm_dssm.losses import CosineSoftmax, KeyVecLoss
 from keras_lstm_dssm.models import KeyVec
+from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.text import split_sentences
-from keras_lstm_dssm.training import (
-    CosineSoftmax,
-    KeyVecLoss,
-    NesterovMomentum,
-)
 from tests.fresh_process import FreshProcesses
 from tests.models.small_keyvec import (
     DOCUMENTS,

@@ -1,7 +1,7 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.models.negatives import (
+from keras_lstm_dssm.models.two_tower import (
     clicked_is_nearest,
     in_batch,
     random_negatives,

@@ -12,8 +12,8 @@ import tensorflow as tf
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import cosine_matrix
-from keras_lstm_dssm.models import pair_model
-from keras_lstm_dssm.models.pair_batches import pair_batches
+from keras_lstm_dssm.models import two_tower as two_tower_module
+from keras_lstm_dssm.models.pair_batch import pair_batches
 from tests.models.small_towers import QUERIES, TITLES, fit, two_tower
 
 
@@ -189,7 +189,7 @@ def test_each_fit_of_lists_has_an_order_of_its_own(
         orders.append(list(batches.unbatch().as_numpy_iterator()))
         return batches
 
-    monkeypatch.setattr(pair_model, "pair_batches", recorded)
+    monkeypatch.setattr(two_tower_module, "pair_batches", recorded)
     texts = [str(n) for n in range(16)]
     for _ in range(2):
         model = two_tower(run_eagerly=True)

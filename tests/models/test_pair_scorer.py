@@ -10,11 +10,11 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import NOT_FINITE, InputError
 from keras_lstm_dssm.layers import VocabularyVectors
+from keras_lstm_dssm.losses import PairwiseHinge
 from keras_lstm_dssm.matchers import MVLSTM, RAE, DeepMatch, Matcher
 from keras_lstm_dssm.models.pair_scorer import PairScorer
-from keras_lstm_dssm.training import NesterovMomentum
-from keras_lstm_dssm.training.adagrad import Adagrad
-from keras_lstm_dssm.training.pairwise_hinge import PairwiseHinge
+from keras_lstm_dssm.optimizers.adagrad import Adagrad
+from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
 from tests.fresh_process import FreshProcesses
 from tests.models.small_matchers import (
     HashedWords,

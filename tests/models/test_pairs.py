@@ -6,9 +6,12 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.models.negatives import log_q_of_distinct
-from keras_lstm_dssm.models.pair_batches import pair_batches, split_pairs
-from keras_lstm_dssm.models.pairs import PairHasher
+from keras_lstm_dssm.models.pair_batch import (
+    PairHasher,
+    pair_batches,
+    split_pairs,
+)
+from keras_lstm_dssm.models.two_tower import log_q_of_distinct
 
 QUERIES = ["hose", "lamp", "hose"]
 TITLES = ["garden hose", "desk lamp", "hose, 50 ft"]

@@ -60,10 +60,8 @@ from keras_lstm_dssm.matchers import (
     MultiGranCNN,
     RecurrentCosine,
 )
-from keras_lstm_dssm.matchers.positions import PositionalBiLSTM
-from keras_lstm_dssm.matchers.recursive_autoencoder import (
-    RecursiveAutoencoder,
-)
+from keras_lstm_dssm.matchers.mv_lstm import PositionalBiLSTM
+from keras_lstm_dssm.matchers.recursive_autoencoder import RecursiveAutoencoder
 from keras_lstm_dssm.registration import PACKAGE
 from tests.encoders.small import EACH, small_encoder
 from tests.models.small_matchers import HashedWords, MeanDot

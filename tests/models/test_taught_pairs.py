@@ -7,10 +7,11 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.models.pairs import PairHasher
-from keras_lstm_dssm.models.taught_pairs import teacher_cosines
-from keras_lstm_dssm.teacher import TeacherVectors
-from keras_lstm_dssm.teacher.taught_batches import TaughtBatches
+from keras_lstm_dssm.distillation.teacher_vectors import (
+    TaughtBatches,
+    TeacherVectors,
+)
+from keras_lstm_dssm.models.pair_batch import PairHasher, teacher_cosines
 
 INFINITY = float("inf")
 QUERIES = ["bolt", "glue", "lamp", "desk"]

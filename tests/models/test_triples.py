@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.models.triples import TripleHasher, triple_batches
+from keras_lstm_dssm.models.pair_scorer import TripleHasher, triple_batches
 from tests.models.small_matchers import HashedWords
 
 TRIPLES = tuple([f"{side}{n}" for n in range(20)] for side in "qpn")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import write_collection
-from keras_lstm_dssm.training import TreeOptions
+from keras_lstm_dssm.ranker.train_ranker import TreeOptions
 from tests.conftest import TOPICS
 
 COLOURS = ("red", "blue", "green", "black")

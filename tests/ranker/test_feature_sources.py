@@ -8,7 +8,7 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.ranker.feature_sources import graph_scores, source_of
+from keras_lstm_dssm.ranker.ranker import graph_scores, source_of
 from tests.ranker.small_ranker import small_scorer
 
 QUERIES = [b"hex bolt", b"glue", b"hex bolt", b""]

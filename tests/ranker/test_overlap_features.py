@@ -9,8 +9,9 @@ from keras_lstm_dssm.ranker.overlap_features import (
     NAMES,
     OverlapFeatures,
     on_grid,
+    split_both_ways,
+    stems,
 )
-from keras_lstm_dssm.ranker.overlap_words import split_both_ways, stems
 from tests.ranker.plain_overlap import PlainOverlap
 from tests.reference import stem
 

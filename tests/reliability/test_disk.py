@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train as program
-from keras_lstm_dssm.training import RunFolder
 from tests.bare_package import BARE_PACKAGE
 from tests.reliability.program import SETTINGS, train, write_log
 

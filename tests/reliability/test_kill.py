@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train as program
-from keras_lstm_dssm.training import RunFolder
 from tests.reliability.program import SETTINGS, train, write_log
 
 OFTEN = "--save_minutes=0.001"

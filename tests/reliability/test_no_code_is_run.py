@@ -14,7 +14,7 @@ import keras_lstm_dssm as dssm
 import lstm_dssm_client
 import lstm_dssm_programs
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.training import RunFolder
+from keras_lstm_dssm.run_folder import RunFolder
 
 ROOT = pathlib.Path(dssm.__file__).parent
 LINKS = ("export", "tools", "benchmarks")

@@ -18,10 +18,10 @@ from collections.abc import Sequence
 import pytest
 
 import keras_lstm_dssm
-from keras_lstm_dssm.training import RunFolder
+from keras_lstm_dssm.run_folder import RunFolder
+from tests.distributed.processes import free_addresses, start_worker
 from tests.reliability.program import SETTINGS, write_log
 from tests.reliability.test_kill import check_equal
-from tests.workers.processes import free_addresses, start_worker
 
 pytestmark = pytest.mark.slow
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.text.data_function import DataFunction
+from keras_lstm_dssm.text.caches import DataFunction
 
 PROGRAM = """
 import tensorflow as tf
-from keras_lstm_dssm.text.hashed_text_cache import HashedTextCache
+from keras_lstm_dssm.text.caches import HashedTextCache
 
 texts = tf.data.Dataset.range(10_000).map(
     lambda i: tf.strings.as_string(tf.range(i * 500, i * 500 + 500))

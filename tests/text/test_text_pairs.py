@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.text.text_pairs import score_in_batches
+from keras_lstm_dssm.text.strings import score_in_batches
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 9])

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm import load_run
-from keras_lstm_dssm.analysis import each_activations
 from keras_lstm_dssm.analysis.claims import CLAIM_LABELS
 from keras_lstm_dssm.data import write_collection
+from keras_lstm_dssm.encoders.activations import each_activations
 from keras_lstm_dssm.tools import analyze, train
+from tests.analysis.html_page import HtmlPage, check_self_contained
 from tests.conftest import TOPICS
-from tests.html_report.html_page import HtmlPage, check_self_contained
 from tests.tools.conftest import succeed
 from tests.training.histogram_events import read_histograms
 

@@ -12,7 +12,7 @@ from keras_lstm_dssm.data import DocumentFolder
 from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.tools import analyze
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
-from tests.html_report.html_page import HtmlPage, check_self_contained
+from tests.analysis.html_page import HtmlPage, check_self_contained
 from tests.tools.conftest import Refused, succeed
 from tests.training.small_documents import (
     QUICK_KEYVEC,

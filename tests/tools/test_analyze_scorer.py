@@ -7,10 +7,10 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.analysis import strongest_words
-from keras_lstm_dssm.analysis.example_answers import example_answers
+from keras_lstm_dssm.analysis.scorer_report import example_answers
 from keras_lstm_dssm.tools import analyze
+from tests.analysis.html_page import HtmlPage, check_self_contained
 from tests.conftest import TOPICS
-from tests.html_report.html_page import HtmlPage, check_self_contained
 from tests.tools.conftest import Refused, succeed
 
 RECIPE = dssm.ScorerRecipe(

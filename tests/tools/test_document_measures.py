@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from keras_lstm_dssm.baselines import BM25System, RandomVectorSystem
 from keras_lstm_dssm.data import DocumentFolder, write_documents
+from keras_lstm_dssm.evaluation.bm25 import BM25System
+from keras_lstm_dssm.papers.baselines import RandomVectorSystem
 from keras_lstm_dssm.tools import document_measures
 from keras_lstm_dssm.tools.document_measures import measure_documents
 from tests.training.small_documents import documents, write_small_documents

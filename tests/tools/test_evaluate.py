@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from keras_lstm_dssm.command_line import CommandLine
 from keras_lstm_dssm.data import Collection, write_collection
 from keras_lstm_dssm.evaluation import MEASURES, Task, read_run
 from keras_lstm_dssm.tools import evaluate
-from keras_lstm_dssm.tools.program import CommandLine
 
 DOCUMENTS = {"a": "red hat", "b": "blue-hat", "c": "red shoe", "d": "sock"}
 QUERIES = {"q1": "red", "q2": "hat"}

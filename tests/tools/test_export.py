@@ -10,9 +10,9 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.export import read_ids
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.serving import PredictionServer, SavedRetriever
 from keras_lstm_dssm.tools import encode, export, index, query, search
-from keras_lstm_dssm.training import RunFolder
 from tests.tools.conftest import Refused, succeed
 
 TITLES = (

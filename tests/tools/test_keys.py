@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import keys
-from keras_lstm_dssm.training import RunFolder
 from tests.models.small_keyvec import small_keyvec
 from tests.tools.conftest import Refused, succeed
 

@@ -16,10 +16,10 @@ from keras_lstm_dssm.evaluation import (
 )
 from keras_lstm_dssm.files import read_json
 from keras_lstm_dssm.models import KEYVEC_PRESETS
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import evaluate, train
 from keras_lstm_dssm.tools.flagged_recipe import flagged_recipe
 from keras_lstm_dssm.tools.keyvec_flags import KEYVEC_FLAGS
-from keras_lstm_dssm.training import RunFolder
 from tests.tools.conftest import Refused
 from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.baselines import BM25System
 from keras_lstm_dssm.data import Collection
+from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task, choose_weights, read_run
+from keras_lstm_dssm.evaluation.bm25 import BM25System
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.serving import SavedRetriever
-from keras_lstm_dssm.teacher import open_outside_encoder
 from keras_lstm_dssm.tools import evaluate, export, search
 from keras_lstm_dssm.tools.mixture_systems import load_part
-from keras_lstm_dssm.training import RunFolder
 from tests.conftest import TOPICS
 from tests.tools.conftest import Refused, succeed
 

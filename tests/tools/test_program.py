@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from absl import flags
 
-from keras_lstm_dssm.tools.program import CommandLine, new_flags
+from keras_lstm_dssm.command_line import CommandLine, new_flags
 from keras_lstm_dssm.version import __version__
 from tests.tools.conftest import Refused
 

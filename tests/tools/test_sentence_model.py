@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.data import open_collection
+from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
 from keras_lstm_dssm.evaluation import DenseSystem, Task
-from keras_lstm_dssm.teacher import open_outside_encoder
 from keras_lstm_dssm.tools import sentence_model
-from tests.teacher.test_outside_encoder import write_sentence_transformers
+from tests.distillation.test_outside_encoder import write_sentence_transformers
 
 
 def test_each_text_is_encoded_once() -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from keras_lstm_dssm.tables import PAPERS, make_table, run_system
+from keras_lstm_dssm.papers import PAPERS
+from keras_lstm_dssm.papers.run_systems import run_system
+from keras_lstm_dssm.papers.table import make_table
 from keras_lstm_dssm.tools import table
 
 

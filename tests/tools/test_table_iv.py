@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from keras_lstm_dssm.files import read_csv
-from keras_lstm_dssm.folder_lock import lock_folder
+from keras_lstm_dssm.files import lock_folder, read_csv
 from keras_lstm_dssm.models import Recipe
-from keras_lstm_dssm.tables import PAPERS, TABLE_IV_ROWS, run_system
+from keras_lstm_dssm.papers import PAPERS
+from keras_lstm_dssm.papers.run_systems import run_system
+from keras_lstm_dssm.papers.table_iv import TABLE_IV_ROWS
 from keras_lstm_dssm.tools import table_iv
 
 FLAGS = (
@@ -48,9 +49,7 @@ def run_here(output, rows, settings, seeds, options) -> dict[str, str]:
 def test_table_and_curve(
     collection_folder, tmp_path, capfd, monkeypatch
 ) -> None:
-    monkeypatch.setattr(
-        "keras_lstm_dssm.tables.learning_curve.run_systems", run_here
-    )
+    monkeypatch.setattr("keras_lstm_dssm.papers.table.run_systems", run_here)
     output = tmp_path / "out"
     # One system cannot be run: where its folder should be, there is a file.
     blocked = output / "systems/random"

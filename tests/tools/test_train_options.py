@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.teacher import teach
+from keras_lstm_dssm.distillation.teacher_vectors import teach
 from keras_lstm_dssm.tools import train
 from keras_lstm_dssm.tools.keyvec_flags import KEYVEC_FLAGS
 from keras_lstm_dssm.tools.train_flags import RECIPE_FLAGS

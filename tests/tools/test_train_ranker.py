@@ -8,8 +8,8 @@ import pytest
 from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.evaluation import Task, system_of
 from keras_lstm_dssm.export.publish.versions import find_models
+from keras_lstm_dssm.run_folder import load_run
 from keras_lstm_dssm.tools import analyze, evaluate, export, train
-from keras_lstm_dssm.training import load_run
 from tests.ranker.small_ranker import write_graded
 from tests.tools.conftest import Refused, succeed
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.distributed import on_ray
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train, train_workers
-from keras_lstm_dssm.training import RunFolder, ray_training
 from tests.tools.conftest import Refused
 
 
@@ -89,7 +90,7 @@ def test_ray_starts_the_workers(
         given.update(output=output, settings=settings, **options)
         RunFolder(output).add_metrics("train", {"loss": 0.5})
 
-    monkeypatch.setattr(ray_training, "train_on_ray", train_on_ray)
+    monkeypatch.setattr(on_ray, "train_on_ray", train_on_ray)
     output, figures = tmp_path / "run", tmp_path / "figures.json"
     output.mkdir()
     code = run(

@@ -6,8 +6,9 @@ import keras
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.layers import VocabularyVectors
+from keras_lstm_dssm.losses import KeyVecLoss, PairwiseHinge
 from keras_lstm_dssm.matchers import MVLSTM
-from keras_lstm_dssm.training import Adagrad, KeyVecLoss, PairwiseHinge
+from keras_lstm_dssm.optimizers.adagrad import Adagrad
 
 VOCABULARY = ["a", "b", "c", "d", "e"]
 

@@ -17,8 +17,8 @@ from keras_lstm_dssm.data import ClickLog, write_pairs
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.fingerprints import weights_hash
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train as program
-from keras_lstm_dssm.training import RunFolder
 from keras_lstm_dssm.training import replay as replay_module
 from keras_lstm_dssm.training.replay import Replay, ReplaySpec
 from tests.conftest import TOPICS
@@ -189,7 +189,7 @@ def test_old_clicks_are_drawn_once_in_an_epoch(
 def test_log_q_counts_what_the_epoch_draws(
     logs: pathlib.Path, parent: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    from keras_lstm_dssm.training.training_plan import make_plan
+    from keras_lstm_dssm.training.tower_training import make_plan
 
     model = dssm.load_run(parent)
     new = ClickLog(logs / "new.tsv")

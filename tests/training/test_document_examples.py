@@ -8,8 +8,11 @@ import tensorflow as tf
 
 from keras_lstm_dssm.data import Document
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.training.document_examples import DocumentExamples
-from keras_lstm_dssm.training.document_targets import DocumentTargets, Target
+from keras_lstm_dssm.training.document_targets import (
+    DocumentExamples,
+    DocumentTargets,
+    Target,
+)
 from keras_lstm_dssm.training.salience import SalienceCounts
 
 

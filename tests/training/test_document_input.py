@@ -8,10 +8,10 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Document, write_documents
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.training import RunFolder
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.training.config import DataOptions
 from keras_lstm_dssm.training.document_targets import DocumentTargets, Target
-from keras_lstm_dssm.training.document_training import DocumentTraining
-from keras_lstm_dssm.training.training_data import DataOptions
+from keras_lstm_dssm.training.keyvec_training import DocumentTraining
 from tests.training.small_documents import (
     QUICK_KEYVEC,
     documents,

@@ -7,12 +7,16 @@ import pytest
 
 from keras_lstm_dssm.data import Document, DocumentFolder
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.training.document_targets import DocumentTargets, Target
-from keras_lstm_dssm.training.key_words import KeyWords
-from keras_lstm_dssm.training.salience import agreement, salient_sentences
-from keras_lstm_dssm.training.salience_teachers import (
+from keras_lstm_dssm.training.document_targets import (
+    DocumentTargets,
+    KeyWords,
+    Target,
+)
+from keras_lstm_dssm.training.salience import (
     BM25Teacher,
+    agreement,
     salience_teacher,
+    salient_sentences,
 )
 
 DOCUMENTS = [

@@ -10,27 +10,29 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.callbacks.best_epoch import (
+    RankingEvaluation,
+    ValidationLoss,
+)
 from keras_lstm_dssm.data import Document, DocumentFolder, write_documents
 from keras_lstm_dssm.errors import FailedTraining, InputError
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.models import KeyVec
-from keras_lstm_dssm.tables.document_data import open_document_data
-from keras_lstm_dssm.tables.document_rows import train_keyvec
-from keras_lstm_dssm.tables.rows import Row
-from keras_lstm_dssm.tables.table_settings import TableSettings
+from keras_lstm_dssm.papers.neural_rows import train_keyvec
+from keras_lstm_dssm.papers.rows import Row
+from keras_lstm_dssm.papers.table_data import open_document_data
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training import (
     DocumentExamples,
     DocumentTargets,
     KeyWords,
-    RankingEvaluation,
-    RunFolder,
     salience_teacher,
     skip_gram_vectors,
 )
+from keras_lstm_dssm.training.config import TrainingData
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
-from keras_lstm_dssm.training.training_data import TrainingData
-from keras_lstm_dssm.training.validation_loss import ValidationLoss
 from tests.fresh_process import FreshProcesses
 from tests.training.small_documents import (
     QUICK_KEYVEC,

@@ -11,7 +11,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import index
 from keras_lstm_dssm.training import HardNegatives, mine_negatives
 from keras_lstm_dssm.training.replay import Replay, ReplaySpec
-from keras_lstm_dssm.training.training_plan import make_plan
+from keras_lstm_dssm.training.tower_training import make_plan
 from tests.training.small_trainings import BEST
 
 CLICKS = [

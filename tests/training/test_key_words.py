@@ -7,7 +7,7 @@ import pytest
 
 from keras_lstm_dssm.data import Document
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.training.key_words import KeyWords
+from keras_lstm_dssm.training.document_targets import KeyWords
 
 DOCUMENTS = [
     Document("d1", "", ["Sorts a list.", "Quickly!"],

@@ -10,9 +10,9 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import ClickLog, clicked_lists
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools import train
-from keras_lstm_dssm.training.mined_lists import FILE_NAME, MinedLists
+from keras_lstm_dssm.training.config import DataOptions
+from keras_lstm_dssm.training.mining import FILE_NAME, MinedLists
 from keras_lstm_dssm.training.scorer_training import ScorerTraining
-from keras_lstm_dssm.training.training_data import DataOptions
 from tests.conftest import TOPICS
 from tests.training.small_trainings import EpochWeights, StopAt, check_equal
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm import KeyVecRecipe
-from keras_lstm_dssm.training.new_keyvec import new_keyvec
+from keras_lstm_dssm.training.keyvec_training import new_keyvec
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from tests.training.small_documents import QUICK_KEYVEC, documents
 

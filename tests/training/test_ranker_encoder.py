@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.distillation.teacher_vectors import teach
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.ranker.overlap_features import NAMES
-from keras_lstm_dssm.teacher import teach
 from tests.ranker.small_ranker import small_trees, write_graded
 
 pytest.importorskip("lightgbm")

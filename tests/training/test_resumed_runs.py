@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.callbacks.best_epoch import RankingEvaluation
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train as program
-from keras_lstm_dssm.training import RankingEvaluation, RunFolder
 from tests.conftest import TOPICS
 from tests.training.small_trainings import (
     QUICK,

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.baselines import BM25System
-from keras_lstm_dssm.baselines.tokenizers import alphanumeric
 from keras_lstm_dssm.data import Document
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.training.salience_teachers import (
+from keras_lstm_dssm.evaluation.bm25 import BM25System, alphanumeric
+from keras_lstm_dssm.training.salience import (
     BM25Teacher,
     LeadTeacher,
     TowerTeacher,

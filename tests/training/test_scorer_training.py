@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.callbacks.failures import DeadNetwork, DeadNetworkWatch
 from keras_lstm_dssm.data import Collection, Pair, Triples, write_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task, system_of
 from keras_lstm_dssm.models import PairScorer
-from keras_lstm_dssm.training import RunFolder, scorer_training
-from keras_lstm_dssm.training.dead_network import DeadNetworkWatch
-from keras_lstm_dssm.training.faults import DeadNetwork
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.training import scorer_training
 from tests.conftest import TOPICS
 from tests.fresh_process import FreshProcesses
 from tests.matchers.small_matchers import SMALL_MATCHERS
@@ -157,12 +157,10 @@ def test_python_and_the_recipe_by_hand_give_one_model(
     lists: pathlib.Path,
 ) -> None:
     """What `train` does: vocabulary, skip-gram, Adagrad, hinge, order."""
+    from keras_lstm_dssm.losses import PairwiseHinge
+    from keras_lstm_dssm.optimizers.adagrad import Adagrad
     from keras_lstm_dssm.text import vocabulary_of
-    from keras_lstm_dssm.training import (
-        Adagrad,
-        PairwiseHinge,
-        skip_gram_vectors,
-    )
+    from keras_lstm_dssm.training import skip_gram_vectors
 
     trained = dssm.train(lists, QUICK, seed=3, verbose=0)
     triples = Triples.from_collection(Collection(lists))

@@ -10,11 +10,11 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import ClickLog, Collection
+from keras_lstm_dssm.distillation.teacher_vectors import TeacherVectors, teach
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.teacher import TeacherVectors, teach
-from keras_lstm_dssm.training import RunFolder
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.training.config import DataOptions
 from keras_lstm_dssm.training.tower_training import TowerTraining
-from keras_lstm_dssm.training.training_data import DataOptions
 from tests.conftest import TOPICS
 from tests.training.small_trainings import (
     BEST,

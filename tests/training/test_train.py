@@ -11,10 +11,11 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task
-from keras_lstm_dssm.folder_lock import lock_folder
-from keras_lstm_dssm.tables import TableSettings, open_table_data
-from keras_lstm_dssm.tables.rows import Row
-from keras_lstm_dssm.tables.tower_rows import train_towers
+from keras_lstm_dssm.files import lock_folder
+from keras_lstm_dssm.papers.neural_rows import train_towers
+from keras_lstm_dssm.papers.rows import Row
+from keras_lstm_dssm.papers.table_data import open_table_data
+from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.tools import train as program
 from tests.conftest import TOPICS
 from tests.training.small_trainings import BEST, PAPER, QUICK, check_equal

@@ -7,8 +7,9 @@ import pytest
 import keras_lstm_dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import PRESETS
-from keras_lstm_dssm.training import RunFolder, WorkerSettings
-from keras_lstm_dssm.training.worker_settings import worker_versions
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.training import WorkerSettings
+from keras_lstm_dssm.training.config import worker_versions
 
 
 def test_the_recipe_is_best_or_that_of_the_run_to_continue(

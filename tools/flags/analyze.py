@@ -18,8 +18,8 @@ of a KeyVec it has some test documents with their key sentences and key words,
 and a map of documents.
 """
 
+from keras_lstm_dssm.command_line import CommandLine
 from keras_lstm_dssm.tools.analyze_flags import new_analyze_flags
-from keras_lstm_dssm.tools.program import CommandLine
 
 FLAGS = new_analyze_flags()
 

@@ -31,8 +31,8 @@ negatives for its clicks. Results are medians. Run it on an idle machine; its
 load is printed first.
 """
 
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.settings.presets import TOWER_PRESETS
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)

@@ -11,8 +11,8 @@ Example:
   python -m lstm_dssm_programs demo --output=build/demo
 """
 
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.settings.presets import TOWER_PRESETS
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)

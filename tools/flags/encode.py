@@ -22,8 +22,8 @@ not encoded again (docs/scaling.md). Each shard is a process of its own, and
 folder.
 """
 
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.tools.encode_flags import define_part_flags
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)

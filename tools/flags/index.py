@@ -21,7 +21,7 @@ recall compared with exact search and the milliseconds for a query. Row i of
 the vectors is document i of the index.
 """
 
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)

@@ -11,7 +11,7 @@ Example:
   lstm-dssm-keys --run=KEYVEC_RUN --sentences=3 --words=5 - < page.txt
 """
 
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)

@@ -19,8 +19,8 @@ Example:
   lstm-dssm-query --model=keyvec --k=1 "A list is sorted. See below."
 """
 
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.tools.door_flags import define_door_flags
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)

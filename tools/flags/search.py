@@ -14,11 +14,11 @@ Example:
       --mix_weights=0.5,0.1,0.4 --documents=titles.txt "angle bracket"
 """
 
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.tools.mixture_flags import (
     define_bm25_words,
     define_mixture_flags,
 )
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)

@@ -9,8 +9,8 @@ Example:
         --model=sentence-transformers/all-MiniLM-L6-v2 --mode=retrieve
 """
 
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.settings.choices import MODES
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)

@@ -20,6 +20,7 @@ Example:
       --tls_key=server.key --token_file=tokens.txt
 """
 
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.settings.choices import (
     BATCH_SIZES,
     MAX_MESSAGE_MB,
@@ -27,7 +28,6 @@ from keras_lstm_dssm.settings.choices import (
     MAX_SERVED_K,
     MAX_TEXT_KB,
 )
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)

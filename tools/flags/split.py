@@ -15,7 +15,7 @@ Example:
   lstm-dssm-evaluate --run=RUN --data=FOLDER --split=dev --mode=retrieve
 """
 
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.tools.train_flags import define_bad_line_flags
 
 FLAGS = new_flags()

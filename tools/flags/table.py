@@ -30,8 +30,8 @@ a table can be interrupted, and more systems or seeds can be named later. The
 exit code is 1 if a system failed; the table then holds the others.
 """
 
+from keras_lstm_dssm.command_line import CommandLine
 from keras_lstm_dssm.settings.papers import PAPER_OPTIONS
-from keras_lstm_dssm.tools.program import CommandLine
 from keras_lstm_dssm.tools.table_flags import table_flags
 
 FLAGS = table_flags(list(PAPER_OPTIONS))

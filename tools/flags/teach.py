@@ -19,7 +19,7 @@ the function need pip install "keras-lstm-dssm[teacher]". The encoder runs in a
 process of its own, without TensorFlow.
 """
 
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.tools.train_flags import define_bad_line_flags
 
 FLAGS = new_flags()

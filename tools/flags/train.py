@@ -23,7 +23,7 @@ trains on two processes, or on as many machines of a Ray cluster.
 
 from absl import flags
 
-from keras_lstm_dssm.tools.program import CommandLine, definers, new_flags
+from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.tools.train_flags import (
     EXPECTED_FINITE,
     define_train_flags,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.baselines import BM25System
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.export import (
     Documents,
     export_models,

@@ -22,8 +22,8 @@ from keras_lstm_dssm.ranker import (
     PairFeatures,
     Ranker,
 )
-from keras_lstm_dssm.ranker.feature_sources import OutsideCosine, source_of
 from keras_lstm_dssm.ranker.overlap_features import NAMES
+from keras_lstm_dssm.ranker.ranker import OutsideCosine, source_of
 from keras_lstm_dssm.serving import SavedRetriever, SavedScorer
 from keras_lstm_dssm.text import as_bytes
 from tests.conftest import TOPICS

@@ -1,0 +1,233 @@
+"""The parts of an HTML report: sections of tables, pictures and lists.
+
+Texts are plain strings. The template escapes them, so that `<` and `&` in a
+query or a title are shown and not interpreted.
+
+Write the sections of a report as one HTML page, with Jinja.
+HTML reports: one page with tables and pictures, without other files.
+"""
+
+import base64
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from keras_lstm_dssm.analysis.drawing import DOTS_PER_INCH
+from keras_lstm_dssm.errors import import_optional
+from keras_lstm_dssm.files import replacing
+
+_CSS_PIXELS_PER_INCH = 96
+_MOST_OPACITY = 0.5
+
+
+class Strong(str):
+    """The text of a table cell that is set in bold.
+
+    Example:
+    >>> HtmlTable(["Title"], [[Strong("hex bolt")]]).rows[0][0]
+    'hex bolt'
+    """
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A table cell that shows a number and a bar of proportional length.
+
+    Args:
+        value: The number; the bar of a negative number has length 0.
+        maximum: The number whose bar has full length.
+
+    Example:
+    >>> Bar(0.5, maximum=2.0).share
+    0.25
+    """
+
+    value: float
+    maximum: float
+
+    @property
+    def share(self) -> float:
+        """The length of the bar as a share of full length, from 0 to 1."""
+        if self.maximum <= 0:
+            return 0.0
+        return min(max(self.value / self.maximum, 0.0), 1.0)
+
+
+@dataclass(frozen=True)
+class Shaded:
+    """A text on a coloured background, whose opacity shows a share.
+
+    The text is legible on every shade, on a light page and on a dark one.
+
+    Args:
+        text: The text.
+        share: From 0, no colour, to 1, the strongest one.
+        note: What a browser shows when the pointer rests on the text.
+
+    Example:
+    >>> strongest, text = Shaded("hex", 1.0, "adds 0.3"), Shaded("or", 0.0, "")
+    >>> strongest.opacity > text.opacity == 0
+    True
+    """
+
+    text: str
+    share: float
+    note: str
+
+    @property
+    def opacity(self) -> float:
+        """The opacity of the colour in front of the page's background."""
+        return _MOST_OPACITY * min(max(self.share, 0.0), 1.0)
+
+
+Cell = str | Bar | Shaded
+"""The content of a table cell; a `Strong` is a str, too."""
+
+
+@dataclass(frozen=True)
+class HtmlTable:
+    """A table, whose first column names the rows.
+
+    Args:
+        header: The names of the columns.
+        rows: The cells of each row, as many as there are columns.
+        heading: A heading above the table; by default none.
+        text_columns: The columns that are aligned to the left, counted from
+            0. Others are aligned to the right, as numbers are, but for the
+            first, which is always aligned to the left.
+
+    Example:
+    >>> rows = [["0.9", "hex bolt"]]
+    >>> table = HtmlTable(["Cosine", "Title"], rows, text_columns=[1])
+    >>> table.rows[0][1]
+    'hex bolt'
+    """
+
+    kind: ClassVar[str] = "table"
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    heading: str = ""
+    text_columns: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class HtmlPicture:
+    """A PNG file from `drawing` that is embedded in the page.
+
+    Args:
+        caption: The text alternative (`alt`) of the picture.
+        path: The file, which is read when the page is rendered.
+        heading: A heading above the picture; by default none.
+
+    Example:
+    >>> from keras_lstm_dssm.analysis.drawing import Curve, curve_chart
+    >>> loss = {"loss": Curve([1, 2], [0.5, 0.4])}
+    >>> _ = curve_chart(Path("loss.png"), loss, "epoch", "loss")
+    >>> HtmlPicture("Loss by epoch", Path("loss.png")).width > 100
+    True
+    """
+
+    kind: ClassVar[str] = "picture"
+    caption: str
+    path: Path
+    heading: str = ""
+
+    @property
+    def width(self) -> int:
+        """The width on the screen in CSS pixels, from the file's header."""
+        with self.path.open("rb") as file:
+            header = file.read(20)
+        return (
+            int.from_bytes(header[16:20], "big")
+            * _CSS_PIXELS_PER_INCH
+            // DOTS_PER_INCH
+        )
+
+    @property
+    def base64(self) -> str:
+        """The content of the file in base 64, as a `data:` URL needs it."""
+        return base64.b64encode(self.path.read_bytes()).decode()
+
+
+@dataclass(frozen=True)
+class HtmlList:
+    """A bulleted list.
+
+    Args:
+        items: The text of each item.
+        heading: A heading above the list; by default none.
+
+    Example:
+    >>> HtmlList(["query: bolt", "title: hex bolt"], "Texts").heading
+    'Texts'
+    """
+
+    kind: ClassVar[str] = "list"
+    items: Sequence[str]
+    heading: str = ""
+
+
+@dataclass(frozen=True)
+class HtmlSection:
+    """A section of the page.
+
+    Args:
+        title: Its heading.
+        blocks: Its tables, pictures and lists, in order.
+        text: A paragraph below the heading; by default none.
+
+    Example:
+    >>> table = HtmlTable(["System", "MAP"], [["BM25", "0.41"]])
+    >>> section = HtmlSection("Results", [table], "On the split test.")
+    >>> section.blocks[0].header
+    ['System', 'MAP']
+    """
+
+    title: str
+    blocks: Sequence[HtmlTable | HtmlPicture | HtmlList]
+    text: str = ""
+
+
+def write_html_report(
+    path: str | os.PathLike[str],
+    title: str,
+    sections: Sequence[HtmlSection],
+    lead: str = "",
+) -> None:
+    """Write a report as one HTML page that loads nothing else.
+
+    A table or picture wider than the screen scrolls by itself, and is shown
+    whole in print. Every text is escaped.
+
+    Args:
+        path: The HTML file. An existing file is replaced only when the new
+            one is complete.
+        title: The heading of the page.
+        sections: Its sections, in order.
+        lead: A paragraph below the heading; by default none.
+
+    Raises:
+        InputError: jinja2 is not installed.
+        OSError: The file cannot be written.
+
+    Example:
+    >>> table = HtmlTable(["Preset", "NDCG@10"], [["lstm_96", "33.1"]])
+    >>> write_html_report("r.html", "Results", [HtmlSection("Test", [table])])
+    """
+    jinja2 = import_optional("jinja2", "analysis")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(__package__),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.tests["bar"] = lambda cell: isinstance(cell, Bar)
+    environment.tests["shaded"] = lambda cell: isinstance(cell, Shaded)
+    environment.tests["strong"] = lambda cell: isinstance(cell, Strong)
+    template = environment.get_template("report.html")
+    html = template.render(title=title, sections=sections, lead=lead)
+    with replacing(path) as partial:
+        partial.write_text(html, encoding="utf-8")

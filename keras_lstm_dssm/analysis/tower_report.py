@@ -1,0 +1,548 @@
+"""The report's sections about one query and one title.
+
+The report's sections about many texts and about the training.
+The inputs of the reports: a model, texts of a data set, thresholds.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_lstm_dssm.analysis.claims import CLAIM_LABELS, ClaimResult
+from keras_lstm_dssm.analysis.drawing import Curve, curve_chart
+from keras_lstm_dssm.analysis.heat_maps import (
+    draw_activations,
+    draw_active,
+    draw_aligned,
+)
+from keras_lstm_dssm.analysis.html import (
+    Bar,
+    Cell,
+    HtmlPicture,
+    HtmlSection,
+    HtmlTable,
+    Strong,
+)
+from keras_lstm_dssm.analysis.maps import draw_title_map, title_map
+from keras_lstm_dssm.analysis.words import (
+    SIDES,
+    WHOLE_VECTOR,
+    Keyword,
+    VectorPart,
+    attenuation,
+    cell_note,
+    common_parts,
+    distinctive_words,
+    growth,
+    keywords,
+    part_products,
+    topics,
+)
+from keras_lstm_dssm.data.click_log import ClickLog, Pair
+from keras_lstm_dssm.data.collection import SPLITS
+from keras_lstm_dssm.data.documents import Document
+from keras_lstm_dssm.data.sources import (
+    API,
+    open_collection,
+    open_documents,
+    open_log,
+)
+from keras_lstm_dssm.encoders.activations import (
+    Activations,
+    activations,
+    is_recurrent,
+)
+from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.evaluation.index import Index
+from keras_lstm_dssm.model_cards.cards import CardTable
+from keras_lstm_dssm.settings.reports import ReportSettings
+from keras_lstm_dssm.training.document_targets import DocumentTargets, KeyWords
+from keras_lstm_dssm.training.salience import salience_teacher
+
+_MOST_CELLS = 24
+_MOST_WORDS = 12
+_METHOD_NAMES = {"tsne": "t-SNE", "pca": "PCA"}
+
+
+def topics_section(
+    model: Any, queries: Sequence[str], settings: ReportSettings
+) -> HtmlSection:
+    """Return Table III: the words of each cell."""
+    words_by_cell = topics(
+        model.query_encoder, queries, settings.topic_cells, settings.change
+    )
+    groups = [[word for word, _ in words] for words in words_by_cell.values()]
+    rows = [
+        [str(cell), " · ".join(f"{w} ({n})" if n > 1 else w for w, n in words)]
+        for cell, words in zip(
+            words_by_cell, distinctive_words(groups, _MOST_WORDS), strict=True
+        )
+    ]
+    return HtmlSection(
+        "Topics of the cells (Table III)",
+        [HtmlTable(["Cell", "Words"], rows[:_MOST_CELLS], text_columns=[1])],
+        f"The words of {len(queries):,} queries that are assigned to a cell "
+        f"while it is among the {settings.topic_cells} most active cells of "
+        "the query, with their counts. The cells with the most words come "
+        "first; of each, the words that distinguish it from the others. Look "
+        "for cells whose words belong together in meaning. Words that share "
+        "letters share trigrams, and have similar vectors in any encoder of "
+        "trigrams." + cell_note(model.query_encoder),
+    )
+
+
+def nearest_section(
+    model: Any, query: str, document: str, titles: Sequence[str], most: int = 10
+) -> HtmlSection:
+    """Return the titles that are nearest to the query."""
+    hits = Index(model, titles).search([query], most)[0]
+    rows = [
+        [f"{score:.3f}", Strong(title) if title == document else title]
+        for title, score in hits
+    ]
+    return HtmlSection(
+        "Nearest titles",
+        [HtmlTable(["Cosine", "Title"], rows, text_columns=[1])],
+        f"The {len(rows)} of {len(titles):,} titles that are nearest to the "
+        "query by cosine. Ask of each wrong one which word, or which letters, "
+        "it shares with the query.",
+    )
+
+
+def map_section(
+    model: Any, titles: Sequence[str], settings: ReportSettings, folder: Path
+) -> HtmlSection:
+    """Return a map of the titles on a plane."""
+    rows = np.random.default_rng(0).permutation(len(titles))
+    sample = [titles[row] for row in rows[: settings.map_titles]]
+    path = folder / "title_map.png"
+    vectors = model.document_encoder.encode(sample)
+    draw_title_map(path, title_map(sample, vectors, settings.map))
+    return HtmlSection(
+        "A map of titles",
+        [HtmlPicture("Titles on a plane, with the names of clusters", path)],
+        f"{len(sample):,} titles, laid out by {_METHOD_NAMES[settings.map]}: "
+        "titles with similar vectors lie together. Clusters have colours, and "
+        "are named by the words that distinguish them from the others. Look "
+        "for clusters of titles that share a meaning but no word. Distances "
+        "between clusters mean little.",
+    )
+
+
+def cost_section(
+    history: Sequence[dict[str, float]], folder: Path
+) -> HtmlSection:
+    """Return Fig. 7, from the history of a run."""
+    epochs = [row["epoch"] for row in history]
+    curves = {
+        label: Curve(epochs, [row[name] for row in history])
+        for name, label in (("loss", "training"), ("val_loss", "validation"))
+        if all(name in row for row in history)
+    }
+    path = folder / "cost.png"
+    curve_chart(path, curves, "epoch", "mean cost (4) of a click", yscale="log")
+    return HtmlSection(
+        "Cost of training by epoch (Fig. 7)",
+        [HtmlPicture("Cost of training by epoch", path)],
+        "On a logarithmic scale. Where the training cost still falls at the "
+        "end, more epochs may help; where it falls while the validation cost "
+        "rises, the model overfits.",
+    )
+
+
+def claims_section(claims: Sequence[ClaimResult]) -> HtmlSection:
+    """Return the report's section that tests the paper's claims."""
+    rows: dict[str, list[list[str]]] = {name: [] for name in CLAIM_LABELS}
+    for claim, side, model, (value, chance, p, number) in claims:
+        numbers = [f"{value:.3f}", f"{chance:.3f}", f"{p:.4f}", f"{number:,}"]
+        rows[claim].append([f"{side}, {model}", *numbers])
+    header = ["Encoder", "Value", "Chance", "p", "Of"]
+    return HtmlSection(
+        "The paper's claims as numbers",
+        [HtmlTable(header, rows[n], CLAIM_LABELS[n]) for n in rows if rows[n]],
+        "Chance is the mean over random draws: of equally many words of the "
+        "same texts or, for cells, of the active cells of another text. The "
+        "two-sided p is how often a draw is as far from this mean as the "
+        "value. The last column is the number of words or texts. What "
+        "untrained encoders show, too, is not an effect of training: a short "
+        "word has few trigrams, and changes any vector little. Untrained "
+        "encoders have random weights, and the same IDF of words where the "
+        "encoder has one.",
+    )
+
+
+def card_section(tables: Sequence[CardTable]) -> HtmlSection:
+    """Return what the run's card says of its training and its figures."""
+    return HtmlSection(
+        "What was trained, and how good it is",
+        [
+            HtmlTable(
+                found.head,
+                [
+                    [str(cell).replace("`", "") for cell in row]
+                    for row in found.rows
+                ],
+                found.title.replace("`", ""),
+                text_columns=[1] if found.title == "Training" else [],
+            )
+            for found in tables
+        ],
+        "From CARD.md of the run, which has the recipe and the limits, too.",
+    )
+
+
+_DIRECTIONS = ("Cells, left to right", "Cells, right to left")
+
+
+def pair_sections(
+    model: Any, texts: tuple[str, str], settings: ReportSettings, folder: Path
+) -> Iterator[HtmlSection]:
+    """Yield the sections; those about cells only for recurrent encoders.
+
+    Args:
+        model: A `TwoTower`.
+        texts: The query and the title.
+        settings: The thresholds, for active cells and keywords.
+        folder: The folder in which pictures are written.
+    """
+    towers = model.query_encoder, model.document_encoder
+    read = [
+        activations(tower, text)
+        for tower, text in zip(towers, texts, strict=True)
+        if is_recurrent(*towers)
+    ]
+    if read:
+        cells = min(settings.cells, read[0].y.shape[1])
+        settings = settings._replace(cells=cells)
+    vectors = [
+        tower.encode([text])[0]
+        for tower, text in zip(towers, texts, strict=True)
+    ]
+    if len(common_parts(model)) > 1:
+        yield _parts_section(model, vectors)
+    yield _aligned_section(model, texts, read, settings, folder)
+    if read:
+        yield _activations_section(read, folder)
+        yield _active_cells_section(read, settings, folder)
+    yield _words_section(towers, texts, vectors, read, settings)
+
+
+def _parts_section(model: Any, vectors: list[np.ndarray]) -> HtmlSection:
+    query, document = vectors
+    whole = VectorPart(WHOLE_VECTOR, 0, len(query))
+    parts = [*common_parts(model), whole]
+    query_shares, document_shares, cosines = (
+        part_products(parts, left[np.newaxis], right)[0]
+        for left, right in (
+            (query, query), (document, document), (query, document),
+        )
+    )  # fmt: skip
+    rows = [
+        [
+            Strong(part.name) if part is whole else part.name,
+            " to ".join(map(str, sorted({part.start, part.stop - 1}))),
+            f"{query_shares[index]:.1%}",
+            f"{document_shares[index]:.1%}",
+            f"{cosines[index]:+.3f}",
+        ]
+        for index, part in enumerate(parts)
+    ]
+    header = [
+        "Part", "Numbers", "Share of the query", "Share of the document",
+        "Adds to the cosine",
+    ]  # fmt: skip
+    return HtmlSection(
+        "Parts of the vector",
+        [HtmlTable(header, rows)],
+        f"A text's vector of {whole.stop} numbers consists of the final output "
+        "of an LSTM, a sum of trained rows for its letter trigrams, a sketch "
+        "of its words that is not trained, and one number that raises the norm "
+        "of a short title's sketch to that of a long one's. A share is that of "
+        "the vector's squared norm; the cosine is the sum of what the parts "
+        "add. Only the LSTM has cells: activations, active cells, keywords "
+        "and topics describe the LSTM, everything else the whole vector.",
+    )
+
+
+def _aligned_section(
+    model: Any,
+    texts: tuple[str, str],
+    read: list[Activations],
+    settings: ReportSettings,
+    folder: Path,
+) -> HtmlSection:
+    growing = growth(model, *texts)
+    path = folder / "aligned.png"
+    draw_aligned(path, growing, read, settings.cells)
+    text = (
+        "The cosine after each word of one text, with the whole other text. "
+        "Look for the words at which it rises, which the pair has in common, "
+        "and for those that do not change it."
+    )
+    if len(growing.parts) > 1:
+        text += " The broken lines are what each part of the vector adds."
+    if read:
+        text += (
+            f" Above it, the {settings.cells} cells that add most to the final "
+            "cosine. A cell that ends with the same colour in both texts adds "
+            "to the cosine; the word at which it takes this colour is the "
+            "word it responds to." + cell_note(model.query_encoder)
+        )
+    caption = "Cells and cosine after each word of the query and the title"
+    title = "The query and the title, word by word"
+    return HtmlSection(title, [HtmlPicture(caption, path)], text)
+
+
+def _activations_section(read: list[Activations], folder: Path) -> HtmlSection:
+    networks = [network for text in read for network in text.directions]
+    draw = partial(draw_activations, others=networks)
+    return HtmlSection(
+        "Activations (Figs. 4 and 5 of the paper)",
+        _pictures(read, folder, "activations", draw),
+        "Every cell at every word: red is positive, blue negative, white "
+        "zero or after the last word. All pictures have one range of "
+        "colours, proportional to the square root, so that small values are "
+        "visible. In c(t) and y(t), a row that keeps its colour from one word "
+        "to the end remembers that word. Where the input gates are pale, the "
+        "network passes little of that word on.",
+    )
+
+
+def _active_cells_section(
+    read: list[Activations], settings: ReportSettings, folder: Path
+) -> HtmlSection:
+    draw = partial(draw_active, cells=settings.cells)
+    return HtmlSection(
+        f"The {settings.cells} most active cells (Fig. 6)",
+        _pictures(read, folder, "active", draw),
+        "The cells with the largest |y| at the end of the text, the most "
+        "active one on top. Where a cell changes from one word to the next, "
+        "it responds to the second word; the table below counts these "
+        "changes.",
+    )
+
+
+def _pictures(
+    read: list[Activations],
+    folder: Path,
+    name: str,
+    draw: Callable[[Path, Activations], None],
+) -> list[HtmlPicture]:
+    """Draw a picture for each side, and for each direction of reading."""
+    pictures = []
+    for side, text in zip(SIDES, read, strict=True):
+        for network in text.directions:
+            path = folder / f"{name}_{side}{'_back' * network.reverse}.png"
+            draw(path, network)
+            heading = f"The {side}" + ", from right to left" * network.reverse
+            pictures.append(HtmlPicture(f"{heading}: {name}", path, heading))
+    return pictures
+
+
+def _words_section(
+    towers: tuple[TextEncoder, TextEncoder],
+    texts: tuple[str, str],
+    vectors: list[np.ndarray],
+    read: list[Activations],
+    settings: ReportSettings,
+) -> HtmlSection:
+    tables = []
+    for index, side in enumerate(SIDES):
+        effects = attenuation(towers[index], texts[index], vectors[1 - index])
+        most = max(effect.change for effect in effects)
+        words = [Keyword(effect.word, (), False) for effect in effects]
+        if read:
+            words = keywords(
+                read[index], settings.cells, settings.change, settings.share
+            )
+        rows: list[list[Cell]] = [
+            [
+                Strong(word.word) if word.keyword else word.word,
+                *("-" if n is None else str(n) for n in word.counts),
+                Bar(effect.change, most),
+                f"{effect.cosine:+.3f}",
+            ]
+            for word, effect in zip(words, effects, strict=True)
+        ]
+        directions = _DIRECTIONS[: len(words[0].counts)]
+        header = [
+            "Word", *directions, "Change of the vector without it",
+            "Adds to the cosine",
+        ]  # fmt: skip
+        bars = [1 + len(directions)]
+        tables.append(HtmlTable(header, rows, f"The {side}", text_columns=bars))
+    text = (
+        "The effect of leaving out a word: 1 - cosine of the vectors with and "
+        "without it, and the decrease of the cosine with the other text. The "
+        "encoder attenuates the words with short bars."
+    )
+    if read:
+        text = (
+            f"Of the {settings.cells} most active cells, how many change at "
+            f"the word by {settings.change:g} of their final output or more. "
+            "The first word read changes every cell and has no count. Words "
+            f"counted by more than {settings.share:.0%} of these cells, in "
+            "every direction, are keywords, in bold. Next to the counts: "
+            + text[0].lower() + text[1:]
+        )  # fmt: skip
+    title = "Keywords and attenuation of each word"
+    return HtmlSection(title + " (Tables I and II)" * bool(read), tables, text)
+
+
+class ReportTexts(NamedTuple):
+    """Texts of a data set for a report.
+
+    Attributes:
+        titles: Distinct titles of documents, in the order of the data.
+        pairs: Queries, each with the title of a relevant document: in a
+            collection, the one with the best grade for a query of the last
+            split; in click files, a clicked one.
+        contexts: The query and the title of each click as one text; the
+            titles if there are no clicks.
+        bad_lines: Reason for skipping lines of the click files -> number of
+            such lines.
+    """
+
+    titles: list[str]
+    pairs: list[Pair]
+    contexts: list[str]
+    bad_lines: dict[str, int]
+
+
+def read_report_texts(
+    data: str, max_bad_lines: int = 0, most: int = 60_000, pairs: int = 1000
+) -> ReportTexts:
+    """Read the texts for a report.
+
+    Args:
+        data: "api", a BEIR folder or click files, see `open_log`.
+        max_bad_lines: Largest number of bad lines of click files to skip,
+            see `ClickLog`; by default the first one raises `InputError`.
+        most: The number of titles and of contexts, the first ones.
+        pairs: The number of queries, drawn at random.
+
+    Raises:
+        InputError: `data` is none of these, or a line is not a click.
+    """
+    log: ClickLog | None
+    titles: Iterable[str]
+    if data == API or os.path.isdir(data):
+        collection = open_collection(data)
+        log = collection.clicks
+        if log:
+            log = ClickLog(log.paths, max_bad_lines)
+        titles = collection.documents.values()
+        judged_pairs = []
+        for query, grades in collection.qrels(collection.splits[-1]).items():
+            best = max(grades, key=lambda document: grades[document])
+            if grades[best] > 0:
+                judged_pairs.append(
+                    Pair(collection.queries[query], collection.documents[best])
+                )
+    else:
+        log = open_log(data, max_bad_lines=max_bad_lines)
+        titles = log.documents()
+        judged_pairs = [Pair(q, d) for q, d in dict(islice(log, most)).items()]
+    order = np.random.default_rng(0).permutation(len(judged_pairs))
+    titles = list(islice(dict.fromkeys(titles), most))
+    contexts = [f"{q} {d}" for q, d in islice(log or (), most)] or titles
+    return ReportTexts(
+        titles,
+        [judged_pairs[row] for row in order[:pairs]],
+        contexts,
+        log.bad_lines() if log and max_bad_lines else {},
+    )
+
+
+class ReportDocuments(NamedTuple):
+    """Holds the documents that the report of a `KeyVec` is about.
+
+    Attributes:
+        split: Name of their split.
+        documents: The documents, without sentences that the model skips.
+        targets: Their key sentences and key words by the teacher.
+        teacher: Its name: "bm25", "trigrams", "lead" or a run folder.
+        bad_lines: What is wrong -> number of lines that are left out.
+    """
+
+    split: str
+    documents: list[Document]
+    targets: DocumentTargets
+    teacher: str
+    bad_lines: dict[str, int]
+
+
+def read_report_documents(
+    data: str,
+    teacher: str,
+    theta: float | None = None,
+    max_sentences: int | None = None,
+    max_bad_lines: int = 0,
+    key_words_of: str = "summary",
+) -> ReportDocuments:
+    """Read the documents of the last split, and compute their targets.
+
+    The last split is test, or else dev, or else train.
+
+    Args:
+        data: "api_documents" or a folder of documents.
+        teacher: What chooses key sentences, see `salience_teacher`.
+        theta: The threshold of the teacher's similarity; by default it is
+            computed from the documents of the split train.
+        max_sentences: Number of sentences to read of each document, as the
+            model does. Default `None` for all.
+        max_bad_lines: Largest number of bad lines to leave out.
+        key_words_of: The `source` of `KeyWords`. Default `"summary"`.
+
+    Raises:
+        InputError: The data or the teacher are not found, or a line is bad.
+    """
+    folder = open_documents(data, max_bad_lines, max_sentences)
+    split = [name for name in SPLITS if folder.count(name)][-1]
+    documents = list(folder.of(split))
+    train = folder.of("train") if folder.count("train") else documents
+    compared = salience_teacher(teacher, train)
+    key_words = KeyWords(train, source=key_words_of)
+    if theta is None and compared.theta is None:
+        of_train = DocumentTargets.from_teacher(train, compared, key_words)
+        theta = of_train.counts.theta
+    return ReportDocuments(
+        split,
+        documents,
+        DocumentTargets.from_teacher(documents, compared, key_words, theta),
+        teacher,
+        dict(folder.counts.bad_lines),
+    )
+
+
+class ReportInput(NamedTuple):
+    """The model and the texts of a report, and what was measured of them.
+
+    Attributes:
+        model: A `TwoTower`.
+        query: A query.
+        document: The title of a document, to compare with the query.
+        queries: Queries for the topics of the cells.
+        titles: Distinct titles, at least three, to search and to lay out on
+            the map.
+        history: The losses of the epochs, from `RunFolder.read_history`; by
+            default none, and the report has no curve of the cost.
+        claims: From `measure_claims`; by default none, and the report has no
+            section about them.
+        card: The tables of the run's card, from `card_tables`; by default
+            none, and the report does not say what was trained.
+    """
+
+    model: Any
+    query: str
+    document: str
+    queries: Sequence[str]
+    titles: Sequence[str]
+    history: Sequence[dict[str, float]] = ()
+    claims: Sequence[ClaimResult] = ()
+    card: Sequence[CardTable] = ()

@@ -1,0 +1,570 @@
+"""Keywords and topics: the words that active cells respond to (section V-A).
+
+The parts of a text's vector, and what each part adds to a cosine.
+The effect of each word on the vector of a text and on a cosine.
+Convert the results of the analysis into pandas data frames.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_lstm_dssm.encoders.activations import (
+    Activations,
+    each_activations,
+    words_of,
+)
+from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
+from keras_lstm_dssm.encoders.recurrent_encoders import BidirectionalLSTMEncoder
+from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.errors import import_optional
+from keras_lstm_dssm.settings.reports import (
+    ACTIVE_CELLS,
+    KEYWORD_SHARE,
+    LEAST_CHANGE,
+    TOPIC_CELLS,
+)
+
+WHOLE_VECTOR = "whole vector"
+"""The name of the part where a vector is not divided into parts."""
+
+
+class VectorPart(NamedTuple):
+    """A range of the numbers of a text's vector.
+
+    Attributes:
+        name: What these numbers are, such as "LSTM output".
+        start: The position of the first one, counted from 0.
+        stop: The position after the last one.
+
+    Example:
+    >>> vector_parts(dssm.LSTMEncoder(cells=4))[0][1:]
+    (0, 4)
+    """
+
+    name: str
+    start: int
+    stop: int
+
+
+def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
+    """Return the parts of the vectors that an encoder computes.
+
+    A `CombinedEncoder` has four: the final output of its LSTM, the sum of
+    trained trigram rows, the sketch of the words, and one number that
+    completes the sketch to a fixed norm. The vectors of other encoders are
+    one part.
+
+    Example:
+    >>> encoder = dssm.CombinedEncoder(cells=32, bag=32, sketch=63)
+    >>> vector_parts(encoder)[1]
+    VectorPart(name='trigram sum', start=32, stop=64)
+    """
+    if not isinstance(encoder, CombinedEncoder):
+        return [VectorPart(WHOLE_VECTOR, 0, encoder.dimension)]
+    widths = {
+        "LSTM output": encoder.cells,
+        "trigram sum": encoder.bag,
+        "word sketch": encoder.sketch,
+        "length norm": 1,
+    }
+    stops = np.cumsum(list(widths.values())).tolist()
+    return [
+        VectorPart(name, stop - widths[name], stop)
+        for name, stop in zip(widths, stops, strict=True)
+    ]
+
+
+def common_parts(model: Any) -> list[VectorPart]:
+    """Return the parts of a `TwoTower`'s vectors.
+
+    If the two encoders have different parts, the whole vector is one part.
+    """
+    parts = vector_parts(model.query_encoder)
+    if parts == vector_parts(model.document_encoder):
+        return parts
+    return [VectorPart(WHOLE_VECTOR, 0, model.query_encoder.dimension)]
+
+
+def part_products(
+    parts: list[VectorPart], vectors: np.ndarray, other: np.ndarray
+) -> np.ndarray:
+    """Return what each part adds to the inner products with one vector.
+
+    Args:
+        parts: Parts that cover the vectors, from `common_parts`.
+        vectors: Float `[n, dimension]`.
+        other: Float `[dimension]`.
+
+    Returns:
+        Float `[n, parts]`; each row adds up to the whole inner product,
+        which is the cosine where all vectors have unit length.
+    """
+    return np.stack(
+        [vectors[:, p.start : p.stop] @ other[p.start : p.stop] for p in parts],
+        axis=1,
+    )
+
+
+def cell_note(encoder: TextEncoder) -> str:
+    """Return a sentence that says which numbers of the vector are cells.
+
+    It begins with a space, and is empty where the vector consists of the
+    cells of one network.
+    """
+    if isinstance(encoder, CombinedEncoder):
+        return (
+            f" The cells are those of the LSTM: the first {encoder.cells} of "
+            f"the vector's {encoder.dimension} numbers."
+        )
+    if isinstance(encoder, BidirectionalLSTMEncoder):
+        return (
+            f" Cells from {encoder.cells} on belong to the network that reads "
+            "from right to left, and whose final output is at the first word."
+        )
+    return ""
+
+
+SIDES = ("query", "document")
+"""What the two encoders of a `TwoTower` read, in this order."""
+
+
+class Growth(NamedTuple):
+    """The cosine R(Q, D) of (3) after each word of one text.
+
+    The other text is always complete, so that the last cosines of both texts
+    are equal: they are the cosine of the pair.
+
+    Attributes:
+        query_words: The words of the query.
+        query_cosines: float `[query words]`, after each word of the query.
+        document_words: The words of the document's title.
+        document_cosines: float `[document words]`, after each of them.
+        parts: The names of the parts of the vectors, see `vector_parts`.
+        query_parts: float `[query words, parts]`: what each part adds to
+            `query_cosines`.
+        document_parts: float `[document words, parts]`, in the same way.
+
+    Example:
+    >>> model = dssm.TwoTower(dssm.LSTMEncoder(4), dssm.LSTMEncoder(4))
+    >>> found = growth(model, "hex bolt", "steel hex bolt")
+    >>> found.document_words, found.query_cosines.shape
+    (('steel', 'hex', 'bolt'), (2,))
+    >>> bool(np.isclose(found.query_cosines[-1], found.document_cosines[-1]))
+    True
+    """
+
+    query_words: tuple[str, ...]
+    query_cosines: np.ndarray
+    document_words: tuple[str, ...]
+    document_cosines: np.ndarray
+    parts: tuple[str, ...]
+    query_parts: np.ndarray
+    document_parts: np.ndarray
+
+
+def growth(model: Any, query: str, document: str) -> Growth:
+    """Compute the cosine of a pair after each word of either text.
+
+    It works for every encoder, because the first words of a text are encoded
+    as a text.
+
+    Args:
+        model: A `TwoTower`.
+        query: A query.
+        document: The title of a document.
+
+    Example:
+    >>> growth(model, "hotels in shanghai", "shanghai hotels").query_cosines
+    array([0.61, 0.6, 0.93], dtype=float32)
+    """
+    query_words = words_of(model.query_encoder, [query])[0]
+    document_words = words_of(model.document_encoder, [document])[0]
+    queries = model.query_encoder.encode(_beginnings(query_words))
+    documents = model.document_encoder.encode(_beginnings(document_words))
+    parts = common_parts(model)
+    return Growth(
+        query_words,
+        queries @ documents[-1],
+        document_words,
+        documents @ queries[-1],
+        tuple(part.name for part in parts),
+        part_products(parts, queries, documents[-1]),
+        part_products(parts, documents, queries[-1]),
+    )
+
+
+def _beginnings(words: Sequence[str]) -> list[str]:
+    return [" ".join(words[: end + 1]) for end in range(len(words))]
+
+
+class WordEffect(NamedTuple):
+    """The effect of one word on the vector of its text.
+
+    Attributes:
+        word: The word.
+        change: 1 - cosine of the vectors with and without it, from 0 to 2.
+            An encoder attenuates a word with a small change.
+        cosine: What it adds to the inner product with another vector; None
+            where there was none.
+
+    Example:
+    >>> effects = attenuation(dssm.LSTMEncoder(4), "hotels in shanghai")
+    >>> [effect.word for effect in effects]
+    ['hotels', 'in', 'shanghai']
+    """
+
+    word: str
+    change: float
+    cosine: float | None
+
+
+def attenuation(
+    encoder: TextEncoder, text: str, other: np.ndarray | None = None
+) -> list[WordEffect]:
+    """Encode a text without each of its words, and compare the vectors.
+
+    It works for every encoder.
+
+    Args:
+        encoder: The encoder of the text.
+        text: The text, of which each word is left out once.
+        other: Float `[dimension]`, a unit vector to compute `cosine` with;
+            by default None.
+
+    Returns:
+        A `WordEffect` for each word, in the order of the words.
+
+    Example:
+    >>> attenuation(encoder, "hotels in shanghai")[1]
+    WordEffect(word='in', change=0.013, cosine=None)
+    """
+    words = words_of(encoder, [text])[0]
+    whole, *rest = encoder.encode([" ".join(words), *_without(words)])
+    return [
+        WordEffect(
+            word,
+            float(1 - whole @ vector),
+            None if other is None else float((whole - vector) @ other),
+        )
+        for word, vector in zip(words, rest, strict=True)
+    ]
+
+
+def each_change(
+    encoder: TextEncoder, texts: Sequence[Sequence[str]]
+) -> list[np.ndarray]:
+    """Return `WordEffect.change` of every word of many texts.
+
+    Args:
+        encoder: The encoder of the texts.
+        texts: The words of each text, from `words_of`.
+
+    Returns:
+        A float array `[words]` for each text.
+    """
+    whole = encoder.encode([" ".join(words) for words in texts])
+    without = encoder.encode([t for words in texts for t in _without(words)])
+    ends = np.cumsum([len(words) for words in texts])
+    return [
+        1 - vectors @ vector
+        for vectors, vector in zip(
+            np.split(without, ends[:-1]), whole, strict=True
+        )
+    ]
+
+
+def _without(words: Sequence[str]) -> list[str]:
+    """Return the text without word 0, without word 1, and so on."""
+    return [
+        " ".join([*words[:left_out], *words[left_out + 1 :]])
+        for left_out in range(len(words))
+    ]
+
+
+def frame(result: Any) -> Any:
+    """Convert a result of this package into a pandas data frame.
+
+    Args:
+        result: What `activations`, `active_cells`, `keywords`, `topics`,
+            `attenuation` or `growth` returns; or the `sentences` or another
+            list of an `ExplainedDocument`.
+
+    Returns:
+        A `pandas.DataFrame` with a row for each record and a column for each
+        of its fields. Activations have a row for each cell at each word of
+        each direction of reading, with the columns reverse, position (of the
+        word), word, cell, and those of i, f, c, o, y that the network has;
+        topics have the columns cell, word, query; a growth has side, word,
+        cosine.
+
+    Raises:
+        InputError: pandas is not installed.
+
+    Example:
+    >>> read = activations(encoder, "hotels in shanghai")
+    >>> frame(read).pivot(
+    ...     index="cell", columns=["position", "word"], values="y"
+    ... )
+    """
+    pandas = import_optional("pandas", "analysis")
+    if isinstance(result, Activations):
+        return pandas.concat(
+            [
+                pandas.DataFrame(_columns(network))
+                for network in result.directions
+            ],
+            ignore_index=True,
+        )
+    if isinstance(result, Growth):
+        return pandas.DataFrame(
+            list(_growth_rows(result)), columns=["side", "word", "cosine"]
+        )
+    if isinstance(result, Mapping):
+        return pandas.DataFrame(
+            [(cell, *word) for cell, words in result.items() for word in words],
+            columns=["cell", "word", "query"],
+        )
+    return pandas.DataFrame(result)
+
+
+def _columns(read: Activations) -> dict[str, Any]:
+    """Return the columns for one network, ordered by word and then by cell."""
+    words, cells = read.y.shape
+    return {
+        "reverse": [read.reverse] * read.y.size,
+        "position": np.repeat(np.arange(words), cells),
+        "word": np.repeat(np.array(read.words, object), cells),
+        "cell": np.tile(np.arange(cells), words),
+        **{name: array.ravel() for name, array in read.arrays.items()},
+    }
+
+
+def _growth_rows(result: Growth) -> Iterator[tuple[str, str, float]]:
+    sides = (
+        (result.query_words, result.query_cosines),
+        (result.document_words, result.document_cosines),
+    )
+    for side, (words, cosines) in zip(SIDES, sides, strict=True):
+        for word, cosine in zip(words, cosines, strict=True):
+            yield side, word, cosine
+
+
+class ActiveCell(NamedTuple):
+    """A cell, counted from 0 within its network, and its final output y.
+
+    Example:
+    >>> from keras_lstm_dssm.analysis import activations
+    >>> read = activations(dssm.LSTMEncoder(cells=4), "hotels in shanghai")
+    >>> first, second = active_cells(read, cells=2)
+    >>> abs(first.y) >= abs(second.y)
+    True
+    """
+
+    cell: int
+    y: float
+
+
+class Keyword(NamedTuple):
+    """A word of a text, as in Tables I and II of the paper.
+
+    Attributes:
+        word: The word.
+        counts: The number of active cells that the word is assigned to, for
+            each direction of reading; None where the word is the first one
+            read.
+        keyword: Whether the word is a keyword: whether every count exceeds
+            the share of the cells. A word without a count is not a keyword.
+
+    Example:
+    >>> from keras_lstm_dssm.analysis import activations
+    >>> read = activations(dssm.LSTMEncoder(cells=4), "hotels in shanghai")
+    >>> [(found.word, found.keyword) for found in keywords(read)][0]
+    ('hotels', False)
+    """
+
+    word: str
+    counts: tuple[int | None, ...]
+    keyword: bool
+
+
+def active_cells(
+    read: Activations, cells: int = ACTIVE_CELLS
+) -> list[ActiveCell]:
+    """Return the most active cells of one network at the end of a text.
+
+    Cells are ranked by the absolute value of y, because a strongly negative
+    output adds as much to a cosine as a strongly positive one.
+
+    Args:
+        read: From `activations`. Of a bidirectional encoder, it holds the
+            network that reads from the left, and `read.backward` the other.
+        cells: The number of cells, by default 10; at most all are returned.
+
+    Returns:
+        The cells, the most active one first.
+
+    Example:
+    >>> active_cells(activations(encoder, "hotels in shanghai"), 2)
+    [ActiveCell(cell=17, y=0.81), ActiveCell(cell=3, y=-0.78)]
+    """
+    order = np.argsort(-np.abs(read.final_y), kind="stable")[:cells]
+    return [ActiveCell(int(cell), float(read.final_y[cell])) for cell in order]
+
+
+def assigned(
+    read: Activations, cells: int = ACTIVE_CELLS, change: float = LEAST_CHANGE
+) -> np.ndarray:
+    """Return which words are assigned to which active cells.
+
+    "Whenever there is a large enough change in cell activation value, we
+    assume an important keyword has been detected" (section V-A2). The paper
+    gives no number. Here a change is large enough when
+    |y(t) - y(t-1)| >= change |y(T)|, where y(T) is the cell's final output,
+    so that one threshold serves models of any scale.
+
+    Args:
+        read: The activations of one network, see `active_cells`.
+        cells: The number of most active cells.
+        change: The threshold, as a share of the final output.
+
+    Returns:
+        bool `[words, all cells]`; False for cells that are not among the
+        most active, and for the first word read, which changes every cell
+        from zero.
+    """
+    active = [cell for cell, _ in active_cells(read, cells)]
+    result = np.zeros(read.y.shape, bool)
+    changes = np.abs(read.change[:, active])
+    result[:, active] = changes >= change * np.abs(read.final_y[active])
+    result[read.first_read] = False
+    return result
+
+
+def keywords(
+    read: Activations,
+    cells: int = ACTIVE_CELLS,
+    change: float = LEAST_CHANGE,
+    share: float = KEYWORD_SHARE,
+) -> list[Keyword]:
+    """Count for each word the active cells that it is assigned to.
+
+    The counts are those of Tables I and II of the paper. Each network of a
+    bidirectional encoder has its own active cells.
+
+    Args:
+        read: From `activations`.
+        cells: The number of most active cells.
+        change: The threshold of `assigned`.
+        share: The share of the active cells that the count of a keyword
+            exceeds.
+
+    Returns:
+        A `Keyword` for each word, in the order of the words.
+
+    Example:
+    >>> keywords(activations(encoder, "hotels in shanghai"))[1]
+    Keyword(word='in', counts=(0,), keyword=False)
+    """
+    columns = []
+    for network in read.directions:
+        counts = assigned(network, cells, change).sum(axis=1)
+        column: list[int | None] = list(map(int, counts))
+        column[network.first_read] = None
+        columns.append(column)
+    least = share * min(cells, read.y.shape[1])
+    words = []
+    for word, *row in zip(read.words, *columns, strict=True):
+        known = [count for count in row if count is not None]
+        keyword = min(known, default=0) > least
+        words.append(Keyword(word, tuple(row), keyword))
+    return words
+
+
+class TopicWord(NamedTuple):
+    """A word that is assigned to a cell.
+
+    Attributes:
+        word: The word.
+        query: The position, among the queries, of the query that has it.
+
+    Example:
+    >>> words = topics(dssm.LSTMEncoder(cells=4), ["hex bolt", "wood glue"])
+    >>> found = {word for of_cell in words.values() for word, query in of_cell}
+    >>> found <= {"hex", "bolt", "wood", "glue"}
+    True
+    """
+
+    word: str
+    query: int
+
+
+def topics(
+    encoder: TextEncoder,
+    queries: Sequence[str],
+    cells: int = TOPIC_CELLS,
+    change: float = LEAST_CHANGE,
+) -> dict[int, list[TopicWord]]:
+    """Collect the words that are assigned to the active cells of queries.
+
+    See section V-A3 and Table III of the paper.
+
+    Args:
+        encoder: A recurrent encoder.
+        queries: The texts to read.
+        cells: The number of most active cells of each query, and of each
+            network of a bidirectional encoder.
+        change: The threshold of `assigned`.
+
+    Returns:
+        Cell -> its words, the cell with the most words first. A cell is
+        counted from 0 in the text's vector: in a bidirectional encoder, the
+        cells of the backward network follow those of the forward network.
+
+    Raises:
+        InputError: The encoder is not recurrent (DSSM, CLSM).
+
+    Example:
+    >>> topics(encoder, ["fried chicken", "torre de pizza"])
+    {26: [TopicWord(word='chicken', query=0), TopicWord(word='pizza', query=1)]}
+    """
+    topic_words: dict[int, list[TopicWord]] = {}
+    for query, read in enumerate(each_activations(encoder, queries)):
+        words = [assigned(part, cells, change) for part in read.directions]
+        for position, cell in np.argwhere(np.hstack(words)):
+            word = TopicWord(read.words[position], query)
+            topic_words.setdefault(int(cell), []).append(word)
+    return dict(sorted(topic_words.items(), key=lambda item: -len(item[1])))
+
+
+def distinctive_words(
+    groups: Sequence[Iterable[str]], most: int
+) -> list[list[tuple[str, int]]]:
+    """Choose the words that distinguish each group from the others.
+
+    Words are ranked by count^2 / (count in all groups + 5): words that are
+    frequent in the group and rare in the others. Ranked by the count alone,
+    every group would have the same stop words; without the 5, words that
+    occur once would come first.
+
+    Args:
+        groups: The words of each group, repeated as often as they occur.
+        most: The largest number of words for each group.
+
+    Returns:
+        For each group, its words and their counts in it, the best first.
+
+    Example:
+    >>> distinctive_words([["the", "fft", "fft"], ["the", "csv"]], 1)
+    [[('fft', 2)], [('csv', 1)]]
+    """
+    counts = [Counter(group) for group in groups]
+    total: Counter[str] = sum(counts, Counter())
+
+    def rank(item: tuple[str, int]) -> tuple[float, str]:
+        word, count = item
+        return -(count**2) / (total[word] + 5), word
+
+    return [sorted(group.items(), key=rank)[:most] for group in counts]

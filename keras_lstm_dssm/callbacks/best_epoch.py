@@ -1,0 +1,268 @@
+"""BestEpoch: keeps the weights of the best epoch, and stops early.
+
+RankingEvaluation: measures rankings while a model is trained.
+ValidationLoss: the loss of documents that are not trained on.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.data.collection import Collection
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.clustering import ClusterTask
+from keras_lstm_dssm.evaluation.measures import MEASURES, mean
+from keras_lstm_dssm.evaluation.systems import system_of
+from keras_lstm_dssm.evaluation.task import Task
+from keras_lstm_dssm.private_api import replica_count
+
+
+class BestEpoch(keras.callbacks.Callback):
+    """Measures a model after epochs, keeps the best weights, stops early.
+
+    Base of `RankingEvaluation` and `ValidationLoss`. A subclass has `name`
+    and defines `figures`, and may define `is_better`. The figures are added
+    to the epoch's logs, so that they appear in the progress bar, in the
+    history and in TensorBoard. List this callback before others that read
+    the logs.
+
+    Args:
+        every: Measure every n epochs, and after the last one. Default 1.
+        keep_best: Whether the weights of the best epoch replace those of the
+            last one when the training ends. Default `True`.
+        patience: Number of evaluations without a better figure after which
+            the training stops; `None`, the default, never stops it.
+
+    Attributes:
+        best: The best figure so far; `None` before the first.
+        best_epoch: The epoch of that figure, counted from 1.
+        best_weights: The weights of that epoch, if they are kept.
+        on_best: Function that is called with the model when its weights are
+            the best so far; `None`, the default, for no function.
+
+    Raises:
+        InputError: A number is below 1.
+    """
+
+    def __init__(
+        self,
+        every: int = 1,
+        keep_best: bool = True,
+        patience: int | None = None,
+    ) -> None:
+        super().__init__()
+        for name, value in (("every", every), ("patience", patience)):
+            if value is not None and value < 1:
+                raise InputError(f"{name} is {value}: expected 1 or more")
+        self.every = every
+        self.keep_best = keep_best
+        self.patience = patience
+        self.best: float | None = None
+        self.best_epoch = 0
+        self.evaluations_since_best = 0
+        self.best_weights: list[np.ndarray] | None = None
+        self.on_best: Callable[[Any], None] | None = None
+
+    @property
+    def name(self) -> str:
+        """Name in the logs of the figure that decides which epoch is best."""
+        raise NotImplementedError(f"{type(self).__name__}.name")
+
+    def figures(self) -> dict[str, float]:
+        """Measures the model with its current weights.
+
+        Returns:
+            Name in the logs -> figure, among them that of `name`.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.figures")
+
+    def is_better(self, figure: float, best: float) -> bool:
+        """Returns whether a figure is better than the best one so far."""
+        return figure > best
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Measures the model, if that is due after this epoch."""
+        if not self.is_due(epoch + 1, self.params["epochs"]):
+            return
+        figures = self.figures()
+        if logs is not None:
+            logs.update(figures)
+        self.count(epoch + 1, figures[self.name])
+        if self.best_epoch == epoch + 1 and self.keep_best:
+            self.keep()
+        if self.should_stop:
+            self.model.stop_training = True
+
+    def is_due(self, epoch: int, epochs: int) -> bool:
+        """Returns whether to measure after an epoch, counted from 1."""
+        return epoch % self.every == 0 or epoch == epochs
+
+    def count(self, epoch: int, figure: float) -> None:
+        """Records the figure of an epoch, counted from 1."""
+        if self.best is None or self.is_better(figure, self.best):
+            self.best, self.best_epoch = figure, epoch
+            self.evaluations_since_best = 0
+        else:
+            self.evaluations_since_best += 1
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether the last `patience` evaluations gave no better figure."""
+        return (
+            self.patience is not None
+            and self.evaluations_since_best >= self.patience
+        )
+
+    def keep(self) -> None:
+        """Keeps the weights as those of the best epoch."""
+        self.best_weights = self.model.get_weights()
+        if self.on_best is not None:
+            self.on_best(self.model)
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Restores the best weights."""
+        if self.best_weights is not None:
+            self.model.set_weights(self.best_weights)
+
+
+class RankingEvaluation(BestEpoch):
+    """Measures rankings after epochs, keeps the best weights, stops early.
+
+    The figures are added to the epoch's logs under the name `dev_` and the
+    measure, such as `dev_mrr@10`, so that they appear in the progress bar,
+    in the history and in TensorBoard. List this callback before others that
+    read the logs.
+
+    Args:
+        collection: A `Collection`, whose dev queries are searched in the
+            whole corpus; a `Task` of other queries and documents; or a
+            `ClusterTask`, for a model of documents.
+        measure: The measure that decides which epoch is best, one of
+            `evaluation.MEASURES`, or of the task's `measures`. Default
+            `"mrr@10"`.
+        every: Evaluate every n epochs, and after the last one. Default 1.
+        keep_best: Whether the weights of the best epoch replace those of the
+            last one when the training ends. Default `True`.
+        patience: Number of evaluations without a better figure after which
+            the training stops; `None`, the default, never stops it.
+        min_relevant: Grade from which a document of a `Collection` is
+            relevant, default 1; a task has its own.
+
+    Attributes:
+        best: The best figure so far, from 0 to 1; `None` before the first.
+        best_epoch: The epoch of that figure, counted from 1.
+        best_weights: The weights of that epoch, if they are kept.
+        on_best: See `BestEpoch`.
+
+    Raises:
+        InputError: The measure is unknown, a number is below 1, or the
+            collection has no dev queries.
+
+    Example:
+    >>> ranking = RankingEvaluation(Collection("JUDGED"), patience=3)
+    >>> model.fit(pairs, epochs=30, callbacks=[ranking])
+    >>> ranking.best_epoch
+    12
+    """
+
+    def __init__(
+        self,
+        collection: Collection | Task | ClusterTask,
+        measure: str = "mrr@10",
+        every: int = 1,
+        keep_best: bool = True,
+        patience: int | None = None,
+        min_relevant: int = 1,
+    ) -> None:
+        super().__init__(every, keep_best, patience)
+        known = (
+            collection.measures
+            if isinstance(collection, Task | ClusterTask)
+            else MEASURES
+        )
+        if measure not in known:
+            raise InputError(
+                f"measure is {measure!r}: expected one of {', '.join(known)}"
+            )
+        self.task: Task | ClusterTask
+        if isinstance(collection, Task | ClusterTask):
+            self.task = collection
+        else:
+            self.task = Task.from_collection(
+                collection, "dev", "retrieve", min_relevant, depth=100
+            )
+        self.measure = measure
+
+    @property
+    def name(self) -> str:
+        """Name of the figure in the logs, such as `dev_mrr@10`."""
+        return f"dev_{self.measure}"
+
+    def figures(self) -> dict[str, float]:
+        """Evaluates on dev."""
+        return {self.name: self.evaluate()}
+
+    def evaluate(self) -> float:
+        """Returns the figure of the model as it is now, from 0 to 1."""
+        _, by_query = self.task.measure(system_of(self.model))
+        return mean(by_query, [self.measure])[self.measure]
+
+
+class ValidationLoss(BestEpoch):
+    """Measures the loss after epochs, keeps the best weights, stops early.
+
+    The figures are those of `evaluate` with `val_` before their names, such
+    as `val_loss`, of which the smallest is the best. See `BestEpoch` for the
+    attributes.
+
+    Args:
+        batches: Dataset of batches of texts, as for `evaluate` of the model.
+        every: Measure every n epochs, and after the last one. Default 1.
+        keep_best: Whether the weights of the best epoch replace those of the
+            last one when the training ends. Default `True`.
+        patience: Number of evaluations without a smaller loss after which
+            the training stops; `None`, the default, never stops it.
+
+    Raises:
+        InputError: A number is below 1.
+
+    Example:
+    >>> loss = ValidationLoss(examples.in_order(32), patience=3)
+    >>> model.fit(batches, epochs=40, callbacks=[loss])
+    >>> loss.best_epoch
+    12
+    """
+
+    def __init__(
+        self,
+        batches: tf.data.Dataset,
+        every: int = 1,
+        keep_best: bool = True,
+        patience: int | None = None,
+    ) -> None:
+        super().__init__(every, keep_best, patience)
+        self.batches = batches
+        self._hashed: tf.data.Dataset | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the loss in the logs."""
+        return "val_loss"
+
+    def figures(self) -> dict[str, float]:
+        """Measures the loss and the other metrics of the model."""
+        if self._hashed is None:  # each dataset traces the hashing anew
+            self._hashed = (
+                self.model.hasher.dataset(self.batches)
+                if replica_count(self.model) == 1
+                else self.batches
+            )
+        values = self.model.evaluate(self._hashed, verbose=0, return_dict=True)
+        return {f"val_{name}": float(value) for name, value in values.items()}
+
+    def is_better(self, figure: float, best: float) -> bool:
+        """Returns whether a loss is smaller than the best one so far."""
+        return figure < best

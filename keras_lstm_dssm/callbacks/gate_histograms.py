@@ -1,0 +1,103 @@
+"""GateHistograms: a callback that shows the gates in TensorBoard."""
+
+import os
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.encoders.activations import (
+    each_activations,
+    recurrent_networks,
+)
+from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.errors import InputError
+
+
+class GateHistograms(keras.callbacks.Callback):
+    """Write histograms of the activations of both encoders after each epoch.
+
+    A histogram has the values of i, f, c, o or y of all cells at all words
+    of the same texts, computed with the weights at the end of the epoch.
+    They show, for example, gates that are saturated near 0 or 1.
+
+    Args:
+        logs: The folder for TensorBoard's files, such as `logs/gates` of a
+            run.
+        queries: Texts for the query encoder; a few hundred are enough.
+        documents: Texts for the document encoder.
+
+    Example:
+    >>> gates = GateHistograms("run/logs/gates", queries[:256], titles[:256])
+    >>> model.fit(pairs, callbacks=[gates])
+    """
+
+    def __init__(
+        self,
+        logs: str | os.PathLike[str],
+        queries: Sequence[str],
+        documents: Sequence[str],
+    ) -> None:
+        super().__init__()
+        self.logs = Path(logs)
+        self.texts = {"query": queries, "document": documents}
+
+    @classmethod
+    def from_log(
+        cls, logs: str | os.PathLike[str], model: Any, log: ClickLog | None
+    ) -> "GateHistograms":
+        """Make a callback whose texts are the first 256 clicks of a log.
+
+        Args:
+            logs: The folder for TensorBoard's files.
+            model: The `TwoTower` that will be trained.
+            log: The click log.
+
+        Raises:
+            InputError: An encoder is not recurrent (DSSM, CLSM), or the model
+                is a `PairScorer` or a `KeyVec`.
+        """
+        if log is None or not hasattr(model, "query_encoder"):
+            raise InputError(
+                "histograms are those of the gates of two towers, and a "
+                f"{type(model).__name__} has none: leave them out"
+            )
+        for encoder in (model.query_encoder, model.document_encoder):
+            recurrent_networks(encoder)
+        queries, documents = zip(*islice(log, 256), strict=True)
+        return cls(logs, queries, documents)
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Open TensorBoard's file."""
+        self._writer = tf.summary.create_file_writer(str(self.logs))
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Write the histograms of an epoch."""
+        with self._writer.as_default():
+            for tower, texts in self.texts.items():
+                encoder = getattr(self.model, f"{tower}_encoder")
+                for name, values in _all_values(encoder, texts).items():
+                    tf.summary.histogram(f"{tower}/{name}", values, epoch)
+        self._writer.flush()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Close TensorBoard's file."""
+        self._writer.close()
+
+
+def _all_values(
+    encoder: TextEncoder, texts: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Return name -> all values, for each network of the encoder."""
+    values: dict[str, list[np.ndarray]] = {}
+    for read in each_activations(encoder, texts):
+        for network in read.directions:
+            for name, array in network.arrays.items():
+                key = f"backward/{name}" if network.reverse else name
+                values.setdefault(key, []).append(array.ravel())
+    return {name: np.concatenate(arrays) for name, arrays in values.items()}

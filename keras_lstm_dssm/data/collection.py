@@ -1,0 +1,422 @@
+"""JudgedQueries: reads the queries and the judgements of a BEIR folder.
+
+Collection: reads a test collection from a BEIR folder.
+Writes BEIR folders, and folders of documents split into sentences.
+"""
+
+import functools
+import gzip
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from keras_lstm_dssm.data.click_log import (
+    ClickLog,
+    Pair,
+    click_line,
+    write_pairs,
+)
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import flush_to_disk
+from keras_lstm_dssm.text_files import text_lines
+
+SPLITS = ("train", "dev", "test")
+
+
+class JudgedQueries:
+    """Reads the queries of a folder, and which documents are relevant to them.
+
+    The base of `Collection` and `DocumentFolder`, which add the documents:
+    `queries.jsonl` (`_id`, `text`) may be compressed and end in `.gz`;
+    `qrels/<split>.tsv` has a header, then query-id, corpus-id, score. A file
+    is read and checked when it is first needed.
+
+    Args:
+        folder: Path of the folder.
+
+    Attributes:
+        folder: Path of the folder, a `str`.
+        splits: Those of "train", "dev" and "test" that have a qrels file.
+        expected_folder: What a folder must be, for a message.
+        known_document: What a judged document must be, for a message.
+    """
+
+    expected_folder = (
+        "a BEIR folder with corpus.jsonl, queries.jsonl and qrels/"
+    )
+    known_document = "one of the collection's"
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = os.fspath(folder)
+        self.splits = tuple(
+            split for split in SPLITS if os.path.isfile(self._qrels_path(split))
+        )
+
+    @functools.cached_property
+    def queries(self) -> dict[str, str]:
+        """Query id -> text."""
+        return self._texts("queries.jsonl", ("text",))
+
+    def qrels(self, split: str) -> dict[str, dict[str, int]]:
+        """Returns query id -> document id -> score, in the file's order.
+
+        Args:
+            split: One of `splits`.
+
+        Raises:
+            InputError: There is no such split, or a line is wrong: a score
+                that is not a whole number, two scores for one pair, or an
+                unknown id.
+        """
+        path = self._qrels_path(split)
+        if split not in self.splits:
+            raise InputError(
+                f"{path}: no such split, expected one of"
+                f" {', '.join(self.splits) or 'none'}: name one of these"
+            )
+        documents = self._judged_documents(split)
+        qrels: dict[str, dict[str, int]] = {}
+        for number, line in enumerate(text_lines(path), 1):
+            fields = line.split("\t")
+            if number == 1 and fields[-1] == "score":
+                continue
+            # `int` would also take other scripts' digits, and "1_0".
+            if len(fields) != 3 or not re.fullmatch("-?[0-9]+", fields[2]):
+                raise InputError(
+                    f"{path}:{number}: found {line[:60]!r}, expected query-id"
+                    " TAB corpus-id TAB whole number: correct the line"
+                )
+            query_id, document_id, score = fields
+            for kind, key, known, expected in (
+                ("query", query_id, self.queries, "one of the collection's"),
+                ("document", document_id, documents, self.known_document),
+            ):
+                if key not in known:
+                    raise InputError(
+                        f"{path}:{number}: found {kind} {key!r}, expected"
+                        f" {expected}: add it or remove the line"
+                    )
+            scores = qrels.setdefault(query_id, {})
+            if scores.setdefault(document_id, int(score)) != int(score):
+                raise InputError(
+                    f"{path}:{number}: found score {score} for query"
+                    f" {query_id!r} and document {document_id!r}, expected"
+                    f" {scores[document_id]} as in an earlier line: remove one"
+                    " of the lines"
+                )
+        return qrels
+
+    def _judged_documents(self, split: str) -> Container[str]:
+        """Returns the ids of the documents that a split may have judged."""
+        raise NotImplementedError(f"{type(self).__name__}._judged_documents")
+
+    def _qrels_path(self, split: str) -> str:
+        return os.path.join(self.folder, "qrels", f"{split}.tsv")
+
+    def _find(self, name: str) -> str | None:
+        path = os.path.join(self.folder, name)
+        paths = [p for p in (path, f"{path}.gz") if os.path.isfile(p)]
+        return paths[0] if paths else None
+
+    def _file(self, name: str) -> str:
+        if path := self._find(name):
+            return path
+        raise InputError(
+            f"{os.path.join(self.folder, name)}: no such file (nor with .gz),"
+            f" expected {self.expected_folder}: check the path"
+        )
+
+    def _texts(self, name: str, fields: Sequence[str]) -> dict[str, str]:
+        """Reads id -> text, the first of some fields that is not empty."""
+        path = self._file(name)
+        texts: dict[str, str] = {}
+        for number, line in enumerate(text_lines(path), 1):
+            try:
+                key, text = _parse_row(line, fields)
+                if key in texts:
+                    raise ValueError(f"_id {key!r} again, expected it once")
+            except ValueError as error:
+                raise InputError(
+                    f"{path}:{number}: found {error}: correct or remove the"
+                    " line"
+                ) from None
+            texts[key] = text
+        return texts
+
+
+def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, str]:
+    """Returns the id of a row and the first field that is not empty."""
+    try:
+        row = json.loads(line)
+        key = row["_id"]
+    except (ValueError, KeyError, TypeError):
+        expected = 'expected {"_id": ...} on one line'
+        raise ValueError(f"{line[:60]!r}, {expected}") from None
+    if isinstance(key, int):
+        key = str(key)
+    if not isinstance(key, str) or key.split() != [key]:
+        raise ValueError(f"_id {key!r:.60}, expected an id without white space")
+    for field in fields:
+        text = row.get(field)
+        if text is not None and not isinstance(text, str):
+            raise ValueError(f"{field} {text!r:.60}, expected a string")
+        if text and text.strip():
+            return key, text
+    names = " and ".join(fields)
+    raise ValueError(f"an empty {names}, expected a text for each _id")
+
+
+CLICKS = "clicks.train.tsv"
+
+
+class Collection(JudgedQueries):
+    """Reads a test collection from a BEIR folder.
+
+    It holds `corpus.jsonl` (`_id`, `title`, `text`), `queries.jsonl` (`_id`,
+    `text`), `qrels/<split>.tsv` (a header, then query-id, corpus-id, score)
+    and, where there is a click log, `clicks.train.tsv`; all but the qrels may
+    be compressed and end in `.gz`. A file is read and checked when it is
+    first needed. An id must not hold white space, and each occurs once.
+
+    Args:
+        folder: Path of the folder.
+
+    Attributes:
+        folder: Path of the folder, a `str`.
+        splits: Those of "train", "dev" and "test" that have a qrels file.
+
+    Raises:
+        InputError: A file is missing, or a line is wrong: no JSON, no `_id`,
+            a repeated `_id`, two scores for one pair, an empty title and
+            text, a score that is not a whole number, or an unknown id.
+
+    Source: Thakur et al. 2021, "BEIR: A Heterogeneous Benchmark for
+    Zero-shot Evaluation of Information Retrieval Models".
+
+    Example:
+        >>> collection = Collection("data/wikiqa")  # doctest: +SKIP
+        >>> collection.qrels("test")["q14"]  # doctest: +SKIP
+        {'d210': 0, 'd211': 1}
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        super().__init__(folder)
+        for name in ("corpus.jsonl", "queries.jsonl"):
+            self._file(name)
+        if not self.splits:
+            raise InputError(
+                f"{os.path.join(self.folder, 'qrels')}: found no split,"
+                " expected train.tsv, dev.tsv or test.tsv: add one"
+            )
+
+    @functools.cached_property
+    def documents(self) -> dict[str, str]:
+        """Document id -> title, or text where the title is empty."""
+        return self._texts("corpus.jsonl", ("title", "text"))
+
+    @functools.cached_property
+    def clicks(self) -> ClickLog | None:
+        """The folder's click file, or `None` without one."""
+        path = self._find(CLICKS)
+        return ClickLog(path) if path else None
+
+    def training_log(
+        self,
+        min_relevant: int = 1,
+        write_to: str | os.PathLike[str] | None = None,
+    ) -> ClickLog:
+        """Returns the clicks to train on.
+
+        Args:
+            min_relevant: The lowest score in qrels/train.tsv that counts as a
+                click if there is no click file. Default 1.
+            write_to: The file to write these clicks to, outside of the
+                folder; not needed if there is a click file.
+
+        Raises:
+            InputError: There is neither a click file nor `write_to`, or no
+                document has such a score.
+        """
+        if self.clicks:
+            return self.clicks
+        if write_to is None:
+            raise InputError(
+                f"{os.path.join(self.folder, CLICKS)}: no such file, expected"
+                " a click log: say where to write the clicks of"
+                " qrels/train.tsv (write_to)"
+            )
+        clicks = [
+            Pair(self.queries[query], self.documents[document])
+            for query, scores in self.qrels("train").items()
+            for document, score in scores.items()
+            if score >= min_relevant
+        ]
+        if not clicks:
+            raise InputError(
+                f"{self._qrels_path('train')}: found no score of"
+                f" {min_relevant} or more, expected titles to train on: lower"
+                " --min_relevant"
+            )
+        os.makedirs(os.path.dirname(write_to) or ".", exist_ok=True)
+        return write_pairs(clicks, write_to)
+
+    def judged_negatives(self, min_relevant: int = 1) -> dict[str, list[str]]:
+        """Returns query -> titles that are judged not relevant to it.
+
+        A title of two ids may be judged relevant, too: `judged_negatives` of
+        `keras_lstm_dssm.data` leaves such titles out.
+
+        Args:
+            min_relevant: The lowest score in qrels/train.tsv of a relevant
+                document. Default 1.
+        """
+        titles: dict[str, list[str]] = {}
+        if "train" not in self.splits:
+            return titles
+        for query_id, scores in self.qrels("train").items():
+            # White space as in a line of a click file.
+            query = " ".join(self.queries[query_id].split())
+            titles.setdefault(query, []).extend(
+                " ".join(self.documents[document_id].split())
+                for document_id, score in scores.items()
+                if score < min_relevant
+            )
+        return titles
+
+    def _judged_documents(self, split: str) -> Container[str]:
+        return self.documents
+
+
+def describe(collection: Collection) -> str:
+    """Describes the sizes of a collection, one line for each split.
+
+    Example:
+    >>> print(describe(Collection("parts")))
+    4 titles, 3 queries
+    train: 3 clicks
+    dev: 1 queries, 2 pairs
+    test: 2 queries, 4 pairs
+    """
+    lines = [
+        f"{len(collection.documents):,} titles,"
+        f" {len(collection.queries):,} queries"
+    ]
+    if collection.clicks and "train" not in collection.splits:
+        lines.append(f"train: {collection.clicks.count():,} clicks")
+    for split in collection.splits:
+        qrels = collection.qrels(split)
+        pairs = sum(map(len, qrels.values()))
+        lines.append(f"{split}: {len(qrels):,} queries, {pairs:,} pairs")
+    return "\n".join(lines)
+
+
+_Qrels = Mapping[str, Mapping[str, int]]
+"""Query id -> document id -> score."""
+
+
+def write_collection(
+    folder: str | os.PathLike[str],
+    documents: Mapping[str, str],
+    queries: Mapping[str, str],
+    qrels_by_split: Mapping[str, _Qrels],
+    clicks: Iterable[Pair],
+) -> Collection:
+    """Writes a BEIR folder under a temporary name, and renames it.
+
+    The bytes depend on the arguments only: the gzip headers hold no time and
+    no name. A folder that is already there is not replaced.
+
+    Args:
+        folder: The folder to create.
+        documents: Document id -> title.
+        queries: Query id -> text.
+        qrels_by_split: Split -> query id -> document id -> score.
+        clicks: The training pairs, each as often as it was clicked.
+
+    Raises:
+        OSError: The folder cannot be written; the partial one is removed.
+
+    Example:
+    >>> folder = write_collection(
+    ...     "shop",
+    ...     documents={"d1": "hex bolt", "d2": "nut"},
+    ...     queries={"q1": "bolts"},
+    ...     qrels_by_split={"test": {"q1": {"d1": 1}}},
+    ...     clicks=[Pair("bolt", "hex bolt")],
+    ... )
+    >>> folder.splits, folder.documents["d2"]
+    (('test',), 'nut')
+    """
+    with new_folder(folder) as partial:
+        write_rows(
+            partial / "corpus.jsonl.gz",
+            (
+                {"_id": key, "title": title, "text": ""}
+                for key, title in documents.items()
+            ),
+        )
+        write_queries(partial, queries, qrels_by_split)
+        _write_gz(partial / f"{CLICKS}.gz", map(click_line, clicks))
+    return Collection(folder)
+
+
+@contextmanager
+def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yields a temporary folder, and renames it to `folder` at the end."""
+    folder = Path(os.path.abspath(folder))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(dir=folder.parent, suffix=".partial"))
+    try:
+        yield partial
+        partial.chmod(0o755)
+        for path in (*partial.rglob("*"), partial):
+            flush_to_disk(path)
+        if not folder.is_dir():  # another process may have been faster
+            partial.rename(folder)
+            flush_to_disk(folder.parent)
+    except OSError as error:
+        # A full disk is reported without a name.
+        if error.errno and error.filename is None:
+            error.filename = str(folder)
+        raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def write_queries(
+    folder: Path,
+    queries: Mapping[str, str],
+    qrels_by_split: Mapping[str, _Qrels],
+) -> None:
+    """Writes the queries and judgments of a BEIR folder."""
+    write_rows(
+        folder / "queries.jsonl.gz",
+        ({"_id": key, "text": text} for key, text in queries.items()),
+    )
+    (folder / "qrels").mkdir()
+    for split, qrels in qrels_by_split.items():
+        path = folder / "qrels" / f"{split}.tsv"
+        with path.open("w", encoding="utf-8") as file:
+            file.write("query-id\tcorpus-id\tscore\n")
+            for query, scores in qrels.items():
+                for document, score in scores.items():
+                    file.write(f"{query}\t{document}\t{score}\n")
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Writes a compressed file of JSON lines."""
+    _write_gz(path, (json.dumps(row) + "\n" for row in rows))
+
+
+def _write_gz(path: Path, lines: Iterable[str]) -> None:
+    with (
+        open(path, "wb") as raw,
+        gzip.GzipFile("", "wb", 6, raw, mtime=0) as file,
+    ):
+        file.writelines(line.encode() for line in lines)

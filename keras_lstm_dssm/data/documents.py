@@ -1,0 +1,413 @@
+"""DocumentFolder: documents as sentences, with summaries, classes, queries.
+
+Parses the lines of documents.jsonl, and says what is wrong with a line.
+"""
+
+import functools
+import json
+import os
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from keras_lstm_dssm.data.click_log import BadLines, describe_bad
+from keras_lstm_dssm.data.collection import (
+    SPLITS,
+    JudgedQueries,
+    _Qrels,
+    new_folder,
+    write_queries,
+    write_rows,
+)
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.text.sentences import split_sentences
+from keras_lstm_dssm.text_files import EmptyFile, line_chunks
+
+LINE_EXPECTED = (
+    'a JSON object on one line: "_id", "text" or "sentences", and perhaps'
+    ' "title", "summary", "class" and "split"'
+)
+_LONGEST = 1 << 24
+
+
+class Document(NamedTuple):
+    """Holds the sentences, title, summary, class and split of a document.
+
+    Attributes:
+        id: The document's id, without white space.
+        title: The title; "" without one. It is not a part of the sentences.
+        sentences: The sentences of the body, at least one, none empty.
+        summary: The sentences of the summary; none without a summary. They
+            need not occur in the body.
+        label: The document's class; "" without one.
+        split: "train", "dev" or "test".
+
+    Example:
+    >>> sentences = ["Warm the glue.", "Wait."]
+    >>> document = Document("m1", "Glue", sentences, ["Warm it."])
+    >>> document.sentences[0], document.split
+    ('Warm the glue.', 'train')
+    """
+
+    id: str
+    title: str
+    sentences: list[str]
+    summary: list[str]
+    label: str = ""
+    split: str = "train"
+
+
+def parse_document(line: bytes) -> Document | str:
+    r"""Parses a line into a document, or returns what is wrong with the line.
+
+    White space within a title or sentence becomes a single space, and empty
+    sentences are left out. Unknown fields are ignored.
+
+    >>> parse_document(b'{"_id": "d1", "text": "Sort it. It is stable."}')
+    Document(id='d1', title='', sentences=['Sort it.', 'It is stable.'],
+             summary=[], label='', split='train')
+    >>> parse_document(b'{"_id": "d1", "sentences": "Sort it."}')
+    'sentences that are not a list of strings'
+    """
+    if len(line) > _LONGEST:
+        return f"a line of more than {_LONGEST >> 20} MB"
+    try:
+        row = json.loads(line.decode())
+    except UnicodeDecodeError:
+        return "invalid UTF-8"
+    except (ValueError, RecursionError):
+        return "no JSON"
+    if not isinstance(row, dict):
+        return "no JSON object"
+    try:
+        return Document(
+            _id(row),
+            _line(_string(row, "title")),
+            _sentences(row),
+            _summary(row),
+            _line(_string(row, "class")),
+            _split(row),
+        )
+    except _Problem as problem:
+        return str(problem)
+
+
+class _Problem(Exception):
+    """Raised for a wrong field; the message says what is wrong with it."""
+
+
+def _id(row: dict[str, Any]) -> str:
+    if "_id" not in row:
+        raise _Problem("no _id")
+    key = _string(row, "_id")
+    if key.split() != [key]:
+        raise _Problem("an _id that is empty or has white space")
+    return key
+
+
+def _string(row: dict[str, Any], name: str) -> str:
+    """Returns a field that is a string or a whole number; "" without it."""
+    value = row.get(name)
+    if value is None:
+        return ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise _Problem(f"{name} that is not a string")
+    return value
+
+
+def _sentences(row: dict[str, Any]) -> list[str]:
+    text, sentences = row.get("text"), row.get("sentences")
+    if text is not None and sentences is not None:
+        raise _Problem("both text and sentences")
+    if text is None and sentences is None:
+        raise _Problem("neither text nor sentences")
+    if sentences is None:
+        parts = split_sentences(_string(row, "text"))
+    else:
+        parts = _list(sentences, "sentences that are not a list of strings")
+    if not (parts := _filled(parts)):
+        raise _Problem("an empty document")
+    return parts
+
+
+def _summary(row: dict[str, Any]) -> list[str]:
+    value = row.get("summary")
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return _filled(split_sentences(value))
+    problem = "a summary that is neither a string nor a list of strings"
+    return _filled(_list(value, problem))
+
+
+def _split(row: dict[str, Any]) -> str:
+    split = _string(row, "split") or SPLITS[0]
+    if split not in SPLITS:
+        raise _Problem(f"a split other than {', '.join(SPLITS)}")
+    return split
+
+
+def _list(value: Any, problem: str) -> list[str]:
+    if not isinstance(value, list) or not all(
+        isinstance(part, str) for part in value
+    ):
+        raise _Problem(problem)
+    return value
+
+
+def _filled(parts: list[str]) -> list[str]:
+    return [line for line in map(_line, parts) if line]
+
+
+def _line(text: str) -> str:
+    """Reduces white space to single spaces."""
+    return " ".join(text.split())
+
+
+DOCUMENTS_FILE = "documents.jsonl"
+
+MAX_SENTENCES = 250
+"""Number of sentences that are read of each document, by default."""
+
+
+@dataclass
+class DocumentCounts:
+    """Counts what one pass over the documents of a folder has found.
+
+    Attributes:
+        split_of: Document id -> its split, in the order of the documents.
+        classes: Class -> number of documents; "" counts those without one.
+        sentences: The number of sentences that are read.
+        no_summary: The number of documents without a summary.
+        cut: The number of documents of which only the first sentences are
+            read.
+        bad_lines: What is wrong -> number of lines that are left out.
+    """
+
+    split_of: dict[str, str] = field(default_factory=dict)
+    classes: Counter[str] = field(default_factory=Counter)
+    sentences: int = 0
+    no_summary: int = 0
+    cut: int = 0
+    bad_lines: Counter[str] = field(default_factory=Counter)
+
+
+class DocumentFolder(JudgedQueries):
+    """Streams the documents of a folder, and reads queries for them.
+
+    A line of `documents.jsonl` is a JSON object: `_id`; the body as `text`
+    (one string, see `split_sentences`) or `sentences` (a list); and perhaps
+    `title`, `summary` (a string or a list of sentences), `class` and `split`
+    ("train", the default, "dev" or "test"). `queries.jsonl` and
+    `qrels/<split>.tsv`, as in a BEIR folder, may be left out. The qrels of a
+    split name documents of that split only, and these are ranked for its
+    queries. All but the qrels may be compressed and end in `.gz`.
+
+    A line is bad if it is not such an object, has an empty body, repeats an
+    `_id`, is not UTF-8 or has more than 16 MB; a file without lines counts as
+    one bad line. Memory holds the ids, not the documents.
+
+    Args:
+        folder: Path of the folder.
+        max_bad_lines: The number of bad lines that may be left out; each
+            pass leaves out the same. 0, the default, stops at the first.
+        max_sentences: The number of sentences to read of each document, from
+            its start. Default 250; `None` reads all of them.
+
+    Attributes:
+        folder: Path of the folder, a `str`.
+        splits: Those of "train", "dev" and "test" that have a qrels file.
+        max_bad_lines: The number of bad lines that may be left out.
+        max_sentences: The number of sentences to read of each document.
+
+    Raises:
+        InputError: There is no `documents.jsonl`, or `max_sentences` is less
+            than 1; or, when documents are read, there are more bad lines than
+            allowed (with file and line number) or no documents.
+
+    Example:
+        >>> folder = DocumentFolder("data/papers")  # doctest: +SKIP
+        >>> len(next(iter(folder)).sentences)  # doctest: +SKIP
+        174
+    """
+
+    expected_folder = "a folder with documents.jsonl (docs/documents.md)"
+    known_document = "a document of this split"
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        max_bad_lines: int = 0,
+        max_sentences: int | None = MAX_SENTENCES,
+    ) -> None:
+        super().__init__(folder)
+        if max_sentences is not None and max_sentences < 1:
+            raise InputError(
+                f"max_sentences must be 1 or more, not {max_sentences}"
+            )
+        self._path = self._file(DOCUMENTS_FILE)
+        self.max_bad_lines = max_bad_lines
+        self.max_sentences = max_sentences
+
+    def __iter__(self) -> Iterator[Document]:
+        """Streams all documents, in their order."""
+        return self._read(DocumentCounts())
+
+    def of(self, split: str) -> Iterable[Document]:
+        """Returns the documents of one split, in their order.
+
+        Args:
+            split: "train", "dev" or "test".
+
+        Returns:
+            An iterable that streams the documents whenever it is iterated.
+
+        Raises:
+            InputError: There is no such split, or see the class.
+        """
+        if split not in SPLITS:
+            raise InputError(
+                f"found split {split!r}, expected one of {', '.join(SPLITS)}"
+            )
+        return _OfSplit(self, split)
+
+    @functools.cached_property
+    def counts(self) -> DocumentCounts:
+        """Counts of documents, sentences and bad lines; reads every line."""
+        counts = DocumentCounts()
+        for document in self._read(counts):
+            counts.classes[document.label] += 1
+            counts.sentences += len(document.sentences)
+            counts.no_summary += not document.summary
+        if not counts.split_of:
+            raise InputError(
+                f"{self._path}: found bad lines only, expected"
+                f" {LINE_EXPECTED}: check how the file was written"
+            )
+        return counts
+
+    def count(self, split: str | None = None) -> int:
+        """Returns the number of documents, of one split or of all."""
+        splits = self.counts.split_of.values()
+        return sum(split in (None, of_document) for of_document in splits)
+
+    def describe(self) -> str:
+        """Describes the sizes, and what was left out, in a line each."""
+        counts = self.counts
+        classes = {k: n for k, n in counts.classes.items() if k}
+        single = sum(n == 1 for n in classes.values())
+        lines = [
+            f"{self.count():,} documents, {counts.sentences:,} sentences,"
+            f" {len(classes):,} classes"
+            + (f" ({single:,} with one document)" if single else "")
+        ]
+        for split in SPLITS:
+            line = f"{split}: {self.count(split):,} documents"
+            if split in self.splits:
+                qrels = self.qrels(split)
+                pairs = sum(map(len, qrels.values()))
+                line += f", {len(qrels):,} queries, {pairs:,} pairs"
+            lines.append(line)
+        lines += [
+            f"{count:,} {what}"
+            for count, what in (
+                (counts.no_summary, "documents without a summary"),
+                (counts.classes[""], "documents without a class"),
+                (
+                    counts.cut,
+                    f"documents cut to {self.max_sentences} sentences",
+                ),
+            )
+            if count
+        ]
+        if counts.bad_lines:
+            lines.append(
+                f"{counts.bad_lines.total():,} bad lines left out"
+                f" ({describe_bad(counts.bad_lines)})"
+            )
+        return "\n".join(lines)
+
+    def _read(self, counts: DocumentCounts) -> Iterator[Document]:
+        """Yields the valid documents, and updates the counts."""
+        bad = BadLines(self.max_bad_lines, LINE_EXPECTED, "lstm-dssm-train")
+        counts.bad_lines = bad.counts
+        number = 0
+        try:
+            for chunk in line_chunks(self._path):
+                for line in chunk.split(b"\n")[:-1]:
+                    number += 1
+                    document = parse_document(line)
+                    if isinstance(document, str):
+                        bad.add(self._path, number, document)
+                    elif document.id in counts.split_of:
+                        bad.add(self._path, number, "a repeated _id")
+                    else:
+                        counts.split_of[document.id] = document.split
+                        kept = document.sentences[: self.max_sentences]
+                        counts.cut += len(kept) < len(document.sentences)
+                        yield document._replace(sentences=kept)
+        except EmptyFile:
+            bad.add(self._path, None, "an empty file")
+
+    def _judged_documents(self, split: str) -> Container[str]:
+        split_of = self.counts.split_of
+        return {key for key, other in split_of.items() if other == split}
+
+
+class _OfSplit:
+    """Streams the documents of a split, as often as it is iterated."""
+
+    def __init__(self, folder: DocumentFolder, split: str) -> None:
+        self._folder, self._split = folder, split
+
+    def __iter__(self) -> Iterator[Document]:
+        return (one for one in self._folder if one.split == self._split)
+
+
+def write_documents(
+    folder: str | os.PathLike[str],
+    documents: Iterable[Document],
+    queries: Mapping[str, str],
+    qrels_by_split: Mapping[str, _Qrels],
+) -> DocumentFolder:
+    """Writes a folder that `DocumentFolder` can read.
+
+    It is written under a temporary name and then renamed, so that there is
+    never an incomplete folder.
+
+    Args:
+        folder: The folder to create.
+        documents: The documents, of all splits.
+        queries: Query id -> text; there may be none.
+        qrels_by_split: Split -> query id -> document id -> score.
+
+    Raises:
+        OSError: The folder cannot be written; the partial one is removed.
+
+    Example:
+    >>> guide = Document("m1", "Glue", ["Warm the glue.", "Wait."], [])
+    >>> folder = write_documents("guides", [guide], {"q1": "glue"}, {})
+    >>> next(iter(folder)).sentences
+    ['Warm the glue.', 'Wait.']
+    """
+    with new_folder(folder) as partial:
+        write_rows(
+            partial / f"{DOCUMENTS_FILE}.gz",
+            (
+                {
+                    "_id": document.id,
+                    "title": document.title,
+                    "sentences": document.sentences,
+                    "summary": document.summary,
+                    "class": document.label,
+                    "split": document.split,
+                }
+                for document in documents
+            ),
+        )
+        if queries:
+            write_queries(partial, queries, qrels_by_split)
+    return DocumentFolder(folder)

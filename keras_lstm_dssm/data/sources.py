@@ -1,0 +1,257 @@
+"""Opens the data that `--data` names: built-in sets, folders, click files."""
+
+import os
+from pathlib import Path
+
+from keras_lstm_dssm.data.api_documents import build_api_documents
+from keras_lstm_dssm.data.api_search import build_api_search
+from keras_lstm_dssm.data.api_sentences import build_api_sentences
+from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.collection import Collection
+from keras_lstm_dssm.data.documents import (
+    DOCUMENTS_FILE,
+    MAX_SENTENCES,
+    DocumentFolder,
+)
+from keras_lstm_dssm.data.triples import judged_lists, only_negatives
+from keras_lstm_dssm.errors import InputError
+
+API = "api"
+API_SENTENCES = "api_sentences"
+API_DOCUMENTS = "api_documents"
+_BUILT_IN = (API, API_SENTENCES)
+
+
+def open_collection(spec: str) -> Collection:
+    """Opens a collection to evaluate on.
+
+    Args:
+        spec: "api" or "api_sentences" (built if it does not exist yet), or
+            a BEIR folder.
+
+    Raises:
+        InputError: `spec` is neither.
+
+    Example:
+    >>> open_collection("parts").documents["d1"]
+    'steel hex bolt'
+    """
+    if spec == API:
+        return build_api_search(progress=True)
+    if spec == API_SENTENCES:
+        return build_api_sentences(progress=True)
+    refuse_documents(spec)
+    if os.path.isdir(spec):
+        return Collection(spec)
+    problem = "a file" if os.path.exists(spec) else "nothing there"
+    raise InputError(
+        f"{spec}: found {problem}, expected {API!r}, {API_SENTENCES!r}"
+        " or a BEIR folder (corpus.jsonl, queries.jsonl, qrels/): check the"
+        " path"
+    )
+
+
+def open_documents(
+    spec: str,
+    max_bad_lines: int = 0,
+    max_sentences: int | None = MAX_SENTENCES,
+) -> DocumentFolder:
+    """Opens documents to train or to evaluate on.
+
+    Args:
+        spec: "api_documents" (built if it does not exist yet), or a folder
+            of documents.
+        max_bad_lines: The number of bad lines that may be left out.
+        max_sentences: The number of sentences to read of each document.
+
+    Raises:
+        InputError: `spec` is neither.
+
+    Example:
+    >>> [document.title for document in open_documents("manuals").of("train")]
+    ['wood glue', 'desk lamp', 'floor lamp']
+    """
+    folder = spec
+    if spec == API_DOCUMENTS:
+        folder = build_api_documents(progress=True).folder
+    if os.path.isdir(folder):
+        return DocumentFolder(folder, max_bad_lines, max_sentences)
+    problem = "a file" if os.path.exists(spec) else "nothing there"
+    raise InputError(
+        f"{spec}: found {problem}, expected {API_DOCUMENTS!r} or a folder of"
+        " documents (documents.jsonl): check the path"
+    )
+
+
+def open_log(
+    spec: str,
+    min_relevant: int = 1,
+    write_to: str | os.PathLike[str] | None = None,
+    max_bad_lines: int = 0,
+) -> ClickLog:
+    """Opens the clicks to train on.
+
+    Args:
+        spec: "api", "api_sentences", a BEIR folder, or click files: paths or
+            globs; or several of these, separated by commas.
+        min_relevant: The lowest score that counts as a click, see
+            `Collection.training_log`.
+        write_to: The file for clicks made from a BEIR folder's scores, see
+            `Collection.training_log`. For part n > 1 of `spec` the file's
+            name gets n before its suffix.
+        max_bad_lines: The number of bad lines that may be left out.
+
+    Raises:
+        InputError: A part of `spec` is none of these.
+
+    Example:
+    >>> [query for query, _ in open_log("parts")]
+    ['bolt', 'wood adhesive', 'light']
+    """
+    paths: list[str] = []
+    for number, part in enumerate(_parts(spec), 1):
+        refuse_documents(part)
+        if is_collection(part):
+            target = write_to
+            if write_to is not None and number > 1:
+                path = Path(write_to)
+                target = path.with_name(f"{path.stem}{number}{path.suffix}")
+            paths += (
+                open_collection(part).training_log(min_relevant, target).paths
+            )
+        else:
+            paths += ClickLog(part).paths
+    return ClickLog(paths, max_bad_lines)
+
+
+def judged_negatives(spec: str, min_relevant: int = 1) -> dict[str, list[str]]:
+    """Returns query -> titles judged not relevant, from the BEIR folders.
+
+    Titles that are judged relevant to the query, too, are left out, see
+    `only_negatives`.
+
+    Args:
+        spec: Data specification, see `open_log`.
+        min_relevant: The lowest score of a relevant document. Default 1.
+
+    Raises:
+        InputError: There are no such titles.
+
+    Example:
+    >>> from keras_lstm_dssm.data import write_collection
+    >>> titles, grades = {"d1": "bolt", "d2": "nut"}, {"d1": 1, "d2": 0}
+    >>> qrels = {"train": {"q1": grades}}
+    >>> _ = write_collection("judged", titles, {"q1": "hex bolt"}, qrels, [])
+    >>> judged_negatives("judged")
+    {'hex bolt': ['nut']}
+    """
+    collections = map(open_collection, filter(is_collection, _parts(spec)))
+    lists = [
+        one
+        for collection in collections
+        if "train" in collection.splits
+        for one in judged_lists(collection, "train", min_relevant)
+    ]
+    titles: dict[str, list[str]] = {}
+    for one in only_negatives(lists):
+        titles.setdefault(one.query, []).extend(one.negatives)
+    if not any(titles.values()):
+        raise InputError(
+            f"{spec}: found no title with a score below {min_relevant}, "
+            "expected a BEIR folder whose qrels/train.tsv has such: train "
+            "without --judged_negatives"
+        )
+    return titles
+
+
+def titles_of(spec: str, log: ClickLog) -> list[str]:
+    """Returns all document titles known to the training, each once.
+
+    Args:
+        spec: Data specification, see `open_log`.
+        log: The clicks that `open_log` returned for it.
+
+    Returns:
+        The titles of the collections, clicked or not, then of all clicks.
+
+    Example:
+    >>> titles_of("parts", open_log("parts"))
+    ['steel hex bolt', 'wood glue', 'desk lamp', 'hex nut']
+    """
+    titles: dict[str, None] = {}
+    for part in _parts(spec):
+        if is_collection(part):
+            documents = open_collection(part).documents
+            titles.update(dict.fromkeys(documents.values()))
+    titles.update(dict.fromkeys(log.documents()))
+    return list(titles)
+
+
+def absolute_spec(spec: str) -> str:
+    """Makes the paths of a data specification absolute.
+
+    >>> absolute_spec("api")
+    'api'
+    """
+    names = (*_BUILT_IN, API_DOCUMENTS)
+    return ",".join(
+        part if part in names else os.path.abspath(part)
+        for part in _parts(spec)
+    )
+
+
+def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
+    """Opens click files: paths or globs, separated by commas.
+
+    Args:
+        spec: Paths or globs, separated by commas.
+        max_bad_lines: The number of bad lines that may be left out.
+
+    Raises:
+        InputError: There is no path, or no file matches one.
+
+    Example:
+    >>> open_files("parts/clicks.train.tsv*").count()
+    3
+    """
+    return ClickLog(_parts(spec), max_bad_lines)
+
+
+def _parts(spec: str) -> list[str]:
+    if os.path.isdir(spec):  # a folder whose name has a comma
+        return [spec]
+    return [part.strip() for part in spec.split(",") if part.strip()]
+
+
+def is_collection(part: str | os.PathLike[str]) -> bool:
+    """Returns whether a part of a specification is `api` or a folder.
+
+    Example:
+    >>> [is_collection(part) for part in ("api", "parts", "clicks.tsv")]
+    [True, True, False]
+    """
+    return part in _BUILT_IN or os.path.isdir(part)
+
+
+def refuse_documents(spec: str) -> None:
+    """Checks that a specification of titles does not name documents.
+
+    Args:
+        spec: A part of a data specification.
+
+    Raises:
+        InputError: It is "api_documents" or a folder of documents.
+    """
+    if spec == API_DOCUMENTS or (
+        _has(spec, DOCUMENTS_FILE) and not _has(spec, "corpus.jsonl")
+    ):
+        raise InputError(
+            f"{spec}: found documents of many sentences, expected queries and"
+            " titles: train a KeyVec on them (--preset=keyvec), or name click"
+            " files or a BEIR folder"
+        )
+
+
+def _has(folder: str, name: str) -> bool:
+    path = os.path.join(folder, name)
+    return os.path.isfile(path) or os.path.isfile(f"{path}.gz")

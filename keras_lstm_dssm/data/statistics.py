@@ -1,0 +1,201 @@
+"""What a card says about data: digest, size, scripts and lengths.
+
+Warns of click logs with letters outside the trigrams' alphabet.
+"""
+
+import itertools
+import os
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm.data.batches import training_batches
+from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.sources import (
+    API_DOCUMENTS,
+    is_collection,
+    open_collection,
+    open_documents,
+    open_files,
+)
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.fingerprints import files_hash
+from keras_lstm_dssm.text.word_hashing import LETTERS, normalize
+
+_FACTS_SAMPLE, _DOCUMENTS = 10_000, 1_000
+
+_PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.tsv", "*.tsv.gz", "qrels/*.tsv*")
+"""The files of a folder of data, in BEIR's form or of documents."""
+
+
+def data_facts(spec: str) -> dict[str, Any]:
+    """Returns the files, the bytes and the SHA-256 of data.
+
+    Args:
+        spec: Data specification, see `data.open_log`.
+
+    Returns:
+        `spec`, and `files`, `bytes` and `sha256` (see
+        `fingerprints.files_hash`) where the files can be read.
+    """
+    facts: dict[str, Any] = {"spec": spec}
+    try:
+        paths = _files(spec)
+        facts["files"] = len(paths)
+        facts["bytes"] = sum(path.stat().st_size for path in paths)
+        facts["sha256"] = files_hash(paths)
+    except (InputError, OSError):  # the data were moved after the training
+        return {"spec": spec}
+    return facts
+
+
+def _files(spec: str) -> list[Path]:
+    """Returns the files of data, in a fixed order."""
+    parts = [spec] if os.path.isdir(spec) else spec.split(",")
+    paths: list[Path] = []
+    for part in parts:
+        if part == API_DOCUMENTS:
+            folder = Path(open_documents(part).folder)
+        elif is_collection(part):
+            folder = Path(open_collection(part).folder)
+        else:
+            paths += map(Path, open_files(part).paths)
+            continue
+        found = {path for form in _PATTERNS for path in folder.glob(form)}
+        paths += sorted(path for path in found if path.is_file())
+    return paths
+
+
+def text_facts(log: ClickLog | None) -> dict[str, Any]:
+    """Returns the scripts and the lengths of a click log's texts.
+
+    Args:
+        log: The click log, of which the first 10,000 clicks are read.
+
+    Returns:
+        `sample`, the number of clicks; `scripts`: name -> share of the
+        letters, largest first; `query_words` and `title_words`: median and
+        99th percentile of the numbers of words. Empty without a log.
+    """
+    if log is None:
+        return {}
+    pairs = list(itertools.islice(log, _FACTS_SAMPLE))
+    if not pairs:
+        return {}
+    queries, titles = zip(*pairs, strict=True)
+    return {
+        "sample": len(pairs),
+        "scripts": scripts([*queries, *titles]),
+        "query_words": _lengths(queries),
+        "title_words": _lengths(titles),
+    }
+
+
+def document_facts(
+    spec: str, max_bad_lines: int = 0, max_sentences: int | None = None
+) -> dict[str, Any]:
+    """Returns the scripts and the lengths of documents.
+
+    Args:
+        spec: Data specification, see `data.open_documents`; the first 1,000
+            documents of the split train are read.
+        max_bad_lines: The number of bad lines that may be left out.
+        max_sentences: The number of sentences to read of each document.
+
+    Returns:
+        `documents`, their number; `scripts` as of `text_facts`; and
+        `sentences` and `sentence_words`: median and 99th percentile of the
+        numbers of sentences of a document and of words of a sentence. Empty
+        where the documents cannot be read, or none is of the split train.
+    """
+    try:
+        folder = open_documents(spec, max_bad_lines, max_sentences)
+        sample = list(itertools.islice(folder.of("train"), _DOCUMENTS))
+    except (InputError, OSError):  # moved after the training
+        return {}
+    if not sample:
+        return {}
+    sentences = [text for document in sample for text in document.sentences]
+    counts = [len(document.sentences) for document in sample]
+    return {
+        "documents": len(sample),
+        "scripts": scripts(sentences),
+        "sentences": _percentiles(counts),
+        "sentence_words": _lengths(sentences),
+    }
+
+
+def scripts(texts: Iterable[str]) -> dict[str, float]:
+    """Returns the share of each script among the letters of texts.
+
+    Scripts are named by the first word of their letters' Unicode names.
+
+    Example:
+    >>> scripts(["bolt", "гайка 7"])
+    {'CYRILLIC': 0.556, 'LATIN': 0.444}
+    """
+    letters = Counter(char for text in texts for char in text)
+    counts: Counter[str] = Counter()
+    for char, number in letters.items():
+        if char.isalpha():
+            counts[unicodedata.name(char, "UNNAMED").split()[0]] += number
+    return {
+        name: round(number / counts.total(), 3)
+        for name, number in counts.most_common()
+    }
+
+
+def _lengths(texts: Iterable[str]) -> list[int]:
+    return _percentiles([len(text.split()) for text in texts])
+
+
+def _percentiles(numbers: list[int]) -> list[int]:
+    """Returns the median and the 99th percentile."""
+    return [int(number) for number in np.percentile(numbers, [50, 99])]
+
+
+_SAMPLE = 10_000
+_LEAST_SHARE = 0.01
+
+
+def alphabet_warning(log: ClickLog) -> str | None:
+    """Returns a warning if many words of a log are outside the alphabet.
+
+    Without `oov_buckets` an encoder reads every letter but a to z and 0 to 9
+    as `#`, so that words of other scripts differ in their length only. A
+    random sample of 10,000 clicks of the log is examined.
+
+    Args:
+        log: The click log to sample.
+
+    Returns:
+        One line for the user; `None` if less than 1 % of the words have more
+        letters outside the alphabet than inside.
+
+    Example:
+    >>> if line := alphabet_warning(log):
+    ...     print(line)
+    """
+    batches = training_batches(log, _SAMPLE, epochs=1, seed=0)
+    queries, titles = next(iter(batches))
+    texts = [*queries.numpy().tolist(), *titles.numpy().tolist()]
+    words = Counter(word for text in normalize(texts) for word in text.split())
+    outside = Counter({w: n for w, n in words.items() if _is_outside(w)})
+    share = outside.total() / words.total()
+    if share < _LEAST_SHARE:
+        return None
+    examples = ", ".join(repr(word) for word, _ in outside.most_common(3))
+    return (
+        f"{share:.0%} of the words are in letters other than a-z (such as"
+        f" {examples}), which encoders without oov_buckets cannot distinguish:"
+        " set oov_buckets=8192 (--oov_buckets=8192)"
+    )
+
+
+def _is_outside(word: str) -> bool:
+    letters = [letter in LETTERS for letter in word if letter.isalpha()]
+    return 2 * sum(letters) < len(letters)

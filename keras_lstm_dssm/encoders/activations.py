@@ -1,0 +1,228 @@
+"""Activations: the values of every gate and cell at every word of a text."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.encoders.recurrent_encoders import (
+    BidirectionalLSTMEncoder,
+    LSTMEncoder,
+    RNNEncoder,
+)
+from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers.letter_trigrams import TrigramEmbedding
+from keras_lstm_dssm.layers.recurrent import Recurrent
+from keras_lstm_dssm.text.strings import as_strings
+from keras_lstm_dssm.text.word_hashing import split_words
+
+ACTIVATION_NAMES = ("i", "f", "c", "o", "y")
+"""Input gate, forget gate, cell state, output gate and output of (2)."""
+
+
+class Activations(NamedTuple):
+    """The activations of one recurrent network while it reads one text.
+
+    Each array is `[words, cells]` with the encoder's dtype. Row t belongs to
+    word t of the text, whichever way the network reads. An array is None
+    where the network has no such gate; an RNN has y alone.
+
+    Attributes:
+        words: The words, as the encoder splits the text.
+        i: The input gate.
+        f: The forget gate.
+        c: The cell state.
+        o: The output gate.
+        y: The output.
+        backward: The activations of the second network, which reads from
+            right to left, of a bidirectional encoder; None for others.
+        reverse: Whether this network reads from right to left.
+
+    Example:
+    >>> read = activations(dssm.LSTMEncoder(cells=4), "hotels in shanghai")
+    >>> read.words, read.y.shape, sorted(read.arrays)
+    (('hotels', 'in', 'shanghai'), (3, 4), ['c', 'i', 'o', 'y'])
+    """
+
+    words: tuple[str, ...]
+    i: np.ndarray | None
+    f: np.ndarray | None
+    c: np.ndarray | None
+    o: np.ndarray | None
+    y: np.ndarray
+    backward: Optional["Activations"] = None
+    reverse: bool = False
+
+    @property
+    def directions(self) -> tuple["Activations", ...]:
+        """This network and, where there is one, the backward network."""
+        return (self, self.backward) if self.backward else (self,)
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Name -> array, of the gates and outputs that the network has."""
+        fields = self._asdict()
+        return {
+            name: fields[name]
+            for name in ACTIVATION_NAMES
+            if fields[name] is not None
+        }
+
+    @property
+    def first_read(self) -> int:
+        """The position in the text of the word that is read first."""
+        return len(self.words) - 1 if self.reverse else 0
+
+    @property
+    def offset(self) -> int:
+        """The position of this network's first cell in the text's vector."""
+        return self.y.shape[1] * self.reverse
+
+    @property
+    def final_y(self) -> np.ndarray:
+        """The output y after the word that is read last, `[cells]`."""
+        return self.y[0 if self.reverse else -1]
+
+    @property
+    def change(self) -> np.ndarray:
+        """`y(t) - y(t-1)` at each word, `[words, cells]`; y(0) is zero."""
+        y = self.y[::-1] if self.reverse else self.y
+        change = np.diff(y, axis=0, prepend=0)
+        return change[::-1] if self.reverse else change
+
+    @property
+    def recurrent_vector(self) -> np.ndarray:
+        """The final outputs of both directions, `[cells of all networks]`.
+
+        It is the text's vector before scaling to unit length; with a
+        `CombinedEncoder` it is the LSTM's part of that vector.
+        """
+        return np.concatenate([network.final_y for network in self.directions])
+
+
+def activations(encoder: TextEncoder, text: str) -> Activations:
+    """Return all activations of a recurrent encoder while it reads a text.
+
+    See section V-A and Figs. 4 and 5 of Palangi et al. 2016.
+
+    Args:
+        encoder: An LSTM, bidirectional LSTM, RNN or combined encoder.
+        text: The text to read.
+
+    Raises:
+        InputError: The encoder is not recurrent (DSSM, CLSM).
+
+    Example:
+    >>> read = activations(dssm.LSTMEncoder(cells=32), "hotels in shanghai")
+    >>> read.words, read.y.shape, read.f is None
+    (('hotels', 'in', 'shanghai'), (3, 32), True)
+    """
+    return next(each_activations(encoder, [text]))
+
+
+def each_activations(
+    encoder: TextEncoder, texts: Sequence[str], batch_size: int = 256
+) -> Iterator[Activations]:
+    """Yield the activations of each text; see `activations`.
+
+    Args:
+        encoder: A recurrent encoder.
+        texts: The texts to read.
+        batch_size: Number of texts computed at once, without effect on the
+            results.
+
+    Raises:
+        InputError: The encoder is not recurrent (DSSM, CLSM).
+
+    Example:
+    >>> encoder = dssm.RNNEncoder(units=4)
+    >>> texts = ["bolt", "hex nut"]
+    >>> [len(read.words) for read in each_activations(encoder, texts)]
+    [1, 2]
+    """
+    networks = recurrent_networks(encoder)
+    encoder.sync_weights()
+    for start in range(0, len(texts), batch_size):
+        batch = texts[start : start + batch_size]
+        arrays_by_network = [
+            _compute(encoder, batch, *network, reverse=bool(index))
+            for index, network in enumerate(networks)
+        ]
+        for row, words in enumerate(words_of(encoder, batch)):
+            backward = None
+            for index in reversed(range(len(networks))):
+                rows: dict[str, Any] = dict.fromkeys(ACTIVATION_NAMES)
+                for name, array in arrays_by_network[index].items():
+                    rows[name] = array[row, : len(words)]
+                read = Activations(
+                    words, **rows, backward=backward, reverse=index == 1
+                )
+                backward = read
+            yield read
+
+
+def words_of(
+    encoder: TextEncoder, texts: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """Split texts into words as an encoder does, a tuple for each text.
+
+    Example:
+    >>> words_of(dssm.LSTMEncoder(cells=32), ["Hotels in  Shanghai"])
+    [('hotels', 'in', 'shanghai')]
+    """
+    hashing = encoder.trigrams
+    words = split_words(as_strings(texts), hashing.max_words, hashing.split)
+    return [tuple(w.decode() for w in row) for row in words.to_list()]
+
+
+def is_recurrent(*encoders: TextEncoder) -> bool:
+    """Return whether every one of the encoders reads word by word."""
+    return all(isinstance(e, LSTMEncoder | RNNEncoder) for e in encoders)
+
+
+def recurrent_networks(
+    encoder: TextEncoder,
+) -> list[tuple[TrigramEmbedding, Recurrent]]:
+    """Return the embedding and the recurrent layer of each direction.
+
+    Raises:
+        InputError: The encoder is not recurrent (DSSM, CLSM).
+    """
+    if isinstance(encoder, RNNEncoder):
+        return [(encoder.embedding, encoder.rnn)]
+    if not isinstance(encoder, LSTMEncoder):
+        raise InputError(
+            f"{type(encoder).__name__} reads all words at once and has no "
+            "activations by word: use an LSTM, bidirectional LSTM, RNN or "
+            "combined encoder"
+        )
+    networks = [(encoder.embedding, encoder.lstm)]
+    if isinstance(encoder, BidirectionalLSTMEncoder):
+        networks.append((encoder.backward_embedding, encoder.backward_lstm))
+    return networks
+
+
+def _compute(
+    encoder: TextEncoder,
+    texts: Sequence[str],
+    embedding: TrigramEmbedding,
+    network: Recurrent,
+    reverse: bool,
+) -> dict[str, Any]:
+    """Return name -> `[texts, words, cells]`, in the order of the words."""
+    batch = encoder.trigrams.distinct(texts)
+    inputs = tf.gather(embedding(batch), batch.words)
+
+    def turn(values: tf.Tensor) -> tf.Tensor:
+        if not reverse:
+            return values
+        return tf.reverse_sequence(values, batch.lengths, seq_axis=1)
+
+    arrays = network.activations(turn(inputs), batch.lengths)
+    return {
+        name: tf.gather(turn(array), batch.text_index).numpy()
+        for name, array in arrays.items()
+        if name in ACTIVATION_NAMES
+    }

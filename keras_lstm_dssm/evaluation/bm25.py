@@ -1,0 +1,285 @@
+"""BM25System: the term-matching baseline, computed by bm25s.
+
+Tokenizers, and titles as lists of word ids.
+The titles nearest to a text by BM25, for negatives that are hard.
+"""
+
+import functools
+import logging
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.evaluation.runs import kth_largest
+from keras_lstm_dssm.evaluation.systems import Scores, ScoringSystem
+from keras_lstm_dssm.settings import choices
+
+Tokenizer = Callable[[str], list[str]]
+"""Function from a string to its words; hashable and deterministic."""
+
+STOP_WORDS = frozenset(
+    "a an and are as at be but by for if in into is it no not of on or such"
+    " that the their then there these they this to was will with".split()
+)
+"""The 33 English stop words of Lucene's `EnglishAnalyzer`."""
+
+
+def space_separated(text: str) -> list[str]:
+    """Splits at white space after NFKC and case folding.
+
+    An encoder with `split="space"` reads the same words, but drops invisible
+    code points.
+
+    >>> space_separated("Angle-Bracket, 12 Gauge")
+    ['angle-bracket,', '12', 'gauge']
+    """
+    return unicodedata.normalize("NFKC", text).casefold().split()
+
+
+def alphanumeric(text: str) -> list[str]:
+    """Finds runs of letters and digits after NFKC and case folding.
+
+    They are the words of an encoder with `split="alphanumeric"`.
+
+    >>> alphanumeric("Angle-Bracket, 12 Gauge")
+    ['angle', 'bracket', '12', 'gauge']
+    """
+    return re.findall(r"[^\W_]+", " ".join(space_separated(text)))
+
+
+def stemmed(text: str) -> list[str]:
+    """Stems English words (Porter2) and leaves out `STOP_WORDS`.
+
+    Raises:
+        InputError: snowballstemmer is not installed.
+
+    Source: https://snowballstem.org/algorithms/english/stemmer.html
+
+    >>> stemmed("Brackets for the hanging of 2 shelves")
+    ['bracket', 'hang', '2', 'shelv']
+    """
+    return [_stem(w) for w in alphanumeric(text) if w not in STOP_WORDS]
+
+
+@functools.lru_cache(2**18)  # the stemmer is slow, and words repeat
+def _stem(word: str) -> str:
+    return _stemmer().stemWord(word)
+
+
+@functools.cache
+def _stemmer() -> Any:
+    module = import_optional("snowballstemmer", "baselines")
+    return module.stemmer("english")
+
+
+TOKENIZERS: dict[str, Tokenizer] = dict(
+    zip(
+        choices.TOKENIZERS,
+        (space_separated, alphanumeric, stemmed),
+        strict=True,
+    )
+)
+"""Name -> tokenizer; `"space"` and `"alphanumeric"` are also the names of the
+encoders' `split`."""
+
+
+class TokenizedTitles:
+    """Maps the words of titles to ids.
+
+    Args:
+        titles: The titles to split into words.
+        tokenizer: Function from a string to its words.
+        vocabulary: Word -> id; other words are dropped. By default, the
+            words of the titles are numbered in order of occurrence.
+
+    Attributes:
+        vocabulary: Word -> id.
+        ids: The word ids of each title.
+
+    Example:
+    >>> TokenizedTitles(["red hat", "blue hat"], alphanumeric).ids
+    [[0, 1], [2, 1]]
+    """
+
+    def __init__(
+        self,
+        titles: Sequence[str],
+        tokenizer: Tokenizer,
+        vocabulary: Mapping[str, int] | None = None,
+    ) -> None:
+        split = map(tokenizer, titles)
+        if vocabulary is None:
+            numbers: dict[str, int] = {}
+            self.ids = [
+                [numbers.setdefault(w, len(numbers)) for w in title]
+                for title in split
+            ]
+            vocabulary = numbers
+        else:
+            self.ids = [
+                [vocabulary[w] for w in title if w in vocabulary]
+                for title in split
+            ]
+        self.vocabulary = vocabulary
+
+    @functools.cached_property
+    def counts(self) -> Any:
+        """The word counts of the titles, see `count_matrix`."""
+        return count_matrix(self.ids, len(self.vocabulary))
+
+
+def count_matrix(titles: Sequence[Sequence[int]], size: int) -> Any:
+    """Counts the words of each title.
+
+    Args:
+        titles: The word ids of each title, each below `size`.
+        size: Number of words in the vocabulary.
+
+    Returns:
+        float32 `scipy.sparse.csr_array` `[titles, size]`, in canonical format,
+        with int32 indices: scikit-learn 1.7 clusters no others.
+    """
+    from scipy import sparse
+
+    lengths = [len(ids) for ids in titles]
+    rows = np.repeat(np.arange(len(titles), dtype=np.int32), lengths)
+    columns = np.array([word for ids in titles for word in ids], np.int32)
+    ones = np.ones(len(columns), np.float32)
+    return sparse.csr_array((ones, (rows, columns)), (len(titles), size))
+
+
+@functools.lru_cache(2)
+def cached_titles(
+    titles: tuple[str, ...], tokenizer: Tokenizer
+) -> TokenizedTitles:
+    """Tokenizes titles, and caches the results of the last two calls.
+
+    The cache compares the titles themselves, which is far cheaper than
+    tokenizing them and detects a corpus that was changed.
+    """
+    return TokenizedTitles(titles, tokenizer)
+
+
+def training_titles(
+    titles: Sequence[str], tokenizer: Tokenizer
+) -> TokenizedTitles:
+    """Tokenizes the titles that a system is trained on.
+
+    Raises:
+        InputError: `titles` is not a sequence of strings, or has no word.
+    """
+    expected = "expected a sequence of titles with at least one word"
+    if isinstance(titles, str) or not isinstance(titles, Sequence):
+        raise InputError(f"found {titles!r:.40}, {expected}")
+    for number, title in enumerate(titles, 1):
+        if not isinstance(title, str):
+            raise InputError(
+                f"title {number}: found {title!r:.40}, expected a str"
+            )
+    tokenized = TokenizedTitles(titles, tokenizer)
+    if not tokenized.vocabulary:
+        raise InputError(f"found no word in {len(titles)} titles, {expected}")
+    return tokenized
+
+
+def not_fitted(system: str) -> InputError:
+    """Returns the error of a system that is used before `fit`."""
+    return InputError(f"{system} is not trained: call fit(titles) first")
+
+
+class BM25System(ScoringSystem):
+    """Ranks by BM25 with Lucene's IDF, log(1 + (N - df + 0.5)/(df + 0.5)).
+
+    The IDF is computed over the whole corpus in both modes. Retrieval returns
+    only documents that share a word with the query. Systems with other k1 and
+    b on the same corpus use the same tokenized titles.
+
+    Args:
+        k1: Saturation of the term frequency; a larger k1 saturates later.
+        b: Influence of the title's length, from 0 (none) to 1.
+        tokenizer: String -> words; one of `TOKENIZERS`, or any hashable
+            function.
+
+    Reference: Kamphuis et al. 2020, "Which BM25 do you mean?", for the
+        variants; Lù 2024, "BM25S", for the library.
+
+    Example:
+    >>> BM25System().retrieve({"q": "cat"}, {"a": "a cat", "b": "dog"}, 10)
+    {'q': {'a': 0.27725887298583984}}
+    """
+
+    def __init__(
+        self,
+        k1: float = 1.2,
+        b: float = 0.75,
+        tokenizer: Tokenizer = space_separated,
+    ) -> None:
+        self.k1 = k1
+        self.b = b
+        self.tokenizer = tokenizer
+
+    def scores(
+        self, queries: Sequence[str], titles: tuple[str, ...]
+    ) -> Iterator[Scores]:
+        """Scores all titles; see `ScoringSystem.scores`."""
+        index = _index(titles, self.tokenizer, self.k1, self.b)
+        for query in queries:
+            ids = index.get_tokens_ids(self.tokenizer(query))
+            if ids:
+                scores = index.get_scores_from_ids(ids)
+            else:
+                scores = np.zeros(len(titles), np.float32)
+            yield scores, np.flatnonzero(scores)
+
+
+@functools.lru_cache(1)  # rerank and retrieve use one index
+def _index(
+    titles: tuple[str, ...], tokenizer: Tokenizer, k1: float, b: float
+) -> Any:
+    import bm25s
+
+    # bm25s sets its log level to DEBUG when it is imported.
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
+    tokenized = cached_titles(titles, tokenizer)
+    index = bm25s.BM25(k1=k1, b=b, method="lucene")
+    with np.errstate(invalid="ignore"):  # 0/0 if no title has a word
+        index.index(
+            (tokenized.ids, tokenized.vocabulary),
+            create_empty_token=False,
+            show_progress=False,
+        )
+    return index
+
+
+def bm25_neighbours(
+    texts: Sequence[str], titles: Sequence[str], k: int
+) -> Iterator[np.ndarray]:
+    """Yields the rows of the titles with the highest BM25 scores.
+
+    Words are runs of letters and digits; k1 is 1.2, b is 0.75. Titles with
+    the same score are in their order.
+
+    Args:
+        texts: The texts to search for.
+        titles: The titles to search.
+        k: The number of titles for each text.
+
+    Yields:
+        For each text, integers of shape `[k]` or less, best first: titles
+        without a word of the text are left out.
+
+    Example:
+    >>> [row.tolist() for row in bm25_neighbours(["a b"], ["b", "c", "a b"], 2)]
+    [[2, 0]]
+    """
+    system = BM25System(tokenizer=alphanumeric)
+    for scores, matching in system.scores(texts, tuple(titles)):
+        assert matching is not None  # BM25 lists them
+        matching_scores = scores[matching]
+        best = matching_scores >= kth_largest(matching_scores, k)
+        order = np.argsort(-matching_scores[best], kind="stable")
+        yield matching[best][order[:k]]

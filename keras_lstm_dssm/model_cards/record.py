@@ -1,0 +1,272 @@
+"""card.json of a run: what its training and its evaluations record.
+
+CARD.md of exported models: which run each of them comes from.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.statistics import (
+    data_facts,
+    document_facts,
+    text_facts,
+)
+from keras_lstm_dssm.evaluation.measures import QueryMeasures
+from keras_lstm_dssm.evaluation.significance import as_json, spread_of
+from keras_lstm_dssm.files import read_json, write_json, write_text
+from keras_lstm_dssm.model_cards.cards import (
+    KEYVEC,
+    CardTable,
+    at,
+    figure_tables,
+    front_matter,
+    kind_of,
+    now,
+    run_card,
+    sections_of,
+    table,
+    training_rows,
+)
+
+CARD, FACTS = "CARD.md", "card.json"
+
+
+def record_training(
+    folder: str | os.PathLike[str], log: ClickLog | None = None
+) -> None:
+    """Writes the card of a run that has been trained.
+
+    Args:
+        folder: The run folder, complete.
+        log: The clicks, whose scripts and lengths the card has.
+    """
+    folder = Path(folder)
+    config = read_config(folder)
+    facts = read_facts(folder)
+    started = facts.get("training", {}).get("started")
+    if "ranker" not in config:  # whose config.json is written at the end
+        started = started or at((folder / "config.json").stat().st_mtime)
+    data = str(config["data"])
+    texts = text_facts(log)
+    if kind_of(config) == KEYVEC:
+        texts = document_facts(
+            data,
+            config.get("max_bad_lines", 0),
+            config["recipe"]["max_sentences"],
+        )
+    facts["training"] = {
+        "started": started,
+        "finished": now(),
+        "data": data_facts(data),
+        "texts": texts,
+    }
+    _write(folder, facts)
+
+
+def record_evaluation(
+    folder: str | os.PathLike[str],
+    name: str,
+    data: str,
+    measured: Mapping[str, QueryMeasures],
+    documents: int,
+) -> None:
+    """Adds an evaluation to the card of a run.
+
+    Args:
+        folder: The run folder.
+        name: Split and mode, such as `"test/retrieve"`, of which the card
+            has the last evaluation only.
+        data: Specification of the data.
+        measured: System -> query id -> measure -> value; for clusters, the
+            seed of k-means in the place of a query. Where there is a system
+            `"bm25"`, its paired differences to the first system are on the
+            card.
+        documents: Number of documents that were ranked or clustered.
+    """
+    folder = Path(folder)
+    facts = read_facts(folder)
+    model, *_ = measured
+    entry: dict[str, Any] = {
+        "date": now(),
+        "data": data_facts(data),
+        "clusterings" if name.endswith("/cluster") else "queries": len(
+            measured[model]
+        ),
+        "documents": documents,
+        "systems": {
+            system: as_json(spread_of(values))
+            for system, values in measured.items()
+        },
+    }
+    if "bm25" in measured and model != "bm25":
+        entry["above_bm25"] = as_json(
+            spread_of(measured[model], measured["bm25"])
+        )
+    facts.setdefault("evaluations", {})[name] = entry
+    _write(folder, facts)
+
+
+def card_tables(folder: str | os.PathLike[str]) -> list[CardTable]:
+    """Returns the tables of a run's card, `[]` for a run without one.
+
+    Args:
+        folder: The run folder.
+    """
+    facts = read_facts(folder)
+    if "training" not in facts:
+        return []
+    rows = training_rows(read_config(folder), facts["training"])
+    return [
+        CardTable("Training", ["what", "value"], rows),
+        *figure_tables(facts.get("evaluations", {})),
+    ]
+
+
+def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns the content of a run's `config.json`, `{}` without the file."""
+    return _read(Path(folder, "config.json"))
+
+
+def read_facts(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns the content of a folder's `card.json`, `{}` without the file."""
+    return _read(Path(folder, FACTS))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return read_json(path) if path.exists() else {}
+
+
+def write_card(folder: Path, facts: Mapping[str, Any], card: str) -> None:
+    """Writes `card.json` and, made of it, `CARD.md`."""
+    write_json(folder / FACTS, facts)
+    write_text(folder / CARD, card)
+
+
+def _write(folder: Path, facts: dict[str, Any]) -> None:
+    name = folder.absolute().name
+    write_card(folder, facts, run_card(name, read_config(folder), facts))
+
+
+def write_models_card(
+    folder: str | os.PathLike[str],
+    exported: Mapping[str, int],
+    runs: Sequence[str | os.PathLike[str]],
+    documents: int | None = None,
+) -> None:
+    """Writes the card of exported models, after an export.
+
+    What earlier exports have written of models that this one does not replace
+    stays on the card.
+
+    Args:
+        folder: The folder of the models; `card.json` and `CARD.md` are
+            written there.
+        exported: Model name to its new version.
+        runs: Folders of the runs that the models come from; of several, the
+            models are their mixture.
+        documents: Number of documents of a retriever, or `None`.
+    """
+    described = [
+        {
+            "name": Path(run).absolute().name,
+            "config": read_config(run),
+            "facts": read_facts(run),
+        }
+        for run in runs
+    ]
+    _write_models(Path(folder), exported, described, documents)
+
+
+def refresh_models_card(
+    folder: str | os.PathLike[str], model: str, version: int, documents: int
+) -> None:
+    """Writes the card anew after a retriever was refreshed.
+
+    The runs are those of the retriever's last export. Nothing is written if
+    the card does not have the retriever, as after an export from Python.
+
+    Args:
+        folder: The folder of the models.
+        model: The name of the retriever.
+        version: Its new version.
+        documents: Number of its documents.
+    """
+    for entry in read_facts(folder).get("exports", []):
+        if model in entry["models"]:
+            _write_models(
+                Path(folder), {model: version}, entry["runs"], documents
+            )
+
+
+def _write_models(
+    folder: Path,
+    exported: Mapping[str, int],
+    runs: Sequence[Mapping[str, Any]],
+    documents: int | None,
+) -> None:
+    """Adds an export to a card, in place of the earlier ones of its models."""
+    exports: list[dict[str, Any]] = []
+    for entry in read_facts(folder).get("exports", []):
+        models = {
+            name: version
+            for name, version in entry["models"].items()
+            if name not in exported
+        }
+        if models:
+            exports.append({**entry, "models": models})
+    exports.append(
+        {
+            "date": now(),
+            "models": dict(exported),
+            "documents": documents,
+            "runs": list(runs),
+        }
+    )
+    facts = {"exports": exports}
+    write_card(folder, facts, models_card(facts))
+
+
+def models_card(facts: Mapping[str, Any]) -> str:
+    """Returns the card of a folder of models.
+
+    Args:
+        facts: Content of `card.json`.
+    """
+    head = {
+        "library_name": "tensorflow",
+        "tags": ["tf-serving", "keras-lstm-dssm", "search"],
+    }
+    lines = ["# Models for search", ""]
+    lines += [
+        "`README.md` says how to serve these models; this card says what "
+        "they were trained on, and how good they are.",
+        "",
+        table(
+            ["model", "version", "exported", "documents", "from the runs"],
+            [
+                [
+                    f"`{name}`",
+                    version,
+                    entry["date"][:10],
+                    _documents(name, entry["documents"]),
+                    ", ".join(run["name"] for run in entry["runs"]),
+                ]
+                for entry in facts["exports"]
+                for name, version in entry["models"].items()
+            ],
+        ),
+    ]
+    for entry in facts["exports"]:
+        for run in entry["runs"]:
+            lines += ["", f"## {run['name']}: {kind_of(run['config'])}", ""]
+            lines += sections_of(run["config"], run["facts"], level=3)
+    return front_matter(head) + "\n".join(lines) + "\n"
+
+
+def _documents(name: str, number: int | None) -> str:
+    if name in ("retriever", "two_stage") and number is not None:
+        return f"{number:,}"
+    return ""

@@ -1,0 +1,298 @@
+"""Makes batches of documents and their targets, and hashes them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers.word_vectors import WordVectors
+from keras_lstm_dssm.models.text_model import check_rows, hashed_in_parallel
+from keras_lstm_dssm.text.sentences import split_sentences
+from keras_lstm_dssm.text.strings import as_bytes
+from keras_lstm_dssm.text.vocabulary import Vocabulary
+from keras_lstm_dssm.text.word_batch import WordBatch
+from keras_lstm_dssm.text.word_hashing import normalize_texts
+
+
+class DocumentBatch(NamedTuple):
+    """Holds hashed documents, each distinct sentence once.
+
+    Attributes:
+        sentences: The sentences; its `text_index` is `[sentences]`, one
+            document after the other.
+        lengths: int32 `[documents]`, the number of sentences of each
+            document, at least 1.
+    """
+
+    sentences: WordBatch
+    lengths: tf.Tensor
+
+    @property
+    def document(self) -> tf.Tensor:
+        """The document of each sentence, int32 `[sentences]`, ascending."""
+        return tf.repeat(tf.range(tf.size(self.lengths)), self.lengths)
+
+
+class HashedDocuments(NamedTuple):
+    """Holds a hashed batch of training examples.
+
+    Attributes:
+        documents: The documents.
+        salient: bool `[sentences]`, whether a sentence is a key sentence.
+        key_words: int32 `[m]`, the known key words of all documents, as
+            indices in the vocabulary of key words.
+        key_word_document: int32 `[m]`, the document of each key word,
+            ascending.
+    """
+
+    documents: DocumentBatch
+    salient: tf.Tensor
+    key_words: tf.Tensor
+    key_word_document: tf.Tensor
+
+
+class DocumentHasher:
+    """Hashes batches of documents for a `KeyVec`.
+
+    Args:
+        words: The layer that will look up the words.
+        key_words: The vocabulary of key words; others are skipped.
+        max_sentences: Number of sentences to read of each document, from its
+            start; `None` for all.
+
+    Example:
+    >>> hasher = DocumentHasher(model.words, model.key_lookup, 250)
+    >>> batch = hasher(
+    ...     tf.ragged.constant([["Red hat.", "Old."], ["Blue hat."]]),
+    ...     tf.ragged.constant([[True, False], [False]]),
+    ...     tf.ragged.constant([["hat"], []], tf.string),
+    ... )
+    >>> batch.documents.lengths.numpy(), batch.key_word_document.numpy()
+    (array([2, 1], dtype=int32), array([0], dtype=int32))
+    """
+
+    def __init__(
+        self,
+        words: WordVectors,
+        key_words: Vocabulary,
+        max_sentences: int | None,
+    ) -> None:
+        self.words = words
+        self.key_words = key_words
+        self.max_sentences = max_sentences
+
+    def __call__(
+        self,
+        documents: tf.RaggedTensor,
+        salient: tf.RaggedTensor,
+        key_words: tf.RaggedTensor,
+    ) -> HashedDocuments:
+        """Hashes one batch.
+
+        Args:
+            documents: Sentences, strings `[batch, (sentences)]`.
+            salient: bool `[batch, (sentences)]`.
+            key_words: Strings `[batch, (words)]`.
+
+        Raises:
+            tf.errors.InvalidArgumentError: A document has not one value in
+                `salient` for each sentence.
+        """
+        lengths, flag_counts = documents.row_lengths(), salient.row_lengths()
+        rows = check_rows(
+            documents=lengths,
+            salient=flag_counts,
+            key_words=key_words.row_lengths(),
+        )
+        with tf.control_dependencies([rows]):
+            equal = tf.reduce_all(tf.equal(lengths, flag_counts))
+        message = "salient must have one value for each sentence"
+        with tf.control_dependencies([tf.Assert(equal, [message, lengths])]):
+            flags = self._read_values(salient, False)
+        words = normalize_texts(
+            key_words.flat_values, split=self.key_words.split
+        )
+        ids = self.key_words.ids(words)
+        document = tf.cast(key_words.value_rowids(), tf.int32)
+        return HashedDocuments(
+            self.documents(documents),
+            flags,
+            tf.boolean_mask(ids, ids > 0) - 1,  # 0 is the unknown word
+            tf.boolean_mask(document, ids > 0),
+        )
+
+    def documents(self, documents: tf.RaggedTensor) -> DocumentBatch:
+        """Hashes documents without targets; one without sentences gets "".
+
+        Args:
+            documents: Sentences, strings `[batch, (sentences)]`.
+        """
+        return DocumentBatch(
+            self.words.distinct(self._read_values(documents, "")),
+            self._read_lengths(documents),
+        )
+
+    def dataset(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """Hashes a dataset's batches, in parallel with the training steps."""
+        if is_hashed(batches.element_spec):
+            return batches
+        return hashed_in_parallel(batches, self)
+
+    def _read_lengths(self, rows: tf.RaggedTensor) -> tf.Tensor:
+        lengths = tf.cast(rows.row_lengths(), tf.int32)
+        if self.max_sentences is not None:
+            lengths = tf.minimum(lengths, self.max_sentences)
+        return tf.maximum(lengths, 1)
+
+    def _read_values(self, rows: tf.RaggedTensor, empty: Any) -> tf.Tensor:
+        """Lists the values of each row to read; `empty` for an empty row."""
+        values, starts = rows.flat_values, tf.cast(rows.row_starts(), tf.int32)
+        lengths = self._read_lengths(rows)
+        # Each value read is moved back by the values that are not.
+        shift = starts - tf.cumsum(lengths, exclusive=True)
+        index = tf.range(tf.reduce_sum(lengths)) + tf.repeat(shift, lengths)
+        missing = tf.repeat(tf.equal(rows.row_lengths(), 0), lengths)
+        return tf.gather(
+            tf.concat([values, [empty]], axis=0),
+            tf.where(missing, tf.size(values), index),
+        )
+
+
+def is_hashed(spec: Any) -> bool:
+    """Returns whether a spec is that of a batch of `DocumentHasher.dataset`."""
+    return isinstance(spec, tuple) and isinstance(spec[0], HashedDocuments)
+
+
+def sentence_lists(documents: Any) -> list[list[bytes]]:
+    """Converts documents to lists of sentences.
+
+    Args:
+        documents: Any iterable of documents, each `str`, `bytes` or a list of
+            sentences.
+
+    Raises:
+        InputError: `documents` is something else; the message has the index.
+    """
+    if isinstance(documents, str | bytes) or not isinstance(
+        documents, Iterable
+    ):
+        raise InputError(
+            f"expected a list of documents, got {documents!r:.60} "
+            f"({type(documents).__name__}); write [document]"
+        )
+    lists = []
+    for number, document in enumerate(documents):
+        try:
+            if isinstance(document, str | bytes):
+                document = split_sentences(document)
+            lists.append(as_bytes(document))
+        except InputError as error:
+            raise InputError(
+                f"document {number} is neither a string nor a list of "
+                f"sentences: {error}"
+            ) from None
+    return lists
+
+
+def document_batches(
+    x: Any, batch_size: int | None = None, shuffle_seed: int | None = None
+) -> tf.data.Dataset:
+    """Makes a dataset of batches; a given dataset is returned as it is.
+
+    Args:
+        x: Dataset of `(documents, salient, key_words)` batches, each a
+            `tf.RaggedTensor` `[batch, None]`; or three lists, of documents,
+            of lists of booleans and of lists of words.
+        batch_size: Documents in a batch, for lists; 32 by default.
+        shuffle_seed: Seed by which lists are shuffled, anew in each pass;
+            `None` keeps the order.
+
+    Raises:
+        InputError: x is neither, or its parts do not fit each other.
+    """
+    if isinstance(x, tf.data.Dataset):
+        if not is_hashed(x.element_spec):
+            _check_spec(x.element_spec)
+        return x
+    columns = _three_lists(x)
+    rows = tf.data.Dataset.range(len(x[0]))
+    if shuffle_seed is not None:
+        rows = rows.shuffle(max(len(x[0]), 1), shuffle_seed)
+    return rows.batch(batch_size or 32).map(
+        lambda chosen: tuple(tf.gather(column, chosen) for column in columns)
+    )
+
+
+def sentence_batches(x: Any, batch_size: int | None = None) -> tf.data.Dataset:
+    """Makes a dataset of batches of documents without targets.
+
+    Args:
+        x: Documents, see `sentence_lists`; a dataset is returned as it is.
+        batch_size: Documents in a batch, 32 by default.
+    """
+    if isinstance(x, tf.data.Dataset):
+        return x
+    documents = _ragged(sentence_lists(x), tf.string)
+    dataset = tf.data.Dataset.from_tensor_slices(documents)
+    return dataset.batch(batch_size or 32)
+
+
+def _three_lists(x: Any) -> tuple[tf.RaggedTensor, ...]:
+    if not isinstance(x, Sequence) or isinstance(x, str) or len(x) != 3:
+        raise InputError(
+            "expected a tf.data.Dataset of (documents, salient, key_words)"
+            " batches, or three lists in a tuple; got"
+            f" {type(x).__name__} of"
+            f" {len(x) if isinstance(x, Sequence) else 'no'} parts"
+        )
+    documents = sentence_lists(x[0])
+    salient = [np.asarray(flags, bool).tolist() for flags in x[1]]
+    key_words = [as_bytes(words) for words in x[2]]
+    if not len(documents) == len(salient) == len(key_words):
+        raise InputError(
+            f"found {len(documents)} documents, {len(salient)} lists of "
+            f"salient sentences and {len(key_words)} of key words: give one "
+            "of each for each document"
+        )
+    for number, (sentences, flags) in enumerate(
+        zip(documents, salient, strict=True)
+    ):
+        if len(sentences) != len(flags):
+            raise InputError(
+                f"document {number} has {len(sentences)} sentences and "
+                f"{len(flags)} values in salient: give one for each sentence"
+            )
+    return (
+        _ragged(documents, tf.string),
+        _ragged(salient, tf.bool),
+        _ragged(key_words, tf.string),
+    )
+
+
+def _ragged(rows: list[list[Any]], dtype: tf.DType) -> tf.RaggedTensor:
+    values = [value for row in rows for value in row]
+    return tf.RaggedTensor.from_row_lengths(
+        tf.constant(values, dtype, [len(values)]),
+        tf.constant([len(row) for row in rows], tf.int64, [len(rows)]),
+    )
+
+
+def _check_spec(spec: Any) -> None:
+    dtypes = tf.string, tf.bool, tf.string
+    if (
+        not isinstance(spec, tuple)
+        or len(spec) != 3
+        or not all(
+            isinstance(part, tf.RaggedTensorSpec)
+            and part.dtype == dtype
+            and part.ragged_rank == 1
+            for part, dtype in zip(spec, dtypes, strict=True)
+        )
+    ):
+        raise InputError(
+            "expected a dataset of (documents, salient, key_words) batches, "
+            "ragged strings, booleans and strings [batch, None], got "
+            f"{spec}; make them with .ragged_batch(32)"
+        )

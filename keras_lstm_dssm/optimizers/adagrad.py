@@ -1,0 +1,140 @@
+"""Adagrad: exact for tables of which a batch reads few rows."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import PRECISIONS, InputError
+from keras_lstm_dssm.optimizers.nesterov_momentum import sum_rows
+from keras_lstm_dssm.private_api import DistributedOptimizer
+from keras_lstm_dssm.registration import register
+
+
+@register
+class Adagrad(DistributedOptimizer):
+    """Optimizes by Adagrad, and updates only the rows that a batch has read.
+
+        G <- G + g * g          W <- W - eps g / (sqrt(G) + epsilon)
+
+    Duchi et al. 2011, as Wan et al. 2016 used it: G starts at 0. A row
+    without gradient stays as it is, so that the update of a sparse gradient
+    needs the rows with a gradient only and equals the dense update. Keras's
+    `Adagrad` computes the root of the whole accumulator in each training
+    step; it adds epsilon inside the root; and where an index occurs twice in
+    a sparse gradient, it adds the squares of the parts, not the square of
+    their sum.
+
+    Args:
+        learning_rate: eps, a float or a `LearningRateSchedule`. Default 0.03.
+        epsilon: Constant that prevents a division by zero. Default 1e-7.
+        multipliers: Name -> factor of the learning rate, for weights that
+            are to be trained more slowly. A name is a part of a variable's
+            `path` between slashes, or several of them: `"embedding"`,
+            `"matcher/kernel"`. The factors of all names that occur in the
+            path of a variable are multiplied. Default `None`: 1 for all.
+        name: Name of the optimizer.
+
+    Raises:
+        InputError: A name of `multipliers` occurs in no variable's path, or a
+            variable is of half precision.
+
+    Example:
+    >>> model.compile(Adagrad(0.03), PairwiseHinge())
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.03,
+        epsilon: float = 1e-7,
+        multipliers: Mapping[str, float] | None = None,
+        name: str = "adagrad",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
+        self.epsilon = epsilon
+        self.multipliers = dict(multipliers or {})
+
+    def build(self, variables: Sequence[keras.Variable]) -> None:
+        """Creates G, zero, for each variable."""
+        if self.built:
+            return
+        for variable in variables:
+            if variable.dtype not in PRECISIONS:  # a square may be 0
+                raise InputError(
+                    f"{variable.path} is of {variable.dtype}: expected "
+                    "float32 or float64; pass dtype='float32' to its layer"
+                )
+        super().build(variables)
+        self._accumulators = self.add_optimizer_variables(
+            variables, "accumulator"
+        )
+        paths = [f"/{variable.path}/" for variable in variables]
+        for part in self.multipliers:
+            if not any(f"/{part}/" in path for path in paths):
+                known = ", ".join(path.strip("/") for path in paths)
+                raise InputError(
+                    f"multipliers: found {part!r}, expected a part of one of "
+                    f"the paths {known}"
+                )
+        self._factors = [1.0] * len(paths)
+        for number, path in enumerate(paths):
+            for part, factor in self.multipliers.items():
+                if f"/{part}/" in path:
+                    self._factors[number] *= factor
+
+    def update_variables(
+        self,
+        gradients: Sequence[Any],
+        variables: Sequence[tf.Variable],
+        learning_rate: tf.Tensor,
+    ) -> None:
+        """Updates the rows of each variable that have a gradient."""
+        self.update_replicas(
+            lambda variable, gradient: self.update_step(
+                gradient, variable, learning_rate
+            ),
+            variables,
+            [sum_rows(gradient) for gradient in gradients],
+        )
+
+    def update_step(
+        self,
+        gradient: Any,
+        variable: tf.Variable,
+        learning_rate: tf.Tensor,
+    ) -> None:
+        """Updates one variable.
+
+        Args:
+            gradient: Tensor, or `tf.IndexedSlices` of distinct rows.
+            variable: TensorFlow's variable.
+            learning_rate: Scalar float tensor.
+        """
+        index = self.variable_index(variable)
+        accumulator = self._accumulators[index].value
+        rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
+        sparse = isinstance(gradient, tf.IndexedSlices)
+        slope = gradient.values if sparse else gradient
+        if sparse:
+            # Not scatter_add, which guards against repeated rows, is slower.
+            rows = gradient.indices
+            total = tf.gather(accumulator, rows) + tf.square(slope)
+            accumulator.scatter_update(tf.IndexedSlices(total, rows))
+        else:
+            total = accumulator.assign_add(tf.square(slope))
+        step = rate * slope / (tf.sqrt(total) + self.epsilon)
+        if sparse:
+            moved = tf.gather(variable, rows) - step
+            variable.scatter_update(tf.IndexedSlices(moved, rows))
+        else:
+            variable.assign_sub(step)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor arguments as a dict, for `from_config`."""
+        return {
+            **super().get_config(),
+            "epsilon": self.epsilon,
+            "multipliers": self.multipliers,
+        }

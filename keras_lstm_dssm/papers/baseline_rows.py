@@ -1,0 +1,359 @@
+"""The baselines of a table: their hyperparameter grids and training.
+
+The mixtures of a table: other rows' systems, with weights from dev.
+"""
+
+import hashlib
+import itertools
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+
+import keras_lstm_dssm
+from keras_lstm_dssm.data.sources import open_collection
+from keras_lstm_dssm.data.triples import Triples
+from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System, alphanumeric
+from keras_lstm_dssm.evaluation.mixture import Mixture, choose_weights
+from keras_lstm_dssm.evaluation.runs import ListScorer, System
+from keras_lstm_dssm.evaluation.systems import (
+    DenseSystem,
+    RememberedVectors,
+    remembering,
+    system_of,
+)
+from keras_lstm_dssm.evaluation.task import DocumentOrder
+from keras_lstm_dssm.files import (
+    cache_folder,
+    check_unpacked_size,
+    read_json,
+    write_json,
+)
+from keras_lstm_dssm.models.recipes import ScorerRecipe
+from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.papers.baselines import (
+    LSASystem,
+    RandomVectorSystem,
+    TfidfSystem,
+    UnigramLMSystem,
+)
+from keras_lstm_dssm.papers.gensim_baselines import (
+    Doc2VecSystem,
+    Word2VecSystem,
+)
+from keras_lstm_dssm.papers.plsa import PLSASystem
+from keras_lstm_dssm.papers.rows import Row
+from keras_lstm_dssm.papers.skip_thought import (
+    SkipThoughtSystem,
+    api_paragraphs,
+    read_paragraphs,
+)
+from keras_lstm_dssm.papers.table_data import BaseTableData, TableData
+from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.text.vocabulary import vocabulary_of
+from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
+
+Hyperparameters = dict[str, Any]
+"""Name -> value, such as `{"k1": 0.9, "b": 0.5, "tokenizer": "space"}`."""
+
+
+class TrainedSystem(NamedTuple):
+    """A system that is ready to be measured on test.
+
+    Attributes:
+        system: The system; `None` for random order, whose measures are exact.
+        parameters: Number of learnt parameters: of one of two towers, as in
+            their paper; of a pair scorer, those beside its word vectors.
+        dev: Its value of the dev measure, from 0 to 1.
+        train_seconds: Duration of the training, without evaluation on dev.
+        titles_per_second: Speed of its document encoder, if it has one.
+        pairs_per_second: Speed of a pair scorer.
+        best_epoch: The epoch of these weights, the best on dev; `None` for
+            baselines.
+        history: The loss and the dev measure of each epoch.
+        further: Further figures of this training, by name.
+        model: The two towers, to be saved beside the results; `None` if no
+            other row needs them.
+    """
+
+    system: System | ListScorer | None
+    parameters: int
+    dev: float
+    train_seconds: float = 0.0
+    titles_per_second: float | None = None
+    best_epoch: int | None = None
+    history: tuple[dict[str, Any], ...] = ()
+    pairs_per_second: float | None = None
+    further: Mapping[str, float] = {}
+    model: TwoTower | None = None
+
+
+_SECONDS = "seconds.json"
+
+
+def skip_thought(
+    paragraphs: Sequence[Sequence[str]], options: Hyperparameters, seed: int
+) -> tuple[SkipThoughtSystem, float]:
+    """Trains Skip-Thought, or loads it if the same training is cached.
+
+    It is trained on paragraphs, not on clicks: one training serves all data
+    sets, and the combined mode reuses the encoders of the other two.
+    Trained systems are stored in the cache folder (`files.cache_folder`).
+
+    Args:
+        paragraphs: The sentences of each paragraph to train on.
+        options: Arguments of `SkipThoughtSystem`.
+        seed: Seed of its weights.
+
+    Returns:
+        The system, and the seconds that its training took.
+    """
+    if options["mode"] == "combined":
+        (uni, uni_seconds), (bi, bi_seconds) = (
+            skip_thought(paragraphs, {**options, "mode": mode}, seed)
+            for mode in ("uni", "bi")
+        )
+        return SkipThoughtSystem.combine(uni, bi), uni_seconds + bi_seconds
+    key = json.dumps(
+        [keras_lstm_dssm.__version__, options, seed, paragraphs], sort_keys=True
+    )
+    name = hashlib.sha256(key.encode()).hexdigest()[:16]
+    folder = Path(cache_folder(), f"skip_thought-{name}")
+    # The file of the duration is written last. If it exists, the folder is
+    # complete.
+    if (folder / _SECONDS).exists():
+        seconds = read_json(folder / _SECONDS)["seconds"]
+        return SkipThoughtSystem.load(folder), seconds
+    start = time.perf_counter()
+    system = SkipThoughtSystem(seed=seed, **options).fit(paragraphs)
+    seconds = time.perf_counter() - start
+    os.makedirs(folder, exist_ok=True)
+    system.save(folder)
+    write_json(folder / _SECONDS, {"seconds": seconds})
+    return system, seconds
+
+
+BASELINE_GRIDS: dict[str, dict[str, list[Any]]] = {
+    "bm25": {
+        "tokenizer": list(TOKENIZERS),
+        "k1": [0.6, 0.9, 1.2, 1.6, 2.0],
+        "b": [0.0, 0.25, 0.5, 0.75, 1.0],
+    },
+    "ulm": {
+        "tokenizer": list(TOKENIZERS),
+        "mu": [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, 100.0, 500.0, 2000.0],
+    },
+    "plsa": {"tokenizer": ["alphanumeric", "stemmed"], "topics": [100, 500]},
+    "doc2vec": {"tokenizer": ["alphanumeric", "stemmed"]},
+    "tfidf": {"tokenizer": ["alphanumeric", "stemmed"]},
+    "lsa": {"tokenizer": ["alphanumeric", "stemmed"]},
+    "word2vec": {"tokenizer": ["alphanumeric", "stemmed"]},
+    "skip_thought": {"mode": ["uni", "bi", "combined"]},
+}
+"""Baseline -> hyperparameter -> values to try on dev. All other
+hyperparameters have their defaults."""
+
+
+def baseline_grid(name: str) -> list[Hyperparameters]:
+    """Returns every combination of a baseline's grid; `[{}]` without a grid."""
+    grid = BASELINE_GRIDS.get(name, {})
+    return [
+        dict(zip(grid, values, strict=True))
+        for values in itertools.product(*grid.values())
+    ]
+
+
+def train_baseline(
+    name: str,
+    options: Hyperparameters,
+    seed: int,
+    data: BaseTableData,
+    settings: TableSettings,
+) -> TrainedSystem:
+    """Trains a baseline and measures it on dev.
+
+    Skip-Thought is trained on paragraphs, the sums of skip-gram vectors on the
+    texts of the training triples, as the words of pair scorers are, and all
+    others that learn on the titles of the corpus; BM25 and the unigram model
+    need no training.
+
+    Args:
+        name: `"random"`, `"document_order"`, `"skip_gram"` and
+            `"skip_gram_idf"` (of judged lists), `"random_vectors"`,
+            `"teacher"`, or a key of `BASELINE_GRIDS`.
+        options: One combination of its grid.
+        seed: Seed of its training.
+        data: The titles to train on, and the dev task.
+        settings: `paragraphs` and `teacher` are used.
+    """
+    if name == "random":
+        return TrainedSystem(None, 0, data.dev.random()[data.dev_measure])
+    if name == "document_order":
+        order = DocumentOrder()
+        return TrainedSystem(order, 0, data.measure_on_dev(order))
+    system: Any
+    if name == "teacher":
+        system = teacher_system(settings)
+        return TrainedSystem(system, 0, data.measure_on_dev(system))
+    options = dict(options)
+    if "tokenizer" in options:
+        options["tokenizer"] = TOKENIZERS[options["tokenizer"]]
+    start = time.perf_counter()
+    seconds = None
+    match name:
+        case "bm25":
+            system = BM25System(**options)
+        case "ulm":
+            system = UnigramLMSystem(**options)
+        case "plsa":
+            system = PLSASystem(seed=seed, **options).fit(data.titles)
+        case "doc2vec":
+            system = Doc2VecSystem(seed=seed, **options).fit(data.titles)
+        case "tfidf":
+            system = TfidfSystem(**options).fit(data.titles)
+        case "lsa":
+            system = LSASystem(seed=seed, **options).fit(data.titles)
+        case "word2vec":
+            system = Word2VecSystem(seed=seed, **options).fit(data.titles)
+        case "skip_gram" | "skip_gram_idf":
+            triples = Triples.from_collection(
+                open_collection(settings.data),
+                min_relevant=settings.min_relevant,
+            )
+            system = skip_gram_sum(triples.texts, seed, name.endswith("idf"))
+        case "random_vectors":
+            system = RandomVectorSystem(seed=seed)
+        case "skip_thought":
+            path = settings.paragraphs
+            text = read_paragraphs(path) if path else api_paragraphs()
+            # The training, and so its duration, may be cached.
+            system, seconds = skip_thought(text, options, seed)
+        case _:
+            raise ValueError(name)
+    if seconds is None:
+        seconds = time.perf_counter() - start
+    dev = data.measure_on_dev(system)
+    parameters = getattr(system, "parameters", 0)
+    return TrainedSystem(system, parameters, dev, seconds)
+
+
+def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
+    """Makes a system that ranks by the cosine of sums of word vectors.
+
+    The vectors are those with which the words of pair scorers start, so that
+    LSTM-RNN, which is trained from them, can be compared with their sum.
+
+    Args:
+        texts: The texts that pair scorers are trained on.
+        seed: Seed of the vectors.
+        idf: Whether the vector of a word is multiplied by log(n / n_w), where
+            n_w of the n texts have the word.
+
+    Example:
+    >>> system = skip_gram_sum(["red hat", "blue hat"], seed=0, idf=True)
+    >>> system.encode_query(["Hat, red"]).shape
+    (1, 50)
+    """
+    recipe = ScorerRecipe()
+    vocabulary = vocabulary_of(texts)
+    vectors = skip_gram_vectors(
+        texts, vocabulary, epochs=recipe.skip_gram_epochs, seed=seed
+    )
+    if idf:
+        counts = Counter(w for text in texts for w in set(alphanumeric(text)))
+        frequencies = np.array([counts[word] for word in vocabulary])
+        vectors *= np.log(len(texts) / frequencies)[:, np.newaxis]
+    rows = {word: row for row, word in enumerate(vocabulary)}
+
+    def encode(texts: Sequence[str]) -> np.ndarray:
+        known = [[rows[w] for w in alphanumeric(t) if w in rows] for t in texts]
+        return np.stack([vectors[words].sum(axis=0) for words in known])
+
+    return DenseSystem(encode, encode)
+
+
+def teacher_system(settings: TableSettings) -> DenseSystem:
+    """Returns the system of the encoder that towers learn from.
+
+    Its vectors of the training queries and titles are read from the folder
+    `settings.teacher`; its encoder computes those of other queries.
+
+    Raises:
+        InputError: There is no such folder.
+    """
+    folder = settings.teacher_folder()
+    encode = RememberedVectors(open_outside_encoder(folder))
+    return DenseSystem(encode, encode)
+
+
+MODEL_FILE = "model.keras"
+"""The file of two towers in the folder of a seed."""
+
+_BM25 = "bm25"
+
+
+def train_mixture(
+    row: Row,
+    seed: int,
+    data: TableData,
+    settings: TableSettings,
+    output: Path,
+) -> TrainedSystem:
+    """Chooses the weights of a mixture on dev; nothing is trained anew.
+
+    Args:
+        row: The row of the mixture.
+        seed: The seed of the parts that have one.
+        data: The dev task and its measure.
+        settings: See `train_baseline`.
+        output: Folder of the table, where the parts are finished.
+
+    Raises:
+        InputError: A part is not finished.
+    """
+    start = time.perf_counter()
+    parts = {
+        name: _part(name, seed, data, settings, output / "systems" / name)
+        for name in row.parts
+    }
+    chosen = choose_weights(parts, data.dev, data.dev_measure)
+    return TrainedSystem(
+        Mixture(parts, chosen.weights),
+        0,
+        chosen.value,
+        time.perf_counter() - start,
+        further={f"weight_{n}": w for n, w in chosen.weights.items()},
+    )
+
+
+def _part(
+    name: str,
+    seed: int,
+    data: TableData,
+    settings: TableSettings,
+    folder: Path,
+) -> Any:
+    """Returns the system of a part, whose results are in `folder`."""
+    if name == "teacher":
+        return teacher_system(settings)
+    seed_folder = folder / f"seed_{0 if name == _BM25 else seed}"
+    if not seed_folder.exists():
+        raise InputError(
+            f"{folder}: found no results of {name}, a part of this mixture:"
+            " name it in --systems, too"
+        )
+    if name == _BM25:
+        options = read_json(seed_folder / "result.json")["options"]
+        return train_baseline(name, options, seed, data, settings).system
+    check_unpacked_size(seed_folder / MODEL_FILE)
+    system = system_of(keras.saving.load_model(seed_folder / MODEL_FILE))
+    assert isinstance(system, DenseSystem)
+    return remembering(system)

@@ -1,0 +1,331 @@
+"""TfidfSystem and LSASystem: TF-IDF vectors, and their truncated SVD.
+
+document_baselines: what document vectors are compared with.
+UnigramLMSystem: query likelihood with Dirichlet smoothing.
+"""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.evaluation.bm25 import (
+    BM25System,
+    TokenizedTitles,
+    Tokenizer,
+    alphanumeric,
+    cached_titles,
+    not_fitted,
+    training_titles,
+)
+from keras_lstm_dssm.evaluation.runs import System
+from keras_lstm_dssm.evaluation.systems import (
+    DenseSystem,
+    Scores,
+    ScoringSystem,
+)
+from keras_lstm_dssm.papers.gensim_baselines import (
+    Doc2VecSystem,
+    Word2VecSystem,
+)
+
+
+class TfidfSystem(ScoringSystem):
+    """Ranks by the cosine of sparse TF-IDF vectors.
+
+    The weight of a word in a text is (1 + ln tf) (1 + ln((1 + n)/(1 + df))),
+    where n and df count the training texts, all of them and those with the
+    word. Words that are not in the training texts are dropped. Retrieval
+    returns only documents that share a word with the query. Needs the extra
+    `[baselines]`.
+
+    Args:
+        min_count: Least number of training texts with a word; rarer words
+            are dropped. Default 1.
+        tokenizer: String -> words; one of `TOKENIZERS`, or any function.
+
+    Attributes:
+        parameters: Number of words.
+
+    Reference: Salton and Buckley 1988, "Term-weighting Approaches in
+        Automatic Text Retrieval".
+
+    Example:
+    >>> system = TfidfSystem().fit(["red hat", "blue hat", "garden hose"])
+    >>> system.encode(["Red hose", "sun"]).count_nonzero(axis=1).tolist()
+    [2, 0]
+    """
+
+    def __init__(
+        self, min_count: int = 1, tokenizer: Tokenizer = alphanumeric
+    ) -> None:
+        self.min_count = min_count
+        self.tokenizer = tokenizer
+
+    def fit(self, texts: Sequence[str]) -> "TfidfSystem":
+        """Counts the training texts of each word.
+
+        Args:
+            texts: The texts to train on.
+
+        Returns:
+            This object.
+
+        Raises:
+            InputError: `texts` is not a sequence of strings, no word is in
+                `min_count` of them, or scikit-learn is not installed.
+        """
+        text = import_optional("sklearn.feature_extraction.text", "baselines")
+        tokenized = training_titles(texts, self.tokenizer)
+        counts = tokenized.counts
+        frequent = np.bincount(counts.indices) >= self.min_count
+        if not frequent.any():
+            raise InputError(
+                f"no word is in min_count={self.min_count} of {len(texts)}"
+                " texts; lower it"
+            )
+        words = np.array(list(tokenized.vocabulary), object)[frequent]
+        self._vocabulary = {word: i for i, word in enumerate(words)}
+        self._weights = text.TfidfTransformer(sublinear_tf=True)
+        self._weights.fit(counts[:, frequent])
+        self.parameters = len(words)
+        return self
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        """Computes the vectors of texts.
+
+        Args:
+            texts: n strings.
+
+        Returns:
+            float32 sparse matrix of SciPy `[n, words]`, in CSR format; rows
+            have length 1, or 0 for a text without a known word.
+
+        Raises:
+            InputError: `fit` was not called.
+        """
+        if not self.parameters:
+            raise not_fitted("TfidfSystem")
+        titles = TokenizedTitles(texts, self.tokenizer, self._vocabulary)
+        return self._weights.transform(titles.counts)
+
+    def scores(
+        self, queries: Sequence[str], titles: tuple[str, ...]
+    ) -> Iterator[Scores]:
+        """Scores all titles; see `ScoringSystem.scores`."""
+        documents = self.encode(titles).T.tocsr()
+        for query in self.encode(queries):
+            cosines = (query @ documents).toarray().reshape(-1)
+            yield cosines, np.flatnonzero(cosines)
+
+
+class LSASystem(DenseSystem):
+    """Ranks by the cosine of TF-IDF vectors reduced by a truncated SVD.
+
+    Latent semantic analysis: the vectors of `TfidfSystem` are projected onto
+    the first right singular vectors of the training texts. Needs the extra
+    `[baselines]`.
+
+    Args:
+        components: Width of the vectors; they are narrower if the training
+            has fewer texts or fewer words. Default 100.
+        min_count: See `TfidfSystem`.
+        tokenizer: See `TfidfSystem`.
+        seed: Seed of the randomised SVD.
+
+    Attributes:
+        tfidf: The `TfidfSystem`.
+        parameters: Number of values in the singular vectors, and of words.
+
+    Reference: Deerwester et al. 1990, "Indexing by Latent Semantic Analysis".
+
+    Example:
+    >>> LSASystem(2).fit(["red hat", "hat"]).encode(["hat"]).shape
+    (1, 2)
+    """
+
+    def __init__(
+        self,
+        components: int = 100,
+        min_count: int = 1,
+        tokenizer: Tokenizer = alphanumeric,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(self.encode, self.encode)
+        self.components = components
+        self.tfidf = TfidfSystem(min_count, tokenizer)
+        self.seed = seed
+        self.parameters = 0
+
+    def fit(self, texts: Sequence[str]) -> "LSASystem":
+        """Computes the singular vectors; see `TfidfSystem.fit`."""
+        extmath = import_optional("sklearn.utils.extmath", "baselines")
+        vectors = self.tfidf.fit(texts).encode(texts)
+        *_, self._components = extmath.randomized_svd(
+            vectors,
+            min(self.components, *vectors.shape),
+            n_iter=5,  # as in scikit-learn's TruncatedSVD
+            random_state=self.seed,
+        )
+        self.parameters = self.tfidf.parameters + self._components.size
+        return self
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Computes the vectors of texts.
+
+        Args:
+            texts: n strings.
+
+        Returns:
+            float32 `[n, components]`.
+
+        Raises:
+            InputError: `fit` was not called.
+        """
+        if not self.parameters:
+            raise not_fitted("LSASystem")
+        return self.tfidf.encode(texts) @ self._components.T
+
+
+class RandomVectorSystem(DenseSystem):
+    """Ranks by the cosine of random vectors, one for each distinct text.
+
+    Equal texts have equal vectors, in every process. The components are drawn
+    from a normal distribution, so that all directions are equally likely.
+
+    Args:
+        vector_size: Width of the vectors. Default 100.
+        seed: Seed of the vectors.
+
+    Attributes:
+        parameters: 0, as nothing is learnt.
+
+    Example:
+    >>> RandomVectorSystem().encode(["red hat"]).shape
+    (1, 100)
+    """
+
+    parameters = 0
+
+    def __init__(self, vector_size: int = 100, seed: int = 0) -> None:
+        super().__init__(self.encode, self.encode)
+        self.vector_size = vector_size
+        self.seed = seed
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Draws the vectors of n texts, float32 `[n, vector_size]`."""
+        vectors = np.empty((len(texts), self.vector_size), np.float32)
+        for number, text in enumerate(texts):
+            checksum = zlib.crc32(text.encode("utf-8", "surrogatepass"))
+            generator = np.random.default_rng([self.seed, checksum])
+            vectors[number] = generator.standard_normal(self.vector_size)
+        return vectors
+
+
+def document_baselines(
+    texts: Sequence[str], seed: int = 0
+) -> dict[str, System]:
+    """Trains the baselines that document vectors are compared with.
+
+    Args:
+        texts: The documents to train on, with one sentence on each line.
+            Without any, only systems that need no training are returned.
+        seed: Seed of all random numbers.
+
+    Returns:
+        Name -> system: `"bm25"`, which has no vectors and needs no training;
+        `"tfidf"`; `"lsa"`, TF-IDF reduced by SVD; `"word2vec"`, the mean of
+        skip-gram vectors; `"doc2vec"`, paragraph vectors; and
+        `"random_vectors"`, which need none, either. Dense vectors are 100
+        wide.
+
+    Raises:
+        InputError: `texts` is not a sequence of strings, has no word, or an
+            optional package is not installed.
+
+    Example:
+    >>> systems = document_baselines(texts)
+    >>> task.measure(systems["lsa"])
+    """
+    trained: dict[str, System] = {}
+    if texts:
+        trained = {
+            "tfidf": TfidfSystem().fit(texts),
+            "lsa": LSASystem(seed=seed).fit(texts),
+            "word2vec": Word2VecSystem(seed=seed).fit(texts),
+            "doc2vec": Doc2VecSystem(seed=seed).fit(texts),
+        }
+    return {
+        "bm25": BM25System(tokenizer=alphanumeric),
+        **trained,
+        "random_vectors": RandomVectorSystem(seed=seed),
+    }
+
+
+class UnigramLMSystem(ScoringSystem):
+    """Ranks by the probability of the query in a title's language model.
+
+    log p(q|d) = sum over w in q of log((tf(w, d) + mu p(w|C)) / (|d| + mu)),
+    where p(w|C) is the share of word w among all words of the corpus. Words
+    that do not occur in the corpus are dropped from queries.
+
+    Retrieval returns only documents that share a word with the query, as
+    engines with an inverted index do: the model would order the others by
+    their length alone.
+
+    Args:
+        mu: Weight of the corpus model, as a number of words. Zhai and
+            Lafferty found about 2000 best for articles; titles of about ten
+            words need far less.
+        tokenizer: String -> words; one of `TOKENIZERS`, or any hashable
+            function.
+
+    Raises:
+        InputError: `mu` is not positive.
+
+    Reference: Zhai and Lafferty 2004, "A Study of Smoothing Methods for
+        Language Models Applied to Information Retrieval", (6) and table I.
+
+    Example:
+    >>> documents = {"a": "a cat", "b": "dog"}
+    >>> run = UnigramLMSystem(mu=1.0).retrieve({"q": "cat"}, documents, 10)
+    >>> round(run["q"]["a"], 4)  # log((1 + 1/3) / (2 + 1))
+    -0.8109
+    """
+
+    def __init__(
+        self, mu: float = 10.0, tokenizer: Tokenizer = alphanumeric
+    ) -> None:
+        if not mu > 0:
+            raise InputError(f"mu is {mu}: expected a number above 0")
+        self.mu = mu
+        self.tokenizer = tokenizer
+
+    def scores(
+        self, queries: Sequence[str], titles: tuple[str, ...]
+    ) -> Iterator[Scores]:
+        """Scores all titles; see `ScoringSystem.scores`."""
+        tokenized = cached_titles(titles, self.tokenizer)
+        counts = tokenized.counts.tocsc()
+        total = counts.sum(axis=0, dtype=np.float64)
+        prior = self.mu * total / total.sum()  # mu p(w|C)
+        lengths = counts.sum(axis=1, dtype=np.float64)
+        # Each word of the query adds log(mu p(w|C) / (|d| + mu)) to a title's
+        # score; a word that the title has adds log(1 + tf / (mu p(w|C))) more.
+        norms = np.log(lengths + self.mu)
+        for query in queries:
+            ids = [
+                tokenized.vocabulary[word]
+                for word in self.tokenizer(query)
+                if word in tokenized.vocabulary
+            ]
+            scores = np.log(prior[ids]).sum() - len(ids) * norms
+            match = np.zeros(len(titles), bool)
+            for word in ids:
+                cells = slice(*counts.indptr[word : word + 2])
+                rows = counts.indices[cells]
+                scores[rows] += np.log1p(counts.data[cells] / prior[word])
+                match[rows] = True
+            yield scores, np.flatnonzero(match)

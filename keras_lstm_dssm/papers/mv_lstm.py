@@ -1,0 +1,312 @@
+"""The report of the tables of Wan et al. 2016: layout, notes, charts.
+
+The rows of Tables 2, 3 and 5 of Wan et al. 2016, and further rows.
+MV_LSTM_TABLE: Tables 2, 3 and 5 of Wan et al. 2016.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keras_lstm_dssm.models.recipes import SCORER_PRESETS
+from keras_lstm_dssm.papers.report import (
+    TextTable,
+    choices_table,
+    closing_notes,
+    data_notes,
+    difference_cells,
+    difference_header,
+    draw_dev_curves,
+    measure_cells,
+    significance_note,
+    write_report_files,
+)
+from keras_lstm_dssm.papers.results import Summary, SystemResults, summarise
+from keras_lstm_dssm.papers.rows import Row
+from keras_lstm_dssm.papers.table import PaperTable, report_by
+from keras_lstm_dssm.papers.table_data import BaseTableData
+from keras_lstm_dssm.settings.papers import PAPER_OPTIONS
+
+
+def _row(label: str, name: str) -> Row:
+    return Row(label, recipe=SCORER_PRESETS[name])
+
+
+def _mv_lstm(k: int) -> Row:
+    recipe = SCORER_PRESETS["mv_lstm_cosine"].with_matcher(k=k)
+    return Row(f"MV-LSTM cosine, k = {k}", recipe=recipe)
+
+
+MV_LSTM_ROWS: dict[str, Row] = {
+    "random": Row("Random order", seeded=False),
+    "document_order": Row("Document order", seeded=False),
+    "bm25": Row("BM25", seeded=False),
+    "skip_gram": Row("Sum of skip-gram vectors, untrained"),
+    "skip_gram_idf": Row("Sum weighted by IDF, untrained"),
+    "arc_i": _row("ARC-I", "arc_i"),
+    "arc_i_wan": _row("ARC-I, small", "arc_i_wan"),
+    "cntn": _row("CNTN", "cntn"),
+    "cntn_wan": _row("CNTN, small", "cntn_wan"),
+    "lstm_rnn_50": _row("LSTM-RNN 50", "lstm_rnn_50"),
+    "bilstm_rnn_50": _row("Bi-LSTM-RNN 50", "bilstm_rnn_50"),
+    "rae": _row("RAE", "rae"),
+    "deep_match": _row("DeepMatch", "deep_match"),
+    "arc_ii": _row("ARC-II", "arc_ii"),
+    "arc_ii_wan": _row("ARC-II, small", "arc_ii_wan"),
+    "multi_gran_cnn": _row("MultiGranCNN", "multi_gran_cnn"),
+    "multi_gran_cnn_wan": _row("MultiGranCNN, small", "multi_gran_cnn_wan"),
+    "mv_lstm_cosine_k1": _mv_lstm(1),
+    "mv_lstm_cosine_k3": _mv_lstm(3),
+    "mv_lstm_cosine": _mv_lstm(5),
+    "mv_lstm_cosine_k10": _mv_lstm(10),
+    "mv_lstm_bilinear": _row("MV-LSTM bilinear, k = 5", "mv_lstm_bilinear"),
+    "mv_lstm_tensor": _row("MV-LSTM tensor, k = 5", "mv_lstm_tensor"),
+}
+"""Name -> row, in the paper's order. Rows that are called small have the form
+of the model that Wan et al. ran; the others that of the model's own paper."""
+
+POOLING_ROWS = ("mv_lstm_cosine_k1", "mv_lstm_cosine_k3", "mv_lstm_cosine_k10")
+"""The rows of Table 2 that are not in Tables 3 and 5."""
+
+TABLE_2_ROWS = (
+    "lstm_rnn_50", "bilstm_rnn_50", "mv_lstm_cosine_k1", "mv_lstm_cosine_k3",
+    "mv_lstm_cosine", "mv_lstm_cosine_k10",
+)  # fmt: skip
+
+
+class Published(NamedTuple):
+    """Figures of Wan et al. 2016, from 0 to 1, on the paper's data.
+
+    Attributes:
+        precision: P@1 on question answering (Tables 2 and 3).
+        reciprocal: MRR there.
+        confirmed: Whether another publication prints the same two figures.
+        completion: P@1 on sentence completion (Table 5), where another
+            publication prints it, too; else `None`.
+    """
+
+    precision: float
+    reciprocal: float
+    confirmed: bool = False
+    completion: float | None = None
+
+
+PUBLISHED: dict[str, Published] = {
+    "random": Published(0.200, 0.457, True, 0.200),
+    "bm25": Published(0.579, 0.726, True),
+    "arc_i": Published(0.581, 0.756, True, 0.475),
+    "cntn": Published(0.626, 0.781, True),
+    "lstm_rnn_50": Published(0.690, 0.822, True),
+    "bilstm_rnn_50": Published(0.702, 0.830),
+    "rae": Published(0.398, 0.652, False, 0.258),
+    "deep_match": Published(0.452, 0.679, False, 0.325),
+    "arc_ii": Published(0.591, 0.765, True, 0.496),
+    "multi_gran_cnn": Published(0.725, 0.840),
+    "mv_lstm_cosine_k1": Published(0.726, 0.843),
+    "mv_lstm_cosine_k3": Published(0.736, 0.849),
+    "mv_lstm_cosine": Published(0.739, 0.852),
+    "mv_lstm_cosine_k10": Published(0.740, 0.852),
+    "mv_lstm_bilinear": Published(0.751, 0.860),
+    "mv_lstm_tensor": Published(0.766, 0.869),
+}
+"""Name -> published figures; a small form has those of its model."""
+
+
+def published(name: str) -> Published | None:
+    """Returns the published figures of a row, or `None` without any."""
+    return PUBLISHED.get(name.removesuffix("_wan"))
+
+
+_MODE = "lists"
+_PAPER_COLUMNS = ("p@1", "mrr")
+_FURTHER_COLUMNS = ("map", "ndcg@3", "ndcg@5")
+_REFERENCES = ("bm25", "lstm_rnn_50", "mv_lstm_cosine")
+_DEV_CURVES = (
+    "arc_ii", "multi_gran_cnn", "lstm_rnn_50", "mv_lstm_cosine",
+    "mv_lstm_bilinear", "mv_lstm_tensor",
+)  # fmt: skip
+
+
+def write_mv_lstm_report(
+    output: Path,
+    data: BaseTableData,
+    results: Mapping[str, SystemResults],
+    failed: Mapping[str, str],
+) -> Summary:
+    """Writes the tables, the charts and the page.
+
+    The files are those of `write_report_files`, and `dev.png` and `.csv`
+    (with neural systems). Systems are compared with BM25, LSTM-RNN and the
+    cosine interaction.
+
+    Args:
+        output: Folder of the table.
+        data: The data that the systems were measured on.
+        results: System -> its results, at least one, in the table's order.
+        failed: System -> reason why it has no result.
+
+    Returns:
+        The content of `table.json`.
+
+    Example:
+    >>> from keras_lstm_dssm.papers import open_data, read_results, run_system
+    >>> from keras_lstm_dssm.papers import Row, TableSettings
+    >>> settings = TableSettings("parts", lists=True)
+    >>> rows, output = {"bm25": Row("BM25", seeded=False)}, Path("lists")
+    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
+    bm25, seed 0: ... s, dev p@1 100.00
+    >>> data = open_data(settings, output)
+    >>> results = read_results(output, rows, seeds=1)
+    >>> settings.record(output, data.sizes)
+    >>> summary = write_mv_lstm_report(output, data, results, failed={})
+    >>> "BM25" in (output / "table.md").read_text()
+    True
+    """
+    summary = summarise(output, data, results, failed, _REFERENCES)
+    summary["published"] = {
+        name: figures._asdict()
+        for name in results
+        if (figures := published(name))
+    }
+    shown = {name: results[name] for name in _DEV_CURVES if name in results}
+    tables = [_models(summary), _pooling(summary)]
+    write_report_files(
+        output,
+        f"Tables 2, 3 and 5 of Wan et al. 2016 on {_data_name(summary)}",
+        summary,
+        [
+            *(table for table in tables if table.rows),
+            choices_table(summary, "pairs_per_second", "Pairs scored/s"),
+        ],
+        _notes(summary),
+        draw_dev_curves(output, shown, data.dev_measure),
+    )
+    return summary
+
+
+def _data_name(summary: Summary) -> str:
+    return str(summary["settings"]["data"])
+
+
+def _models(summary: Summary) -> TextTable:
+    """Returns Tables 3 and 5: the models beside each other."""
+    header = ["Model", *map(str.upper, _PAPER_COLUMNS + _FURTHER_COLUMNS)]
+    header += difference_header(summary)
+    header += ["paper, QA: P@1", "MRR", "paper, SC: P@1"]
+    rows = []
+    for name, system in summary["systems"].items():
+        if name in POOLING_ROWS:
+            continue
+        row = [system["label"]]
+        row += measure_cells(system, _MODE, _PAPER_COLUMNS + _FURTHER_COLUMNS)
+        row += difference_cells(summary, system, _MODE)
+        row += _question_answering(name)
+        figures = published(name)
+        row.append(_figure(figures and figures.completion, True))
+        rows.append(row)
+    title = f"Tables 3 and 5: the models on {_data_name(summary)}"
+    return TextTable(title, header, rows)
+
+
+def _pooling(summary: Summary) -> TextTable:
+    """Returns Table 2: k of the k-max pooling; no rows without other k."""
+    systems: dict[str, dict[str, Any]] = summary["systems"]
+    header = ["Model", *map(str.upper, _PAPER_COLUMNS)]
+    header += difference_header(summary)
+    header += ["paper, QA: P@1", "MRR"]
+    rows = [
+        [
+            systems[name]["label"],
+            *measure_cells(systems[name], _MODE, _PAPER_COLUMNS),
+            *difference_cells(summary, systems[name], _MODE),
+            *_question_answering(name),
+        ]
+        for name in TABLE_2_ROWS
+        if name in systems
+    ]
+    if not any(name in systems for name in POOLING_ROWS):
+        rows = []
+    title = f"Table 2: the k of k-max pooling, on {_data_name(summary)}"
+    return TextTable(title, header, rows)
+
+
+def _question_answering(name: str) -> list[str]:
+    """Formats the published P@1 and MRR of a row."""
+    if not (figures := published(name)):
+        return ["-", "-"]
+    pair = figures.precision, figures.reciprocal
+    return [_figure(value, figures.confirmed) for value in pair]
+
+
+def _figure(value: float | None, confirmed: bool) -> str:
+    if value is None:
+        return "-"
+    return f"{100 * value:.1f}{' †' if confirmed else ''}"
+
+
+def _notes(summary: Summary) -> list[str]:
+    """Returns sentences that state how the results were measured."""
+    settings = summary["settings"]
+    seeds = max(system["seeds"] for system in summary["systems"].values())
+    notes = [
+        *data_notes(summary, "documents", "training pairs"),
+        "Values are in percent, on the test split: means and standard"
+        " deviations over seeds. Documents with equal scores are in random"
+        " order: the values are exact expectations over all their orders. So"
+        " a model that gives all documents one score has the values of random"
+        " order. Document order keeps the order of the input, as a stable sort"
+        " by one score would.",
+        "Paper: Wan et al. 2016, measured on data that are not public,"
+        " questions and answers (QA, Table 3; k: Table 2) and sentence"
+        " completion (SC, Table 5). † confirmed: QA, the same figures are in"
+        " Xu, He and Li 2020, Deep Learning for Matching in Search and"
+        " Recommendation, Table 4.4; SC, in Hu et al. 2014, Table 1; random"
+        " order, by computation. Figures without † could not be compared with"
+        " a second source; they agree with the ratios in the paper's text. Of"
+        " Table 5, only confirmed figures are shown.",
+        significance_note(summary),
+        f"Neural systems: {seeds} {'seed' if seeds == 1 else 'seeds'},"
+        f" {settings['epochs']} epochs, batches of"
+        f" {settings['batch_size']} triples, Adagrad, hinge loss, skip-gram"
+        " vectors of the training texts at the start; learning rate from"
+        f" {settings['learning_rates']}, chosen on dev by"
+        f" {summary['dev_measure'].upper()} with one seed and"
+        f" {settings['search']:g} of the epochs, equal for all. Of"
+        f" {settings['dev_evaluations']} evaluations on dev, the best epoch"
+        " is measured on test. Parameters are those beside the word vectors"
+        " that the hinge loss trains.",
+        "Rows called small have the form of the model that Wan et al. ran;"
+        " the others that of the model's own paper. BM25's k1, b and words are"
+        " chosen on dev.",
+    ]
+    dead = [
+        system["label"]
+        for name, system in summary["systems"].items()
+        if name != "random" and _is_random(system, summary)
+    ]
+    notes += [
+        f"{label} has exactly the values of random order: it gives all"
+        " documents of a query one score."
+        for label in dead
+    ]
+    return notes + closing_notes(summary)
+
+
+def _is_random(system: Mapping[str, Any], summary: Summary) -> bool:
+    """Returns whether all measures of a system equal those of a random order.
+
+    They do if the system gives all documents of a query the same score.
+    """
+    return all(
+        abs(system["test"][_MODE][name]["mean"] - value) < 1e-9
+        for name, value in summary["random"][_MODE].items()
+    )
+
+
+MV_LSTM_TABLE = PaperTable(
+    title="Tables 2, 3 and 5 of Wan et al. 2016",
+    rows=MV_LSTM_ROWS,
+    options=PAPER_OPTIONS["mv_lstm"],
+    fixed={"lists": True, "gammas": ()},
+    report=report_by(write_mv_lstm_report),
+)

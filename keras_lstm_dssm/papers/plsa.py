@@ -1,0 +1,286 @@
+"""PLSASystem: probabilistic latent semantic analysis, MAP estimate by EM."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.bm25 import (
+    TokenizedTitles,
+    Tokenizer,
+    alphanumeric,
+    count_matrix,
+    not_fitted,
+    training_titles,
+)
+from keras_lstm_dssm.evaluation.systems import Scores, ScoringSystem
+
+# Number of words in a block of titles: their rows of `topics` fit the cache.
+_EM_BLOCK = 512
+
+# Least probability, too small to matter. Without it and without a prior, EM
+# would make some probabilities subnormal numbers, which are slow.
+_TINY = np.float32(1e-12)
+
+
+def em_step(
+    counts: Any,
+    topics: np.ndarray,
+    mixtures: np.ndarray,
+    word_prior: float,
+    topic_prior: float,
+) -> np.ndarray:
+    """Updates the mixtures P(z|d), then the topics P(w|z), by an EM step.
+
+    Each update maximises the expected log posterior under
+    P(z|w, d) = P(w|z) P(z|d) / P(w|d), which is computed again in between, so
+    that no update lowers the posterior (ECM, Meng and Rubin 1993):
+
+        P(z|d) ~ topic_prior + sum over w of n(d, w) P(z|w, d)
+        P(w|z) ~ word_prior + sum over d of n(d, w) P(z|w, d)
+
+    Without priors these are the multiplicative updates of KL-divergence
+    NMF, normalised (Gaussier and Goutte 2005).
+
+    Args:
+        counts: n(d, w), sparse `[titles, words]`.
+        topics: P(w|z) before the step, float32 `[words, topics]`.
+        mixtures: P(z|d), float32 `[titles, topics]`, changed in place.
+        word_prior: Pseudo-count of each word in each topic: the parameter
+            of a symmetric Dirichlet prior, minus one.
+        topic_prior: Pseudo-count of each topic in each title.
+
+    Returns:
+        The new P(w|z).
+    """
+    ratios = counts.copy()
+    for titles, cells in _blocks(counts):
+        numbers = counts.data[cells]
+        rows = topics[counts.indices[cells]]
+        mixed = _infer(rows, numbers, mixtures[titles], topic_prior, 1)
+        mixtures[titles] = mixed
+        ratios.data[cells] = numbers / _probabilities(rows, mixed)
+    new = topics * (ratios.T @ mixtures) + np.float32(word_prior)
+    np.maximum(new, _TINY, out=new)
+    return new / new.sum(axis=0)
+
+
+def fold_in(
+    counts: Any, topics: np.ndarray, topic_prior: float, steps: int
+) -> np.ndarray:
+    """Estimates P(z|d) of titles by EM with fixed P(w|z).
+
+    Args:
+        counts: n(d, w) of any titles, sparse `[titles, words]`.
+        topics: P(w|z), float32 `[words, topics]`.
+        topic_prior: Pseudo-count of each topic in each title.
+        steps: Number of EM steps, from the uniform mixture.
+
+    Returns:
+        P(z|d), float32 `[titles, topics]`; uniform for a title without words.
+    """
+    mixtures = uniform_mixtures(counts.shape[0], topics.shape[1])
+    for titles, cells in _blocks(counts):
+        mixtures[titles] = _infer(
+            topics[counts.indices[cells]],
+            counts.data[cells],
+            mixtures[titles],
+            topic_prior,
+            steps,
+        )
+    return mixtures
+
+
+def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
+    """Returns P(z|d) with equal shares of all topics."""
+    return np.full((titles, topics), 1 / topics, np.float32)
+
+
+def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields blocks of titles that have the same number of words.
+
+    Yields:
+        titles: Integers `[B]`.
+        cells: Integers `[B, L]`: positions of their words in `counts.data`.
+    """
+    sizes = np.diff(counts.indptr)
+    for size in np.unique(sizes[sizes > 0]):
+        titles = np.flatnonzero(sizes == size)
+        for block in np.array_split(
+            titles, -(-len(titles) * size // _EM_BLOCK)
+        ):
+            yield block, counts.indptr[block, None] + np.arange(size)
+
+
+def _infer(
+    rows: np.ndarray,
+    numbers: np.ndarray,
+    mixtures: np.ndarray,
+    prior: float,
+    steps: int,
+) -> np.ndarray:
+    """Estimates P(z|d) `[B, T]` by EM.
+
+    The inputs are P(w|z) `[B, L, T]`, n(d, w) `[B, L]` and P(z|d) before.
+    """
+    for _ in range(steps):
+        ratios = numbers / _probabilities(rows, mixtures)
+        mixtures = mixtures * (ratios[:, None] @ rows)[:, 0] + np.float32(prior)
+        mixtures = np.maximum(mixtures, _TINY)
+        mixtures /= mixtures.sum(axis=1, keepdims=True)
+    return mixtures
+
+
+def _probabilities(rows: np.ndarray, mixtures: np.ndarray) -> np.ndarray:
+    """Returns P(w|d) `[B, L]`."""
+    return (rows @ mixtures[:, :, None])[:, :, 0]
+
+
+# Number of queries whose words are scored by one matrix product.
+_BLOCK = 64
+
+
+class PLSASystem(ScoringSystem):
+    """Ranks by the probability of the query given a title's topics.
+
+    log P(q|d) = sum over w in q of
+        log((1 - background) sum over z of P(w|z) P(z|d) + background P(w))
+
+    P(w|z) is the MAP estimate from titles under symmetric Dirichlet priors
+    (`em_step`). P(z|d) of any title is estimated with P(w|z) fixed, and is
+    uniform for a title without a known word. Words that are not in the
+    training titles are dropped from queries and titles. Retrieval ranks all
+    titles, as topics match without a common word. Unlike Hofmann's PLSI-U,
+    half of which is a unigram model, it uses the title's topics only.
+
+    Args:
+        topics: T, the number of topics.
+        tokenizer: String -> words; one of `TOKENIZERS`, or any function.
+        seed: Seed of the random P(w|z) that training starts from.
+        iterations: Number of EM steps in training.
+        word_prior: Pseudo-count of each word in each topic.
+        topic_prior: Pseudo-count of each topic in each title.
+        background: Weight, from 0 to 1, of P(w), the share of w among all
+            words of training.
+        fold_in_steps: Number of EM steps that estimate P(z|d) of a title.
+
+    Raises:
+        InputError: A number is out of its range.
+
+    Attributes:
+        topics_: P(w|z), float32 `[words, T]`; set by `fit`.
+
+    Reference: Hofmann 1999, "Probabilistic Latent Semantic Indexing", for
+        the model and folding in; Chien and Wu 2008, "Adaptive Bayesian
+        Latent Semantic Analysis", for the MAP estimate.
+
+    Example:
+    >>> system = PLSASystem(topics=2).fit(["red hat", "hat and coat", "hose"])
+    >>> run = system.retrieve({"q": "coat"}, {"a": "hat", "b": "hose"}, 1)
+    >>> list(run["q"])
+    ['a']
+    """
+
+    def __init__(
+        self,
+        topics: int = 500,
+        tokenizer: Tokenizer = alphanumeric,
+        seed: int = 0,
+        iterations: int = 50,
+        word_prior: float = 0.01,
+        topic_prior: float = 0.01,
+        background: float = 0.1,
+        fold_in_steps: int = 20,
+    ) -> None:
+        if topics < 1:
+            raise InputError(f"topics is {topics}: expected 1 or more")
+        if min(word_prior, topic_prior) < 0:
+            raise InputError("a prior is a pseudo-count: expected 0 or more")
+        if not 0 <= background <= 1:
+            raise InputError(f"background is {background}: expected 0 to 1")
+        self.topics = topics
+        self.tokenizer = tokenizer
+        self.seed = seed
+        self.iterations = iterations
+        self.word_prior = word_prior
+        self.topic_prior = topic_prior
+        self.background = background
+        self.fold_in_steps = fold_in_steps
+        self.parameters = 0
+
+    def fit(self, titles: Sequence[str]) -> "PLSASystem":
+        """Estimates P(w|z) from titles.
+
+        Args:
+            titles: The titles; one that occurs twice counts twice.
+
+        Returns:
+            This object.
+
+        Raises:
+            InputError: `titles` is not a sequence of strings, or has no word.
+        """
+        tokenized = training_titles(titles, self.tokenizer)
+        counts = tokenized.counts
+        shape = (len(tokenized.vocabulary), self.topics)
+        topics = np.random.default_rng(self.seed).random(shape, np.float32)
+        topics /= topics.sum(axis=0)
+        mixtures = uniform_mixtures(len(titles), self.topics)
+        for _ in range(self.iterations):
+            topics = em_step(
+                counts, topics, mixtures, self.word_prior, self.topic_prior
+            )
+        self.topics_ = topics
+        self.parameters = topics.size
+        self._vocabulary = tokenized.vocabulary
+        self._shares = (counts.sum(axis=0) / counts.sum())[:, None]
+        self._folded: _Folded | None = None
+        return self
+
+    def scores(
+        self, queries: Sequence[str], titles: tuple[str, ...]
+    ) -> Iterator[Scores]:
+        """Scores all titles; see `ScoringSystem.scores`."""
+        if not self.parameters:
+            raise not_fitted("PLSASystem")
+        _, mixtures, row = self._fold_in(titles)
+        known = TokenizedTitles(queries, self.tokenizer, self._vocabulary).ids
+        for start in range(0, len(known), _BLOCK):
+            block = known[start : start + _BLOCK]
+            words = np.unique(np.array(sum(block, []), int))
+            logs = self.topics_[words] @ mixtures.T
+            logs *= 1 - self.background
+            logs += self.background * self._shares[words]
+            np.log(logs, out=logs)
+            for ids in block:
+                scores = logs[np.searchsorted(words, ids)].sum(axis=0)
+                yield scores[row], None
+
+    def _fold_in(self, titles: tuple[str, ...]) -> "_Folded":
+        if self._folded is None or self._folded.titles != titles:
+            # Titles with the same words share one row, so that their scores
+            # are bitwise equal.
+            rows: dict[tuple[int, ...], int] = {}
+            row = [
+                rows.setdefault(tuple(sorted(ids)), len(rows))
+                for ids in TokenizedTitles(
+                    titles, self.tokenizer, self._vocabulary
+                ).ids
+            ]
+            mixtures = fold_in(
+                count_matrix(list(rows), len(self._vocabulary)),
+                self.topics_,
+                self.topic_prior,
+                self.fold_in_steps,
+            )
+            self._folded = _Folded(titles, mixtures, np.array(row))
+        return self._folded
+
+
+class _Folded(NamedTuple):
+    """Cached P(z|d) of a corpus: each title's row of `mixtures`."""
+
+    titles: tuple[str, ...]
+    mixtures: np.ndarray
+    row: np.ndarray

@@ -1,0 +1,512 @@
+"""The parts that the reports of all tables have in common.
+
+Tables of text, in Markdown.
+Charts of a table: bars over systems, and values on dev by epoch.
+Robustness: how much each system loses when queries are misspelled.
+write_overview: the same systems on several data sets, side by side.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keras_lstm_dssm.analysis.drawing import (
+    COLOURS,
+    Curve,
+    add_legend,
+    curve_chart,
+    drawing,
+)
+from keras_lstm_dssm.analysis.html import (
+    HtmlList,
+    HtmlPicture,
+    HtmlSection,
+    HtmlTable,
+    write_html_report,
+)
+from keras_lstm_dssm.evaluation.task import CLUSTER
+from keras_lstm_dssm.files import write_csv, write_json, write_text
+from keras_lstm_dssm.papers.results import MeanAndSpread, Summary, SystemResults
+from keras_lstm_dssm.papers.table_data import CHART_MEASURES, MAIN_MEASURES
+
+MODE_TITLES = {
+    "rerank": "Judged documents of each query, reranked",
+    "retrieve": "Documents retrieved from the whole corpus",
+    "lists": "Judged lists",
+    "cluster": "Clusters compared with classes",
+}
+"""Mode -> heading of its table and chart."""
+
+
+class TextTable(NamedTuple):
+    """A table of text; the first column names the rows."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+
+    def markdown(self) -> str:
+        """Formats the table, with numbers aligned to the right."""
+        lines = [self.header, ["---"] + ["---:"] * (len(self.header) - 1)]
+        body = "\n".join(f"| {' | '.join(row)} |" for row in lines + self.rows)
+        return f"## {self.title}\n\n{body}\n"
+
+
+def percent(value: Mapping[str, float], several: bool) -> str:
+    """Formats a mean in percent, with its deviation if `several` seeds."""
+    spread = f" ± {100 * value['std']:.2f}" if several else ""
+    return f"{100 * value['mean']:.2f}{spread}"
+
+
+def write_markdown(
+    path: Path, tables: Sequence[TextTable], notes: Sequence[str]
+) -> None:
+    """Writes tables, and a list of notes below them."""
+    parts = [table.markdown() for table in tables]
+    parts.append("".join(f"- {note}\n" for note in notes))
+    write_text(path, "\n".join(parts))
+
+
+# Colours of different lightness, and hatches for print.
+_KINDS = {
+    "baseline": ("#bbbbbb", ""),
+    "feed-forward": ("#e69f00", "//"),
+    "recurrent": ("#0072b2", ""),
+}
+
+
+def curve(values: Mapping[int, MeanAndSpread]) -> Curve:
+    """Returns a curve of means with their deviations, by position."""
+    means, deviations = zip(*values.values(), strict=True)
+    return Curve(list(values), means, deviations)
+
+
+def bar_panels(labels: Sequence[str], columns: int) -> dict[str, Any]:
+    """Returns arguments of `drawing` for panels with a bar for each label."""
+    size = (3.0 + 3.5 * columns, 1.6 + 0.3 * len(labels))
+    return {"columns": columns, "figsize": size}
+
+
+def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
+    """Draws each system's mean and deviation.
+
+    There is a panel for each mode and each of its `CHART_MEASURES`. Bars
+    begin at the value of random order on the same queries.
+
+    Args:
+        path: The PNG file to write.
+        summary: From `summary.summarise`.
+    """
+    systems = list(summary["systems"].values())
+    panels = [
+        (mode, name)
+        for mode in summary["random"]
+        for name in CHART_MEASURES[mode]
+    ]
+    labels = [system["label"] for system in systems]
+    with drawing(path, **bar_panels(labels, len(panels))) as axes:
+        for axis, (mode, name) in zip(axes, panels, strict=True):
+            chance = 100 * summary["random"][mode][name]
+            for kind, (colour, hatch) in _KINDS.items():
+                rows = [
+                    i
+                    for i, s in enumerate(systems)
+                    if s["kind"] == kind and mode in s["test"]
+                ]
+                values = [systems[i]["test"][mode][name] for i in rows]
+                spread = [100 * value["std"] for value in values]
+                axis.barh(
+                    rows,
+                    [100 * value["mean"] - chance for value in values],
+                    left=chance,
+                    xerr=spread if any(spread) else None,
+                    color=colour, hatch=hatch, edgecolor="#222222",
+                    linewidth=0.6, capsize=2.5,
+                    label=kind if rows else None,
+                )  # fmt: skip
+            axis.axvline(chance, color="#222222", linewidth=1)
+            axis.set_yticks(range(len(labels)), labels)
+            axis.set_title(MODE_TITLES[mode], fontsize=10)
+            axis.set_xlabel(f"{name.upper()}, percent; bars begin at chance")
+            axis.grid(axis="x", color="#dddddd")
+            axis.set_axisbelow(True)
+        finish_bars(axis)
+
+
+def finish_bars(axis: Any) -> None:
+    """Puts the first system on top and a legend below the chart."""
+    axis.margins(y=0.01)
+    axis.invert_yaxis()
+    add_legend(axis, 3)
+
+
+def draw_dev_curves(
+    output: Path, results: Mapping[str, SystemResults], measure: str
+) -> dict[str, Path]:
+    """Writes `dev.png` and `dev.csv`, the means over seeds.
+
+    Args:
+        output: Folder of the table.
+        results: System -> results of neural systems, at most six for a
+            legible chart.
+        measure: Name of the measure, see `BaseTableData`.
+
+    Returns:
+        Caption -> picture; nothing without results.
+    """
+    rows, curves = [], {}
+    for name, result in results.items():
+        by_epoch = {e: v.percent for e, v in result.by_epoch("dev").items()}
+        curves[result.row.label] = curve(by_epoch)
+        rows += [
+            {"system": name, "epoch": epoch, **value._asdict()}
+            for epoch, value in by_epoch.items()
+        ]
+    if not rows:
+        return {}
+    write_csv(output / "dev.csv", rows)
+    path = output / "dev.png"
+    label = f"{measure.upper()} on dev, percent"
+    curve_chart(path, curves, "epoch", label)
+    return {"Value on dev by epoch": path}
+
+
+ROBUSTNESS_CAPTION = "Loss when query words are misspelled"
+ROBUSTNESS_NOTE = (
+    "Each query word of three or more letters is misspelled with the stated"
+    " probability, by one edit: a letter is left out, the key next to"
+    " it (QWERTY) is hit as well or instead, or two letters are exchanged, all"
+    " equally likely. The errors are the same for every system. The loss is"
+    " relative to the value at 0 %."
+)
+
+
+def write_robustness(
+    output: Path, summary: Mapping[str, Any]
+) -> list[TextTable]:
+    """Writes the losses to `robustness.md`, `.json` and `.png`.
+
+    Args:
+        output: Folder of the table.
+        summary: From `summary.summarise`.
+
+    Returns:
+        A table for each mode; none, and no files, if the settings have no
+        rates of misspelling.
+    """
+    systems: dict[str, Any] = summary["systems"]
+    first = next(iter(systems.values()))
+    rates, modes = first["misspelled"], list(first["test"])
+    if not rates:
+        return []
+    tables = [_robustness_table(summary, mode, list(rates)) for mode in modes]
+    losses = {
+        mode: {
+            name: {rate: _loss(s, mode, rate) for rate in rates}
+            for name, s in systems.items()
+        }
+        for mode in modes
+    }
+    values = {
+        name: {
+            mode: {
+                "0": s["test"][mode],
+                **{rate: s["misspelled"][rate][mode] for rate in rates},
+            }
+            for mode in modes
+        }
+        for name, s in systems.items()
+    }
+    write_json(
+        output / "robustness.json",
+        {"model": ROBUSTNESS_NOTE, "values": values, "loss_percent": losses},
+    )
+    write_markdown(output / "robustness.md", tables, [ROBUSTNESS_NOTE])
+    _draw(output / "robustness.png", summary, losses)
+    return tables
+
+
+def _loss(system: dict[str, Any], mode: str, rate: str) -> float:
+    name = MAIN_MEASURES[mode]
+    whole = system["test"][mode][name]["mean"]
+    misspelled = system["misspelled"][rate][mode][name]["mean"]
+    return 100 * (1 - misspelled / whole) if whole else 0.0
+
+
+def _robustness_table(
+    summary: Mapping[str, Any], mode: str, rates: list[str]
+) -> TextTable:
+    name = MAIN_MEASURES[mode]
+    header = ["System", f"{name.upper()}, 0 %"]
+    for rate in rates:
+        header += [f"{100 * float(rate):g} %", "loss, %"]
+    rows = []
+    for system in summary["systems"].values():
+        several = system["seeds"] > 1
+        row = [system["label"], percent(system["test"][mode][name], several)]
+        for rate in rates:
+            value = system["misspelled"][rate][mode][name]
+            loss = _loss(system, mode, rate)
+            row += [percent(value, several), f"{loss:.1f}"]
+        rows.append(row)
+    title = f"Misspelled queries. {MODE_TITLES[mode]}"
+    return TextTable(title, header, rows)
+
+
+def _draw(
+    path: Path,
+    summary: Mapping[str, Any],
+    losses: dict[str, dict[str, dict[str, float]]],
+) -> None:
+    labels = [s["label"] for s in summary["systems"].values()]
+    with drawing(path, **bar_panels(labels, len(losses))) as axes:
+        for axis, (mode, systems) in zip(axes, losses.items(), strict=True):
+            rates = list(next(iter(systems.values())))
+            height = 0.8 / len(rates)
+            for number, rate in enumerate(rates):
+                shift = (number - (len(rates) - 1) / 2) * height
+                axis.barh(
+                    [i + shift for i in range(len(labels))],
+                    [loss[rate] for loss in systems.values()],
+                    height, color=COLOURS[number], edgecolor="#222222",
+                    linewidth=0.6, hatch=("", "//", "..")[number % 3],
+                    label=f"{100 * float(rate):g} % of the words",
+                )  # fmt: skip
+            axis.set_yticks(range(len(labels)), labels)
+            axis.set_title(MODE_TITLES[mode], fontsize=10)
+            axis.set_xlabel(f"loss of {MAIN_MEASURES[mode].upper()}, percent")
+        finish_bars(axis)
+
+
+_SIGNIFICANCE_LEVEL = 0.05
+_USES = {"lists": "test on"}
+
+
+def write_report_files(
+    output: Path,
+    title: str,
+    summary: Summary,
+    tables: Sequence[TextTable],
+    notes: Sequence[str],
+    charts: Mapping[str, Path],
+) -> None:
+    """Writes the files of a table.
+
+    They are `table.json`, `table.md`, `table.html` and `chart.png`, and with
+    misspelled queries `robustness.md`, `.json` and `.png`.
+
+    Args:
+        output: Folder of the table.
+        title: Heading of the page.
+        summary: The results.
+        tables: The tables of text.
+        notes: Sentences below the tables.
+        charts: Caption -> further picture for the page.
+    """
+    write_json(output / "table.json", summary)
+    write_markdown(output / "table.md", tables, notes)
+    bar_chart(output / "chart.png", summary)
+    pictures = {"Every system and random order": output / "chart.png", **charts}
+    notes = list(notes)
+    if robustness := write_robustness(output, summary):
+        pictures[ROBUSTNESS_CAPTION] = output / "robustness.png"
+        notes.append(ROBUSTNESS_NOTE)
+    write_page(
+        output / "table.html", title, [*tables, *robustness], pictures, notes
+    )
+
+
+def write_page(
+    path: Path,
+    title: str,
+    tables: Sequence[TextTable],
+    pictures: Mapping[str, Path],
+    notes: Sequence[str],
+) -> None:
+    """Writes an HTML page of tables, pictures (by caption) and notes."""
+    sections = [
+        HtmlSection(table.title, [HtmlTable(table.header, table.rows)])
+        for table in tables
+    ]
+    sections += [
+        HtmlSection(caption, [HtmlPicture(caption, picture)])
+        for caption, picture in pictures.items()
+    ]
+    write_html_report(
+        path, title, [*sections, HtmlSection("Notes", [HtmlList(notes)])]
+    )
+
+
+def measure_cells(
+    system: Mapping[str, Any], mode: str, names: Sequence[str]
+) -> list[str]:
+    """Formats measures of a system on test; "-" without a result."""
+    values = system["test"].get(mode)
+    if values is None:
+        return ["-"] * len(names)
+    return [percent(values[name], system["seeds"] > 1) for name in names]
+
+
+def difference_cells(
+    summary: Summary, system: Mapping[str, Any], mode: str
+) -> list[str]:
+    """Formats the differences from the references, significant ones with *."""
+    cells = []
+    for reference in summary["references"]:
+        test = system["significance"][mode].get(reference)
+        if test is None:
+            cells.append("-")
+            continue
+        star = " *" if test["p_holm"] < _SIGNIFICANCE_LEVEL else ""
+        cells.append(f"{100 * test['difference']:+.2f}{star}")
+    return cells
+
+
+def difference_header(summary: Summary) -> list[str]:
+    """Returns the headings of the columns of `difference_cells`."""
+    systems = summary["systems"]
+    return [f"against {systems[r]['label']}" for r in summary["references"]]
+
+
+def choices_table(summary: Summary, speed: str, heading: str) -> TextTable:
+    """Returns the table of parameters, choices on dev and speed.
+
+    Args:
+        summary: The results.
+        speed: The entry of a system with its speed.
+        heading: The heading of that column.
+    """
+    rows = [
+        [
+            s["label"],
+            f"{s['parameters']:,}",
+            ", ".join(f"{k} {v}" for k, v in s["options"].items()) or "-",
+            ", ".join(str(e) for e in s["epochs"] if e) or "-",
+            f"{100 * s['dev']:.2f}",
+            f"{s['train_seconds']:,.0f}",
+            f"{s[speed]:,.0f}" if s[speed] else "-",
+        ]
+        for s in summary["systems"].values()
+    ]
+    header = [
+        "System", "Parameters", "Chosen on dev", "Best epoch on dev",
+        "Dev value", "Training, s", heading,
+    ]  # fmt: skip
+    return TextTable("Parameters, choices and speed", header, rows)
+
+
+def data_notes(summary: Summary, documents: str, clicks: str) -> list[str]:
+    """Returns sentences about the data.
+
+    Args:
+        summary: The results.
+        documents: What to call the documents.
+        clicks: What to call the pairs of a query and a relevant document.
+    """
+    settings, words = summary["settings"], summary["words"]
+    modes = summary["random"]
+    one = documents.removesuffix("s")
+    return [
+        f"Data: {settings['titles']:,} {documents}, {settings['clicks']:,}"
+        f" {clicks}; {settings['dev_queries']:,} queries to choose on; "
+        + ", ".join(
+            f"{settings[f'{mode}_queries']:,} to {_USES.get(mode, mode)}"
+            for mode in modes
+        )
+        + f". {summary['date']}, {summary['machine']}.",
+        f"Words: {words['query_words']:.1f} in a test query,"
+        f" {words['title_words']:.1f} in a {one}; {words['overlap']:.0%} of a"
+        f" query's words are in its relevant {one},"
+        f" {words['seen']:.0%} in some training query;"
+        f" {words['clicks_per_title']:.1f} {clicks} for each of their"
+        f" {documents}.",
+    ]
+
+
+def significance_note(summary: Summary) -> str:
+    """Returns the sentence about the test of significance."""
+    modes = [mode for mode in summary["random"] if mode != CLUSTER]
+    measures = " or ".join(f"{MAIN_MEASURES[m].upper()} ({m})" for m in modes)
+    return (
+        "* differs significantly: paired randomisation test over queries on"
+        f" {measures}, averaged over seeds, two-sided, 100,000 random signs,"
+        f" Holm-corrected over the column, p < {_SIGNIFICANCE_LEVEL}."
+    )
+
+
+def closing_notes(summary: Summary) -> list[str]:
+    """Returns sentences about rows with their own recipe, and failed ones."""
+    notes = [
+        f"{system['label']}: trained by its own recipe; only the epoch is"
+        " chosen on this data: "
+        + ", ".join(f"{k} {v}" for k, v in system["recipe"].items())
+        + "."
+        for system in summary["systems"].values()
+        if system["recipe"]
+    ]
+    return notes + [
+        f"{name} failed: {reason}" for name, reason in summary["failed"].items()
+    ]
+
+
+def write_overview(
+    output: Path, title: str, summaries: Mapping[str, Summary]
+) -> dict[str, Summary]:
+    """Writes `table.md`, `table.json` and `table.html` of several data sets.
+
+    There is a table for each mode, with the `CHART_MEASURES` on each data set
+    that has the mode.
+
+    Args:
+        output: Folder of the files.
+        title: Heading of the page.
+        summaries: Data set -> the content of its `table.json`.
+
+    Returns:
+        The content of `table.json`, data set -> summary.
+
+    Example:
+    >>> from keras_lstm_dssm.papers import PAPERS, make_table, run_system
+    >>> from keras_lstm_dssm.papers import Row, TableSettings
+    >>> settings, output = TableSettings("parts"), Path("shown/parts")
+    >>> rows, paper = {"bm25": Row("BM25", seeded=False)}, PAPERS["table_iv"]
+    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
+    bm25, seed 0: ... s, dev ndcg@10 100.00
+    >>> summary, _ = make_table(output, paper, rows, settings, seeds=1)
+    bm25: finished before
+    >>> _ = write_overview(Path("shown"), "Two shops", {"parts": summary})
+    >>> sorted(path.name for path in Path("shown").glob("table.*"))
+    ['table.html', 'table.json', 'table.md']
+    """
+    tables = [_table(mode, summaries) for mode in MODE_TITLES]
+    tables = [table for table in tables if table.rows]
+    notes = [
+        f"{name}: {name}/table.md has all measures, significance and choices."
+        for name in summaries
+    ]
+    write_json(output / "table.json", summaries)
+    write_markdown(output / "table.md", tables, notes)
+    write_page(output / "table.html", title, tables, {}, notes)
+    return dict(summaries)
+
+
+def _table(mode: str, summaries: Mapping[str, Summary]) -> TextTable:
+    having = {n: s for n, s in summaries.items() if mode in s["random"]}
+    names = CHART_MEASURES[mode]
+    labels = {
+        system: values["label"]
+        for summary in having.values()
+        for system, values in summary["systems"].items()
+    }
+    header = ["System"]
+    header += [f"{data} {name.upper()}" for data in having for name in names]
+    rows = []
+    for system, label in labels.items():
+        row = [label]
+        for summary in having.values():
+            if system in summary["systems"]:
+                row += measure_cells(summary["systems"][system], mode, names)
+            else:
+                row += ["-"] * len(names)
+        rows.append(row)
+    return TextTable(MODE_TITLES[mode], header, rows)

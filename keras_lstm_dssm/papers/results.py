@@ -1,0 +1,263 @@
+"""Read, average and compare the finished results of systems.
+
+summarise: all results of a table as one mapping, for its reports.
+"""
+
+import datetime
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_lstm_dssm.evaluation.significance import compare_systems
+from keras_lstm_dssm.evaluation.task import CLUSTER
+from keras_lstm_dssm.files import read_csv, read_json
+from keras_lstm_dssm.papers.rows import Row
+from keras_lstm_dssm.papers.run_systems import seed_folders
+from keras_lstm_dssm.papers.table_data import MAIN_MEASURES, BaseTableData
+
+
+class MeanAndSpread(NamedTuple):
+    """A mean over seeds and their standard deviation, 0 for one seed."""
+
+    mean: float
+    std: float
+
+    @classmethod
+    def over(cls, values: Sequence[float]) -> "MeanAndSpread":
+        """Averages values; the deviation has n - 1 degrees of freedom."""
+        std = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        return cls(float(np.mean(values)), std)
+
+    @property
+    def percent(self) -> "MeanAndSpread":
+        """Both numbers times 100."""
+        return MeanAndSpread(100 * self.mean, 100 * self.std)
+
+
+class SystemResults:
+    """Reads the results of all seeds of a system.
+
+    Args:
+        name: The system's name.
+        row: The row of the system.
+        folders: The folders of its finished seeds, at least one.
+
+    Attributes:
+        seeds: The content of each seed's `result.json`.
+
+    Example:
+    >>> from keras_lstm_dssm.papers import TableSettings, run_system
+    >>> settings = TableSettings("parts")
+    >>> rows = {"bm25": Row("BM25", seeded=False)}
+    >>> run_system(Path("system"), "bm25", rows["bm25"], settings, seeds=1)
+    bm25, seed 0: ... s, dev ndcg@10 100.00
+    >>> folder = Path("system/systems/bm25/seed_0")
+    >>> results = SystemResults("bm25", rows["bm25"], [folder])
+    >>> results.value("retrieve", "recall@10"), results.dev
+    (MeanAndSpread(mean=1.0, std=0.0), 1.0)
+    """
+
+    def __init__(self, name: str, row: Row, folders: Sequence[Path]) -> None:
+        self.name = name
+        self.row = row
+        self.folders = folders
+        self.seeds: list[dict[str, Any]] = [
+            read_json(folder / "result.json") for folder in folders
+        ]
+
+    def value(
+        self, mode: str, measure: str, rate: float = 0.0
+    ) -> MeanAndSpread:
+        """Averages a measure on test over seeds.
+
+        Args:
+            mode: `"rerank"`, `"retrieve"`, `"lists"` or `"cluster"`.
+            measure: One of the task's measures.
+            rate: Share of the query words that are misspelled, one of the
+                table's settings; by default none.
+        """
+        tests = [
+            seed["misspelled"][str(rate)] if rate else seed["test"]
+            for seed in self.seeds
+        ]
+        return MeanAndSpread.over([test[mode][measure] for test in tests])
+
+    def values(
+        self, rate: float = 0.0
+    ) -> dict[str, dict[str, dict[str, float]]]:
+        """Returns mode -> measure -> `value`, as JSON holds it."""
+        return {
+            mode: {
+                name: self.value(mode, name, rate)._asdict() for name in values
+            }
+            for mode, values in self.seeds[0]["test"].items()
+        }
+
+    @property
+    def dev(self) -> float:
+        """The dev measure, averaged over seeds."""
+        return float(
+            np.mean([v for s in self.seeds for v in s["dev"].values()])
+        )
+
+    def mean_of(self, key: str) -> float | None:
+        """Averages an entry of `result.json`; `None` if a seed lacks it."""
+        values = [v for seed in self.seeds if (v := seed.get(key)) is not None]
+        return (
+            float(np.mean(values)) if len(values) == len(self.seeds) else None
+        )
+
+    def queries(self, mode: str, measure: str) -> dict[str, float]:
+        """Returns query id -> measure on test, the mean over seeds."""
+        by_query: dict[str, list[float]] = {}
+        for folder in self.folders:
+            for row in read_csv(folder / f"test.{mode}.queries.csv"):
+                value = float(row[measure])
+                by_query.setdefault(row["query"], []).append(value)
+        return {key: float(np.mean(v)) for key, v in by_query.items()}
+
+    def by_epoch(self, column: str) -> dict[int, MeanAndSpread]:
+        """Averages a column of a neural system's `history.csv` over seeds.
+
+        Returns:
+            Epoch -> mean, for the epochs that have a value.
+        """
+        histories = [read_csv(f / "history.csv") for f in self.folders]
+        return {
+            int(rows[0]["epoch"]): MeanAndSpread.over(
+                [float(row[column]) for row in rows]
+            )
+            for rows in zip(*histories, strict=True)
+            if rows[0][column]
+        }
+
+
+def read_results(
+    output: Path, rows: Mapping[str, Row], seeds: int
+) -> dict[str, SystemResults]:
+    """Reads the finished results of systems.
+
+    Args:
+        output: Folder of the table.
+        rows: Name -> row of the systems.
+        seeds: Number of seeds; those that are not finished are left out.
+
+    Returns:
+        Name -> results, in the order of `rows`, without the systems that
+        have no finished seed.
+
+    Example:
+    >>> from keras_lstm_dssm.papers import TableSettings, run_system
+    >>> settings = TableSettings("parts")
+    >>> rows = {"bm25": Row("BM25", seeded=False)}
+    >>> run_system(Path("read"), "bm25", rows["bm25"], settings, seeds=1)
+    bm25, seed 0: ... s, dev ndcg@10 100.00
+    >>> results = read_results(Path("read"), rows, seeds=1)
+    >>> results["bm25"].value("retrieve", "mrr@10").mean
+    1.0
+    """
+    results = {}
+    for name, row in rows.items():
+        folders = seed_folders(output, name, row, seeds)
+        folders = [folder for folder in folders if folder.exists()]
+        if folders:
+            results[name] = SystemResults(name, row, folders)
+    return results
+
+
+def compare_with(
+    references: Sequence[str],
+    results: Mapping[str, SystemResults],
+    mode: str,
+    measure: str | None = None,
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Tests whether systems differ from reference systems, over queries.
+
+    The compared value of a query is the mean over seeds, see
+    `compare_systems`.
+
+    Args:
+        references: Names of the systems to compare with.
+        results: Name -> results of the systems to compare.
+        mode: `"rerank"`, `"retrieve"` or `"lists"`.
+        measure: The measure; by default that of the mode's `MAIN_MEASURES`.
+
+    Returns:
+        Name -> reference -> the results of the test.
+    """
+    measure = measure or MAIN_MEASURES[mode]
+    by_query = {n: r.queries(mode, measure) for n, r in results.items()}
+    return compare_systems(by_query, references)
+
+
+Summary = dict[str, Any]
+"""The content of `table.json`."""
+
+
+def summarise(
+    output: Path,
+    data: BaseTableData,
+    results: Mapping[str, SystemResults],
+    failed: Mapping[str, str],
+    references: Sequence[str],
+) -> Summary:
+    """Collects all results, and tests differences for significance.
+
+    Args:
+        output: Folder of the table.
+        data: The data that the systems were measured on.
+        results: System -> its results, at least one, in the table's order.
+        failed: System -> reason why it has no result.
+        references: The systems to compare with (see `compare_with`); those
+            without results are left out.
+    """
+    references = [name for name in references if name in results]
+    systems = {
+        name: {
+            "label": result.row.label,
+            "kind": result.row.kind,
+            "paper": result.row.paper,
+            "parameters": result.seeds[0]["parameters"],
+            "options": result.seeds[0]["options"],
+            "seeds": len(result.seeds),
+            "epochs": [seed["epoch"] for seed in result.seeds],
+            "dev": result.dev,
+            "train_seconds": result.mean_of("train_seconds"),
+            "titles_per_second": result.mean_of("titles_per_second"),
+            "pairs_per_second": result.mean_of("pairs_per_second"),
+            "test": result.values(),
+            "misspelled": {
+                rate: result.values(float(rate))
+                for rate in result.seeds[0]["misspelled"]
+            },
+            "significance": {},
+            "recipe": None
+            if result.row.tuned or result.row.recipe is None
+            else result.row.recipe.to_dict(),
+        }
+        for name, result in results.items()
+    }
+    for mode in data.tests:
+        if mode == CLUSTER:  # runs of k-means are no sample of queries
+            continue
+        for name, tests in compare_with(references, results, mode).items():
+            systems[name]["significance"][mode] = tests
+    settings = read_json(output / "settings.json")
+    for name in ("data", "paragraphs", "salience", "teacher"):
+        if settings.get(name):  # without the folders of a machine
+            settings[name] = Path(settings[name]).name
+    return {
+        "date": datetime.date.today().isoformat(),
+        "machine": f"{platform.platform()}, {os.cpu_count()} cores",
+        "settings": settings,
+        "dev_measure": data.dev_measure,
+        "words": data.words,
+        "references": references,
+        "random": {mode: task.random() for mode, task in data.tests.items()},
+        "systems": systems,
+        "failed": dict(failed),
+    }

@@ -1,0 +1,637 @@
+"""SkipThoughtSystem: sentence vectors that predict neighbouring sentences.
+
+Sentences and their neighbours, from text to batches of word ids.
+The networks of Skip-Thought: a sentence encoder and two decoders.
+Paragraphs of plain sentences, from docstrings or from a text file.
+"""
+
+import gzip
+import itertools
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.data.api_prose import sentence_runs
+from keras_lstm_dssm.data.api_search import build_api_search
+from keras_lstm_dssm.data.api_sources import (
+    docstrings,
+)
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.bm25 import alphanumeric
+from keras_lstm_dssm.evaluation.systems import DenseSystem
+from keras_lstm_dssm.files import (
+    check_unpacked_size,
+    read_json,
+    replacing,
+    write_json,
+)
+from keras_lstm_dssm.text.strings import encode_in_batches
+from keras_lstm_dssm.text_files import text_lines
+
+MAX_WORDS = 30
+END_WORD = "</s>"
+END = 2
+"""The id of the end of a sentence; 0 is padding, 1 any unknown word."""
+
+NEIGHBOURS = ("previous", "next")
+
+
+def check_paragraphs(paragraphs: Sequence[Sequence[str]]) -> None:
+    """Checks that there are sentences with neighbours.
+
+    Raises:
+        InputError: They are not lists of strings, or no paragraph has two
+            sentences.
+    """
+    for number, paragraph in enumerate(paragraphs, 1):
+        if isinstance(paragraph, str) or not all(
+            isinstance(sentence, str) for sentence in paragraph
+        ):
+            raise InputError(
+                f"paragraph {number}: found {paragraph!r:.40}, expected a list"
+                " of sentences"
+            )
+    if max(map(len, paragraphs), default=0) < 2:
+        raise InputError(
+            f"found {len(paragraphs)} paragraphs of one sentence or none,"
+            " expected sentences with neighbours: give contiguous text"
+        )
+
+
+def mark(text: str) -> str:
+    """Joins the first `MAX_WORDS` words of a text and the end mark.
+
+    >>> mark("Angle-Bracket, 12 Gauge")
+    'angle bracket 12 gauge </s>'
+    """
+    return " ".join([*alphanumeric(text)[:MAX_WORDS], END_WORD])
+
+
+def word_ids(
+    sentences: Iterable[str], size: int
+) -> keras.layers.TextVectorization:
+    """Makes the layer that maps the most frequent words to ids.
+
+    Args:
+        sentences: Sentences from `mark`.
+        size: Largest number of ids, including those of padding, of unknown
+            words and of the end mark.
+
+    Returns:
+        A stock layer, strings `(batch,)` -> ids int64 `(batch, words)`. More
+        frequent words have smaller ids; words of the same frequency are in
+        alphabetical order.
+    """
+    counts = Counter(chain.from_iterable(map(str.split, sentences)))
+    del counts[END_WORD]
+    common = sorted(counts, key=lambda word: (-counts[word], word))
+    return keras.layers.TextVectorization(
+        standardize=None, vocabulary=[END_WORD, *common[: size - END - 1]]
+    )
+
+
+def triples(
+    paragraphs: Sequence[Sequence[str]],
+    lookup: keras.layers.TextVectorization,
+    batch_size: int,
+    seed: int,
+) -> tf.data.Dataset:
+    """Batches every sentence with the sentences before and after it.
+
+    Args:
+        paragraphs: The sentences of each paragraph, from `mark`. The first
+            and the last one have only one neighbour; a paragraph of one
+            sentence is left out.
+        lookup: The layer from `word_ids`.
+        batch_size: Number of sentences in a batch.
+        seed: Seed of the order, which differs between epochs.
+
+    Returns:
+        Batches of inputs of `SkipThought`, each of texts of similar length.
+    """
+    contiguous = [paragraph for paragraph in paragraphs if len(paragraph) > 1]
+    texts = {
+        "sentence": chain.from_iterable(contiguous),
+        "previous": chain.from_iterable(["", *p[:-1]] for p in contiguous),
+        "next": chain.from_iterable([*p[1:], ""] for p in contiguous),
+    }
+    ids = {name: lookup(list(t)).numpy() for name, t in texts.items()}
+    lengths = {name: np.count_nonzero(rows, 1) for name, rows in ids.items()}
+    longest = np.max(list(lengths.values()), axis=0)
+    random = np.random.default_rng(seed)
+
+    def epoch() -> Iterator[dict[str, np.ndarray]]:
+        order = random.permutation(len(longest))
+        order = order[np.argsort(longest[order], kind="stable")]
+        starts = np.arange(0, len(order), batch_size)
+        for start in random.permutation(starts):
+            rows = order[start : start + batch_size]
+            # The decoder needs one time step even without a neighbour.
+            yield {
+                name: word_ids[rows, : max(1, lengths[name][rows].max())]
+                for name, word_ids in ids.items()
+            }
+
+    spec = tf.TensorSpec([None, None], tf.int64)
+    return (
+        tf.data.Dataset.from_generator(
+            epoch, output_signature=dict.fromkeys(ids, spec)
+        )
+        .apply(
+            tf.data.experimental.assert_cardinality(
+                -(-len(longest) // batch_size)
+            )
+        )
+        .prefetch(2)
+    )
+
+
+def sentence_encoder(
+    vocabulary: int, embedding: int, units: int, bidirectional: bool
+) -> keras.Model:
+    """Makes an encoder that returns the last state of a GRU over words.
+
+    Padding (id 0) after a sentence is masked.
+
+    Args:
+        vocabulary: Number of word ids.
+        embedding: Width of the word vectors.
+        units: Width of the sentence vector; half of it for each direction if
+            `bidirectional`.
+        bidirectional: Whether a second GRU reads right to left.
+
+    Returns:
+        A functional model of stock layers, word ids `(batch, words)` ->
+        `(batch, units)`; its layer `words` has the word vectors.
+    """
+    ids = keras.Input((None,), dtype="int64")
+    words = keras.layers.Embedding(
+        vocabulary,
+        embedding,
+        # With the paper's uniform (-0.1, 0.1), the states of a small encoder
+        # are so near 0 that decoders cannot distinguish sentences at first.
+        keras.initializers.RandomNormal(stddev=1.0),
+        mask_zero=True,
+        name="words",
+    )(ids)
+    if bidirectional:
+        layer = keras.layers.Bidirectional(_gru(units // 2))
+    else:
+        layer = _gru(units)
+    return keras.Model(ids, layer(words))
+
+
+class SkipThought(keras.Model):
+    """Trains a sentence encoder with two decoders.
+
+    Each decoder is a language model of a neighbouring sentence, a GRU whose
+    input at every time step is the previous word's vector x and the sentence's
+    vector h_i: with the input [x; h_i], the matrices [W, C] of a stock GRU are
+    those of equations (5)-(7). The decoders use the encoder's word vectors,
+    and share the output layer.
+
+    Args:
+        encoder: The encoder from `sentence_encoder`.
+        sampled: Number of negative words of the sampled softmax, drawn
+            log-uniformly by rank for each batch; 0 for the full softmax.
+
+    Call arguments:
+        inputs: Word ids by name, int64 `(batch, words)`, 0 after the end:
+            `sentence`, `previous`, `next`. A missing neighbour is all 0.
+
+    Returns:
+        float32 `(n,)`, -log P of each of the n words of the neighbours.
+
+    Reference: Kiros et al. 2015, "Skip-Thought Vectors", section 2.1.
+    """
+
+    def __init__(self, encoder: keras.Model, sampled: int = 0) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.sampled = sampled
+        self.word_vectors = encoder.get_layer("words")
+        units = encoder.output_shape[-1]
+        self.vocabulary = self.word_vectors.input_dim
+        self.decoders = {
+            name: _gru(units, return_sequences=True) for name in NEIGHBOURS
+        }
+        for decoder in self.decoders.values():
+            decoder.build((None, None, self.word_vectors.output_dim + units))
+        self.output_words = self.add_weight(
+            (self.vocabulary, units), "zeros", name="output_words"
+        )
+        self.output_bias = self.add_weight(
+            (self.vocabulary,), "zeros", name="output_bias"
+        )
+        self.per_word = keras.metrics.Mean("nats_per_word")
+
+    def call(
+        self, inputs: Mapping[str, tf.Tensor], training: bool = False
+    ) -> tf.Tensor:
+        """Returns -log P of the words of both neighbours."""
+        vector = self.encoder(inputs["sentence"])
+        return tf.concat(
+            [
+                self._decode(decoder, vector, inputs[name], training)
+                for name, decoder in self.decoders.items()
+            ],
+            axis=0,
+        )
+
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> tf.Tensor:
+        """Returns -log P of both neighbours, averaged over the sentences."""
+        self.per_word.update_state(y_pred)
+        batch = tf.shape(x["sentence"])[0]
+        return tf.reduce_sum(y_pred) / tf.cast(batch, y_pred.dtype)
+
+    def _decode(
+        self,
+        decoder: keras.layers.GRU,
+        vector: tf.Tensor,
+        words: tf.Tensor,
+        training: bool,
+    ) -> tf.Tensor:
+        # The first word is predicted from an end mark.
+        last = tf.pad(words[:, :-1], [[0, 0], [1, 0]], constant_values=END)
+        steps = tf.shape(words)[1]
+        condition = tf.repeat(vector[:, None], steps, axis=1)
+        inputs = tf.concat([self.word_vectors(last), condition], axis=-1)
+        real = words != 0
+        states = tf.boolean_mask(decoder(inputs), real)
+        return self._cross_entropy(
+            states, tf.boolean_mask(words, real), training
+        )
+
+    def _cross_entropy(
+        self, states: tf.Tensor, words: tf.Tensor, training: bool
+    ) -> tf.Tensor:
+        table = tf.convert_to_tensor(self.output_words)
+        bias = tf.convert_to_tensor(self.output_bias)
+        if training and self.sampled:
+            return tf.nn.sampled_softmax_loss(
+                table, bias, words[:, None], states, self.sampled,
+                self.vocabulary,
+            )  # fmt: skip
+        logits = tf.matmul(states, table, transpose_b=True) + bias
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(words, logits)
+
+
+def _gru(units: int, return_sequences: bool = False) -> keras.layers.GRU:
+    # As in the paper, the reset gate acts before the matrix product.
+    return keras.layers.GRU(
+        units, reset_after=False, return_sequences=return_sequences
+    )
+
+
+_ENCODERS = {"uni": ("uni",), "bi": ("bi",), "combined": ("uni", "bi")}
+_ENCODER, _SETTINGS = "encoder.keras", "settings.json"
+_ENCODE_BATCH = 512
+_ARGUMENTS = (
+    "mode", "units", "embedding", "vocabulary", "epochs", "batch_size",
+    "learning_rate", "sampled", "seed",
+)  # fmt: skip
+
+
+class SkipThoughtSystem(DenseSystem):
+    """Ranks by the cosine of Skip-Thought vectors of query and title.
+
+    An encoder is trained so that two decoders predict the sentences before
+    and after a sentence from its vector (`SkipThought`). It is trained
+    on paragraphs, not on clicks. Words are runs of letters and digits, case
+    folded, the first 30 of a text. Words that are not among the most frequent
+    of the paragraphs share one id; the paper's vocabulary expansion, which
+    needs published word vectors, is not supported. The defaults suit about
+    44,000 sentences and a laptop; the paper has 74 million sentences, 2,400
+    units and 20,000 words.
+
+    Args:
+        mode: `"uni"`, a GRU that reads left to right; `"bi"`, two GRUs of half
+            the width in both directions; `"combined"`, a uni and a bi encoder
+            trained one after the other, their vectors concatenated.
+        units: Width of a uni or bi vector; `"combined"` has twice as many.
+        embedding: Width of the word vectors.
+        vocabulary: Largest number of word ids, including those of padding, of
+            unknown words and of the end of a sentence.
+        epochs: Passes over the paragraphs.
+        batch_size: Number of sentences in a training batch.
+        learning_rate: Learning rate of Adam.
+        sampled: Number of negative words of the sampled softmax; 0 for the
+            full softmax, as in the paper.
+        seed: Seed of the weights, the order of sentences and the samples.
+
+    Attributes:
+        history: Encoder -> mean -log P of a word, by epoch; lower with a
+            sampled softmax than with the full one.
+
+    Reference: Kiros et al. 2015, "Skip-Thought Vectors".
+
+    Example:
+    >>> system = SkipThoughtSystem("uni").fit(read_paragraphs("novel.txt"))
+    >>> system.encode(["a red hat", ""]).shape
+    (2, 128)
+    """
+
+    def __init__(
+        self,
+        mode: str = "combined",
+        units: int = 128,
+        embedding: int = 64,
+        vocabulary: int = 8000,
+        epochs: int = 6,
+        batch_size: int = 64,
+        learning_rate: float = 3e-3,
+        sampled: int = 500,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(self.encode, self.encode)
+        if mode not in _ENCODERS:
+            raise InputError(
+                f"unknown mode {mode!r}: choose one of {', '.join(_ENCODERS)}"
+            )
+        if units < 2 or units % 2:
+            raise InputError(
+                f"found {units} units, expected an even number: one half for"
+                " each direction"
+            )
+        self.mode = mode
+        self.units = units
+        self.embedding = embedding
+        self.vocabulary = vocabulary
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.sampled = sampled
+        self.seed = seed
+        self.history: dict[str, list[float]] = {}
+        self._encoder_and_graph: (
+            tuple[keras.Model, Callable[[tf.Tensor], tf.Tensor]] | None
+        ) = None
+
+    def fit(
+        self, paragraphs: Sequence[Sequence[str]], progress: bool = False
+    ) -> "SkipThoughtSystem":
+        """Trains on contiguous sentences.
+
+        It sets Keras's global seed, so that training is reproducible.
+
+        Args:
+            paragraphs: The sentences of each paragraph, in their order; see
+                `data.api_paragraphs`.
+            progress: Whether to show Keras's progress bar.
+
+        Returns:
+            This object.
+
+        Raises:
+            InputError: The paragraphs are not lists of strings, or none has
+                two sentences.
+        """
+        check_paragraphs(paragraphs)
+        marked = [[mark(s) for s in paragraph] for paragraph in paragraphs]
+        lookup = word_ids(
+            (sentence for paragraph in marked for sentence in paragraph),
+            self.vocabulary,
+        )
+        text = keras.Input((), dtype="string", name="text")
+        ids = lookup(text)
+        vectors = [
+            self._train(name, marked, lookup, progress)(ids)
+            for name in _ENCODERS[self.mode]
+        ]
+        vector = vectors[0]
+        if len(vectors) > 1:
+            vector = keras.layers.Concatenate()(vectors)
+        self._use(keras.Model(text, vector, name=self.mode))
+        return self
+
+    @classmethod
+    def combine(
+        cls, uni: "SkipThoughtSystem", bi: "SkipThoughtSystem"
+    ) -> "SkipThoughtSystem":
+        """Makes a "combined" system of two that are trained already.
+
+        Args:
+            uni: A system trained in mode "uni".
+            bi: A system trained in mode "bi", with the same other arguments
+                and on the same paragraphs.
+        """
+        same = {name: getattr(uni, name) for name in _ARGUMENTS}
+        system = cls(**{**same, "mode": "combined"})
+        system.history = {**uni.history, **bi.history}
+        text = keras.Input((), dtype="string", name="text")
+        vectors = [part._trained()[0](text) for part in (uni, bi)]
+        system._use(keras.Model(text, keras.layers.Concatenate()(vectors)))
+        return system
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Encodes texts, which may be empty.
+
+        Args:
+            texts: The texts to encode.
+
+        Returns:
+            float32 `[texts, units]`, twice as wide if "combined".
+
+        Raises:
+            InputError: The system was neither trained nor loaded.
+        """
+        encoder, graph = self._trained()
+        if not len(texts):  # the recurrence needs a time step
+            return np.zeros((0, encoder.output_shape[-1]), np.float32)
+        lines = [mark(text) for text in texts]
+        return encode_in_batches(graph, lines, _ENCODE_BATCH, progress=False)
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters of the encoder; decoders are dropped."""
+        return self._trained()[0].count_params()
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the encoder with its vocabulary, arguments and history.
+
+        Args:
+            folder: The folder, created if it does not exist.
+        """
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        with replacing(path / _ENCODER) as partial:
+            self._trained()[0].save(partial)
+        settings = {name: getattr(self, name) for name in _ARGUMENTS}
+        write_json(
+            path / _SETTINGS, {"arguments": settings, "history": self.history}
+        )
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> "SkipThoughtSystem":
+        """Loads a system from a folder that `save` wrote.
+
+        Raises:
+            InputError: The folder has no such system.
+        """
+        path = Path(folder)
+        check_unpacked_size(path / _ENCODER)
+        try:
+            settings = read_json(path / _SETTINGS)
+            system = cls(**settings["arguments"])
+            system.history = settings["history"]
+            encoder = keras.saving.load_model(path / _ENCODER, compile=False)
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{path}: found {' '.join(str(error).split())[:90]!r}, expected"
+                f" {_ENCODER} and {_SETTINGS} as `save` writes them: check the"
+                " path, or train again"
+            ) from error
+        system._use(encoder)
+        return system
+
+    def _train(
+        self,
+        name: str,
+        marked: Sequence[Sequence[str]],
+        lookup: keras.layers.TextVectorization,
+        progress: bool,
+    ) -> keras.Model:
+        keras.utils.set_random_seed(self.seed)
+        words = lookup.vocabulary_size()
+        encoder = sentence_encoder(
+            words, self.embedding, self.units, bidirectional=name == "bi"
+        )
+        model = SkipThought(encoder, self.sampled * (self.sampled < words))
+        # The paper's optimizer and clipping; XLA cannot compile the mask.
+        model.compile(
+            keras.optimizers.Adam(self.learning_rate, global_clipnorm=10.0),
+            jit_compile=False,
+        )
+        run = model.fit(
+            triples(marked, lookup, self.batch_size, self.seed),
+            epochs=self.epochs,
+            shuffle=False,
+            verbose="auto" if progress else 0,
+        )
+        self.history[name] = run.history[model.per_word.name]
+        return encoder
+
+    def _use(self, encoder: keras.Model) -> None:
+        text = tf.TensorSpec([None], tf.string)
+        graph = tf.function(encoder).get_concrete_function(text)
+        self._encoder_and_graph = encoder, graph
+
+    def _trained(self) -> tuple[keras.Model, Callable[[tf.Tensor], tf.Tensor]]:
+        if self._encoder_and_graph is None:
+            raise InputError(
+                "Skip-Thought is not trained: call fit or load first"
+            )
+        return self._encoder_and_graph
+
+
+PROSE_FORMAT = 1  # increment when the same packages give other paragraphs
+
+
+def api_paragraphs() -> list[list[str]]:
+    """Reads the prose of the docstrings that API search is made from.
+
+    A paragraph is a run of consecutive sentences of one docstring (of a
+    module, class or function, private ones too), with the summary first.
+    Code, lists of parameters, tables and boilerplate end a run; runs of one
+    sentence, and runs in which every sentence occurred before, are left out.
+    The paragraphs are written once to a file in API search's folder.
+
+    The paragraphs contain the training queries of API search, but no query
+    of dev or test and no title. The other sentences of a docstring that
+    begins with a dev or test query are included.
+
+    Returns:
+        Paragraphs of two or more sentences, in a fixed order; plain words
+        without markup and without the closing full stop.
+
+    Raises:
+        InputError: This package is not installed.
+
+    Example:
+        >>> api_paragraphs()[7]  # doctest: +SKIP
+        ['Set the profiling function', 'It will be called on each call']
+    """
+    collection = build_api_search()
+    path = os.path.join(collection.folder, f"paragraphs-{PROSE_FORMAT}.txt.gz")
+    if not os.path.isfile(path):
+        held_out = {
+            collection.queries[query].casefold()
+            for split in ("dev", "test")
+            for query in collection.qrels(split)
+        }
+        docs = (doc for _, doc in docstrings())
+        _write(path, _clean(docs, held_out))
+    return read_paragraphs(path)
+
+
+def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
+    """Reads paragraphs: one sentence a line, blank lines between paragraphs.
+
+    Args:
+        path: UTF-8 text, compressed if the name ends in `.gz`.
+
+    Returns:
+        The paragraphs, of one or more sentences, unchanged.
+
+    Raises:
+        InputError: The file is empty, damaged or not UTF-8, or has no two
+            sentences in a row.
+
+    Example:
+        >>> read_paragraphs("novel.txt.gz")[0]  # doctest: +SKIP
+        ['It was a dark night.', 'The rain fell.']
+    """
+    paragraphs: list[list[str]] = [[]]
+    for line in map(str.strip, text_lines(path)):
+        if line:
+            paragraphs[-1].append(line)
+        elif paragraphs[-1]:
+            paragraphs.append([])
+    if max(map(len, paragraphs)) < 2:
+        raise InputError(
+            f"{os.fspath(path)}: found no two lines of text in a row, expected"
+            " a sentence a line and blank lines between paragraphs only: write"
+            " it so"
+        )
+    return [paragraph for paragraph in paragraphs if paragraph]
+
+
+def _clean(docs: Iterable[str], held_out: set[str]) -> Iterator[list[str]]:
+    """Yields paragraphs with a new sentence and no held-out sentence."""
+    known: set[str] = set()
+    for doc in dict.fromkeys(docs):
+        for run in sentence_runs(doc):
+            for may_be_used, group in itertools.groupby(
+                run, lambda sentence: sentence.casefold() not in held_out
+            ):
+                paragraph = list(group)
+                if (
+                    may_be_used
+                    and len(paragraph) > 1
+                    and not known.issuperset(paragraph)
+                ):
+                    known.update(paragraph)
+                    yield paragraph
+
+
+def _write(path: str, paragraphs: Iterable[list[str]]) -> None:
+    with (
+        replacing(path) as partial,
+        gzip.open(partial, "wt", encoding="utf-8") as file,
+    ):
+        for paragraph in paragraphs:
+            file.write("\n".join(paragraph) + "\n\n")

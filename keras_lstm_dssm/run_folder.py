@@ -1,0 +1,303 @@
+"""RunFolder: the files of one training run, with a lock for the writer."""
+
+import csv
+import fcntl
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import (
+    check_plain_file,
+    check_unpacked_size,
+    lock_folder,
+    read_json,
+    replacing,
+    write_json,
+)
+from keras_lstm_dssm.models.keyvec import KeyVec
+from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.models.two_tower import TwoTower
+
+_UNREADABLE = (
+    ValueError, TypeError, KeyError, AttributeError, OSError, RuntimeError,
+    EOFError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""Errors that Keras raises for a damaged, foreign or malicious file."""
+
+
+_KINDS = {PairScorer: "pair scorer", KeyVec: "KeyVec"}
+
+_OWN_FILES = (
+    "config.json", "last.keras", "model.keras", "history.csv",
+    "clicks.tsv", "clicks.train.tsv", "title_pairs.tsv", "epoch_pairs.tsv",
+    "hard_negatives.json.gz", "mined_lists.json.gz",
+    "document_targets.json.gz", "teacher.json", "overlap.json.gz", "trees.txt",
+    "epoch_replay.tsv", "replay.train.tsv", "given_texts.json",
+)  # fmt: skip
+"""Names of the files that only a training writes."""
+
+
+class RunFolder:
+    """Stores the model and the results of a training run.
+
+    The files are `config.json`, `checkpoints/last.keras` (with the optimizer,
+    to resume from), `model.keras` (without), `history.csv`, `metrics.json`
+    and `logs/` for TensorBoard. Each is written under a temporary name and
+    then renamed. Only plain files in the folder are read, not links out of it.
+
+    Args:
+        path: The folder.
+
+    Example:
+    >>> RunFolder("build/run").load_model().query_encoder.encode(["bolt"])
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.config = self.path / "config.json"
+        self.checkpoint = self.path / "checkpoints" / "last.keras"
+        self.model = self.path / "model.keras"
+        self.history = self.path / "history.csv"
+        self.metrics = self.path / "metrics.json"
+        self.logs = self.path / "logs"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes from training in the folder meanwhile.
+
+        The lock is released when the process ends, even if it is killed.
+        Incomplete files of a killed process are removed.
+
+        Raises:
+            InputError: Another process trains in the folder.
+        """
+        existed = self.path.exists()
+        with lock_folder(self.path, "training"):
+            for partial in (
+                *self.path.glob(".partial-*"),
+                *self.checkpoint.parent.glob(".partial-*"),
+            ):
+                # Other programs may be writing figures or exports.
+                if any(partial.name.endswith(name) for name in _OWN_FILES):
+                    partial.unlink()
+            try:
+                yield
+            finally:
+                if not existed and not self.config.exists():
+                    self._remove_unfinished()
+
+    def _remove_unfinished(self) -> None:
+        """Removes the files of a run that failed before it was created."""
+        for path in (
+            self.checkpoint,
+            *self.path.glob("clicks*.tsv"),
+            *(self.path / name for name in (*_OWN_FILES, ".lock")),
+        ):
+            path.unlink(missing_ok=True)
+        with suppress(OSError):  # the folder has other files
+            self.checkpoint.parent.rmdir()
+        with suppress(OSError):
+            self.path.rmdir()
+
+    def check_new(self) -> None:
+        """Checks that there is no run in the folder.
+
+        Raises:
+            InputError: There is one.
+        """
+        if self.config.exists():
+            raise InputError(
+                f"{self.path}: there is a run here already; go on with it by "
+                "--resume, or name another folder"
+            )
+
+    def create(self, config: dict[str, Any], model: keras.Model) -> None:
+        """Creates the folder with the run's settings and first checkpoint.
+
+        Raises:
+            InputError: There is a run in it already.
+        """
+        self.check_new()
+        self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        self.save(model, self.checkpoint)
+        # Written last: a folder with this file has a run to be resumed.
+        write_json(self.config, config)
+
+    def read_config(self) -> dict[str, Any]:
+        """Returns the settings that `create` was given.
+
+        Raises:
+            InputError: There is no run in the folder, or the file is damaged.
+        """
+        if not self.config.exists():
+            raise InputError(
+                f"{self.path}: no run here (no config.json); train one with "
+                f"lstm-dssm-train --output={self.path}"
+            )
+        check_plain_file(self.config, self.path)
+        return read_json(self.config)
+
+    def save(self, model: keras.Model, path: Path) -> None:
+        """Saves a model under one of the run's names."""
+        with replacing(path) as partial:
+            model.save(partial)
+
+    def load_model(self) -> Any:
+        """Loads the trained model.
+
+        Returns:
+            A `TwoTower`, `PairScorer`, `KeyVec` or `Ranker`.
+
+        Raises:
+            InputError: The folder has no model, or one that cannot be read.
+        """
+        if is_ranker(self.path):
+            from keras_lstm_dssm.ranker.ranker import load_ranker
+
+            return load_ranker(self.path)
+        self.check_trained()
+        return self._load(self.model)
+
+    def check_trained(self) -> None:
+        """Checks that there is a trained model other than a ranker.
+
+        Raises:
+            InputError: There is none.
+        """
+        if not self.model.exists():
+            raise InputError(
+                f"{self.path}: no model here (no model.keras); train one with "
+                f"lstm-dssm-train --output={self.path}"
+            )
+
+    def load_towers(self) -> TwoTower:
+        """Loads the trained `TwoTower`.
+
+        Raises:
+            InputError: The folder has no such model.
+        """
+        model = self.load_model()
+        if not isinstance(model, TwoTower):
+            kind = _KINDS.get(type(model), "ranker")
+            raise InputError(
+                f"{self.path}: found a {kind}, which has no encoders of "
+                "queries and titles: expected the run of two towers"
+            )
+        return model
+
+    def load_checkpoint(self) -> Any:
+        """Loads the model with its optimizer, as it was last saved.
+
+        Raises:
+            InputError: The folder has no checkpoint.
+        """
+        if not self.checkpoint.exists():
+            raise InputError(
+                f"{self.path}: nothing to resume (no {self.checkpoint.name}); "
+                "train without --resume"
+            )
+        return self._load(self.checkpoint)
+
+    def add_metrics(self, name: str, values: dict[str, Any]) -> None:
+        """Sets one entry of `metrics.json`, such as `"test"`."""
+        # Several programs may evaluate one run at the same time.
+        with open(self.path / ".metrics.lock", "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            write_json(self.metrics, {**self.read_metrics(), name: values})
+
+    def read_metrics(self) -> dict[str, Any]:
+        """Returns the content of `metrics.json`, `{}` without the file.
+
+        Raises:
+            InputError: The file is damaged.
+        """
+        check_plain_file(self.metrics, self.path)
+        return read_json(self.metrics) if self.metrics.exists() else {}
+
+    def read_history(self) -> list[dict[str, float]]:
+        """Returns the figures of each epoch, `[]` without `history.csv`.
+
+        Raises:
+            InputError: `history.csv` is damaged.
+        """
+        check_plain_file(self.history, self.path)
+        if not self.history.exists():
+            return []
+        try:
+            with self.history.open(newline="", encoding="utf-8") as file:
+                return [
+                    {
+                        "epoch": int(row.pop("epoch")),
+                        "updates": int(row.pop("updates")),
+                        # Empty in epochs that were not evaluated on dev.
+                        **{
+                            name: float(value)
+                            for name, value in row.items()
+                            if value != ""
+                        },
+                    }
+                    for row in csv.DictReader(file)
+                ]
+        except (ValueError, TypeError, KeyError, csv.Error) as error:
+            raise InputError(
+                f"{self.history}: not the figures of epochs ({error}); "
+                "restore the file, or remove it"
+            ) from error
+
+    def _load(self, path: Path) -> Any:
+        check_plain_file(path, self.path)
+        check_unpacked_size(path)
+        try:
+            # Safe mode: nothing in the file is run as code.
+            model = keras.saving.load_model(path, safe_mode=True)
+            if not isinstance(model, TwoTower | PairScorer | KeyVec):
+                raise TypeError(f"found a {type(model).__name__}")
+            return model
+        except _UNREADABLE as error:
+            raise InputError(
+                f"{path}: not a model this version can read ({error}); train "
+                "again or use the version that wrote it"
+            ) from error
+
+
+def load_run(path: str | os.PathLike[str]) -> Any:
+    """Loads the trained model of a run folder.
+
+    Returns:
+        A `TwoTower`, a `PairScorer`, a `KeyVec` or a `Ranker`.
+
+    Raises:
+        InputError: The folder has no model.
+
+    Example:
+    >>> model = dssm.load_run("build/run")
+    """
+    return RunFolder(path).load_model()
+
+
+TREES = "trees.txt"
+
+
+def is_ranker(folder: str | os.PathLike[str]) -> bool:
+    """Returns whether a run folder holds a ranker."""
+    return all(Path(folder, name).exists() for name in ("config.json", TREES))
+
+
+def check_resumable(folder: str | os.PathLike[str]) -> None:
+    """Checks that a run folder holds no ranker.
+
+    Raises:
+        InputError: It does; a ranker is never partly trained.
+    """
+    if is_ranker(folder):
+        raise InputError(
+            f"{folder}: found a ranker, which is trained in one go: there is"
+            " nothing to resume"
+        )

@@ -1,0 +1,358 @@
+"""Hard negatives: documents near a query that nobody clicked for it.
+
+Lists of clicked titles and of negatives that trained towers find.
+"""
+
+import gzip
+import itertools
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm.data.batches import GivenNegatives
+from keras_lstm_dssm.data.click_log import ClickLog, Pair
+from keras_lstm_dssm.data.triples import JudgedList, clicked_lists
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.index import Index, TitleClusters, unit_vectors
+from keras_lstm_dssm.files import open_gzip, replacing
+from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.text.caches import NormalizedTextCache
+from keras_lstm_dssm.text.word_hashing import normalize
+
+MAX_COMPARISONS = 4 * 10**9
+"""Cosines that one mining computes at most; see `mine_negatives`."""
+
+_SAMPLED_TITLES = 50_000
+
+_PAIRS_AT_ONCE = 2**16
+
+_LEVEL = 1
+"""Level of compression, the fastest: the file is read only by a resumed run."""
+
+
+def mine_negatives(
+    model: Any,
+    clicks: Iterable[Pair] | ClickLog,
+    top: int = 30,
+    max_comparisons: int = MAX_COMPARISONS,
+    seed: int = 0,
+    clusters: int = 0,
+    known: Iterable[Pair] = (),
+) -> dict[str, list[str]]:
+    """Finds, for each query, the nearest titles that were not clicked for it.
+
+    The clicked titles are searched exactly, or with `clusters` faster. Some
+    of the titles found are relevant but were never clicked; a larger `top`
+    lowers their share among the negatives.
+
+    The time is bounded: when queries times titles exceed `max_comparisons`,
+    50,000 titles are sampled, and as many queries as the bound then allows.
+    Another seed samples others, so that repeated mining reaches all of them.
+
+    Args:
+        model: The `TwoTower` with its present weights.
+        clicks: Pairs `(query, document)`; distinct texts are held in memory.
+        top: Number of titles for each query.
+        max_comparisons: Upper bound on the number of cosines; the default
+            takes about a minute on two cores.
+        seed: Seed of the samples, and of the clusters.
+        clusters: Number of clusters of titles that each query is compared
+            with, see `TitleClusters`; nothing is sampled then, and some of
+            the nearest titles are not found. Default 0: all titles.
+        known: Further clicks, whose titles are no negatives of their queries;
+            neither is mined. They are streamed: a log of them may be larger
+            than memory.
+
+    Returns:
+        Query -> its titles, nearest first, for `GivenNegatives`.
+
+    Example:
+    >>> negatives = GivenNegatives(mine_negatives(model, log), k=2)
+    """
+    # Texts that an encoder cannot distinguish are one text.
+    titles: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    clicked: dict[str, set[str]] = {}
+    for (query, title), of_query, of_title in _with_words(
+        model, dict.fromkeys(clicks)
+    ):
+        titles.setdefault(of_title, title)
+        texts.setdefault(of_query, query)
+        clicked.setdefault(of_query, set()).add(of_title)
+    for _, of_query, of_title in _with_words(model, known):
+        if of_query in clicked and of_title in titles:
+            clicked[of_query].add(of_title)
+    candidates, searched = list(titles), list(clicked)
+    random = np.random.default_rng(seed)
+    if not clusters and len(searched) * len(candidates) > max_comparisons:
+        size = min(_SAMPLED_TITLES, len(candidates), max_comparisons)
+        candidates = _sample(candidates, size, random)
+        searched = _sample(searched, max_comparisons // size, random)
+    row = {words: number for number, words in enumerate(candidates)}
+    exclude = [
+        [row[words] for words in clicked[query] if words in row]
+        for query in searched
+    ]
+    candidates = [titles[words] for words in candidates]
+    queries = [texts[words] for words in searched]
+    query_vectors = model.query_encoder.encode(queries)
+    if clusters:
+        vectors = unit_vectors(model.document_encoder.encode(candidates))
+        nearest_rows = TitleClusters(vectors, seed).nearest(
+            unit_vectors(query_vectors, "query"), top, exclude, clusters
+        )
+    else:
+        index = Index(model, candidates)
+        nearest_rows, _ = index.nearest(query_vectors, top, queries, exclude)
+    return {
+        query: [candidates[row] for row in rows if row >= 0]
+        for query, rows in zip(queries, nearest_rows.tolist(), strict=True)
+    }
+
+
+def _with_words(
+    model: Any, pairs: Iterable[Pair]
+) -> Iterator[tuple[Pair, str, str]]:
+    """Yields pairs, each with the words that the encoders read of its texts."""
+    stream = iter(pairs)
+    while block := list(itertools.islice(stream, _PAIRS_AT_ONCE)):
+        queries, titles = zip(*block, strict=True)
+        yield from zip(
+            block,
+            normalize(queries, model.query_encoder.trigrams.split),
+            normalize(titles, model.document_encoder.trigrams.split),
+            strict=True,
+        )
+
+
+def _sample(
+    texts: list[str], size: int, random: np.random.Generator
+) -> list[str]:
+    size = min(size, len(texts))
+    rows = np.sort(random.choice(len(texts), size, replace=False))
+    return [texts[row] for row in rows.tolist()]
+
+
+class HardNegatives:
+    """Mines the negatives of a run anew every few epochs.
+
+    The titles of the last mining are kept in a file, so that a run which is
+    resumed between two minings continues with the same titles.
+
+    Args:
+        path: The file, `.json.gz`.
+        clicks: The clicks whose queries and titles are mined.
+        k: Negatives for each click.
+        every: Epochs between two minings; the epochs before the first one
+            have no mined negatives. Default 2.
+        top: Number of titles mined for each query. Default 30.
+        seed: Seed of mining and of the negatives drawn. Default 0.
+        from_start: Whether to mine before the first epoch, too, since the
+            model is trained already. Default `False`.
+        clusters: See `mine_negatives`. Default 0: all titles are searched.
+        known: See `mine_negatives`; read again at each mining.
+
+    Example:
+    >>> clicks = dssm.data.open_log("parts")
+    >>> mined = HardNegatives(Path("mined.json.gz"), clicks, k=1, every=2)
+    >>> mined.next_mining(0), mined.next_mining(3)
+    (2, 4)
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        clicks: ClickLog,
+        k: int,
+        every: int = 2,
+        top: int = 30,
+        seed: int = 0,
+        from_start: bool = False,
+        clusters: int = 0,
+        known: Iterable[Pair] = (),
+    ) -> None:
+        self.path = path
+        self.clicks = clicks
+        self.k = k
+        self.every = every
+        self.top = top
+        self.seed = seed
+        self.from_start = from_start
+        self.clusters = clusters
+        self.known = known
+        self._normalized: NormalizedTextCache | None = None
+
+    def next_mining(self, epoch: int) -> int:
+        """Returns the next epoch, counted from 0, that starts with mining."""
+        return (epoch // self.every + 1) * self.every
+
+    def of_epoch(
+        self,
+        epoch: int,
+        model: Any,
+        begins: bool,
+        clicks: ClickLog | None = None,
+    ) -> GivenNegatives | None:
+        """Returns the negatives of an epoch, mined now or before.
+
+        Args:
+            epoch: The epoch, counted from 0.
+            model: The `TwoTower` with its present weights.
+            begins: Whether no training step of the epoch is done.
+            clicks: The clicks of this epoch, if they differ from epoch to
+                epoch.
+
+        Raises:
+            InputError: The file that a resumed run needs is missing, damaged
+                or of another epoch.
+        """
+        mined_at = epoch - epoch % self.every
+        if not mined_at and not self.from_start:
+            return None
+        if begins and epoch == mined_at:
+            titles = mine_negatives(
+                model,
+                clicks or self.clicks,
+                self.top,
+                seed=self.seed + epoch,
+                clusters=self.clusters,
+                known=self.known,
+            )
+            self._write(mined_at, titles)
+        else:
+            titles = self._read(mined_at)
+        if not any(titles.values()):  # each query has clicked all titles
+            return None
+        split = model.query_encoder.trigrams.split
+        if self._normalized is None:
+            self._normalized = NormalizedTextCache(split)
+        return GivenNegatives(
+            titles, self.k, self.seed, split, self._normalized
+        )
+
+    def _write(self, epoch: int, titles: dict[str, list[str]]) -> None:
+        """Writes a list of all mined titles, and for each query rows of it.
+
+        Args:
+            epoch: The epoch before which they were mined.
+            titles: Query -> its titles, nearest first.
+        """
+        number: dict[str, int] = {}
+        rows = {
+            query: [number.setdefault(title, len(number)) for title in nearest]
+            for query, nearest in titles.items()
+        }
+        content = {"epoch": epoch, "titles": list(number), "rows": rows}
+        with (
+            replacing(self.path) as partial,
+            gzip.open(partial, "wt", _LEVEL, encoding="utf-8") as file,
+        ):
+            # `json.dump` would encode without its fast encoder.
+            file.write(json.dumps(content))
+
+    def _read(self, epoch: int) -> dict[str, list[str]]:
+        try:
+            with open_gzip(self.path) as file:
+                mined = json.load(file)
+            if mined["epoch"] != epoch:
+                raise ValueError(f"mined before epoch {mined['epoch'] + 1}")
+            titles = mined["titles"]
+            return {
+                query: [titles[row] for row in rows]
+                for query, rows in mined["rows"].items()
+            }
+        except (
+            OSError, EOFError, zlib.error, ValueError, LookupError, TypeError,
+            AttributeError,
+        ) as error:  # fmt: skip
+            raise InputError(
+                f"{self.path}: found no negatives mined before epoch"
+                f" {epoch + 1} ({error}); restore the file, or train anew in"
+                " another --output"
+            ) from error
+
+
+FILE_NAME = "mined_lists.json.gz"
+
+
+class MinedLists:
+    """Mines the negatives of a run once, before it starts, and keeps them.
+
+    The lists are kept in a file, so that a run which is resumed trains on the
+    same triples, even if the towers have been trained anew or removed since.
+
+    Args:
+        path: The file, `.json.gz`.
+        log: The clicks whose queries and titles are mined.
+        top: Negatives for each query, see `clicked_lists`.
+        seed: Seed of negatives that are drawn, see `clicked_lists`.
+    """
+
+    def __init__(self, path: Path, log: ClickLog, top: int, seed: int) -> None:
+        self.path = path
+        self.log = log
+        self.top = top
+        self.seed = seed
+
+    def mine(
+        self, towers: TwoTower | str | os.PathLike[str]
+    ) -> list[JudgedList]:
+        """Finds the titles nearest to each query, and writes the file.
+
+        Args:
+            towers: A trained `TwoTower`, or the folder of its run.
+
+        Raises:
+            InputError: There is no such run, the encoders are not adapted,
+                or a file of the log is wrong.
+        """
+        if not isinstance(towers, TwoTower):
+            towers = RunFolder(towers).load_towers()
+        if towers.needs_adapt:
+            raise InputError(
+                "negatives_from is a TwoTower that has not been adapted: "
+                "expected a trained one"
+            )
+        # White space as in the lists, whose titles are the ids.
+        titles = (" ".join(title.split()) for title in self.log.documents())
+        index = Index(towers, titles)
+        lists = list(clicked_lists(self.log, self.top, index, self.seed))
+        with (
+            replacing(self.path) as partial,
+            gzip.open(partial, "wt", encoding="utf-8") as file,
+        ):
+            json.dump({"lists": lists}, file)
+        return lists
+
+    def read(self) -> list[JudgedList]:
+        """Reads the lists that `mine` has written.
+
+        Raises:
+            InputError: The file is missing or damaged, or the log has another
+                number of clicks.
+        """
+        try:
+            with open_gzip(self.path) as file:
+                lists = [JudgedList(*one) for one in json.load(file)["lists"]]
+            mined = sum(len(one.positives) for one in lists)
+        except (
+            OSError, EOFError, zlib.error, ValueError, KeyError, TypeError
+        ) as error:  # fmt: skip
+            raise InputError(
+                f"{self.path}: found no mined negatives ({error}); restore"
+                " the file, or train anew in another --output"
+            ) from error
+        clicks = sum(1 for _ in self.log)
+        if clicks != mined:
+            raise InputError(
+                f"{', '.join(self.log.paths[:3])}: found {clicks:,} clicks,"
+                f" expected the {mined:,} that {self.path.name} was mined"
+                " from: restore them, or train anew in another --output"
+            )
+        return lists

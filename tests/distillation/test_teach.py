@@ -1,0 +1,232 @@
+"""teach: the texts of a teacher's folder, its blocks, resumption, checks."""
+
+import json
+import pathlib
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from keras_lstm_dssm import InputError
+from keras_lstm_dssm.data import Pair, write_collection
+from keras_lstm_dssm.distillation import teacher_vectors as module_of_blocks
+from keras_lstm_dssm.distillation.encoder_process import MINILM
+from keras_lstm_dssm.distillation.teacher_vectors import (
+    TeacherVectors,
+    absolute_encoder,
+    open_outside_encoder,
+    teach,
+)
+from keras_lstm_dssm.distillation.teacher_vectors import teach as function
+from keras_lstm_dssm.tools import teach as program
+from tests.tools.conftest import Refused, refused, succeed
+
+__all__ = ["refused"]  # a fixture
+
+ENCODER = """
+import json, os, signal, time, zlib
+import numpy as np
+read = []
+def encode(texts):
+    read.extend(texts)
+    with open("read.json", "w") as file:
+        json.dump(read, file)
+    if len(read) > int(os.environ.get("TEXTS_BEFORE_A_KILL", 10**9)):
+        os.kill(os.getppid(), signal.SIGINT)
+        time.sleep(60)
+    seeds = [zlib.crc32(text.encode()) for text in texts]
+    vectors = np.array([np.random.default_rng(s).normal(size=5) for s in seeds])
+    return vectors * float(os.environ.get("SIGN", 1))
+def wide(texts):
+    return np.ones([len(texts), 6])
+"""
+
+
+@pytest.fixture(autouse=True)
+def blocks_of_four(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "encoder_of_this_test.py").write_text(ENCODER)
+    monkeypatch.chdir(tmp_path)
+    for module in (module_of_blocks, _module_of(function)):
+        monkeypatch.setattr(module, "BLOCK", 4)
+
+
+def _module_of(item: object) -> object:
+    return sys.modules[item.__module__]
+
+
+def texts_read() -> list[str]:
+    """Returns what was encoded since the last call, by one process."""
+    file = pathlib.Path("read.json")
+    texts = json.loads(file.read_text()) if file.exists() else []
+    file.unlink(missing_ok=True)
+    return texts
+
+
+SPEC = "encoder_of_this_test:encode"
+
+
+def test_training_queries_and_all_titles_are_encoded_once(
+    collection_folder: pathlib.Path,
+) -> None:
+    """The encoder reads each query and title once, also unclicked titles."""
+    teacher = teach(str(collection_folder), SPEC, "TEACH")
+    assert len(teacher) == 12 and teacher.vectors.shape == (12, 5)
+    read = texts_read()
+    assert sorted(read) == sorted(set(read))
+    assert set(read) >= {"hex bolt", "steel hex bolt zinc 3 in"}
+    np.testing.assert_allclose(
+        teacher[["desk  lamp"]],
+        open_outside_encoder(SPEC)(["desk lamp"]),
+        rtol=1e-6,
+    )
+    assert teacher.rows(["no such text", "desk lamp"]).tolist()[0] == -1
+    with pytest.raises(InputError, match="found no vector of 'no such text'"):
+        teacher[["desk lamp", "no such text"]]
+
+
+def test_queries_of_dev_and_test_are_not_read(tmp_path: pathlib.Path) -> None:
+    write_collection(
+        tmp_path / "judged",
+        {"d1": "steel bolt", "d2": "wood glue 8 oz", "d3": "desk lamp"},
+        {"q1": "bolt", "q2": "glue", "q3": "lamp"},
+        {
+            "train": {"q1": {"d1": 1}},
+            "dev": {"q2": {"d2": 1}},
+            "test": {"q3": {"d3": 1}},
+        },
+        [Pair("bolt", "steel bolt")],
+    )
+    teach("judged", SPEC, "TEACH")
+    assert set(texts_read()) == {
+        "bolt", "steel bolt", "wood glue 8 oz", "desk lamp",
+    }  # fmt: skip
+
+
+def test_a_killed_program_continues_with_the_blocks_that_are_missing(
+    collection_folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = teach(str(collection_folder), SPEC, "WHOLE")
+    texts_read()
+    monkeypatch.setenv("TEXTS_BEFORE_A_KILL", "9")
+    with pytest.raises(KeyboardInterrupt):
+        teach(str(collection_folder), SPEC, "TEACH")
+    pathlib.Path("TEACH/vectors/.partial-1-000002.npy").touch()
+    with pytest.raises(InputError, match="1 of 3 blocks of vectors are miss"):
+        TeacherVectors.open("TEACH")
+    monkeypatch.delenv("TEXTS_BEFORE_A_KILL")
+    texts_read()
+    resumed = teach(str(collection_folder), SPEC, "TEACH")
+    assert len(texts_read()) == 4 + 4  # a check of the encoder; the rest
+    assert resumed.sha256 == whole.sha256
+    assert not list(pathlib.Path("TEACH").glob("**/.partial-*"))
+    texts_read()
+    teach(str(collection_folder), SPEC, "TEACH")
+    assert texts_read() == []  # finished
+
+
+def test_other_data_or_another_encoder_need_another_folder(
+    collection_folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = str(collection_folder)
+    teach(data, SPEC, "TEACH")
+    with pytest.raises(InputError, match="vectors of the encoder enc.*:encode"):
+        teach(data, "encoder_of_this_test:wide", "TEACH")
+    pathlib.Path("clicks.tsv").write_text("bolt\thex bolt\n")
+    with pytest.raises(InputError, match=r"12 texts\), expected .*\(2 texts"):
+        teach("clicks.tsv", SPEC, "TEACH")
+    pathlib.Path("TEACH/vectors/000001.npy").unlink()
+    monkeypatch.setenv("SIGN", "-1")
+    with pytest.raises(InputError, match="the encoder gives other vectors now"):
+        teach(data, SPEC, "TEACH")
+    pathlib.Path("docs").mkdir()
+    pathlib.Path("docs/page.md").touch()
+    with pytest.raises(InputError, match="found page.md, expected a new fold"):
+        teach(data, SPEC, "docs")
+
+
+def test_the_path_of_an_encoder_is_stored_as_an_absolute_one(
+    collection_folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of a teacher is found from any working directory."""
+    data = str(collection_folder)
+    teach(data, SPEC, "FIRST")
+    teach(data, "FIRST", "SECOND")
+    file = pathlib.Path("SECOND/teacher.json").resolve()
+    settings = json.loads(file.read_text())
+    assert settings["encoder"] == str(pathlib.Path("FIRST").resolve())
+    # Folders of before, with the path as it was given, are continued.
+    file.write_text(json.dumps({**settings, "encoder": "FIRST"}))
+    teach(data, "FIRST", "SECOND")
+    with pytest.raises(InputError, match="vectors of the encoder FIRST"):
+        teach(data, SPEC, "SECOND")
+    file.write_text(json.dumps(settings))
+    pathlib.Path("elsewhere").mkdir()
+    monkeypatch.syspath_prepend(pathlib.Path.cwd())  # of the module
+    monkeypatch.chdir("elsewhere")
+    encode = open_outside_encoder("../SECOND")
+    assert encode(["no text of the data"]).shape == (1, 5)
+
+
+def test_names_of_encoders_that_are_no_folders_stay(
+    tmp_path: pathlib.Path,
+) -> None:
+    for name in (MINILM, "model"):
+        assert absolute_encoder(name) == name
+        (tmp_path / name).mkdir()
+    assert absolute_encoder("model") == str(tmp_path / "model")
+    assert absolute_encoder(MINILM) == MINILM  # opens the package
+    assert absolute_encoder(SPEC) == SPEC
+    with pytest.raises(InputError, match="found the encoder ''"):
+        absolute_encoder("")
+
+
+def test_damaged_files_are_one_line(collection_folder: pathlib.Path) -> None:
+    teach(str(collection_folder), SPEC, "TEACH")
+    folder = pathlib.Path("TEACH")
+    for name, damage, message in [
+        ("vectors/000000.npy", b"no array", "cannot be read"),
+        ("texts.jsonl.gz", b"no gzip", "cannot be read"),
+        ("teacher.json", b"{}", "expected the settings of a teacher"),
+    ]:
+        before = (folder / name).read_bytes()
+        (folder / name).write_bytes(damage)
+        with pytest.raises(InputError, match=message) as caught:
+            TeacherVectors.open(folder)
+        assert "\n" not in str(caught.value)
+        (folder / name).write_bytes(before)
+    settings = json.loads((folder / "teacher.json").read_text())
+    (folder / "teacher.json").write_text(
+        json.dumps({**settings, "sha256": "0"})
+    )
+    with pytest.raises(InputError, match="found other texts than teacher.json"):
+        TeacherVectors.open(folder)
+    with pytest.raises(InputError, match=re.escape("lstm-dssm-teach --data")):
+        TeacherVectors.open("none")
+
+
+def test_vectors_of_python_are_checked() -> None:
+    with pytest.raises(InputError, match="2 vectors for 1 distinct ones of 2"):
+        TeacherVectors(["a b", "a  b"], np.eye(2))
+    with pytest.raises(InputError, match="not finite"):
+        TeacherVectors(["a"], np.array([[np.nan]]))
+
+
+def test_the_program(
+    collection_folder: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    refused: Refused,
+) -> None:
+    right = {"data": collection_folder, "encoder": SPEC, "output": "TEACH"}
+    succeed(program, **right, json="teach.json")
+    assert capsys.readouterr().out == (
+        "wrote TEACH: 6 queries, 6 titles, vectors (12, 5)\n"
+    )
+    results = json.loads(pathlib.Path("teach.json").read_text())
+    assert results["shape"] == [12, 5] and results["encoder"] == SPEC
+    flags = [f"--data={collection_folder}", "--output=OTHER"]
+    refused(program.run(["teach", *flags]), "--encoder is missing")
+    flags = ["--data=none.tsv", f"--encoder={SPEC}", "--output=OTHER"]
+    refused(program.run(["teach", *flags]), "no such file")

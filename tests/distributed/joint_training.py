@@ -1,0 +1,142 @@
+"""Trains on batches of two workers: as one of two processes, or as one.
+
+A program for `test_joint_step.py`, which says what must hold. Each worker has
+a part of each batch, of unequal sizes; without TF_CONFIG, one process has
+whole batches. Its arguments
+are a `.npz` for weights and figures, and names of recipes.
+"""
+
+import random
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.distributed.cluster import Cluster, in_cluster
+from keras_lstm_dssm.distributed.collectives import Collectives, connect
+from keras_lstm_dssm.distributed.joint_step import JointStep
+from keras_lstm_dssm.models import Recipe
+
+STEPS, ROWS = 12, (12, 9)
+
+RECIPES = {
+    # The paper's: random negatives, two towers.
+    "lstm": Recipe("LSTMEncoder", {"cells": 8}, learning_rate=0.5),
+    # Like `best`: in-batch and mined negatives, a sketch; and logQ.
+    "best": dssm.PRESETS["best"]
+    .with_encoder(cells=6, bag=5, sketch=7)
+    .replace(learning_rate=0.3, logq=True),
+    "tied": Recipe(
+        "DSSMEncoder", {"units": [6, 4]}, towers="tied",
+        negatives="in_batch", learning_rate=0.5, threshold=0.05,
+    ),
+    "lstm_96": dssm.PRESETS["lstm_96"],
+    "whole_best": dssm.PRESETS["best"],
+}  # fmt: skip
+
+_WORDS = ("hex bolt steel glue wood lamp led hose paint white drill zinc "
+          "rubber interior garden").split()  # fmt: skip
+
+
+def rows_of(recipe: Recipe, step: int) -> tuple[Any, ...]:
+    """One whole batch: some titles occur on both workers, or twice."""
+    draw = random.Random(step)
+
+    def texts(words: int) -> list[str]:
+        return [
+            " ".join(draw.choices(_WORDS, k=draw.randint(1, words)))
+            for _ in range(sum(ROWS))
+        ]
+
+    queries, titles = texts(3), texts(2)
+    if not recipe.hard_negatives:
+        return queries, titles
+    log_q = [[-0.5 * len(t), -3.0] for t in titles]
+    negatives = [[text] for text in texts(2)]
+    return queries, titles, {"negatives": negatives, "log_q": log_q}
+
+
+def batches(recipe: Recipe, part: slice) -> tf.data.Dataset:
+    spec: tuple[Any, ...] = (tf.TensorSpec([None], tf.string),) * 2
+    if recipe.hard_negatives:
+        extras = {
+            "negatives": tf.TensorSpec([None, 1], tf.string),
+            "log_q": tf.TensorSpec([None, 2], tf.float32),
+        }
+        spec = (*spec, extras)
+
+    def each() -> Iterator[Any]:
+        for step in range(STEPS):
+            queries, titles, *extras = rows_of(recipe, step)
+            of_part = [
+                {name: values[part] for name, values in each.items()}
+                for each in extras
+            ]
+            yield (queries[part], titles[part], *of_part)
+
+    return tf.data.Dataset.from_generator(each, output_signature=spec).apply(
+        tf.data.experimental.assert_cardinality(STEPS)
+    )
+
+
+def train(recipe: Recipe, collectives: Collectives | None) -> dict[str, Any]:
+    model = recipe.build(seed=1)
+    if model.needs_adapt:
+        model.adapt(_WORDS)
+    model.compile(
+        dssm.NesterovMomentum(recipe.learning_rate, 0.9, recipe.threshold),
+        dssm.CosineSoftmax(recipe.gamma),
+    )
+    start = model.get_weights()
+    part = slice(None)
+    if collectives is not None:
+        model.train_jointly(JointStep(collectives, 2 * max(ROWS)))
+        first = sum(ROWS[: collectives.cluster.rank])
+        part = slice(first, first + ROWS[collectives.cluster.rank])
+    before = counters(collectives)
+    history = model.fit(
+        batches(recipe, part),
+        epochs=1,
+        verbose=0,
+        callbacks=[dssm.NesterovSchedule(STEPS, 0.5, 0.9, 0.2)],
+    ).history
+    results = {f"weight_{n}": w for n, w in enumerate(model.get_weights())}
+    results["change"] = max(
+        abs(new - old).max()
+        for new, old in zip(model.get_weights(), start, strict=True)
+    )
+    results["loss"] = history["loss"][0]
+    results["accuracy"] = history["accuracy"][0]
+    results["sent"], results["collectives"] = (
+        counters(collectives) - before
+    ) / STEPS
+    results["dense"] = sum(v.numpy().nbytes for v in model.trainable_variables)
+    return results
+
+
+def counters(collectives: Collectives | None) -> np.ndarray:
+    """Bytes that this worker has sent, and collectives."""
+    if collectives is None:
+        return np.zeros(2)
+    return np.array([int(collectives.sent), int(collectives.count)])
+
+
+def main(output: str, *names: str) -> None:
+    collectives = None
+    if in_cluster():
+        collectives = connect(Cluster.from_environment(), minutes=1)
+    results = {
+        f"{name}/{key}": value
+        for name in names
+        for key, value in train(RECIPES[name], collectives).items()
+    }
+    np.savez(output, **results)
+    if collectives is not None:
+        collectives.barrier()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,76 @@
+"""The training steps of two real processes are those of one."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from tests.distributed import joint_training
+from tests.distributed.processes import free_addresses, start_worker
+
+PROGRAM = str(pathlib.Path(__file__).with_name("joint_training.py"))
+
+
+Results = list[dict[str, np.ndarray]]
+"""Those of worker 0, of worker 1, and of one process alone."""
+
+
+def train(folder: pathlib.Path, *names: str) -> Results:
+    """Trains recipes of `joint_training` in all three ways."""
+    paths = [folder / f"{name}.npz" for name in ("first", "second", "alone")]
+    addresses = free_addresses(2)
+    processes = [
+        start_worker(addresses, rank, PROGRAM, str(path), *names)
+        for rank, path in enumerate(paths[:2])
+    ]
+    joint_training.main(str(paths[2]), *names)
+    for process in processes:
+        errors = process.communicate()[1]
+        assert process.returncode == 0, errors
+    return [dict(np.load(path)) for path in paths]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return train(tmp_path_factory.mktemp("joint"), "lstm", "best")
+
+
+def check_equal(results: Results, name: str) -> None:
+    first, second, alone = (
+        {
+            key.removeprefix(f"{name}/"): value
+            for key, value in each.items()
+            if key.startswith(f"{name}/")
+        }
+        for each in results
+    )
+    weights = [key for key in alone if key.startswith("weight")]
+    assert len(weights) > 1 and alone["change"] > 0.01
+    for key in weights:
+        np.testing.assert_array_equal(first[key], second[key])
+        np.testing.assert_allclose(first[key], alone[key], atol=1e-5, rtol=0)
+    # Each worker's figures are those of its own 12 and 9 rows.
+    for figure in ("loss", "accuracy"):
+        mean = (12 * first[figure] + 9 * second[figure]) / 21
+        assert mean == pytest.approx(alone[figure], rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["lstm", "best"])
+def test_two_workers_train_as_one_process(name: str, results: Results) -> None:
+    """12 steps with changing momentum, unequal shares and common titles."""
+    check_equal(results, name)
+
+
+@pytest.mark.parametrize("name", ["lstm", "best"])
+def test_few_bytes_in_few_collectives(name: str, results: Results) -> None:
+    first, _, alone = results
+    assert first[f"{name}/collectives"] == 4
+    assert 0 < first[f"{name}/sent"] < alone[f"{name}/dense"] / 10
+
+
+@pytest.mark.slow
+def test_presets_and_tied_towers(tmp_path: pathlib.Path) -> None:
+    names = ("tied", "lstm_96", "whole_best")
+    results = train(tmp_path, *names)
+    for name in names:
+        check_equal(results, name)

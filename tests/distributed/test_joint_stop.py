@@ -1,0 +1,93 @@
+"""How several workers stop together: a signal, or a file in the run folder."""
+
+import pathlib
+import signal
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from keras_lstm_dssm.distributed import joint_callbacks
+from keras_lstm_dssm.distributed.cluster import Cluster
+from keras_lstm_dssm.distributed.joint_callbacks import (
+    Stopped,
+    StopTogether,
+    stop_by_signal,
+)
+from keras_lstm_dssm.distributed.joint_step import JointStep
+
+
+@pytest.fixture
+def joint_step() -> JointStep:
+    workers: Any = SimpleNamespace(cluster=Cluster(("a:1", "b:1"), 1))
+    return JointStep(workers, 4)
+
+
+def test_a_worker_asks_and_all_are_stopped(joint_step: JointStep) -> None:
+    wanted = threading.Event()
+    callback = StopTogether(joint_step, wanted)
+    callback.on_train_batch_begin(0)
+    assert int(joint_step.stop_wanted) == 0
+    callback.on_train_batch_end(0)
+    wanted.set()
+    callback.on_train_batch_begin(1)
+    assert int(joint_step.stop_wanted) == 1
+    callback.on_train_batch_end(1)  # the others have not been told yet
+    joint_step.stops.assign(1)
+    with pytest.raises(Stopped):
+        callback.on_train_batch_end(2)
+    assert issubclass(Stopped, KeyboardInterrupt)
+
+
+def test_the_file_is_looked_for_once_a_second(
+    joint_step: JointStep,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [100.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr(joint_callbacks, "time", clock)
+    stop_file = tmp_path / joint_callbacks.STOP_FILE
+    callback = StopTogether(joint_step, threading.Event(), stop_file)
+    asked = []
+    for seconds, exists in (
+        (100.0, False),
+        (100.9, True),
+        (101.1, True),
+        (103.0, False),  # a wish is not withdrawn
+    ):
+        now[0] = seconds
+        stop_file.unlink(missing_ok=True)
+        if exists:
+            stop_file.touch()
+        callback.on_train_batch_begin(0)
+        asked.append(int(joint_step.stop_wanted))
+    assert asked == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_second_signal_interrupts(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    wanted = threading.Event()
+    with stop_by_signal(wanted.is_set, wanted.set):
+        signal.raise_signal(number)
+        assert wanted.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+    assert signal.getsignal(number) is before
+
+
+def test_no_handler_is_set_outside_of_the_main_thread() -> None:
+    """Python allows handlers of signals in the main thread only."""
+    before = signal.getsignal(signal.SIGTERM)
+    inside = []
+
+    def work() -> None:
+        with stop_by_signal(lambda: False, lambda: None):
+            inside.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert inside == [before]

@@ -1,0 +1,206 @@
+"""What each of several workers reads, and what they do together."""
+
+import dataclasses
+import pathlib
+from types import SimpleNamespace
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.callbacks.best_epoch import BestEpoch
+from keras_lstm_dssm.data import ClickFrequencies, ClickLog
+from keras_lstm_dssm.distributed.collectives import JointError
+from keras_lstm_dssm.distributed.joint_callbacks import (
+    JointEvaluation,
+    JointFigures,
+)
+from keras_lstm_dssm.distributed.worker import WorkerPlan, share_of
+from keras_lstm_dssm.models import PRESETS
+from keras_lstm_dssm.models.two_tower import ZeroLossWarning
+from keras_lstm_dssm.training import HardNegatives, mining
+from keras_lstm_dssm.training.tower_training import TrainingPlan
+from tests.distributed.threads import run_workers
+
+RECIPE = PRESETS["dssm"].replace(
+    batch_size=10, epochs=2, negatives="in_batch", logq=True
+)
+
+
+def write(path: pathlib.Path, count: int) -> str:
+    path.write_text(
+        "".join(f"query {n} {path.stem}\ttitle {n % 7}\n" for n in range(count))
+    )
+    return str(path)
+
+
+def plans(paths: list[str], **options: Any) -> list[WorkerPlan]:
+    recipe = RECIPE.replace(**options)
+    plan = TrainingPlan(ClickLog(paths), recipe, seed=3)
+    return run_workers(2, lambda workers: share_of(plan, workers, "space"))
+
+
+def test_equal_steps_of_unequal_parts(tmp_path: pathlib.Path) -> None:
+    """47 and 30 pairs in batches of 5: the first leaves 17 out, others each
+    time."""
+    paths = [write(tmp_path / "a.tsv", 47), write(tmp_path / "b.tsv", 30)]
+    both = plans(paths)
+    assert [plan.steps_per_epoch for plan in both] == [6, 6]
+    assert [plan.examples for plan in both] == [60, 60]
+    assert both[0].describe() == "60 pairs, 2 workers"
+    read = [
+        [query for batch in plan.batches(0) for query in batch[0].numpy()]
+        for plan in both
+    ]
+    assert [len(queries) for queries in read] == [60, 60]
+    first, second = ({*read[0][:30]}, {*read[0][30:]})
+    assert len(first) == len(second) == 30 and first != second
+    assert {*read[1][:30]} == {*read[1][30:]}
+    # A resumed run continues in the middle of an epoch.
+    rest = [q for batch in both[0].batches(8) for q in batch[0].numpy()]
+    assert rest == read[0][40:]
+
+
+def test_click_frequencies_are_those_of_the_whole_log(
+    tmp_path: pathlib.Path,
+) -> None:
+    paths = [write(tmp_path / "a.tsv", 47), write(tmp_path / "b.tsv", 30)]
+    whole = ClickFrequencies.from_log(ClickLog(paths))
+    for plan in plans(paths):
+        np.testing.assert_array_equal(plan.frequencies.log_q, whole.log_q)
+
+
+def test_wrong_logs_and_sizes(tmp_path: pathlib.Path) -> None:
+    paths = [write(tmp_path / "a.tsv", 12), str(tmp_path / "b.tsv")]
+    (tmp_path / "b.tsv").write_text("query\ttitle\nno tab\n")
+    for error in plans(paths):
+        assert isinstance(error, JointError)
+        assert "worker 1 (host1:1): " in str(error)
+        assert "b.tsv:2: found no tab" in str(error)
+    for error in plans(paths[:1], batch_size=1):
+        assert "batch_size is 1: expected 2 or more" in str(error)
+
+
+def test_bad_lines_of_all_workers_are_added(tmp_path: pathlib.Path) -> None:
+    paths = [write(tmp_path / "a.tsv", 12), write(tmp_path / "b.tsv", 12)]
+    for path in paths:
+        with open(path, "a") as file:
+            file.write("no tab\n")
+
+    def shares(max_bad_lines: int) -> list[Any]:
+        plan = TrainingPlan(ClickLog(paths, max_bad_lines), RECIPE, seed=3)
+        return run_workers(2, lambda workers: share_of(plan, workers, "space"))
+
+    for plan in shares(2):
+        assert plan.bad_lines == {"no tab": 2}
+        assert plan.examples == 24
+    for error in shares(1):  # each part has one, which is allowed
+        assert isinstance(error, JointError)
+        assert "found 2 bad lines in the parts of all workers" in str(error)
+
+
+def test_worker_0_mines_what_all_workers_read(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [write(tmp_path / "a.tsv", 20), write(tmp_path / "b.tsv", 20)]
+    minings = []
+
+    def mine(model: Any, clicks: ClickLog, *_: Any, **__: Any) -> Any:
+        minings.append(sorted(clicks.paths))
+        return {query: [f"not {query}"] for query, _ in clicks}
+
+    monkeypatch.setattr(mining, "mine_negatives", mine)
+    log = ClickLog(paths)
+    negatives = HardNegatives(tmp_path / "mined.json.gz", log, k=1, every=1)
+    recipe = RECIPE.replace(logq=False)
+    whole = TrainingPlan(log, recipe, 3, negatives)
+    trigrams = SimpleNamespace(split="space")
+    model = SimpleNamespace(query_encoder=SimpleNamespace(trigrams=trigrams))
+
+    def read(workers: Any) -> list[Any]:
+        plan = share_of(whole, workers, "space")
+        assert plan.negatives.of_epoch(0, model, True) is None
+        mined = plan.negatives.of_epoch(1, model, True)
+        return [*plan.batches(plan.steps, mined)]
+
+    for batches in run_workers(2, read):
+        assert len(batches) == 4
+        for query, _, extras in batches:
+            expected = [[b"not " + text] for text in query.numpy()]
+            assert extras["negatives"].numpy().tolist() == expected
+    assert minings == [paths]
+
+
+def test_what_workers_do_together_comes_before_other_callbacks(
+    tmp_path: pathlib.Path,
+) -> None:
+    (plan, _) = plans([write(tmp_path / "a.tsv", 20)] * 2)
+    callback = keras.callbacks.Callback()
+    together = dataclasses.replace(plan, callbacks=(callback,))
+    assert [type(one) for one in plan.watches] == [ZeroLossWarning]
+    assert together.watches[0] is callback and len(together.watches) == 2
+
+
+class Small(keras.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = self.add_weight(shape=(2,), name="rows")
+        self.built = True
+
+
+def test_figures_are_those_of_all_pairs() -> None:
+    """Means over 30 and 10 rows; unequal weights end the training."""
+
+    def work(workers: Any) -> dict[str, float]:
+        rank = workers.cluster.rank
+        model = models[rank]
+        callback = JointFigures(workers)
+        callback.set_model(model)
+        callback.set_params({"steps": 1})
+        for _ in range(30 - 20 * rank):
+            model.loss_metric.update_state(1.0 + rank)
+        callback.on_train_batch_end(0)
+        logs = {"loss": 9.0, "val_loss": 5.0}
+        callback.on_epoch_end(0, logs)
+        return logs
+
+    models = [Small(), Small()]
+    for model in models:
+        model.loss_metric = keras.metrics.Mean(name="loss")
+        model.set_weights([np.ones(2)])
+    assert (
+        run_workers(2, work)
+        == [{"loss": pytest.approx(1.25), "val_loss": 5.0}] * 2
+    )
+    models[1].set_weights([np.zeros(2)])
+    for error in run_workers(2, work):
+        assert isinstance(error, JointError)
+        assert "worker 1 (host1:1) has other weights" in str(error)
+
+
+class Rising(BestEpoch):
+    name = "rising"
+
+    def figures(self) -> dict[str, float]:
+        return {"rising": float(self.model.rows[0])}
+
+
+def test_worker_0_evaluates_for_all() -> None:
+    def work(workers: Any) -> JointEvaluation:
+        first = workers.cluster.first
+        best = JointEvaluation(
+            workers, Rising(2, patience=3) if first else None
+        )
+        model = Small()
+        model.set_weights([np.full(2, 4.0 if first else 0.0)])
+        best.set_model(model)
+        best.set_params({"epochs": 9})
+        logs: dict[str, float] = {}
+        best.on_epoch_end(1, logs)
+        assert logs == {"rising": 4.0}
+        return best
+
+    for best in run_workers(2, work):
+        assert (best.best, best.best_epoch, best.name) == (4.0, 2, "rising")
+        assert (best.every, best.patience) == (2, 3)

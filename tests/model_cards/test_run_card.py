@@ -1,0 +1,181 @@
+"""CARD.md of a run, from its files and from the programs."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from keras_lstm_dssm.analysis.tower_report import card_section
+from keras_lstm_dssm.data import ClickLog, Document, write_documents
+from keras_lstm_dssm.data.statistics import (
+    data_facts,
+    document_facts,
+    scripts,
+    text_facts,
+)
+from keras_lstm_dssm.files import read_json, write_json
+from keras_lstm_dssm.model_cards.cards import front_matter, run_card
+from keras_lstm_dssm.model_cards.record import (
+    card_tables,
+    record_evaluation,
+    record_training,
+)
+
+yaml = pytest.importorskip("yaml")
+
+
+@pytest.fixture
+def clicks(tmp_path: Path) -> Path:
+    path = tmp_path / "clicks.tsv"
+    path.write_text("bolt\tsteel hex bolt\nклей\tклей по дереву\n", "utf-8")
+    return path
+
+
+@pytest.fixture
+def run(tmp_path: Path, clicks: Path) -> Path:
+    folder = tmp_path / "hardware"
+    folder.mkdir()
+    recipe = {"encoder": "LSTMEncoder", "encoder_config": {"cells": 32},
+              "epochs": 3, "threshold": None}  # fmt: skip
+    config = {"version": "0.2.0", "data": str(clicks), "seed": 7, "pairs": 2,
+              "bad_lines": 0, "recipe": recipe, "dev": None}  # fmt: skip
+    write_json(folder / "config.json", config)
+    return folder
+
+
+def read(card: str) -> tuple[dict, str]:
+    _, head, text = card.split("---\n", 2)
+    return yaml.safe_load(head), text
+
+
+def test_what_was_trained(run: Path, clicks: Path) -> None:
+    record_training(run, ClickLog(clicks))
+    head, text = read((run / "CARD.md").read_text())
+    assert head["library_name"] == "keras"
+    assert head["pipeline_tag"] == "sentence-similarity"
+    assert "model-index" not in head
+    assert "# hardware\nA pair of encoders" in text
+    digest = hashlib.sha256()
+    content = clicks.read_bytes()
+    digest.update(f"clicks.tsv {len(content)}\n".encode() + content)
+    assert f"| SHA-256 of the data | `{digest.hexdigest()}` |" in text
+    assert f"| files, bytes | 1, {len(content)} |" in text
+    assert "| training examples | 2 |" in text
+    assert "| seed | 7 |" in text
+    assert "| cells | `32` |" in text
+    assert "threshold" not in text
+    assert "first 2 clicks: Latin 50.0 %, Cyrillic 50.0 %" in text
+    assert "Letters other than a to z" in text
+    assert "Not evaluated yet" in text
+
+
+def test_figures_beside_bm25(run: Path, clicks: Path) -> None:
+    record_training(run)
+    measured = {
+        "model": {"q": {"mrr@10": 1.0}, "r": {"mrr@10": 0.5}},
+        "bm25": {"q": {"mrr@10": 0.5}, "r": {"mrr@10": 0.5}},
+    }
+    started = read_json(run / "card.json")["training"]["started"]
+    record_evaluation(run, "test/retrieve", str(clicks), measured, 1234)
+    head, text = read((run / "CARD.md").read_text())
+    (model,) = head["model-index"]
+    (result,) = model["results"]
+    assert model["name"] == "hardware"
+    assert result["task"] == {"type": "text-retrieval"}
+    assert result["dataset"]["split"] == "test"
+    assert result["metrics"] == [
+        {"type": "mrr_at_10", "name": "mrr@10", "value": 0.75}
+    ]
+    assert "2 queries, 1,234 documents" in text
+    assert "| model | 75.0 ± 49.0 |" in text
+    assert "| bm25 | 50.0 |" in text
+    assert "| difference to bm25 | 25.0 ± 49.0 |" in text
+    training, figures = card_tables(run)
+    section = card_section([training, figures])
+    assert section.blocks[0].rows[0] == ["version", "0.2.0"]
+    assert section.blocks[1].header == ["", "mrr@10"]
+    assert section.blocks[1].rows[2] == ["difference to bm25", "25.0 ± 49.0"]
+    # What the training has recorded stays, and a later evaluation replaces.
+    assert f"| started | {started} |" in text
+    record_evaluation(run, "test/retrieve", str(clicks), measured, 99)
+    text = (run / "CARD.md").read_text()
+    assert text.count("documents, 2") == 1
+    assert "99 documents" in text
+
+
+def test_data_that_are_gone(tmp_path: Path) -> None:
+    assert data_facts(str(tmp_path / "no.tsv")) == {
+        "spec": str(tmp_path / "no.tsv")
+    }
+    assert card_tables(tmp_path) == []
+    card = run_card("r", {"data": "x", "ranker": {}}, {"training": {}})
+    assert "the files could not be read" in card
+    assert 'pipeline_tag: "text-ranking"' in card
+
+
+def test_texts(clicks: Path) -> None:
+    assert scripts(["ab", "7", "é"]) == {"LATIN": 1.0}
+    assert text_facts(ClickLog(clicks))["title_words"] == [3, 3]
+    assert text_facts(None) == {}
+
+
+def test_documents(tmp_path: Path) -> None:
+    manual = Document("m1", "Glue", ["Warm the glue.", "Wait."], [])
+    folder = tmp_path / "manuals"
+    write_documents(folder, [manual], {}, {})
+    assert document_facts(str(folder)) == {
+        "documents": 1,
+        "scripts": {"LATIN": 1.0},
+        "sentences": [2, 2],
+        "sentence_words": [2, 2],
+    }
+    without_train = tmp_path / "test"
+    write_documents(without_train, [manual._replace(split="test")], {}, {})
+    assert document_facts(str(without_train)) == {}
+    assert document_facts(str(tmp_path / "moved")) == {}
+
+
+def test_front_matter_is_yaml() -> None:
+    value = {
+        "name": 'a "b": c\n#',
+        "list": [{"x": 1, "y": ["é", None]}, {"z": {"w": True}}],
+        "number": 0.5,
+    }
+    assert yaml.safe_load(front_matter(value).strip("-\n")) == value
+
+
+def test_train_and_evaluate_write_it(
+    trained_run: Path, collection_folder: Path, tmp_path: Path
+) -> None:
+    import shutil
+
+    from keras_lstm_dssm.tools import evaluate, export
+
+    run = tmp_path / "run"
+    shutil.copytree(trained_run, run)
+    trained = read_json(run / "card.json")
+    assert trained["training"]["data"]["files"] == 5
+    assert trained["training"]["texts"]["scripts"] == {"LATIN": 1.0}
+    flags = [f"--run={run}", f"--data={collection_folder}"]
+    assert evaluate.run(["evaluate", *flags, "--mode=retrieve"]) == 0
+    facts = read_json(run / "card.json")
+    entry = facts["evaluations"]["test/retrieve"]
+    figures = read_json(run / "metrics.json")["test/retrieve"]
+    assert (entry["queries"], entry["documents"]) == (6, 6)
+    assert entry["data"]["sha256"] == trained["training"]["data"]["sha256"]
+    for system in ("model", "bm25", "random"):
+        for measure, (mean, _) in entry["systems"][system].items():
+            assert mean == pytest.approx(figures[system][measure], abs=1e-6)
+    titles = tmp_path / "titles.txt"
+    titles.write_text("hex bolt\nwood glue\n")
+    models = tmp_path / "models"
+    flags = [f"--run={run}", f"--documents={titles}", f"--output={models}"]
+    for version in (1, 2):
+        assert export.run(["export", *flags]) == 0
+        head, text = read((models / "CARD.md").read_text())
+        assert "tf-serving" in head["tags"]
+        assert text.count("| `retriever` |") == 1
+        assert f"| `retriever` | {version} | " in text
+        assert " | 2 | run |" in text
+        assert "## run: pair of encoders" in text
+        assert "difference to bm25" in text

@@ -1,0 +1,122 @@
+"""The baselines of a table are trained by name, and measured on dev."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keras_lstm_dssm.evaluation.bm25 import stemmed
+from keras_lstm_dssm.papers.baseline_rows import (
+    baseline_grid,
+    skip_thought,
+    train_baseline,
+)
+from keras_lstm_dssm.papers.baselines import RandomVectorSystem, TfidfSystem
+from keras_lstm_dssm.papers.gensim_baselines import Doc2VecSystem
+from keras_lstm_dssm.papers.plsa import PLSASystem
+from keras_lstm_dssm.papers.skip_thought import SkipThoughtSystem
+from keras_lstm_dssm.papers.table_data import open_table_data
+from keras_lstm_dssm.settings.papers import TableSettings
+from tests.papers.eager_skip_thought import train_eagerly
+
+PARAGRAPHS = [["The cat sat down", "It slept all day"]] * 3
+
+
+def test_grids() -> None:
+    assert len(baseline_grid("bm25")) == 3 * 5 * 5
+    assert len(baseline_grid("plsa")) == 2 * 2
+    assert baseline_grid("random") == [{}]
+
+
+def test_skip_thought_is_trained_once_for_each_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERAS_LSTM_DSSM_CACHE", str(tmp_path))
+    train_eagerly(monkeypatch)
+    options = {"units": 4, "embedding": 3, "epochs": 1}
+
+    def train(mode: str, seed: int = 0) -> tuple[SkipThoughtSystem, float]:
+        return skip_thought(PARAGRAPHS, {**options, "mode": mode}, seed)
+
+    uni, uni_seconds = train("uni")
+    (folder,) = tmp_path.iterdir()
+    bi, bi_seconds = train("bi")
+    monkeypatch.setattr(SkipThoughtSystem, "fit", None)  # not called again
+    loaded, seconds = train("uni")
+    assert seconds == uni_seconds
+    texts = ["the cat"]
+    np.testing.assert_array_equal(loaded.encode(texts), uni.encode(texts))
+    # The combined one is made of the other two.
+    combined, seconds = train("combined")
+    assert seconds == uni_seconds + bi_seconds
+    np.testing.assert_array_equal(
+        combined.encode(texts),
+        np.concatenate([uni.encode(texts), bi.encode(texts)], axis=1),
+    )
+    with pytest.raises(TypeError):  # another seed is another training
+        train("uni", seed=1)
+    (folder / "seconds.json").unlink()  # as if it had been interrupted
+    with pytest.raises(TypeError):
+        train("uni")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("plsa", {"tokenizer": "stemmed", "topics": 2}),
+        ("doc2vec", {"tokenizer": "stemmed", "vector_size": 5, "sample": 0.0}),
+        ("tfidf", {"tokenizer": "stemmed"}),
+        ("random_vectors", {}),
+    ],
+)
+def test_a_baseline_is_what_its_name_and_options_say(
+    name: str, options: dict, settings: TableSettings, tmp_path: Path
+) -> None:
+    data = open_table_data(settings, tmp_path)
+    expected = {
+        "plsa": lambda: PLSASystem(
+            tokenizer=stemmed, topics=2, seed=4
+        ).fit(data.titles),
+        "doc2vec": lambda: Doc2VecSystem(
+            tokenizer=stemmed, vector_size=5, sample=0.0, seed=4
+        ).fit(data.titles),
+        "tfidf": lambda: TfidfSystem(tokenizer=stemmed).fit(data.titles),
+        "random_vectors": lambda: RandomVectorSystem(seed=4),
+    }[name]()  # fmt: skip
+    trained = train_baseline(name, options, 4, data, settings)
+    assert data.dev.run(trained.system) == data.dev.run(expected)
+    assert trained.dev == data.measure_on_dev(expected)
+    assert trained.parameters == expected.parameters
+    assert trained.train_seconds > 0
+    assert options == {} or options["tokenizer"] == "stemmed"  # as it was
+
+
+def test_skip_thought_reads_its_paragraphs_from_a_file(
+    settings: TableSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERAS_LSTM_DSSM_CACHE", str(tmp_path / "cache"))
+    train_eagerly(monkeypatch)
+    file = tmp_path / "paragraphs.txt"
+    file.write_text("\n\n".join("\n".join(lines) for lines in PARAGRAPHS))
+    options = {"units": 4, "embedding": 3, "epochs": 1, "mode": "uni"}
+    data = open_table_data(settings, tmp_path)
+    trained = train_baseline(
+        "skip_thought",
+        options,
+        4,
+        data,
+        dataclasses.replace(settings, paragraphs=str(file)),
+    )
+    # The training, and its duration, are found again in the cache.
+    expected, seconds = skip_thought(PARAGRAPHS, options, 4)
+    assert trained.train_seconds == seconds
+    assert trained.dev == data.measure_on_dev(expected)
+
+
+def test_a_baseline_without_a_name(
+    settings: TableSettings, tmp_path: Path
+) -> None:
+    data = open_table_data(settings, tmp_path)
+    with pytest.raises(ValueError, match="bm26"):
+        train_baseline("bm26", {}, 0, data, settings)

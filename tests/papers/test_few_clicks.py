@@ -1,0 +1,212 @@
+"""The table of a teacher: taught towers, mixtures, and their curve."""
+
+import json
+import pathlib
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+
+from keras_lstm_dssm import InputError
+from keras_lstm_dssm.distillation.teacher_vectors import (
+    open_outside_encoder,
+    teach,
+)
+from keras_lstm_dssm.evaluation import (
+    DenseSystem,
+    Task,
+    choose_weights,
+    system_of,
+)
+from keras_lstm_dssm.files import read_csv, read_json
+from keras_lstm_dssm.papers import baseline_rows
+from keras_lstm_dssm.papers.baseline_rows import train_baseline
+from keras_lstm_dssm.papers.few_clicks import FEW_CLICKS, FEW_CLICKS_ROWS
+from keras_lstm_dssm.papers.run_systems import run_system
+from keras_lstm_dssm.papers.table import make_table, run_learning_curve
+from keras_lstm_dssm.papers.table_data import open_table_data
+from keras_lstm_dssm.settings.papers import TableSettings
+from tests.papers.conftest import SMALL
+
+ENCODER = "encoder_of_few_clicks:encode"
+NAMES = ("bm25", "teacher", "taught", "best", "taught_bm25_teacher")
+
+
+MODULE = """
+import zlib
+import numpy as np
+def encode(texts):
+    vectors = np.full([len(texts), 32], 0.01)
+    for vector, text in zip(vectors, texts):
+        for word in text.split():
+            vector[zlib.crc32(word.encode()) % 32] += 1
+    return vectors
+"""
+"""Encodes a title as the counts of its words' hashes."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def encoder_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("encoder")
+    (folder / "encoder_of_few_clicks.py").write_text(MODULE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        yield
+
+
+@pytest.fixture(scope="module")
+def settings(
+    collection_folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> TableSettings:
+    folder = tmp_path_factory.mktemp("few") / "teach"
+    teach(str(collection_folder), ENCODER, folder)
+    return TableSettings(
+        str(collection_folder), depth=100, dev_evaluations=1,
+        dev_mode="retrieve", teacher=str(folder),
+    )  # fmt: skip
+
+
+def small_rows() -> dict:
+    recipe = SMALL.replace(epochs=2, negatives="in_batch", batch_size=16)
+    return {
+        name: row._replace(recipe=row.recipe and recipe)
+        for name, row in FEW_CLICKS_ROWS.items()
+        if name in NAMES
+    }
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(output, rows, settings, seeds, options=None):  # type: ignore
+        for name, row in rows.items():
+            chosen = (options or {}).get(name)
+            run_system(output, name, row, settings, seeds, chosen)
+        return {}
+
+    for function in (make_table, run_learning_curve):
+        module = sys.modules[function.__module__]
+        monkeypatch.setattr(module, "run_systems", run)
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_table_of_taught_towers_and_their_mixture(
+    settings: TableSettings, tmp_path: pathlib.Path
+) -> None:
+    summary, failed = make_table(
+        tmp_path, FEW_CLICKS, small_rows(), settings, 1, (40,)
+    )
+    assert not failed and list(summary["systems"]) == [
+        name for name in FEW_CLICKS_ROWS if name in NAMES
+    ]
+    assert summary["settings"]["teacher"] == "teach"
+    assert summary["dev_measure"] == "mrr@10"
+    assert summary["references"] == ["bm25", "best"]
+
+    folder = tmp_path / "systems"
+    taught, plain = (
+        keras.saving.load_model(folder / name / "seed_0/model.keras")
+        for name in ("taught", "best")
+    )
+    assert any(
+        not np.array_equal(*weights)
+        for weights in zip(
+            taught.get_weights(), plain.get_weights(), strict=True
+        )
+    ), "the teacher changed nothing"
+
+    data = open_table_data(settings, tmp_path)
+    encode = open_outside_encoder(ENCODER)
+    bm25 = read_json(folder / "bm25/seed_0/result.json")
+    result = read_json(folder / "taught_bm25_teacher/seed_0/result.json")
+    parts = {
+        "taught": system_of(taught),
+        "bm25": train_baseline(
+            "bm25", bm25["options"], 0, data, settings
+        ).system,
+        "teacher": DenseSystem(encode, encode),
+    }
+    chosen = choose_weights(parts, data.dev, "mrr@10")
+    assert result["dev"]["mrr@10"] == chosen.value
+    for name, weight in chosen.weights.items():
+        assert result[f"weight_{name}"] == pytest.approx(weight)
+
+    curve = {
+        (row["system"], row["pairs"], row["measure"])
+        for row in read_csv(tmp_path / "curve.csv")
+        if row["mode"] == "retrieve"
+    }
+    assert {
+        ("taught_bm25_teacher", "40", "mrr@10"),
+        ("taught", "120", "mrr@10"),
+        ("taught", "120", "recall@100"),
+    } <= curve
+    notes = (tmp_path / "table.md").read_text()
+    assert "(teach)" in notes and "paper's" not in notes
+    json.dumps(summary)
+
+
+def test_mixture_without_its_parts_is_told(
+    settings: TableSettings, tmp_path: pathlib.Path
+) -> None:
+    row = FEW_CLICKS_ROWS["taught_bm25"]
+    with pytest.raises(
+        InputError, match="no results of taught, a part of this mixture"
+    ):
+        run_system(tmp_path, "taught_bm25", row, settings, 1)
+
+
+@pytest.mark.parametrize("name", ["teacher", "taught", "best_teacher"])
+def test_teacher_is_needed(
+    collection_folder: pathlib.Path, tmp_path: pathlib.Path, name: str
+) -> None:
+    """A missing teacher is told before any system is trained."""
+    settings = TableSettings(str(collection_folder))
+    rows = {n: FEW_CLICKS_ROWS[n] for n in ("best", name)}
+    with pytest.raises(InputError, match="--teacher is missing"):
+        make_table(tmp_path / "table", FEW_CLICKS, rows, settings, 1)
+    assert not (tmp_path / "table").exists()
+
+
+def test_weights_are_chosen_on_more_than_ten_titles_of_each_part(
+    monkeypatch: pytest.MonkeyPatch,
+    settings: TableSettings,
+    tmp_path: pathlib.Path,
+) -> None:
+    """Finds weights for a relevant title that each part ranks eleventh.
+
+    The sum of its two scores is the largest, so that with equal weights the
+    mixture ranks it first.
+    """
+    cosines = np.full([2, 21], 0.1)
+    cosines[0, :10] = cosines[1, 10:20] = 0.6
+    cosines[:, 20] = 0.5
+    documents = {f"d{number}": f"title {number}" for number in range(21)}
+    rows = {title: row for row, title in enumerate(documents.values())}
+
+    def part(number: int) -> DenseSystem:
+        rest = np.sqrt(1 - cosines[number] ** 2)
+        vectors = np.stack([cosines[number], rest], axis=1)
+        return DenseSystem(
+            lambda texts: np.array([[1.0, 0.0]] * len(texts)),
+            lambda texts: vectors[[rows[text] for text in texts]],
+        )
+
+    monkeypatch.setattr(
+        baseline_rows, "_part", lambda name, *_: part(int(name == "bm25"))
+    )
+    depth = open_table_data(settings, tmp_path).dev.depth
+    dev = Task({"q": "words"}, documents, {"q": {"d20": 1}}, depth=depth)
+    data = SimpleNamespace(dev=dev, dev_measure="mrr@10")
+    row = FEW_CLICKS_ROWS["taught_bm25"]
+    trained = baseline_rows.train_mixture(
+        row,
+        0,
+        data,  # type: ignore[arg-type]
+        settings,
+        tmp_path,
+    )
+    assert trained.system.weights == pytest.approx({"taught": 0.5, "bm25": 0.5})
+    assert trained.dev == 1

@@ -1,0 +1,150 @@
+"""Run folders: what is read from them, and several programs in one."""
+
+import gzip
+import json
+import os
+import pathlib
+import zipfile
+
+import pytest
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.run_folder import RunFolder
+
+
+def test_a_folder_without_what_is_asked_for(tmp_path: pathlib.Path) -> None:
+    run = RunFolder(tmp_path)
+    for load, message in (
+        (run.load_model, "no model here"),
+        (run.load_checkpoint, "nothing to resume"),
+        (run.read_config, "no run here"),
+    ):
+        with pytest.raises(InputError, match=message):
+            load()
+    run.model.write_text("not a model")
+    with pytest.raises(InputError, match=r"model\.keras: not a model"):
+        run.load_model()
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "\udcff"])
+def test_a_damaged_file_is_named(tmp_path: pathlib.Path, content: str) -> None:
+    run = RunFolder(tmp_path)
+    for file, read in (
+        (run.config, run.read_config),
+        (run.metrics, run.read_metrics),
+        (run.metrics, lambda: run.add_metrics("dev", {})),
+    ):
+        file.write_text(content, errors="surrogateescape")
+        with pytest.raises(InputError, match=f"{file.name}: .*damaged"):
+            read()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "loss\n0.5\n",
+        "epoch,updates,loss\none,2,0.5\n",
+        "epoch,updates,loss\n1,2\n",
+        "epoch,updates,loss\n1,2,0.5,0.6\n",
+        "\udcff",
+    ],
+)
+def test_a_damaged_history_is_named(
+    tmp_path: pathlib.Path, content: str
+) -> None:
+    run = RunFolder(tmp_path)
+    assert run.read_history() == []
+    text = "epoch,updates,loss\n1,2,0.5\n"
+    run.history.write_text(text)
+    assert run.read_history() == [{"epoch": 1, "updates": 2, "loss": 0.5}]
+    run.history.write_text(content, errors="surrogateescape")
+    with pytest.raises(InputError, match="history.csv: not the figures"):
+        run.read_history()
+
+
+def test_metrics_keep_what_other_programs_wrote(
+    tmp_path: pathlib.Path,
+) -> None:
+    run = RunFolder(tmp_path)
+    run.add_metrics("dev", {"mrr@10": 0.5})
+    run.add_metrics("test", {"mrr@10": 0.4})
+    run.add_metrics("dev", {"mrr@10": 0.6})
+    assert run.metrics.read_text().split() == (
+        '{ "dev": { "mrr@10": 0.6 }, "test": { "mrr@10": 0.4 } }'.split()
+    )
+
+
+# JAX warns of it, where it is installed for the benchmarks.
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+def test_several_processes_add_metrics_at_once(tmp_path: pathlib.Path) -> None:
+    run = RunFolder(tmp_path)
+    children = []
+    for child in range(4):
+        pid = os.fork()
+        if not pid:  # the child writes files, and runs nothing else
+            code = 1
+            try:
+                for number in range(10):
+                    run.add_metrics(f"{child}/{number}", {"p@1": number / 10})
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(pid)
+    for pid in children:
+        assert os.waitpid(pid, 0)[1] == 0
+    assert json.loads(run.metrics.read_text()) == {
+        f"{child}/{number}": {"p@1": number / 10}
+        for child in range(4)
+        for number in range(10)
+    }
+
+
+def test_files_that_other_programs_are_writing_stay(
+    tmp_path: pathlib.Path,
+) -> None:
+    run = RunFolder(tmp_path)
+    run.checkpoint.parent.mkdir()
+    ours = [
+        ".partial-7-model.keras", ".partial-7-config.json",
+        ".partial-7-title_pairs.tsv", "checkpoints/.partial-7-last.keras",
+        ".partial-7-history.csv",
+    ]  # fmt: skip
+    theirs = [
+        ".partial-8-metrics.json", ".partial-8-run.trec", ".partial-8-vectors",
+        ".partial-8-report.html",
+    ]  # fmt: skip
+    for name in ours + theirs:
+        (tmp_path / name).touch()
+    with run.locked():
+        pass
+    assert not any((tmp_path / name).exists() for name in ours)
+    assert all((tmp_path / name).exists() for name in theirs)
+
+
+def test_a_folder_in_use(tmp_path: pathlib.Path) -> None:
+    with (
+        RunFolder(tmp_path / "run").locked(),
+        pytest.raises(InputError, match="another process is training here"),
+        RunFolder(tmp_path / "run").locked(),
+    ):
+        pass
+    assert not (tmp_path / "run").exists()  # nothing was written in it
+
+
+def test_files_that_unpack_to_too_much(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are refused before they fill the memory."""
+    monkeypatch.setattr("keras_lstm_dssm.files._UNPACKED_BYTES", 1 << 16)
+    run = RunFolder(tmp_path)
+    with zipfile.ZipFile(run.model, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("config.json", b" " * (1 << 22))
+    with pytest.raises(InputError, match=r"keras: .* that unpacks to 4,096 KB"):
+        run.load_model()
+    settings = {"features": {}, "digests": {}, "encoder": "", "weights": [1]}
+    run.config.write_text(json.dumps({"ranker": settings}))
+    (tmp_path / "trees.txt").touch()
+    overlap = gzip.compress(b" " * (1 << 22))
+    (tmp_path / "overlap.json.gz").write_bytes(overlap)
+    with pytest.raises(InputError, match=r"gz: .* unpacks to more than .* KB"):
+        run.load_model()
