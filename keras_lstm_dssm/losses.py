@@ -1,9 +1,4 @@
-"""KeyVecLoss: the loss of reading key sentences and encoding key words.
-
-CosineSoftmax: the loss of the paper, (4) and (5).
-Distillation: clicks, and the cosines of a teacher, as one loss.
-PairwiseHinge: the ranking loss of MV-LSTM.
-"""
+"""The losses: of clicks, of a teacher beside them, of triples, of documents."""
 
 from typing import Any
 
@@ -12,6 +7,8 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.registration import register
+
+__all__ = ["CosineSoftmax", "Distillation", "KeyVecLoss", "PairwiseHinge"]
 
 
 @register

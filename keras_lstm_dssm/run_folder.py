@@ -25,6 +25,8 @@ from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.models.two_tower import TwoTower
 
+__all__ = ["RunFolder", "load_run"]
+
 _UNREADABLE = (
     ValueError, TypeError, KeyError, AttributeError, OSError, RuntimeError,
     EOFError, zipfile.BadZipFile, zlib.error,

@@ -97,7 +97,7 @@ def test_evaluate(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, *_ = commands("evaluate")
     assert evaluate.run(first) == 0
     assert Path("RUN/CARD.md").exists()
-    metrics = dssm.training.RunFolder("RUN").read_metrics()
+    metrics = dssm.run_folder.RunFolder("RUN").read_metrics()
     assert metrics["test"] == metrics["test/retrieve"]
     assert "words of bm25: separated by white space" in capsys.readouterr().out
     (block,) = blocks("evaluate", "python")
@@ -118,7 +118,7 @@ def test_tune(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         dssm.PRESETS, "best", dssm.PRESETS["best"].replace(epochs=1)
     )
     exec(block, {})
-    config = dssm.training.RunFolder("RUN_097").read_config()
+    config = dssm.run_folder.RunFolder("RUN_097").read_config()
     assert config["recipe"]["momentum_middle"] == 0.97
     assert config["patience"] == 3
 

@@ -1,5 +1,6 @@
 """Evaluate rankings: systems, tasks, runs, measures and exact search."""
 
+from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
 from keras_lstm_dssm.evaluation.clustering import (
     CLUSTER_MEASURES,
     ClusterTask,
@@ -61,6 +62,8 @@ from keras_lstm_dssm.evaluation.task import (
 )
 
 __all__ = [
+    "TOKENIZERS",
+    "BM25System",
     "CLUSTER_MEASURES",
     "DOCUMENT_MEASURES",
     "LIST_MEASURES",

@@ -149,7 +149,8 @@ class ClusterTask(NamedTuple):
     >>> texts = {"a": "red hat", "b": "blue hat", "c": "hose"}
     >>> labels = {"a": "wear", "b": "wear", "c": "tools"}
     >>> task = ClusterTask.from_classes(texts, labels, seeds=2)
-    >>> system = dssm.baselines.TfidfSystem().fit(list(texts.values()))
+    >>> from keras_lstm_dssm.papers import TfidfSystem
+    >>> system = TfidfSystem().fit(list(texts.values()))
     >>> _, measured = task.measure(system)
     >>> [of_seed["ari"] for of_seed in measured.values()]
     [1.0, 1.0]

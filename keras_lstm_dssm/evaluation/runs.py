@@ -175,7 +175,7 @@ class System(Protocol):
     documents, so that one system can be evaluated on several collections.
 
     Example:
-    >>> system: System = dssm.baselines.BM25System()
+    >>> system: System = dssm.evaluation.BM25System()
     >>> titles = {"d1": "hex bolt", "d2": "hex nut"}
     >>> list(system.retrieve({"q": "bolt"}, titles, depth=1)["q"])
     ['d1']

@@ -59,7 +59,7 @@ class Task(NamedTuple):
 
     Example:
     >>> task = Task.from_collection(dssm.data.open_collection("parts"), "test")
-    >>> _, measured = task.measure(dssm.baselines.BM25System())
+    >>> _, measured = task.measure(dssm.evaluation.BM25System())
     >>> mean(measured, ["map"])
     {'map': 1.0}
     """

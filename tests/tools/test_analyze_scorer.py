@@ -95,7 +95,7 @@ def test_wrong_input_is_one_line(
 ) -> None:
     (tmp_path / "one.tsv").write_text("glue\twood glue\n")
     arc = dssm.ScorerRecipe("ARCI", words="trigrams", word_dimension=2)
-    folder = dssm.training.RunFolder(tmp_path / "arc")
+    folder = dssm.run_folder.RunFolder(tmp_path / "arc")
     folder.path.mkdir()
     folder.save(arc.build(), folder.model)
     command = ["analyze", f"--run={run}", f"--output={tmp_path}/r.html"]

@@ -191,7 +191,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(
     assert waiting, errors
     assert process.returncode == 130, errors
     assert errors.endswith("interrupted\n")
-    stopped = dssm.training.RunFolder(parts).load_checkpoint()
+    stopped = dssm.run_folder.RunFolder(parts).load_checkpoint()
     done = int(stopped.optimizer.iterations.numpy())
     assert 30 <= done == STOPPED_AT < 90
     usable = dssm.load_run(parts).query_encoder.encode(["usable"])

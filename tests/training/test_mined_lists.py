@@ -53,7 +53,7 @@ def test_the_towers_nearest_titles_are_the_negatives(
     assert lists != list(clicked_lists(log, 2))  # those of BM25
     assert mined.read() == mined.mine(towers) == lists
 
-    run = dssm.training.RunFolder(tmp_path)
+    run = dssm.run_folder.RunFolder(tmp_path)
     options = DataOptions(log, negatives_from=towers)
     work = ScorerTraining.open(RECIPE, 0, run, options)
     assert set(work.triples) == {
