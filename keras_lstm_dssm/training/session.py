@@ -145,7 +145,7 @@ def new_config(
 def warn_of_version(run: RunFolder, config: Mapping[str, Any]) -> None:
     """Prints a line if a run that goes on was started by another version."""
     version = config.get("version")
-    if version != __version__:
+    if version not in (None, __version__):
         print(
             f"warning: {run.path}: the run was started with version {version},"
             f" and goes on with {__version__}: its end may differ from that of"

@@ -255,8 +255,8 @@ def resume(
             f"goes on with as many: give --workers={config['workers']}"
         )
     with run.locked():
-        data, recipe, seed, continued = read_settings(run, config)
         warn_of_version(run, config)
+        data, recipe, seed, continued = read_settings(run, config)
         run.read_metrics()
         run.read_history()
         options = DataOptions(

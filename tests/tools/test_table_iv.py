@@ -13,7 +13,7 @@ import pytest
 from keras_lstm_dssm.files import lock_folder, read_csv
 from keras_lstm_dssm.models import Recipe
 from keras_lstm_dssm.papers import PAPERS
-from keras_lstm_dssm.papers.run_systems import run_system
+from keras_lstm_dssm.papers.run_systems import run_system, run_systems
 from keras_lstm_dssm.papers.table_iv import TABLE_IV_ROWS
 from keras_lstm_dssm.tools import table_iv
 
@@ -39,8 +39,10 @@ def run(data: object, output: Path, *flags: str) -> int:
     )
 
 
-def run_here(output, rows, settings, seeds, options) -> dict[str, str]:
-    """Does what `run_systems` does, without a process for each system."""
+def run_here(output, rows, settings, seeds, *options) -> dict[str, str]:
+    """Runs the systems of a learning curve without a process for each."""
+    if not options:  # the table itself
+        return run_systems(output, rows, settings, seeds)
     for name, row in rows.items():
         run_system(output, name, row, settings, seeds)
     return {}

@@ -4,11 +4,10 @@ import pathlib
 
 import pytest
 
-import keras_lstm_dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.training import WorkerSettings
+from keras_lstm_dssm.training import WorkerSettings, config
 from keras_lstm_dssm.training.config import worker_versions
 
 
@@ -50,7 +49,7 @@ def test_what_must_be_equal_on_all_workers(
         (folder / "module.py").write_text("1\n")
     (package / "tools").symlink_to(linked)
     monkeypatch.setattr(
-        keras_lstm_dssm, "__file__", str(package / "__init__.py")
+        config, "__file__", str(package / "training" / "config.py")
     )
     run = RunFolder(tmp_path / "run")
     settings = WorkerSettings.make("clicks.tsv", "lstm_32", seed=5)
