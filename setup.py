@@ -50,7 +50,12 @@ BASELINES = ["gensim>=4.4", SCIKIT_LEARN, "snowballstemmer>=3.0.1"]
 RANKER = ["lightgbm>=4.6"]
 PARQUET = ["pyarrow>=17"]
 RAY = [*PARQUET, "ray[data,train]>=2.60,<3"]
-HTTP = ["prometheus-client>=0.21", "starlette>=0.46", "uvicorn>=0.34"]
+HTTP = [
+    "orjson>=3.10.12",
+    "prometheus-client>=0.21",
+    "starlette>=0.46",
+    "uvicorn>=0.34",
+]
 
 setup(
     version=VERSION,

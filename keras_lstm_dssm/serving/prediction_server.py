@@ -150,7 +150,7 @@ class PredictionServer:
                 raise InputError(f"{name} is {value}; expected 0 to {_DAY:,}")
         security.check(host)
         if http_port is not None:
-            for module in ("prometheus_client", "starlette", "uvicorn"):
+            for module in ("orjson", "prometheus_client", "starlette", "uvicorn"):
                 import_optional(module, "http")
         self.models = ModelRegistry(models_dir, versions, verify)
         self.metrics = None

@@ -94,7 +94,7 @@ class RestApi:
         >>> api = RestApi(ModelRegistry("MODELS"))
         >>> api.answer("POST", "/v1/models/retriever:predict",
         ...            b'{"inputs": {"text": ["bolt"], "k": [1]}}').body
-        b'{"outputs": {"ids": [["bolt"]], "scores": [[1.0]]}}'
+        b'{"outputs":{"ids":[["bolt"]],"scores":[[1.0]]}}'
     """
 
     def __init__(
@@ -138,17 +138,18 @@ class RestApi:
             elif method_name == "GetModelMetadata":
                 reply = _metadata_json(self._models, spec)
             else:
-                reply = json.dumps(_as_dict(model_status(self._models, spec)))
+                status = model_status(self._models, spec)
+                reply = json.dumps(_as_dict(status)).encode()
         except Exception as error:  # of any kind: the server answers on
             code, message = code_and_message(error, f"{method} {path}")
-            reply = json.dumps({"error": message})
+            reply = json.dumps({"error": message}).encode()
         if self._metrics is not None:
             self._metrics.record("http", measured, code)
-        return Reply(HTTP_CODES[code], reply.encode(errors="replace"))
+        return Reply(HTTP_CODES[code], reply)
 
     def _predict(
         self, spec: ModelSpec, signature: str, request: Mapping[str, object]
-    ) -> str:
+    ) -> bytes:
         servable = self._models.find(spec)
         call = servable.signature(signature)
         if call is None:
@@ -227,7 +228,7 @@ def _as_dict(message: Message) -> dict:
     )
 
 
-def _metadata_json(models: ModelRegistry, spec: ModelSpec) -> str:
+def _metadata_json(models: ModelRegistry, spec: ModelSpec) -> bytes:
     reply = model_metadata(models, spec)
     signatures = SignatureDefMap()
     reply.metadata["signature_def"].Unpack(signatures)
@@ -236,4 +237,4 @@ def _metadata_json(models: ModelRegistry, spec: ModelSpec) -> str:
             "model_spec": _as_dict(reply.model_spec),
             "metadata": {"signature_def": _as_dict(signatures)},
         }
-    )
+    ).encode()

@@ -14,6 +14,7 @@ from itertools import chain, islice
 from typing import Any
 
 import numpy as np
+import orjson
 
 MAX_MESSAGE_CHARS = 1024
 """Values in error messages are cut after this number of characters."""
@@ -387,17 +388,17 @@ def _type_error(value: Any, dtype: str) -> JsonError:
 
 
 _BYTES_SUFFIX = "_bytes"
-_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
-def json_from_outputs(outputs: Mapping[str, np.ndarray], row: bool) -> str:
+def json_from_outputs(outputs: Mapping[str, np.ndarray], row: bool) -> bytes:
     """Returns the body of a reply.
 
     With one output its values stand alone, with several they are named.
     Strings of an output whose name ends in `_bytes` are in base64; others must
-    be UTF-8, wrong bytes are replaced. Numbers that are not finite are NaN,
-    Infinity and -Infinity, as in TF Serving: no JSON, but most parsers read
-    them.
+    be UTF-8, wrong bytes are replaced. Numbers have the fewest digits that are
+    read as the same number: a float32 of 0.2 is 0.2. Numbers that are not
+    finite are NaN, Infinity and -Infinity, as in TF Serving: no JSON, but most
+    parsers read them.
 
     Args:
         outputs: Name to array; strings are object arrays of bytes.
@@ -406,87 +407,60 @@ def json_from_outputs(outputs: Mapping[str, np.ndarray], row: bool) -> str:
 
     Example:
     >>> json_from_outputs({"scores": np.float32([[0.5, 1]])}, row=True)
-    '{"predictions": [[0.5, 1.0]]}'
+    b'{"predictions":[[0.5,1.0]]}'
     """
     if not outputs:
         raise JsonError("Cannot convert empty tensor map to JSON")
-    named = len(outputs) > 1
-    if not row:
-        values = {
-            name: _nested(_tokens(name, array), array.shape)[0]
-            for name, array in sorted(outputs.items())
-        }
-        body = _object(values) if named else next(iter(values.values()))
-        return f'{{"outputs": {body}}}'
     batch = -1
-    columns = {}
+    columns: dict[str, Any] = {}
     for name, array in sorted(outputs.items()):
-        if array.ndim == 0:
+        if row and array.ndim == 0:
             raise JsonError(f"Tensor name: {name} has no shape information ")
-        if batch not in (-1, len(array)):
+        if row and batch not in (-1, len(array)):
             raise JsonError(
                 f"Tensor name: {name} has inconsistent batch size: "
                 f"{len(array)} expecting: {batch}"
             )
-        batch = len(array)
-        columns[name] = _nested(_tokens(name, array), array.shape, keep=1)
-    if named:
-        rows = [
-            _object(dict(zip(columns, values, strict=True)))
-            for values in zip(*columns.values(), strict=True)
-        ]
-    else:
-        (rows,) = columns.values()
-    return f'{{"predictions": [{", ".join(rows)}]}}'
+        batch = len(array) if row else batch
+        columns[name] = _writable(name, array)
+    values: Any = columns
+    if len(columns) == 1:
+        (values,) = columns.values()
+    elif row:
+        rows = zip(*columns.values(), strict=True)
+        values = [dict(zip(columns, each, strict=True)) for each in rows]
+    body = {"predictions" if row else "outputs": values}
+    numbers = [each for each in columns.values() if hasattr(each, "dtype")]
+    if all(np.isfinite(each).all() for each in numbers):
+        return orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
+    return json.dumps(
+        body, ensure_ascii=False, separators=(",", ":"), default=_plain
+    ).encode()
 
 
-def _object(values: Mapping[str, str]) -> str:
-    pairs = (f"{_ENCODER.encode(name)}: {v}" for name, v in values.items())
-    return f"{{{', '.join(pairs)}}}"
-
-
-def _nested(
-    tokens: list[str], shape: tuple[int, ...], keep: int = 0
-) -> list[str]:
-    """Joins values to lists, from the last dimension to dimension `keep`."""
-    for axis in range(len(shape) - 1, keep - 1, -1):
-        size, count = shape[axis], math.prod(shape[:axis])
-        tokens = [
-            f"[{', '.join(tokens[i * size : (i + 1) * size])}]"
-            for i in range(count)
-        ]
-    return tokens
-
-
-def _tokens(name: str, array: np.ndarray) -> list[str]:
-    """Returns the JSON of each value of an array, in row-major order."""
-    flat = array.ravel()
-    kind, dtype = flat.dtype.kind, flat.dtype.name
-    if kind == "f" or dtype == "bfloat16":
-        return _decimals(flat)
-    if kind in "iu":
-        return list(map(str, flat.tolist()))
-    if kind == "b":
-        return ["true" if value else "false" for value in flat]
+def _writable(name: str, array: np.ndarray) -> Any:
+    """Converts an array to a dtype that orjson knows, or texts to lists."""
+    kind, dtype = array.dtype.kind, array.dtype.name
     if kind == "O":
-        if name.endswith(_BYTES_SUFFIX):
-            return [f'{{"b64": "{b64encode(v).decode()}"}}' for v in flat]
-        encode = _ENCODER.encode
-        return [encode(value.decode(errors="replace")) for value in flat]
-    raise JsonError(f"Failed to write JSON value for tensor type: {dtype}")
+        return _texts(array.tolist(), name.endswith(_BYTES_SUFFIX))
+    if dtype in ("float16", "bfloat16"):
+        array = array.astype(np.float32)
+    elif kind not in "biuf":
+        raise JsonError(f"Failed to write JSON value for tensor type: {dtype}")
+    # Without an axis it is a scalar, as orjson knows no array without one.
+    return np.ascontiguousarray(array) if array.ndim else array[()]
 
 
-def _decimals(flat: np.ndarray) -> list[str]:
-    """Writes floats with the fewest digits that are read as the same number.
-
-    A float32 of 0.2 is 0.2, and not 0.20000000298023224.
-    """
-    if flat.dtype != np.float64:
-        flat = flat.astype(np.float32)
-    tokens: list[str] = flat.astype("U32").tolist()
-    for index in np.flatnonzero(~np.isfinite(flat)):
-        tokens[index] = _SPECIAL[tokens[index]]
-    return tokens
+def _texts(value: Any, in_base64: bool) -> Any:
+    if isinstance(value, list):
+        return [_texts(each, in_base64) for each in value]
+    if in_base64:
+        return {"b64": b64encode(value).decode()}
+    return value.decode(errors="replace")
 
 
-_SPECIAL = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+def _plain(values: np.ndarray | np.generic) -> Any:
+    """Converts numbers to those of Python that are written the same."""
+    if values.dtype.kind == "f":
+        values = values.astype("U32").astype(float)
+    return values.tolist()

@@ -235,29 +235,33 @@ def test_wrong_values(body: str, dtypes: dict[str, str], message: str) -> None:
     assert_json_error(body, dtypes, message)
 
 
+def written(outputs: dict[str, np.ndarray], row: bool) -> str:
+    return json_from_outputs(outputs, row).decode()
+
+
 def test_outputs_by_row_and_by_name() -> None:
     ids = np.array([[b"a", b'"<b>'], [b"c", b"\xff"]], object)
     scores = np.float32([[1, 0.2], [-2, 1e-7]])
     both = {"scores": scores, "ids": ids}
-    assert json_from_outputs(both, row=True) == (
-        '{"predictions": [{"ids": ["a", "\\"<b>"], "scores": [1.0, 0.2]}, '
-        '{"ids": ["c", "\ufffd"], "scores": [-2.0, 1e-07]}]}'
+    assert written(both, row=True) == (
+        '{"predictions":[{"ids":["a","\\"<b>"],"scores":[1.0,0.2]},'
+        '{"ids":["c","\ufffd"],"scores":[-2.0,1e-7]}]}'
     )
-    assert json_from_outputs(both, row=False) == (
-        '{"outputs": {"ids": [["a", "\\"<b>"], ["c", "\ufffd"]], "scores": '
-        "[[1.0, 0.2], [-2.0, 1e-07]]}}"
+    assert written(both, row=False) == (
+        '{"outputs":{"ids":[["a","\\"<b>"],["c","\ufffd"]],"scores":'
+        "[[1.0,0.2],[-2.0,1e-7]]}}"
     )
     one = {"y": np.array([True, False])}
-    assert json_from_outputs(one, True) == '{"predictions": [true, false]}'
-    assert json_from_outputs(one, False) == '{"outputs": [true, false]}'
+    assert written(one, True) == '{"predictions":[true,false]}'
+    assert written(one, False) == '{"outputs":[true,false]}'
     raw = {"raw_bytes": np.array(b"\xff", object)}
-    assert json_from_outputs(raw, False) == '{"outputs": {"b64": "/w=="}}'
+    assert written(raw, False) == '{"outputs":{"b64":"/w=="}}'
     empty = {"y": np.zeros([0, 3]), "z": np.zeros([0], np.int8)}
-    assert json_from_outputs(empty, True) == '{"predictions": []}'
-    assert json_from_outputs(empty, False) == '{"outputs": {"y": [], "z": []}}'
+    assert written(empty, True) == '{"predictions":[]}'
+    assert written(empty, False) == '{"outputs":{"y":[],"z":[]}}'
     wrong = {"y": np.float64([math.nan, math.inf, -math.inf, 1e300])}
-    assert json_from_outputs(wrong, False) == (
-        '{"outputs": [NaN, Infinity, -Infinity, 1e+300]}'
+    assert written(wrong, False) == (
+        '{"outputs":[NaN,Infinity,-Infinity,1e+300]}'
     )
 
 
