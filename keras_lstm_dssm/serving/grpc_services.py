@@ -10,6 +10,7 @@ import gc
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -56,7 +57,7 @@ MESSAGE_SECONDS = 30.0
 """Seconds in which a call's message has to arrive, and its reply to be read."""
 
 HEALTH_SECONDS = 5.0
-"""The same for calls of the health service."""
+"""Limit of `MESSAGE_SECONDS` for calls of the health service."""
 
 MAX_WATCHES = 64
 """Maximum number of streams of `Health.Watch`; 16 of one address."""
@@ -66,20 +67,19 @@ _MESSAGE_BYTES = 1024
 
 
 def truncated(details: str) -> str:
-    """Returns a message, without what TF Serving leaves out of a long one."""
-    # Half a surrogate pair can come from the JSON of a request.
-    encoded = details.encode(errors="replace")
+    """Cuts a long error message where TF Serving cuts it."""
+    encoded = details.encode()
     if len(encoded) <= _MESSAGE_BYTES:
-        return encoded.decode()
+        return details
     return encoded[:_MESSAGE_BYTES].decode(errors="ignore") + "...TRUNCATED"
 
 
 class Services(NamedTuple):
-    """What TF Serving's methods answer; threads may share it.
+    """Answers TF Serving's methods; threads may share it.
 
     Attributes:
         models: The registry of the models that are served.
-        bounds: The largest request that is computed.
+        bounds: Maximum sizes of a request.
         metrics: The metrics of the server, if there are any.
     """
 
@@ -158,31 +158,16 @@ class Services(NamedTuple):
                 self.metrics.record("grpc", asked, code.name)
 
 
+@dataclass(eq=False)
 class _Call:
     """A call while it waits for its client, see `limits.Waiting`."""
 
-    def __init__(
-        self, context: grpc.aio.ServicerContext, since: float, seconds: float
-    ) -> None:
-        self.since, self.seconds = since, seconds
-        self.context: grpc.aio.ServicerContext | None = context
-        self.task = asyncio.current_task()
-        self.is_answered = False
-        self.error: StatusError | None = None
-
-    @property
-    def peer(self) -> str:
-        return _address(self.context) if self.context else ""
-
-    def end(self, error: StatusError) -> None:
-        """Ends the call, with an error if its reply is not being sent yet."""
-        self.error = error
-        if self.task is not None:
-            if self.is_answered:
-                _drop_call(self.task)
-            self.task.cancel()
-        # Otherwise the call, which refers to this, would not be freed.
-        self.context = self.task = None
+    peer: str
+    since: float
+    seconds: float
+    task: Any
+    is_answered: bool
+    error: StatusError | None = None
 
 
 def _drop_call(task: "asyncio.Task[Any]") -> None:
@@ -207,9 +192,8 @@ def _address(context: grpc.aio.ServicerContext) -> str:
 
 
 class WaitingCalls:
-    """Bounds the calls that wait for their clients.
+    """Holds the calls whose clients have to send a message or read a reply.
 
-    Such calls wait for the client to send the message, or to read the reply.
     They are counted apart from the requests that are computed; `overdue` says
     which of them end. Only the event loop may use the object.
 
@@ -222,7 +206,7 @@ class WaitingCalls:
         self._calls: set[_Call] = set()
 
     async def message(self, context: grpc.aio.ServicerContext) -> bytes:
-        """Returns the call's message.
+        """Waits for the message of a call.
 
         Raises:
             StatusError: It did not come in time, or too many others wait.
@@ -242,26 +226,26 @@ class WaitingCalls:
 
     def reply(self, context: grpc.aio.ServicerContext) -> None:
         """Counts a call from now on until its client has read the reply."""
-        call = self._add(context)
-        call.is_answered = True
+        call = self._add(context, is_answered=True)
         # A callback of the context would keep the call from being freed.
-        if call.task is not None:
-            call.task.add_done_callback(lambda _: self._calls.discard(call))
+        call.task.add_done_callback(lambda _: self._calls.discard(call))
 
     async def write(
         self, context: grpc.aio.ServicerContext, reply: bytes
     ) -> None:
-        """Sends one of several replies."""
-        call = self._add(context)
-        call.is_answered = True
+        """Sends a message of a stream."""
+        call = self._add(context, is_answered=True)
         try:
             await context.write(reply)
         finally:
             self._calls.discard(call)
 
-    def _add(self, context: grpc.aio.ServicerContext) -> _Call:
+    def _add(
+        self, context: grpc.aio.ServicerContext, is_answered: bool = False
+    ) -> _Call:
         now = asyncio.get_running_loop().time()
-        call = _Call(context, now, self._seconds)
+        task = asyncio.current_task()
+        call = _Call(_address(context), now, self._seconds, task, is_answered)
         self._calls.add(call)
         if len(self._calls) > MAX_WAITING:
             self.end_overdue()
@@ -271,40 +255,39 @@ class WaitingCalls:
         """Ends the calls that have waited too long, or are too many."""
         now = asyncio.get_running_loop().time()
         for call in overdue(self._calls, now):
-            late = now - call.since >= self._seconds
-            self._end(
-                call,
-                StatusError(
-                    grpc.StatusCode.DEADLINE_EXCEEDED,
-                    f"no message within {self._seconds:g} seconds",
-                )
-                if late
-                else StatusError(
-                    grpc.StatusCode.RESOURCE_EXHAUSTED,
-                    "too many calls wait for their messages",
-                ),
-            )
+            code = grpc.StatusCode.RESOURCE_EXHAUSTED
+            message = "too many calls wait for their messages"
+            if now - call.since >= self._seconds:
+                code = grpc.StatusCode.DEADLINE_EXCEEDED
+                message = f"no message within {self._seconds:g} seconds"
+            self._end(call, StatusError(code, message))
 
     def stop(self, answered: bool) -> None:
-        """Ends the calls that wait for a message, and answered ones if said."""
+        """Ends the calls without a message; with `answered`, the others, too."""
         error = StatusError(grpc.StatusCode.UNAVAILABLE, "the server stops")
         for call in list(self._calls):
             if answered or not call.is_answered:
                 self._end(call, error)
 
     def _end(self, call: _Call, error: StatusError) -> None:
+        """Ends a call, with the error if its reply is not being sent yet."""
         self._calls.discard(call)
-        call.end(error)
+        call.error = error
+        # The task refers to `call`: without this, gRPC's call is not freed.
+        task, call.task = call.task, None
+        if call.is_answered:
+            _drop_call(task)
+        task.cancel()
 
 
 class Health:
-    """Implements `grpc.health.v1`, in the event loop and apart from models.
+    """Answers the calls of `grpc.health.v1`, without waiting for a model.
 
     A change of a state only wakes the streams that watch it: each of them
-    sends by itself, so that one whose client reads nothing holds up no other.
+    sends by itself, so that none waits for a client that reads nothing.
 
     Args:
-        statuses: The state by the name of each service.
+        statuses: The states of services by name.
     """
 
     def __init__(self, statuses: Mapping[str, int]) -> None:
@@ -319,7 +302,7 @@ class Health:
             self._wake()
 
     def stop(self) -> None:
-        """Sets all states to NOT_SERVING, for good, and ends the streams."""
+        """Sets all states to NOT_SERVING permanently, and ends the streams."""
         self._stopped = True
         not_serving = HealthCheckResponse.NOT_SERVING
         self._statuses = dict.fromkeys(self._statuses, not_serving)
@@ -377,7 +360,7 @@ _HEALTH = "/grpc.health.v1.Health/"
 
 
 class GrpcServices(grpc.GenericRpcHandler):
-    """Has the handlers of all calls of a `grpc.aio` server.
+    """Handles the calls of a `grpc.aio` server: TF Serving's and health.
 
     Each method is served as a stream of bytes, because for others grpc.aio
     reads the message first, without a limit of time. Messages are parsed
@@ -385,11 +368,11 @@ class GrpcServices(grpc.GenericRpcHandler):
     deserializer cannot parse, and logs a trace-back.
 
     Args:
-        services: What answers TF Serving's methods.
-        slots: In which the requests are computed.
-        health: The health service.
-        tokens: The tokens of which each call must have one, except those of
-            the health service; None where none is needed.
+        services: Answers TF Serving's methods.
+        slots: The slots in which models run.
+        health: Answers the calls of the health service.
+        tokens: The tokens of which each call must have one, except calls of
+            the health service; None if no token is needed.
     """
 
     def __init__(
@@ -439,7 +422,7 @@ class GrpcServices(grpc.GenericRpcHandler):
         self._waiting_health.end_overdue()
 
     def stop(self) -> None:
-        """Ends what would hold up the end of the server for no purpose."""
+        """Ends calls for which the server would wait until the grace ends."""
         self._health.stop()
         self._waiting.stop(answered=False)
         self._waiting_health.stop(answered=True)
@@ -448,7 +431,6 @@ class GrpcServices(grpc.GenericRpcHandler):
         self,
         method: str,
         message: type[Any],
-        _: Any,
         context: grpc.aio.ServicerContext,
     ) -> bytes:
         start = time.perf_counter()
@@ -473,7 +455,7 @@ class GrpcServices(grpc.GenericRpcHandler):
         return reply
 
     async def _not_offered(
-        self, name: str, _: Any, context: grpc.aio.ServicerContext
+        self, name: str, context: grpc.aio.ServicerContext
     ) -> bytes:
         self._check_token(context)
         raise StatusError(
@@ -493,7 +475,7 @@ class GrpcServices(grpc.GenericRpcHandler):
         if len(headers) != 1 or not self._tokens.allows(headers[0]):
             raise StatusError(grpc.StatusCode.UNAUTHENTICATED, NO_TOKEN)
 
-    async def _check(self, _: Any, context: grpc.aio.ServicerContext) -> bytes:
+    async def _check(self, context: grpc.aio.ServicerContext) -> bytes:
         data = await self._waiting_health.message(context)
         reply = self._health.check(_parsed(HealthCheckRequest, data))
         self._waiting_health.reply(context)
@@ -513,7 +495,7 @@ class GrpcServices(grpc.GenericRpcHandler):
 
 
 def _is_own_error(record: logging.LogRecord) -> bool:
-    """Leaves out a trace-back for each client that goes before its reply."""
+    """Filters out the trace-back of a client that goes before its reply."""
     return "ExecuteBatchError" not in record.getMessage()
 
 
@@ -525,13 +507,13 @@ def _parsed(message: type[Any], data: bytes) -> Any:
 
 
 def _unary(
-    answer: Callable[[Any, grpc.aio.ServicerContext], Awaitable[bytes]],
+    answer: Callable[[grpc.aio.ServicerContext], Awaitable[bytes]],
 ) -> grpc.RpcMethodHandler:
     """Returns a handler that ends a call with the code of a `StatusError`."""
 
     async def handle(_: Any, context: grpc.aio.ServicerContext) -> bytes:
         try:
-            return await answer(_, context)
+            return await answer(context)
         except StatusError as error:
             return await context.abort(error.code, truncated(error.details))
 

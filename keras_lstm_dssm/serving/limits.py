@@ -1,8 +1,8 @@
-"""Limits of a server: how large requests are, how many, who waits how long.
+"""Limits on the size of requests, on their number, and on waiting clients.
 
-`Bounds` are those of one request. `RequestSlots` bounds the requests that are
-computed and chooses the thread of each; `overdue` bounds those that wait for
-their clients.
+`Bounds` limits the size of each request. `RequestSlots` limits how many are
+computed at a time, and chooses between a thread and the event loop. `overdue`
+and `close_silent_connections` choose which clients are disconnected.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import resource
 import socket
 import struct
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
@@ -36,18 +36,18 @@ from keras_lstm_dssm.settings.choices import (
 )
 
 _COUNTS = ("k", "n")
-"""Inputs that say how many results a row gets."""
+"""Names of the inputs that are numbers of results for a row."""
 
-# A reply has at most the rows and the k that the bounds allow.
 REPLY_MB = 64
+"""Maximum size of a reply; its rows and its k are bounded, too."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The largest requests that are computed, and how many at a time.
+    """Maximum sizes of a request, and maximum number of requests.
 
-    A message is checked before it is parsed, by `check`, and its arrays are
-    checked before the graph runs, by `check_arrays`.
+    `check` looks at the shapes of a message before memory is taken for its
+    arrays, `check_arrays` at the values before the graph runs.
 
     Attributes:
         max_rows: Maximum number of rows; by default 512, the maximum of the
@@ -175,7 +175,7 @@ _SLOW_SECONDS = 60.0
 T = TypeVar("T")
 
 
-class LoopTurns:
+class LoopTurns(asyncio.Lock):
     """Lets one request run in the event loop between two looks at its sockets.
 
     Requests run in the order in which they came. Otherwise all that came over
@@ -183,33 +183,16 @@ class LoopTurns:
     looks, gets on: with 32 clients of each its latency was 16 times as long.
     """
 
-    def __init__(self) -> None:
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._taken = False
-
     async def next(self) -> None:
         """Waits for a turn; the request then runs without another wait."""
-        loop = asyncio.get_running_loop()
-        if self._taken:
-            turn = loop.create_future()
-            self._waiting.append(turn)
-            await turn
-        self._taken = True
-        loop.call_soon(self._give)
-
-    def _give(self) -> None:
-        self._taken = False
-        while self._waiting and not self._taken:
-            turn = self._waiting.popleft()
-            if not turn.done():  # its client has not gone
-                turn.set_result(None)
-                self._taken = True
+        await self.acquire()
+        asyncio.get_running_loop().call_soon(self.release)
 
 
 class RequestSlots(Executor):
-    """Computes a bounded number of requests at a time, for one protocol.
+    """Computes a bounded number of requests of one protocol at a time.
 
-    Models run in threads, so that a slow one keeps no other request waiting.
+    Models run in threads, so that no request waits for a slow model.
     A short request runs in the thread of the event loop if the last one of
     its key was quick: this saves two changes of threads, which take longer
     than such a request. After a request of `_SLOW_FACTOR` times the limit, no
@@ -221,7 +204,8 @@ class RequestSlots(Executor):
     Args:
         threads: The threads, which several slots may share.
         max_requests: Maximum number of requests that run or wait.
-        turns: Of the requests that run in the event loop, for all slots.
+        turns: The turns of requests that run in the event loop, which all
+            slots of a server share.
     """
 
     def __init__(
@@ -302,20 +286,20 @@ class RequestSlots(Executor):
 
 
 _FULL_FILES = 0.6
-"""Share of the files that may be open, above which connections are closed."""
+"""Fraction of the limit on open files above which connections are closed."""
 
 MAX_WAITING = 1000
 """Maximum number of calls or connections that wait for their clients."""
 
 MAX_WAITING_OF_PEER = 16
-"""Maximum number of them that one address may have for over a second."""
+"""Maximum number of them that one address may have after the first second."""
 
 _ARRIVAL_SECONDS = 1.0
-"""The second: in this time a message arrives that was sent."""
+"""Time after which a client that waits no longer counts as just connected."""
 
 
 class Waiting(Protocol):
-    """What waits for its client: for its message, or for it to read a reply.
+    """A call or connection whose client has to send or to read something.
 
     Attributes:
         since: When it began to wait, by the clock of the event loop.
@@ -334,22 +318,23 @@ W = TypeVar("W", bound=Waiting)
 
 
 def overdue(waiting: Collection[W], now: float) -> list[W]:
-    """Returns what must not wait any longer: the oldest, of those too many.
+    """Returns the calls or connections that must not wait any longer.
 
-    It has waited for `seconds`; or its peer has `MAX_WAITING_OF_PEER` later
-    ones and it has waited for a second, in which a message that was sent
-    arrives; or there are more than `MAX_WAITING`. Of these a tenth ends at
-    once, so that a flood of new ones is not counted again for each.
+    Such a call has waited for `seconds`; or it has waited for a second, in
+    which a message that was sent arrives, and its peer has
+    `MAX_WAITING_OF_PEER` later ones; or it is the oldest of more than
+    `MAX_WAITING`. Then a tenth of the maximum ends at once, so that a flood
+    of new calls is not counted again for each of them.
     """
     result = []
-    kept = MAX_WAITING
+    limit = MAX_WAITING
     if len(waiting) > MAX_WAITING:
-        kept -= MAX_WAITING // 10
+        limit -= MAX_WAITING // 10
     of_peers: Counter[str] = Counter()
     latest_first = sorted(waiting, key=lambda each: -each.since)
     for number, each in enumerate(latest_first):
         seconds = now - each.since
-        too_many = number >= kept
+        too_many = number >= limit
         if seconds > _ARRIVAL_SECONDS:
             of_peers[each.peer] += 1
             too_many |= of_peers[each.peer] > MAX_WAITING_OF_PEER
@@ -359,13 +344,13 @@ def overdue(waiting: Collection[W], now: float) -> list[W]:
 
 
 def close_silent_connections(ports: Collection[int]) -> int:
-    """Closes connections while few more files can be opened.
+    """Closes connections when the process may open few more files.
 
-    Without room for another file nobody can connect. The connections whose
-    clients have been silent for the longest time, and for over a second, go
-    first; a client that still wants something connects again. gRPC does not
-    tell which connections it has, so that they are found among the open files,
-    on Linux only.
+    At the limit on open files nobody can connect. The connections whose
+    clients have been silent for the longest time, and for over a second, are
+    closed first; a client that is still there connects again. gRPC does not
+    list its connections, so they are searched for among the open files, which
+    works on Linux only.
 
     Args:
         ports: The ports that the server listens on.
@@ -373,19 +358,19 @@ def close_silent_connections(ports: Collection[int]) -> int:
     Returns:
         The number of closed connections.
     """
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    maximum = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     try:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:
         return 0
-    surplus = len(numbers) - int(_FULL_FILES * most)
-    if most == resource.RLIM_INFINITY or surplus <= 0:
+    surplus = len(numbers) - int(_FULL_FILES * maximum)
+    if maximum == resource.RLIM_INFINITY or surplus <= 0:
         return 0
     silent = [
         (milliseconds, number)
         for number in numbers
-        if (milliseconds := _silent_milliseconds(number, ports)) is not None
-        and milliseconds > 1000 * _ARRIVAL_SECONDS
+        if (milliseconds := _silent_milliseconds(number, ports))
+        > 1000 * _ARRIVAL_SECONDS
     ]
     silent.sort(reverse=True)
     for _, number in silent[:surplus]:
@@ -395,22 +380,20 @@ def close_silent_connections(ports: Collection[int]) -> int:
     return min(surplus, len(silent))
 
 
-def _silent_milliseconds(number: int, ports: Collection[int]) -> int | None:
-    """Returns for how long the client of an open file has sent nothing.
+def _silent_milliseconds(number: int, ports: Collection[int]) -> int:
+    """Returns for how long the client of a connection has sent nothing.
 
-    None if the file is not a connection of one of the ports.
+    It is 0 if the open file is not a connection of one of the ports.
     """
     try:
-        if not os.readlink(f"/proc/self/fd/{number}").startswith("socket:"):
-            return None
         with _borrowed(number) as connection:
             if not _is_of(connection, ports):
-                return None
+                return 0
             info = connection.getsockopt(
                 socket.IPPROTO_TCP, socket.TCP_INFO, 56
             )
-    except OSError:  # it has been closed in the meantime
-        return None
+    except OSError:  # not a socket, or closed in the meantime
+        return 0
     (milliseconds,) = struct.unpack_from("I", info, 52)  # tcpi_last_data_recv
     return int(milliseconds)
 
@@ -426,7 +409,7 @@ def _is_of(connection: socket.socket, ports: Collection[int]) -> bool:
 
 @contextmanager
 def _borrowed(number: int) -> Iterator[socket.socket]:
-    """Yields an open file as a socket, and leaves it open."""
+    """Yields the socket of a file descriptor, and leaves it open."""
     connection = socket.socket(fileno=number)
     try:
         yield connection

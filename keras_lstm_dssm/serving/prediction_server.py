@@ -52,6 +52,7 @@ TICK_SECONDS = 0.25
 """Interval at which clients that have waited too long are looked for."""
 
 _IDLE_SECONDS = 300
+_HTTP_MODULES = ("orjson", "prometheus_client", "starlette", "uvicorn")
 
 
 class Page(NamedTuple):
@@ -150,7 +151,7 @@ class PredictionServer:
                 raise InputError(f"{name} is {value}; expected 0 to {_DAY:,}")
         security.check(host)
         if http_port is not None:
-            for module in ("orjson", "prometheus_client", "starlette", "uvicorn"):
+            for module in _HTTP_MODULES:
                 import_optional(module, "http")
         self.models = ModelRegistry(models_dir, versions, verify)
         self.metrics = None
