@@ -1,7 +1,7 @@
-"""Serves exported models over gRPC and HTTP.
+"""The program lstm-dssm-serve, which serves exported models.
 
-This is the work of the program lstm-dssm-serve. Its help and its flags are in
-`tools/flags/serve.py`, which is imported first and without TensorFlow.
+Its help and its flags are in `tools/flags/serve.py`, which is imported first
+and without TensorFlow.
 """
 
 import gc
@@ -88,7 +88,7 @@ def main(_: list[str]) -> None:
 
 
 def _server_tls() -> ServerTLS | None:
-    """Returns the certificate that the flags name, if they name one."""
+    """Returns the certificate of --tls_cert; None without it."""
     if not (FLAGS.tls_cert or FLAGS.tls_key or FLAGS.client_ca):
         return None
     if not (FLAGS.tls_cert and FLAGS.tls_key):

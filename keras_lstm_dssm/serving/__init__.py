@@ -1,8 +1,9 @@
-"""Serving: a local server with TF Serving's services, and clients for both.
+"""A local server with TF Serving's services, and clients for both servers.
 
-`PredictionServer` answers over gRPC and HTTP. Its options are `Bounds`,
-`Security` and `Page`. `Client`, `AsyncClient` and `HttpClient` ask it or TF
-Serving; `SavedEncoder` and the like run an exported model in this process.
+`PredictionServer` answers over gRPC and HTTP; its options are `Bounds`,
+`Security` and `Page`. `Client`, `AsyncClient` and `HttpClient` send requests to
+it or to TF Serving. `SavedEncoder`, `SavedKeyVec`, `SavedRetriever` and
+`SavedScorer` run an exported model in this process.
 """
 
 from keras_lstm_dssm.serving.limits import Bounds

@@ -1,4 +1,4 @@
-"""Clicks on the page: signed results, and the log that trainings read."""
+"""The click log of the page: signed tokens of results, each written once."""
 
 import fcntl
 import hmac
@@ -30,7 +30,7 @@ _BLOCK = 1 << 16  # results whose marks are dropped together
 
 
 class TokenError(ValueError):
-    """Raised if a token is not one of this server, or is too old."""
+    """Raised for a token that this server did not issue, or that is too old."""
 
 
 class ClickWriter:
@@ -84,12 +84,7 @@ class ClickWriter:
         self._file = self._open()
 
     def issue(self, query: str, title: str) -> str:
-        """Returns the token of a result, which counts once.
-
-        Args:
-            query: The query of the search.
-            title: The title of the result.
-        """
+        """Returns the token of a result of a search."""
         with self._lock:
             number, now = self._issued, time.monotonic()
             self._issued += 1

@@ -263,7 +263,7 @@ class WaitingCalls:
             self._end(call, StatusError(code, message))
 
     def stop(self, answered: bool) -> None:
-        """Ends the calls without a message; with `answered`, the others, too."""
+        """Ends the calls without a message and, if `answered`, the others."""
         error = StatusError(grpc.StatusCode.UNAVAILABLE, "the server stops")
         for call in list(self._calls):
             if answered or not call.is_answered:

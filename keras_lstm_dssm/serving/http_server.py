@@ -1,8 +1,8 @@
-"""The HTTP side of a server: connections, the guard, and the routes.
+"""The HTTP server: time limits of connections, checks of requests, routes.
 
-`Connection` bounds the time that a client may take to send a request or to
-read a reply. `Guard` checks each request before it is answered: host, token,
-size. `HttpServer` starts and stops both in the event loop of the server.
+`Connection` limits the time that a client may take to send a request or to
+read a reply. `Guard` checks host, token and size of each request before REST
+or one of the other routes answers. `HttpServer` starts and stops listening.
 """
 
 import asyncio
@@ -42,28 +42,28 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 REQUEST_SECONDS = 30.0
-"""Seconds in which a request has to arrive, whatever comes of it meanwhile."""
+"""Time limit for a request to arrive, not extended by parts of the request."""
 
 REPLY_SECONDS = 30.0
-"""Seconds in which a client has to read a reply."""
+"""Time limit for a client to read a reply."""
 
 KEEP_ALIVE_SECONDS = 75
-"""Seconds after which a connection without a request is closed."""
+"""Time after which a connection without a request is closed."""
 
 HANDSHAKE_SECONDS = 30.0
-"""Seconds in which the handshake of TLS has to end."""
+"""Time limit for the handshake of TLS."""
 
 DRAIN_SECONDS = 5.0
-"""Seconds in which the rest of a refused request is read and thrown away."""
+"""Time for which the rest of a refused request is read and discarded."""
 
 INCOMPLETE_BODIES = 16
-"""All incomplete bodies together have the size of so many large ones."""
+"""Limit on the total size of incomplete bodies, in bodies of maximum size."""
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
 REST_PREFIX = "/v1/"
 
 HEALTH_PATHS = ("/livez", "/readyz")
-"""Paths that tell whether the server runs, and whether it can answer."""
+"""Health checks, without a token: the process runs; all models are served."""
 
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
 
@@ -71,9 +71,9 @@ _NO_SNIFF = (b"x-content-type-options", b"nosniff")
 class Connection(H11Protocol):
     """A connection of uvicorn that waits for its client for a limited time.
 
-    uvicorn limits the time between two requests only. `update`, which the
-    server calls a few times a second, notes since when the connection waits
-    for the rest of a request, or for the client to read a reply; see
+    uvicorn limits only the time between two requests. `update`, which the
+    server calls a few times a second, records when the connection began to
+    wait for the rest of a request, or for the client to read a reply; see
     `limits.Waiting`.
     """
 
@@ -87,13 +87,12 @@ class Connection(H11Protocol):
         return self.client[0] if self.client else ""
 
     def connection_made(self, transport: Any) -> None:
-        """Gives requests a way to their connection; asyncio calls it."""
+        """Adds the connection to the scope of requests; asyncio calls it."""
         super().connection_made(transport)
-        # For the guard, which reads the bodies of requests.
         self.app_state = {"connection": self}
 
     def update(self, now: float) -> None:
-        """Notes whether the connection waits for its client, and for what."""
+        """Records whether the connection waits for its client, and for what."""
         seconds = math.inf
         if self.transport.get_write_buffer_size():
             seconds = REPLY_SECONDS
@@ -102,7 +101,7 @@ class Connection(H11Protocol):
             and self.timeout_keep_alive_task is None
         ):
             seconds = REQUEST_SECONDS
-        # Another request has another cycle.
+        # Each request has its own cycle.
         if self._state != (seconds, self.cycle):
             self._state = (seconds, self.cycle)
             self.since, self.seconds = now, seconds
@@ -168,27 +167,31 @@ def _error_body(message: str) -> bytes:
 
 
 class _RefusedError(Exception):
-    """Raised inside for a request that is refused before it is answered."""
+    """Raised within `Guard` for a request that fails a check."""
 
     def __init__(
-        self, status: int, message: str, headers: Sequence[tuple[bytes, bytes]]
+        self,
+        status: int,
+        message: str,
+        headers: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
         super().__init__(message)
         self.status, self.message, self.headers = status, message, headers
 
 
 class Guard:
-    """Checks and reads each request, and answers it or passes it on.
+    """The ASGI application that checks and reads each request.
 
-    In turn: `Host` (see `Security.allows_host`), the framing of the body, the
-    token, the size of the body. REST is answered here: Starlette's request
-    and response objects would take a fifth of the time of a small request.
+    The checks are, in this order, `Host` (see `Security.allows_host`), the
+    framing of the body, the token, and the size of the body. REST is answered
+    without Starlette, whose request and response objects would take a fifth of
+    the time of a small request.
 
     Args:
-        rest: What answers below `REST_PREFIX`.
-        slots: In which the requests are computed.
+        rest: Answers paths below `REST_PREFIX`.
+        slots: The slots in which models run.
         pages: The application that answers all other paths.
-        security: The tokens that are allowed.
+        security: The tokens, one of which each request must have.
         host: The address that the server listens on.
         max_bytes: Maximum size of a body.
     """
@@ -244,13 +247,13 @@ class Guard:
         hosts = [value for key, value in headers if key == b"host"]
         if not all(self._security.allows_host(self._host, h) for h in hosts):
             raise _RefusedError(
-                400, "the header Host names another machine than this one", ()
+                400, "the header Host names another machine than this one"
             )
         names = [key for key, _ in headers]
         if b"content-length" in names and b"transfer-encoding" in names:
             # Two servers could see two different ends of the request.
             raise _RefusedError(
-                400, "both content-length and transfer-encoding", ()
+                400, "both content-length and transfer-encoding"
             )
         tokens = self._security.tokens
         if tokens is None or scope["path"] in HEALTH_PATHS:
@@ -272,11 +275,13 @@ class Guard:
         """Returns the body; None if the client goes before."""
         connection = scope["state"]["connection"]
         stated = [v for k, v in scope["headers"] if k == b"content-length"]
+        too_large = _RefusedError(
+            413, f"the request is larger than {self._max_bytes:,} bytes"
+        )
+        if stated and int(stated[0]) > self._max_bytes:
+            raise too_large
         parts: list[bytes] = []
-        size = int(stated[0]) if stated else 0
-        more = size <= self._max_bytes
-        if more:
-            size = 0
+        size, more = 0, True
         self._bodies[connection] = 0
         try:
             while more:
@@ -285,22 +290,20 @@ class Guard:
                     return None
                 parts.append(message["body"])
                 size += len(parts[-1])
-                more = message["more_body"] and size <= self._max_bytes
+                if size > self._max_bytes:
+                    raise too_large
+                more = message["more_body"]
                 if more:
                     self._bodies[connection] = size
                     self._make_room()
         finally:
             self._bodies.pop(connection, None)
-        if size > self._max_bytes:
-            raise _RefusedError(
-                413, f"the request is larger than {self._max_bytes:,} bytes", ()
-            )
         return b"".join(parts)
 
     def _make_room(self) -> None:
-        """Closes the oldest connection if there are too many bytes."""
-        most = INCOMPLETE_BODIES * self._max_bytes
-        if sum(self._bodies.values()) > most:
+        """Closes the oldest connection if incomplete bodies are too large."""
+        limit = INCOMPLETE_BODIES * self._max_bytes
+        if sum(self._bodies.values()) > limit:
             oldest = next(iter(self._bodies))
             del self._bodies[oldest]
             oldest.transport.abort()
@@ -313,21 +316,14 @@ class Guard:
             key = self._rest.known(method, path)
         headers: Headers = []
         try:
-            reply = await self._slots.run(
+            status, reply = await self._slots.run(
                 key, partial(self._rest.answer, method, path, body)
             )
         except StatusError as error:
-            status, body = (
-                HTTP_CODES[error.code.name],
-                _error_body(error.details),
-            )
-            headers.append(_RETRY)
-        else:
-            status, body = reply
-        await _send(send, status, body, headers)
-
-
-_RETRY = (b"retry-after", b"1")
+            status = HTTP_CODES[error.code.name]
+            reply = _error_body(error.details)
+            headers.append((b"retry-after", b"1"))
+        await _send(send, status, reply, headers)
 
 
 async def _send(
@@ -337,7 +333,7 @@ async def _send(
     headers: Sequence[tuple[bytes, bytes]] = (),
     more: bool = False,
 ) -> None:
-    """Sends JSON, and ends the reply unless there is more to come."""
+    """Sends JSON, and ends the reply unless `more` of the body follows."""
     await send(
         {
             "type": "http.response.start",
@@ -363,10 +359,8 @@ async def _refuse(receive: Receive, send: Send, error: _RefusedError) -> None:
     headers = [(b"connection", b"close"), *error.headers]
     body = _error_body(error.message)
     await _send(send, error.status, body, headers, more=True)
-    try:
+    with suppress(asyncio.TimeoutError):  # in 3.10 not the builtin
         await asyncio.wait_for(_drain(receive), DRAIN_SECONDS)
-    except asyncio.TimeoutError:  # noqa: UP041 (not the same in 3.10)
-        pass
     await send({"type": "http.response.body"})
 
 

@@ -1,4 +1,4 @@
-"""Counts requests and measures their time, for Prometheus."""
+"""Metrics for Prometheus: numbers and times of requests, loaded models."""
 
 import time
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""Type of the text of `RequestMetrics.text`."""
+"""Content type of `RequestMetrics.text`."""
 
 _BUCKETS = (
     *(0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05),

@@ -1,7 +1,7 @@
-"""Which models and versions are loaded, and which one a request is for.
+"""The loaded models and versions, and the choice of one for a request.
 
 `ModelRegistry` holds the models of a folder, `ModelVersions` the versions of
-one; `model_metadata` and `model_status` describe them, as TF Serving does.
+one model. `model_metadata` and `model_status` make TF Serving's replies.
 """
 
 import gc
@@ -53,7 +53,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class VersionState(NamedTuple):
-    """The state of a version as GetModelStatus reports it.
+    """The state of a version in a reply of GetModelStatus.
 
     Attributes:
         state: A value of `ModelVersionStatus.State`.
@@ -190,11 +190,11 @@ class ModelVersions:
 
 @contextmanager
 def _verified(folder: Path) -> Iterator[None]:
-    """Checks that what is loaded inside is what the manifest lists.
+    """Checks that the files loaded in the `with` block match the manifest.
 
-    The files are read again by TensorFlow after they were compared, so their
-    states (inode, size and times, of which no program can choose the last
-    change) must be the same before and after.
+    TensorFlow reads the files again after they were compared. So their states
+    before and after loading must be equal: inode, size, and times, of which
+    no program can choose the time of the last change.
 
     Raises:
         StatusError: The folder is outside of the folder of all models, its
@@ -229,10 +229,9 @@ def _file_states(folder: Path) -> list[tuple[int, ...]]:
 
 
 def _last_change(folder: Path) -> int:
-    """Returns when a folder or one of its files last changed, in ns."""
+    """Returns when a folder or a file in the folder last changed, in ns."""
     try:
-        paths = [folder, *folder.rglob("*")]
-        return max(path.stat().st_mtime_ns for path in paths)
+        return max(mtime for *_, mtime, _ in _file_states(folder))
     except OSError:  # a file is being removed
         return 0
 
@@ -364,7 +363,7 @@ class ModelRegistry:
         if self._configs is None:
             # A model whose versions were removed from the folder is not
             # expected any more.
-            self._expected = {name for name, found in folders.items() if found}
+            self._expected = {name for name in folders if folders[name]}
         else:
             self._expected = self._configs.keys()
         for name, versions in folders.items():
@@ -386,7 +385,7 @@ class ModelRegistry:
         return problems
 
     def _may_be_model(self, path: Path) -> bool:
-        """Returns whether a folder is a model's, by configuration or files."""
+        """Returns whether a folder is listed, or else has versions."""
         name = path.name
         if not path.is_dir():
             return False
@@ -461,9 +460,10 @@ class ModelRegistry:
         return available.versions[version]
 
     def known(self, name: str, signature: str) -> tuple[str, str]:
-        """Returns the names if they are a model's and a signature's, or "".
+        """Returns the names; "" for names of no model or signature.
 
-        They label metrics, whose number must not grow with wrong requests.
+        Metrics have one time series for each name, and their number must not
+        grow with wrong requests.
         """
         model = self._models.get(name)
         if model is None:
@@ -493,11 +493,10 @@ class ModelRegistry:
     def unavailable(self) -> list[str]:
         """Returns the models that should be served and are not, ascending.
 
-        Those are models that `models.config` lists, or without the file those
-        with a version in the folder, of which no version is served. A model
-        that was taken off the list, or whose versions were removed, is not
-        one of them. A server is ready, and its health SERVING, if there are
-        none.
+        Models should be served that `models.config` lists, or without the file
+        those with a version in the folder. Unlisted models, and models whose
+        versions were removed, are left out. A server is ready, and its health
+        SERVING, if the list is empty.
         """
         return sorted(
             name for name in self._expected if not self.versions(name)
@@ -507,11 +506,7 @@ class ModelRegistry:
 def model_metadata(
     models: ModelRegistry, spec: ModelSpec
 ) -> GetModelMetadataResponse:
-    """Returns the signatures of a model.
-
-    Raises:
-        StatusError: See `ModelRegistry.find`.
-    """
+    """Returns the signatures of the version that `ModelRegistry.find` finds."""
     servable = models.find(spec)
     reply = GetModelMetadataResponse()
     reply.model_spec.name = servable.name
@@ -525,7 +520,7 @@ def model_metadata(
 def model_status(
     models: ModelRegistry, spec: ModelSpec
 ) -> GetModelStatusResponse:
-    """Returns the state of each version of a model, or of one version.
+    """Returns the states of a model's versions, or of the requested version.
 
     Raises:
         StatusError: There is no such model or version (NOT_FOUND).

@@ -1,8 +1,8 @@
-"""The server: gRPC and HTTP in one event loop, which polls for new versions.
+"""The server of a folder of models: gRPC and HTTP in one event loop.
 
 `PredictionServer` starts and stops both protocols together. Their requests
-are checked in the event loop and computed in a pool of threads; a thread of
-its own loads new versions, while the old ones answer.
+are checked in the event loop and computed in a pool of threads. A further
+thread polls for new versions and loads them while the old ones answer.
 """
 
 import asyncio
@@ -49,14 +49,14 @@ _SERVICES = (
 )
 
 TICK_SECONDS = 0.25
-"""Interval at which clients that have waited too long are looked for."""
+"""Interval between two checks for clients that have waited too long."""
 
 _IDLE_SECONDS = 300
 _HTTP_MODULES = ("orjson", "prometheus_client", "starlette", "uvicorn")
 
 
 class Page(NamedTuple):
-    """What the page for searching shows, and what it writes.
+    """Files of the page for searching: titles to show, and its click log.
 
     Attributes:
         titles: File of titles that the page shows for ids, `id TAB title` a
@@ -99,7 +99,7 @@ class PredictionServer:
             stops, by default 10; then they are cancelled.
         verify: Whether to load only versions whose files agree with their
             `MANIFEST.sha256`.
-        bounds: How large a request may be, and how many there may be.
+        bounds: Maximum sizes of a request, and maximum number of requests.
         security: TLS and tokens; by default connections are not encrypted
             and no token is needed.
         page: The titles and the click log of the page.
@@ -255,10 +255,8 @@ class PredictionServer:
                     close_silent_connections(ports)
                 except Exception:  # of any kind: keep serving
                     _LOG.exception("clients that wait could not be ended")
-                try:
+                with suppress(asyncio.TimeoutError):  # in 3.10 not the builtin
                     await asyncio.wait_for(self._stop.wait(), TICK_SECONDS)
-                except asyncio.TimeoutError:  # noqa: UP041 (not the same in 3.10)
-                    pass
             services.stop()
             stops = [grpc_server.stop(self._grace_seconds)]
             if http_server is not None:
@@ -316,7 +314,7 @@ class PredictionServer:
 
     @contextmanager
     def _http_server(self) -> Iterator["HttpServer | None"]:
-        """Makes the server of HTTP, if there is one, with its page."""
+        """Makes the HTTP server with its page; None without a port for HTTP."""
         if self._http_port is None or self.metrics is None:
             yield None
             return

@@ -1,4 +1,4 @@
-"""Answers TF Serving's REST requests with a registry of models.
+"""TF Serving's REST API: paths, methods and status codes of HTTP.
 
 Paths, JSON, messages and status codes are those of TF Serving:
 `tensorflow_serving/model_servers/http_rest_api_handler.cc` and
@@ -71,7 +71,7 @@ _GET = re.compile(_MODEL + r"(?P<metadata>/metadata)?", _FLAGS)
 
 
 class Reply(NamedTuple):
-    """The answer to a request.
+    """A reply over HTTP.
 
     Attributes:
         status: The status code of HTTP.
@@ -87,7 +87,7 @@ class RestApi:
 
     Args:
         models: The registry of the models that are served.
-        bounds: The largest request that is computed.
+        bounds: Maximum sizes of a request.
         metrics: The metrics of the server, if there are any.
 
     Example:
@@ -108,7 +108,7 @@ class RestApi:
         self._metrics = metrics
 
     def known(self, method: str, path: str) -> tuple[str, str] | None:
-        """Returns method and model of a request; None if none is served."""
+        """Returns method and model of a request; None if it is not served."""
         try:
             name, spec = _method_and_model(method, path)
         except StatusError:
@@ -171,7 +171,7 @@ class RestApi:
 
 
 def code_and_message(error: Exception, request: str) -> tuple[str, str]:
-    """Returns what a reply over HTTP says of an error.
+    """Returns the status and the message with which HTTP reports an error.
 
     Args:
         error: Any error; one that is not the client's is logged.

@@ -1,4 +1,4 @@
-"""JSON of requests and replies: inputs to arrays, outputs to text.
+"""JSON of TF Serving's REST API: requests to arrays, arrays to replies.
 
 Conversions and messages are those of TF Serving, `util/json_tensor.cc`, see
 https://www.tensorflow.org/tfx/serving/api_rest.
@@ -31,8 +31,8 @@ def parse_object(body: bytes) -> dict[str, Any]:
     """Parses the body of a request, a JSON object in UTF-8.
 
     NaN, Infinity and -Infinity are numbers, as in TF Serving. Half of a
-    surrogate pair is refused, so that all strings can be encoded. It raises
-    `JsonError`, as all functions here do.
+    surrogate pair is refused, so that all strings can be encoded. Like all
+    functions of this module, `parse_object` raises `JsonError`.
     """
     if not body.strip():
         raise JsonError("JSON Parse error: The document is empty")
@@ -83,7 +83,7 @@ def signature_name(request: Mapping[str, Any]) -> str:
 def is_row_format(request: Mapping[str, Any]) -> bool:
     """Returns whether a request has `instances` (rows), not `inputs` (columns).
 
-    It has exactly one of them, and `instances` is a list that is not empty.
+    It checks that a request has one of them, and a row in `instances`.
     """
     if "instances" in request and "inputs" in request:
         raise JsonError(
@@ -107,10 +107,10 @@ def is_row_format(request: Mapping[str, Any]) -> bool:
 
 
 def row_count(request: Mapping[str, Any]) -> int:
-    """Returns the largest number of rows that a request states.
+    """Returns the number of rows of the longest input.
 
-    It looks at the lengths of lists only, so that a request of too many rows
-    is refused before it costs anything.
+    Only lengths of lists are read, so that a request of too many rows is
+    refused before its values are converted.
     """
     if is_row_format(request):
         return len(request["instances"])
@@ -120,7 +120,7 @@ def row_count(request: Mapping[str, Any]) -> int:
 
 
 def excerpt(value: Any) -> str:
-    """Returns a value as JSON for a message, not the whole of a large one."""
+    """Returns a value as JSON for a message, cut if it is long."""
     parts = islice(_PRETTY.iterencode(value), MAX_MESSAGE_CHARS)
     return "".join(parts)[:MAX_MESSAGE_CHARS]
 
@@ -234,7 +234,7 @@ def _in_element(element: str, problem: str) -> JsonError:
 
 
 class _ElementError(JsonError):
-    """Raised if an element of the outermost list, by its number, is wrong."""
+    """Raised for a wrong element of the outermost list, with its number."""
 
     def __init__(self, number: int, problem: str) -> None:
         super().__init__(problem)
@@ -283,7 +283,7 @@ def _unequal(value: list[Any], number: int) -> _ElementError:
 
 
 def _shape(value: Any) -> list[int]:
-    """Returns the sizes of a list, of its first element, of the first's..."""
+    """Returns the sizes of nested lists, judged by their first elements."""
     shape: list[int] = []
     while isinstance(value, list):
         shape.append(len(value))
@@ -297,10 +297,10 @@ def _brackets(shape: list[int]) -> str:
 
 @functools.cache
 def _converter(dtype: str) -> Callable[[Any], Any]:
-    """Returns the function from a JSON value to one of the dtype.
+    """Returns the function that converts a JSON value to a dtype.
 
-    It raises `JsonError` for a value of another type, or one that the dtype
-    cannot represent.
+    The function raises `JsonError` for a value of another type, or one that
+    the dtype cannot represent.
     """
     if dtype == "string":
         return _bytes

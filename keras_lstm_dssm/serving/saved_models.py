@@ -1,7 +1,8 @@
-"""Runs exported models in this process, from their SavedModels.
+"""Exported models that run in this process, without a server.
 
-`SavedGraph` and `SavedSignature` run any SavedModel on arrays, as the server
-does; `SavedEncoder` and its like take texts and return vectors, hits, scores.
+`SavedEncoder`, `SavedKeyVec`, `SavedRetriever` and `SavedScorer` take texts and
+return vectors, key sentences, hits and scores. `SavedGraph` and
+`SavedSignature` run any SavedModel on arrays; the server uses them, too.
 """
 
 import logging

@@ -1,7 +1,7 @@
-"""The page at `/`: searches of retrievers, near words, followed results.
+"""The page for searching at `/`: results, similar words, clicks.
 
-`SearchPage` answers what the page asks for, and `page_routes` makes routes of
-the HTTP server of it and of the files in the folder `page`.
+`SearchPage` answers the requests of the page's script. `page_routes` adds them
+and the files in the folder `page` to the HTTP server.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from keras_lstm_dssm.serving.servable import (
 
 MIN_COSINE = 0.3
 MIN_SHARED = 0.4
-"""Words with lower cosines, or fewer trigrams in common, are not near."""
+"""Minimum cosine, and Dice coefficient, of words that the page shows."""
 
 _WORDS = re.compile(r"\w{1,64}")
 _MAX_QUERY_WORDS = 12
@@ -78,18 +78,12 @@ def nearest_words(
     similarity: np.ndarray,
     minimum: float,
 ) -> list[dict[str, Any]]:
-    """Returns the words of titles that are nearest to each word of a query.
+    """Returns the title words that are most similar to each query word.
 
-    Args:
-        query_words: n words.
-        title_words: m words.
-        similarity: `[n, m]`.
-        minimum: The similarity from which on words are near.
-
-    Returns:
-        For each word of the query that is near to one `word`, `exact`
-        (whether a title has it), and `nearest`, a list of `word`,
-        `similarity` and `shared`, the trigrams that both have.
+    Of n query words and m title words the similarity is `[n, m]`. A query word
+    without a similarity of at least `minimum` is left out. The others have
+    `word`, `exact` (whether a title has the word), and `nearest`, a list of
+    `word`, `similarity` and `shared`, the trigrams of both words.
     """
     lines = []
     for word, row in zip(query_words, similarity, strict=True):
@@ -99,26 +93,28 @@ def nearest_words(
             if row[column] >= minimum
         ]
         if nearest:
-            own = trigrams(word)
-            found = [
+            similar = [
                 {
                     "word": other,
                     "similarity": round(value, 3),
-                    "shared": [t for t in own if t in trigrams(other)],
+                    "shared": [
+                        t for t in trigrams(word) if t in trigrams(other)
+                    ],
                 }
                 for other, value in nearest
             ]
             exact = word in title_words
-            lines.append({"word": word, "exact": exact, "nearest": found})
+            lines.append({"word": word, "exact": exact, "nearest": similar})
     return lines
 
 
 def word_similarities(
     title_words: Sequence[str], similarity: np.ndarray, minimum: float
 ) -> dict[str, float]:
-    """Returns the largest similarity of each title word that is near to any.
+    """Returns the largest similarity of each title word to a query word.
 
-    The similarity of n query words to m title words is `[n, m]`.
+    Of n query words and m title words the similarity is `[n, m]`. Words below
+    `minimum` are left out.
     """
     largest = similarity.max(axis=0, initial=-1)
     return {
@@ -155,7 +151,7 @@ MAX_LETTERS = 1000
 """Maximum length of a query on the page; its words are compared in Python."""
 
 _OF_WORD = 5
-"""Number of titles that are found for each word of a query alone."""
+"""Number of results of a search for a single word of the query."""
 
 _INPUTS = {"text": "string", "k": "int32"}
 _QUERY_ENCODERS = ("query_encoder", "keyvec")
@@ -167,7 +163,7 @@ class SearchPage:
 
     Args:
         models: The registry of the models that are served.
-        bounds: The largest request that is computed.
+        bounds: Maximum sizes of a request.
         titles: Titles by the ids that retrievers return; an id without one
             is a title itself.
         clicks: The click log to which followed results are written, if any.
@@ -318,9 +314,9 @@ class SearchPage:
     def click(self, request: Mapping[str, Any]) -> bool:
         """Writes a followed result, whose token is `click`, to the click log.
 
-        Returns whether it was written: not if it was before. It raises
-        `JsonError`, `StatusError` if the token is wrong or too old or the
-        server writes no clicks, and `OSError`, of a full disk for example.
+        Returns whether a line was written: not for a token that was written
+        before. Raises `StatusError` if the token is wrong or too old or the
+        server writes no clicks, and `OSError`, for example if the disk is full.
         """
         token = _string(request, "click")
         if self._clicks is None:
@@ -332,7 +328,7 @@ class SearchPage:
 
 
 class _Hits(NamedTuple):
-    """The documents that one query found, ordered from the highest score."""
+    """The results of a query, ordered from the highest score."""
 
     ids: list[str]
     scores: list[float]
@@ -340,7 +336,7 @@ class _Hits(NamedTuple):
 
 
 def _array(texts: Sequence[str]) -> np.ndarray:
-    return np.array([text.encode(errors="replace") for text in texts], object)
+    return np.array([text.encode() for text in texts], object)
 
 
 def _texts(values: np.ndarray) -> list[str]:
@@ -397,7 +393,7 @@ def page_routes(page: SearchPage, threads: Executor) -> list[BaseRoute]:
     /page/search` and `POST /page/click`, which answer with JSON.
 
     Args:
-        page: What answers the requests.
+        page: Answers the requests.
         threads: The threads in which models run.
     """
 

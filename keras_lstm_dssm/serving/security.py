@@ -1,6 +1,7 @@
-"""Who may connect to a server: TLS, certificates of clients, and tokens.
+"""TLS, certificates of clients, and tokens of a server.
 
-`Security` holds all of it and decides on which addresses a server may listen.
+`Security` holds them, and checks that a server which other machines can reach
+has TLS and identifies its clients.
 """
 
 import base64
@@ -111,7 +112,7 @@ def _reason(error: Exception) -> str:
 
 
 class _Read(NamedTuple):
-    """What was read, and the state of the file when it was read."""
+    """The digests of the tokens, and the state of the file they are from."""
 
     state: tuple[int, ...]
     digests: list[bytes]
@@ -171,8 +172,8 @@ class TokenFile:
         return allowed and bool(token)
 
     def _state(self) -> tuple[int, ...]:
-        found = os.stat(self._path)
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        stats = os.stat(self._path)
+        return stats.st_mtime_ns, stats.st_size, stats.st_ino
 
     def _digests(self) -> list[bytes]:
         tokens = read_tokens(self._path)
@@ -218,7 +219,7 @@ def _token_of(authorization: str | bytes | None) -> bytes:
 
 
 class Security(NamedTuple):
-    """Who may connect to a server.
+    """Encryption and authentication of a server.
 
     Attributes:
         tls: The server's certificate; by default connections are not

@@ -1,8 +1,8 @@
-"""One loaded version of a model: answers Predict with its signatures.
+"""A loaded version of a model, which answers Predict with its signatures.
 
-`Servable` holds the version and replays its warm-up requests; `SignatureCall`
-checks a request in TF Serving's order, with its codes and messages, and turns
-messages into arrays and back.
+`Servable` holds the version and replays its warm-up requests. `SignatureCall`
+checks a request in the order, and with the codes and messages, of TF Serving,
+and converts messages to arrays and back.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -109,7 +109,7 @@ class SignatureCall:
         Args:
             request: The inputs by name, and the names of the outputs.
             reply: The message to write the outputs into.
-            check: What checks the parsed inputs before the graph runs.
+            check: Checks the parsed inputs before the graph runs.
 
         Raises:
             StatusError: The request does not fit the signature, or the graph
@@ -303,8 +303,7 @@ class Servable:
             request: The signature's inputs by name; the signature's name,
                 by default `serving_default`; the names of the outputs to
                 return, by default all.
-            check: What checks the parsed inputs, such as
-                `Bounds.check_arrays`.
+            check: Checks the parsed inputs, such as `Bounds.check_arrays`.
 
         Returns:
             The outputs, and the model's name, version and signature.
