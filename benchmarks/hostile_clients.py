@@ -1,10 +1,10 @@
-"""Hostile clients: they send nothing, half of a request, or read nothing.
+"""Hostile clients, which send nothing or half a request, or read nothing.
 
     python -m keras_lstm_dssm.benchmarks.hostile_clients GRPC HTTP COUNT REQUEST
 
-sends until it is killed, to two addresses; REQUEST is a file of a Predict
-request. `RawChannel` writes HTTP/2 frames by hand, because no client of gRPC
-does such things.
+attacks the two addresses until it is killed; REQUEST is a file with a Predict
+request. `RawChannel` writes frames of HTTP/2 itself, because gRPC's clients
+cannot send such calls.
 """
 
 import os
@@ -27,13 +27,13 @@ _INITIAL_WINDOW = 4
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    """Return a frame of HTTP/2."""
+    """Returns a frame of HTTP/2."""
     length = struct.pack(">I", len(payload))[1:]
     return length + struct.pack(">BBI", kind, flags, stream) + payload
 
 
 def headers(path: str) -> bytes:
-    """Return the headers of a call, without compression."""
+    """Returns the headers of a call, without compression."""
     pairs = {
         ":method": "POST",
         ":scheme": "http",
@@ -50,7 +50,7 @@ def headers(path: str) -> bytes:
 
 
 class RawChannel:
-    """A connection that does only what it is told.
+    """A connection of HTTP/2 that sends only what `call` says.
 
     Args:
         port: The server's port on this machine.
@@ -70,7 +70,7 @@ class RawChannel:
     def call(
         self, path: str, message: bytes | None = None, stated: int | None = None
     ) -> None:
-        """Begin a call.
+        """Begins a call.
 
         Args:
             path: Its method, such as `/package.Service/Method`.
@@ -88,7 +88,7 @@ class RawChannel:
         self.socket.sendall(sent)
 
     def ended(self, count: int, seconds: float = 10) -> int:
-        """Read until so many calls have ended; return how many did."""
+        """Reads until so many calls have ended; returns how many did."""
         self.socket.settimeout(seconds)
         while len(self._ended) < count:
             while len(self._received) < 9:
@@ -108,7 +108,7 @@ class RawChannel:
         self._received += data
 
     def close(self) -> None:
-        """Close the connection."""
+        """Closes the connection."""
         self.socket.close()
 
 
@@ -147,7 +147,7 @@ def _connections(target: str, sent: bytes) -> None:
 def attacks(
     grpc_target: str, http_target: str, request: bytes
 ) -> list[Callable[[], None]]:
-    """Return what hostile clients do, a kind for each."""
+    """Returns the attacks, each of which opens calls or connections."""
     livez = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
     metadata = (
         b"GET /v1/models/query_encoder/metadata HTTP/1.1\r\n"
@@ -183,7 +183,7 @@ def _repeat(attack: Callable[[], None]) -> None:
 def main(
     grpc_target: str, http_target: str, clients: int, request: Path
 ) -> None:
-    """Send until killed."""
+    """Sends until killed."""
     kinds = attacks(grpc_target, http_target, request.read_bytes())
     threads = [
         threading.Thread(target=_repeat, args=(kinds[i % len(kinds)],))

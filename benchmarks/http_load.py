@@ -1,9 +1,9 @@
-"""The part of the suite `load` that sends requests over HTTP.
+"""Clients over HTTP for the benchmark suite `load`, and their echo server.
 
     python -m keras_lstm_dssm.benchmarks.http_load REPLY   # the echo server
 
-The echo server is a bare Starlette application on uvicorn, which reads each
-request and answers it with the same reply: its latency is that of HTTP alone.
+The echo server is a Starlette application on uvicorn, which reads each request
+and answers with the same reply, so that its latency is that of HTTP alone.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _METRICS = "/monitoring/prometheus/metrics"
 
 
 def http_bodies(queries: Sequence[bytes]) -> list[bytes]:
-    """Return a Predict request in JSON for each query."""
+    """Returns a Predict request in JSON for each query."""
     return [
         json.dumps({"instances": [query.decode(errors="replace")]}).encode()
         for query in queries
@@ -37,7 +37,7 @@ def http_bodies(queries: Sequence[bytes]) -> list[bytes]:
 def compare_http_echo(
     address: str, path: str, bodies: Sequence[bytes], rounds: int, folder: str
 ) -> dict[str, float]:
-    """Measure one HTTP client of our server and of the echo server in turn.
+    """Measures one HTTP client of our server and of the echo server in turn.
 
     Args:
         address: Host and port of our HTTP server.
@@ -63,7 +63,7 @@ def compare_http_echo(
 
 @contextmanager
 def _sender(address: str, path: str) -> Iterator[Callable[[bytes], bytes]]:
-    """Open a connection, and yield a function that sends a body on it."""
+    """Opens a connection, and yields a function that sends a body on it."""
     connection = http.client.HTTPConnection(address, timeout=TIMEOUT_SECONDS)
 
     def send(body: bytes) -> bytes:
@@ -88,15 +88,15 @@ async def run_http_client(
     milliseconds: list[float],
     errors: list[str],
 ) -> None:
-    """Send requests on one connection until a time; repeat no failed one.
+    """Sends requests on one connection until a time, without retries.
 
     Args:
         address: Host and port.
         path: The path of the requests.
         bodies: The bodies, sent in turn.
         end: When to stop, a time of `time.perf_counter`.
-        milliseconds: List to which the latency of each reply is appended.
-        errors: List to which each error is appended.
+        milliseconds: The list to which the latency of each reply is appended.
+        errors: The list to which errors are appended.
     """
     host, _, port = address.rpartition(":")
     requests = [
@@ -133,7 +133,7 @@ async def run_http_client(
 
 
 async def _read_reply(reader: asyncio.StreamReader) -> int:
-    """Read one reply, and return its status code."""
+    """Reads a reply, and returns its status code."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
     if length is None:
@@ -143,7 +143,7 @@ async def _read_reply(reader: asyncio.StreamReader) -> int:
 
 
 def resident_megabytes(address: str) -> float:
-    """Return the memory of a server, from its metrics."""
+    """Returns the memory of a server, from its metrics."""
     url = f"http://{address}{_METRICS}"
     with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as reply:
         text = reply.read().decode()
@@ -152,32 +152,29 @@ def resident_megabytes(address: str) -> float:
 
 
 def run_echo_server(reply: bytes) -> None:
-    """Serve a reply on a free port until killed."""
-    import socket
-
+    """Serves a reply on a free port until killed."""
     import uvicorn
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route
 
+    from keras_lstm_dssm.serving.http_server import listening_socket
+
     async def echo(request: Request) -> Response:
         await request.body()
         return Response(reply, media_type="application/json")
 
-    listening = socket.socket(
-        socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
-    )
-    listening.bind(("127.0.0.1", 0))
-    listening.listen()  # clients may connect before uvicorn accepts
-    print(f"serving on 127.0.0.1:{listening.getsockname()[1]}", flush=True)
+    # Clients may connect before uvicorn accepts.
+    socket = listening_socket("127.0.0.1", 0)
+    print(f"serving on 127.0.0.1:{socket.getsockname()[1]}", flush=True)
     application = Starlette(
         routes=[Route("/{path:path}", echo, methods=["POST"])]
     )
     config = uvicorn.Config(
         application, log_config=None, access_log=False, lifespan="off"
     )
-    uvicorn.Server(config).run([listening])
+    uvicorn.Server(config).run([socket])
 
 
 if __name__ == "__main__":

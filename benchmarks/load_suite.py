@@ -1,8 +1,8 @@
-"""The suite `load`: concurrent clients while model versions are swapped.
+"""The benchmark suite `load`: concurrent clients while versions are replaced.
 
-One client is also measured with an echo server, which reads the same messages
-and answers each with the same reply: its latency is that of gRPC alone. Half of
-the clients use HTTP, see `http_load`.
+Half of the clients use gRPC, the others HTTP (`http_load`). A single client is
+also compared with an echo server, which reads the same messages and answers
+each with the same reply, so that its latency is that of gRPC alone.
 
     python -m keras_lstm_dssm.benchmarks.load_suite REPLY   # the echo server
 """
@@ -61,7 +61,7 @@ def measure_load(
     rounds: int,
     hostile: int = 0,
 ) -> dict[str, Any]:
-    """Send many requests to `lstm-dssm-serve`, which runs as a process.
+    """Sends many requests to `lstm-dssm-serve`, which runs as a process.
 
     Args:
         queries: The queries, sent in turn, one in each request.
@@ -154,7 +154,7 @@ class ClientLog(NamedTuple):
     http_milliseconds: Sequence[float] = ()
 
     def summary(self) -> dict[str, Any]:
-        """Summarize the requests.
+        """Summarizes the requests.
 
         Returns:
             `requests`, `errors` (failed requests, which are not repeated),
@@ -194,7 +194,7 @@ def send_requests(
     http_target: str = "",
     bodies: Sequence[bytes] = (),
 ) -> ClientLog:
-    """Send requests from concurrent clients for a number of seconds.
+    """Sends requests from concurrent clients for a number of seconds.
 
     Each client has its own connection and sends the next request when the
     last one is answered, without a pause. A failed request is not repeated.
@@ -285,7 +285,7 @@ def _version_swaps(base: Path, swap_seconds: float) -> Iterator[None]:
 def _compare_echo(
     target: str, requests: Sequence[PredictRequest], rounds: int, folder: str
 ) -> dict[str, float]:
-    """Measure one client of our server and of the echo server in turn."""
+    """Measures one client of our server and of the echo server in turn."""
     with grpc.insecure_channel(target) as channel:
         ours = partial(
             PredictionServiceStub(channel).Predict, timeout=_TIMEOUT_SECONDS
@@ -313,12 +313,12 @@ class EchoServicer(PredictionServiceServicer):
     def Predict(
         self, request: PredictRequest, context: grpc.ServicerContext
     ) -> PredictResponse:
-        """Return the reply."""
+        """Returns the reply."""
         return self._reply
 
 
 def run_echo_server(reply: bytes) -> None:
-    """Serve a serialized `PredictResponse` on a free port until killed."""
+    """Serves a serialized `PredictResponse` on a free port until killed."""
     server = grpc.server(ThreadPoolExecutor(8))
     servicer = EchoServicer(PredictResponse.FromString(reply))
     add_PredictionServiceServicer_to_server(servicer, server)

@@ -75,13 +75,7 @@ def truncated(details: str) -> str:
 
 
 class Services(NamedTuple):
-    """Answers TF Serving's methods; threads may share it.
-
-    Attributes:
-        models: The registry of the models that are served.
-        bounds: Maximum sizes of a request.
-        metrics: The metrics of the server, if there are any.
-    """
+    """Answers TF Serving's methods; threads may share it."""
 
     models: ModelRegistry
     bounds: Bounds
@@ -194,11 +188,9 @@ def _address(context: grpc.aio.ServicerContext) -> str:
 class WaitingCalls:
     """Holds the calls whose clients have to send a message or read a reply.
 
-    They are counted apart from the requests that are computed; `overdue` says
-    which of them end. Only the event loop may use the object.
-
-    Args:
-        seconds: How long a call may wait.
+    A call may wait for a number of seconds. Waiting calls are counted apart
+    from the requests that are computed; `overdue` says which of them end. Only
+    the event loop may use the object.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -285,9 +277,6 @@ class Health:
 
     A change of a state only wakes the streams that watch it: each of them
     sends by itself, so that none waits for a client that reads nothing.
-
-    Args:
-        statuses: The states of services by name.
     """
 
     def __init__(self, statuses: Mapping[str, int]) -> None:

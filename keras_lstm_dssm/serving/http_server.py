@@ -377,12 +377,8 @@ def new_pages(
     """Returns the application that answers all paths outside of REST.
 
     `/livez` answers 200 while the process runs; `/readyz` answers 200 when
-    each model has a version that is served, otherwise 503.
-
-    Args:
-        models: The registry of the models that are served.
-        metrics: The metrics that `METRICS_PATH` shows.
-        routes: Further routes, such as those of the page.
+    each model has a version that is served, otherwise 503. `METRICS_PATH` shows
+    the metrics. Further routes are those of the page.
     """
 
     async def live(_: Request) -> Response:
@@ -451,7 +447,7 @@ class HttpServer:
     ) -> None:
         host = host.removeprefix("[").removesuffix("]")
         self._ssl = tls.ssl_context() if tls else None
-        self._socket = _listening(host, port)
+        self._socket = listening_socket(host, port)
         self.port = self._socket.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         scheme = "https" if tls else "http"
@@ -499,8 +495,7 @@ class HttpServer:
     async def stop(self, seconds: float) -> None:
         """Stops listening, and closes when the requests are answered.
 
-        Args:
-            seconds: How long that may take; then the rest is aborted.
+        After a number of seconds the other connections are aborted.
         """
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
@@ -516,9 +511,12 @@ class HttpServer:
         await asyncio.sleep(0)
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    # asyncio switches Nagle's algorithm off only where the protocol is named;
-    # with it, a reply would wait 40 ms for an acknowledgement.
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Listens on a port, 0 for a free one, without Nagle's algorithm.
+
+    asyncio switches that off only where the protocol is named; with it, a
+    reply would wait 40 ms for an acknowledgement.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:

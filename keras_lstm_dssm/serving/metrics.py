@@ -36,9 +36,6 @@ class RequestMetrics:
     of their time in the server. Names that the server does not know are "",
     so that wrong requests do not add series without a limit.
 
-    Args:
-        models: The registry of the models that are served.
-
     Raises:
         InputError: prometheus-client is not installed.
     """
@@ -77,13 +74,7 @@ class RequestMetrics:
         )
 
     def record(self, protocol: str, request: Request, code: str) -> None:
-        """Adds a request that has ended.
-
-        Args:
-            protocol: `grpc` or `http`.
-            request: The request.
-            code: The name of its gRPC status code, such as `OK`.
-        """
+        """Adds a request over `grpc` or `http` that ended with a gRPC code."""
         seconds = time.perf_counter() - request.start
         model, signature = self._models.known(request.model, request.signature)
         if request.method != "Predict":

@@ -71,12 +71,7 @@ _GET = re.compile(_MODEL + r"(?P<metadata>/metadata)?", _FLAGS)
 
 
 class Reply(NamedTuple):
-    """A reply over HTTP.
-
-    Attributes:
-        status: The status code of HTTP.
-        body: JSON.
-    """
+    """A reply over HTTP: its status code, and JSON."""
 
     status: int
     body: bytes
@@ -84,11 +79,6 @@ class Reply(NamedTuple):
 
 class RestApi:
     """Answers requests below `/v1/`; threads may share it.
-
-    Args:
-        models: The registry of the models that are served.
-        bounds: Maximum sizes of a request.
-        metrics: The metrics of the server, if there are any.
 
     Example:
         >>> api = RestApi(ModelRegistry("MODELS"))
@@ -116,15 +106,9 @@ class RestApi:
         return (name, spec.name) if self._models.versions(spec.name) else None
 
     def answer(self, method: str, path: str, body: bytes = b"") -> Reply:
-        """Answers one request.
+        """Answers a request; after an error with `{"error": message}`.
 
-        Args:
-            method: The method of HTTP, such as `POST`.
-            path: The path as it was sent, percent-encoded, without a query.
-            body: The body.
-
-        Returns:
-            The reply; of an error, `{"error": message}`.
+        The path is that of the request, percent-encoded, without a query.
         """
         measured = Request("", "", "", time.perf_counter())
         code = "OK"
@@ -171,14 +155,9 @@ class RestApi:
 
 
 def code_and_message(error: Exception, request: str) -> tuple[str, str]:
-    """Returns the status and the message with which HTTP reports an error.
+    """Returns the key of `HTTP_CODES` and the message that report an error.
 
-    Args:
-        error: Any error; one that is not the client's is logged.
-        request: What was requested, for the log.
-
-    Returns:
-        A key of `HTTP_CODES`, and the message.
+    An error that is not the client's is logged with a text for the request.
     """
     if isinstance(error, StatusError):
         return error.code.name, truncated(error.details)

@@ -109,10 +109,6 @@ class SavedGraph:
 class SavedSignature:
     """Runs a signature of a SavedModel on arrays; threads may share it.
 
-    Args:
-        model: The SavedModel.
-        name: The signature's name, a key of `model.definitions`.
-
     Attributes:
         definition: The signature's definition in the SavedModel.
         inputs: The names of the inputs, ascending.
@@ -420,11 +416,7 @@ class SavedScorer:
 def _load(
     path: str | os.PathLike[str], inputs: set[str]
 ) -> tuple[SavedGraph, SavedSignature]:
-    """Loads a SavedModel, and checks the names of its inputs.
-
-    Returns:
-        The model and its signature `serving_default`.
-    """
+    """Loads a SavedModel and its default signature, and checks the inputs."""
     folder = served_version(path) or Path(path)
     try:
         model = SavedGraph(folder)

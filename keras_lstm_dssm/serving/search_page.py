@@ -161,12 +161,8 @@ _DOCUMENT_ENCODERS = ("document_encoder", "keyvec")
 class SearchPage:
     """Searches retrievers for the page; threads may share it.
 
-    Args:
-        models: The registry of the models that are served.
-        bounds: Maximum sizes of a request.
-        titles: Titles by the ids that retrievers return; an id without one
-            is a title itself.
-        clicks: The click log to which followed results are written, if any.
+    `titles` are those of the ids that retrievers return; an id without a title
+    is a title itself. Followed results are written to the click log `clicks`.
     """
 
     def __init__(
@@ -182,11 +178,10 @@ class SearchPage:
         self._clicks = clicks
 
     def models(self) -> dict[str, Any]:
-        """Returns the models that can be searched, with their versions.
+        """Returns the retrievers, and whether clicks are written.
 
-        Returns:
-            `models`, a list of `name` and `versions` (newest first), and
-            `clicks`, whether followed results are written.
+        The keys are `models`, a list of `name` and `versions` (newest first),
+        and `clicks`.
         """
         listed = []
         for name in self._models.names():
@@ -280,11 +275,10 @@ class SearchPage:
     def _vectors(
         self, version: int, query_words: Sequence[str], words: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Encodes words by the encoders of the same training as a retriever.
+        """Encodes the words of the query and of the titles.
 
-        Returns:
-            The vectors of the query's and of the titles' words; None if the
-            encoders are not served.
+        The encoders are those of the retriever's version; None if the server
+        has none that fit.
         """
         query_vectors = self._encode(_QUERY_ENCODERS, version, query_words)
         vectors = self._encode(_DOCUMENT_ENCODERS, version, words)
@@ -387,14 +381,10 @@ HEADERS = {
 
 
 def page_routes(page: SearchPage, threads: Executor) -> list[BaseRoute]:
-    """Returns the routes of the page.
+    """Returns the routes of the page, whose models run in threads.
 
     `GET /` and the files that it names; `GET /page/models`, `POST
     /page/search` and `POST /page/click`, which answer with JSON.
-
-    Args:
-        page: Answers the requests.
-        threads: The threads in which models run.
     """
 
     async def run(call: Callable[[], Any]) -> Response:
