@@ -190,7 +190,7 @@ def test_grpc_replies_that_nobody_reads(server: PredictionServer) -> None:
     answers(server)
     sizes = []
     with ExitStack() as stack:
-        for _ in range(4):
+        for _ in range(6):
             channel = RawChannel(server.port, window=0)
             stack.enter_context(closing(channel))
             for _ in range(8):
@@ -202,7 +202,8 @@ def test_grpc_replies_that_nobody_reads(server: PredictionServer) -> None:
             channel.ended(8)
             gc.collect()
             sizes.append(resident_mb())
-    assert sizes[-1] - sizes[0] < 20, sizes
+    # The first two rounds fill the buffers that are kept.
+    assert sizes[-1] - sizes[2] < 20, sizes
 
 
 def test_a_watch_that_nobody_reads(server: PredictionServer) -> None:
