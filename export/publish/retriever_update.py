@@ -36,6 +36,7 @@ from keras_lstm_dssm.export.publish.versions import (
     version_folders,
 )
 from keras_lstm_dssm.fingerprints import title_hashes
+from keras_lstm_dssm.model_cards.record import refresh_models_card
 from keras_lstm_dssm.text import as_bytes, encode_in_batches
 
 _ENCODE_BATCH = 2048
@@ -137,6 +138,7 @@ def _updated(
         source.encoder_sha256,
     )
     (folder,) = publish_models(base.parent, {base.name: module})
+    refresh_models_card(base.parent, base.name, int(folder.name), rows.count)
     return RetrieverUpdate(folder, True, rows.count, len(new), deleted, unknown)
 
 
