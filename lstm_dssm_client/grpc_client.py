@@ -1,8 +1,4 @@
-"""Client and AsyncClient: ask a server over gRPC, with threads or coroutines.
-
-`_GrpcTransport` sends the requests of `text_client` over a channel of either
-kind; `messages` writes and reads what it sends.
-"""
+"""Clients of TF Serving's gRPC API: `Client`, and `AsyncClient` for asyncio."""
 
 import json
 import os
@@ -177,12 +173,12 @@ _METHODS: dict[type, tuple[str, Callable[..., Any], Callable[..., Any]]] = {
     ),
     GetStatus: ("ModelService/GetModelStatus", _status_message, _read_status),
 }
-"""A request -> the method of TF Serving's API, the message of the request, and
-what is read from that of the reply."""
+"""Kind of a request -> the method of TF Serving's API, the function that writes
+the request's message, and the function that reads the reply's."""
 
 
 class _GrpcTransport:
-    """Sends requests over a channel of `grpc`, or of `grpc.aio`."""
+    """The `Transport` of a `Client`, or of an `AsyncClient` with `grpc.aio`."""
 
     def __init__(
         self,

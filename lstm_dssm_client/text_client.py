@@ -46,7 +46,7 @@ _ATTEMPTS = 3  # times that all texts are sent if their version is unloaded
 
 
 class Predict(NamedTuple):
-    """Runs a signature; the reply is a `PredictReply`."""
+    """Request to run a signature, answered by a `PredictReply`."""
 
     model: str
     version: Version
@@ -56,14 +56,14 @@ class Predict(NamedTuple):
 
 
 class GetMetadata(NamedTuple):
-    """Reads a model's signatures; the reply is a `Metadata`."""
+    """Request for a model's signatures, answered by a `Metadata`."""
 
     model: str
     version: Version
 
 
 class GetStatus(NamedTuple):
-    """Reads the states of a model's versions, a `VersionStatus` by number."""
+    """Request for the state of each version of a model, by its number."""
 
     model: str
 
@@ -72,7 +72,7 @@ Request = Predict | GetMetadata | GetStatus
 
 
 class PredictReply(Protocol):
-    """What a server replied to a `Predict`."""
+    """Reply to a `Predict`, whose outputs are not decoded yet."""
 
     version: int | None
     """The version that answered, or None if the reply does not name it."""
@@ -88,7 +88,7 @@ class PredictReply(Protocol):
 
 
 class Metadata(NamedTuple):
-    """Holds the signatures of a model, and the version that has them."""
+    """The signatures of a model, and the number of the version with them."""
 
     version: int
     signatures: dict[str, Signature]
@@ -242,7 +242,7 @@ class AsyncTextClient:
         return await self._send(GetStatus(model))
 
     async def _metadata(self, model: str, version: Version) -> Metadata:
-        """Reads a model's signatures, whether they are cached or not."""
+        """Asks for a model's signatures, also if they are in the cache."""
         if isinstance(version, int) and not 0 <= version < 2**63:
             raise InputError(
                 f"version is {version}; expected a number of 63 bits, or a"
@@ -273,7 +273,7 @@ class AsyncTextClient:
         output: Output,
         version: Version,
     ) -> np.ndarray:
-        """Returns an output for all chunks, one or more, of one version.
+        """Predicts an output of one or more chunks by one and the same version.
 
         Vectors or scores of two versions cannot be compared. So several
         requests ask for a version by its number, and if it is unloaded
@@ -321,7 +321,7 @@ class Transport(Protocol):
     timeout: float
 
     def send(self, request: Request) -> Any:
-        """Sends a request and returns the reply to its kind.
+        """Sends a request and returns what answers its kind.
 
         Raises:
             ServingError: The server rejects the request, does not answer in
@@ -368,7 +368,7 @@ class TextClient:
         self.timeout = transport.timeout
 
     def close(self) -> None:
-        """Closes the connections; leaving the `with` block does, too."""
+        """Closes the connections, as leaving the `with` block does."""
         self._transport.close()
 
     def encode(
@@ -377,7 +377,7 @@ class TextClient:
         model: str = "query_encoder",
         version: Version = None,
     ) -> np.ndarray:
-        """Returns the vectors of texts, all of one version.
+        """Encodes texts, all by one version of the model.
 
         If another version begins to answer between two requests, all texts
         are sent again. For no texts, d comes from the model's signature.
@@ -553,7 +553,7 @@ class TextClient:
         return run_at_once(self._texts.signatures(model, version))
 
     def status(self, model: str) -> dict[int, VersionStatus]:
-        """Returns the state of each version of a model, newest first."""
+        """Returns the states of a model's versions, the newest first."""
         return run_at_once(self._texts.status(model))
 
     def __enter__(self: Self) -> Self:
