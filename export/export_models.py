@@ -1,8 +1,8 @@
-"""From a trained model to published SavedModels, in a folder for TF Serving.
+"""The functions that publish trained models in a folder for TF Serving.
 
 `export_models` publishes all models of one training together, with the files
-that a server needs beside them. `export_model` and `export_retriever` publish
-a version of one model alone.
+that a server needs beside them; `export_model` and `export_retriever` publish
+a version of a single model.
 """
 
 import os
@@ -49,8 +49,8 @@ from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
 from keras_lstm_dssm.ranker import Ranker
 
 Graphs = dict[str, Callable[[], ServedModule]]
-"""Name that a model is served under -> a function that makes its module,
-which takes long where documents are encoded."""
+"""Name that a model is served under -> a function that makes its module, which
+may encode all documents."""
 
 
 def export_models(
@@ -62,13 +62,13 @@ def export_models(
     progress: bool = False,
     runs: Sequence[str | os.PathLike[str]] = (),
 ) -> list[Path]:
-    """Publishes a pair scorer; or the encoders of a model, and a retriever.
+    """Publishes all that a server needs of a trained model.
 
-    Two towers, and a `Mixture` of several, are `query_encoder` and
-    `document_encoder`, a KeyVec is `keyvec`. A folder can have the models of
-    several trainings: encoders and a retriever, which find documents, and a
-    `scorer`, which orders them. A `Ranker` is `ranker` and, with documents,
-    `two_stage`. An export changes the models of its own training only.
+    Two towers, and a `Mixture` of several, become `query_encoder` and
+    `document_encoder`, and a KeyVec becomes `keyvec`, each with a `retriever`
+    if there are documents. A pair scorer becomes `scorer`. A `Ranker` becomes
+    `ranker` and, with documents, `two_stage`. A folder can have models of
+    several trainings; an export changes those of its training only.
 
     All exported models get one version number, above every version in the
     folder, so that equal numbers mean the same training. They are served
@@ -288,7 +288,7 @@ def _retriever(
     max_k: int,
     progress: bool,
 ) -> RetrieverModule:
-    """Encodes documents, or reads those that were encoded before."""
+    """Makes a retriever of documents; encodes them unless they are parts."""
     if isinstance(documents, EncodedParts):
         if documents.encoder_sha256 != document.fingerprint:
             raise InputError(

@@ -100,7 +100,7 @@ def _updated() -> dict[str, Any]:
 
 
 def _load_mixture(weights: dict[str, float]) -> Mixture:
-    """Loads the towers of --run and --mix."""
+    """Loads the towers of --run and --mix, with their weights."""
     folders = {MODEL: RunFolder(FLAGS.run)}
     for name in FLAGS.mix:
         folders[name] = RunFolder(name)

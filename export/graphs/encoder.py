@@ -1,8 +1,4 @@
-"""The graph of an encoder, from strings to unit vectors.
-
-Also that of a mixture of towers, which is one query encoder and one document
-encoder, whose vectors are those of its parts side by side.
-"""
+"""Graphs of encoders, and of mixtures of them: strings to unit vectors."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,14 +24,17 @@ _ENCODE_BATCH = 2048
 
 
 class GraphEncoder(Protocol):
-    """Protocol of what is exported: a `TextEncoder` or a `MixtureEncoder`."""
+    """Protocol of encoders that can be exported.
+
+    `TextEncoder` and `MixtureEncoder` have it.
+    """
 
     @property
     def weights(self) -> list[Any]:
         """The variables."""
 
     def sync_weights(self) -> None:
-        """Brings the weights up to date."""
+        """Brings lazily updated rows up to date."""
 
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
         """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
@@ -92,27 +91,18 @@ class EncoderModule(ServedModule):
     def encode_all(
         self, texts: Sequence[str | bytes], progress: bool = False
     ) -> np.ndarray:
-        """Encodes any number of texts into unit vectors, float32 `[n, d]`.
-
-        Args:
-            texts: The texts.
-            progress: Whether to show a progress bar. Default `False`.
-        """
+        """Encodes any number of texts into unit vectors, float32 `[n, d]`."""
         return encode_in_batches(self.encode, texts, _ENCODE_BATCH, progress)
 
     def write_extra(self, version: Path) -> None:
-        """Writes the fingerprint, by which parts and updates know it."""
+        """Writes the fingerprint, with which parts and updates are compared."""
         write_fingerprint(version, self.fingerprint)
 
     @signature(text=tf.string)
     def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Encodes texts; the signature `serving_default`.
+        """Signature `serving_default`: encodes strings `[batch]`.
 
-        Args:
-            text: Strings `[batch]`.
-
-        Returns:
-            `embedding`, float32 `[batch, d]`, rows of length 1.
+        `embedding` is float32 `[batch, d]`, rows of length 1.
         """
         return {"embedding": self.encode(text)}
 
@@ -143,20 +133,20 @@ class MixtureEncoder:
         ]
 
     def sync_weights(self) -> None:
-        """Brings the weights of all encoders up to date."""
+        """See `GraphEncoder`."""
         for encoder in self._encoders:
             encoder.sync_weights()
 
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
-        """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`."""
+        """See `GraphEncoder`."""
         return self._join(each.unit_vectors(texts) for each in self._encoders)
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes a batch of one text that `is_short`, faster; `[1, d]`."""
+        """See `GraphEncoder`."""
         return self._join(each.unit_vector(text) for each in self._encoders)
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether `unit_vector` takes a batch: one text, not long."""
+        """See `GraphEncoder`."""
         return tf.reduce_all([each.is_short(texts) for each in self._encoders])
 
     def _join(self, vectors: Iterable[tf.Tensor]) -> tf.Tensor:
@@ -170,7 +160,7 @@ class MixtureEncoder:
 
 
 class MixtureTowers(NamedTuple):
-    """The encoders of a mixture of towers, as those of one `TwoTower`.
+    """The encoders of a mixture of towers, named as those of a `TwoTower`.
 
     Attributes:
         query_encoder: Encoder of queries.

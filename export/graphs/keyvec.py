@@ -1,4 +1,4 @@
-"""Exports a KeyVec as a SavedModel: vectors, key sentences and key words."""
+"""The graph of a KeyVec: vectors, key sentences and key words of documents."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,13 +23,10 @@ MAX_N = 250
 
 
 class KeyVecModule(ServedModule):
-    """Holds a KeyVec's variables and the functions that a server calls.
+    """A trained KeyVec, float32 or float64.
 
-    A document is one string, which the graph splits into sentences by the
-    rule of `split_sentences`.
-
-    Args:
-        model: The trained model, float32 or float64.
+    A document is a string, which the graph splits into sentences by the rule
+    of `split_sentences`.
 
     Attributes:
         weights: The variables.
@@ -69,49 +66,38 @@ class KeyVecModule(ServedModule):
     ) -> np.ndarray:
         """Encodes any number of documents into unit vectors, float32 `[n, d]`.
 
-        Args:
-            documents: Strings or lists of sentences, see `KeyVec.encode`.
-            progress: Whether to show a progress bar. Default `False`.
+        They are strings or lists of sentences, see `KeyVec.encode`.
         """
         vectors = self._encode_documents(documents, progress)
         return unit(tf.constant(vectors)).numpy().astype(np.float32)
 
     def write_extra(self, version: Path) -> None:
-        """Writes the fingerprint, by which parts and updates know it."""
+        """Writes the fingerprint, with which parts and updates are compared."""
         write_fingerprint(version, self.fingerprint)
 
     @signature(text=tf.string)
     def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Encodes documents; the signature `serving_default`.
+        """Signature `serving_default`: encodes documents, strings `[batch]`.
 
-        Args:
-            text: Documents, strings `[batch]`.
-
-        Returns:
-            `embedding`, float32 `[batch, d]`: the vectors d of eq. (3), scaled
-            to length 1, as those of all exported encoders.
+        `embedding`, float32 `[batch, d]`, has the vectors d of eq. (3), scaled
+        to length 1, as those of all exported encoders.
         """
         return {"embedding": self.encode(text)}
 
     @signature(text=tf.string, n=tf.int32)
     def keys(self, text: tf.Tensor, n: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Finds key sentences and words of documents; the signature `keys`.
+        """Signature `keys`: finds key sentences and key words of documents.
 
-        `n` has one value for each document, because a server that batches
-        requests needs the batch as the first dimension of every input.
+        `text` is strings `[batch]`, `n` the number of sentences, and of words,
+        of each document, int32 `[batch]`, because a server that batches
+        requests needs the batch as the first dimension of every input. An n
+        above 250 counts as 250.
 
-        Args:
-            text: Documents, strings `[batch]`.
-            n: Number of sentences, and of words, of each document, int32
-                `[batch]`. A number above 250 counts as 250.
-
-        Returns:
-            `sentences`, string `[batch, width]`, those with the largest p_i
-            first; `probabilities`, their p_i, float32 of the same shape; and
-            `words`, string of the same shape, the most probable key word
-            first. The width is the largest n. Columns beyond a row's own n,
-            or beyond the document's sentences, hold "" and 0; those beyond
-            the vocabulary of key words hold "".
+        `sentences` are strings `[batch, width]`, those with the largest p_i
+        first; `probabilities` their p_i, float32, and `words` strings of the
+        same shape, the most probable key word first. The width is the largest
+        n. Columns beyond the n of a row, or beyond the document's sentences,
+        hold "" and 0; those beyond the vocabulary of key words hold "".
         """
         width = tf.reduce_max(tf.concat([n, [0]], axis=0))
         width = tf.minimum(width, MAX_N)
@@ -122,7 +108,7 @@ class KeyVecModule(ServedModule):
         shape = [tf.shape(text)[0], width]
 
         def columns(values: tf.Tensor, fill: str | float) -> tf.Tensor:
-            """Pads to the width, and fills columns beyond a row's own n."""
+            """Pads to the width, and fills columns beyond the n of a row."""
             missing = [[0, 0], [0, width - tf.shape(values)[1]]]
             values = tf.pad(values, missing, constant_values=fill)
             return tf.where(is_result, tf.slice(values, [0, 0], shape), fill)
@@ -141,13 +127,9 @@ class KeyVecModule(ServedModule):
 
         It is a `tf.function`, so that both signatures call the same graph.
 
-        Args:
-            text: Documents, strings `[batch]`.
-
-        Returns:
-            The sentences, ragged strings `[batch, (sentences)]`; the vectors
-            d, float `[batch, d]`; and the p_i of the sentences that were
-            read. Without documents, the result is that of one empty document.
+        Returns the sentences, ragged strings `[batch, (sentences)]`, the
+        vectors `[batch, d]`, and the p_i of the sentences that were read; for
+        no documents the result of one empty document.
         """
         # The LSTM needs a document.
         extra = tf.cast(tf.equal(tf.shape(text)[0], 0), tf.int32)
@@ -160,14 +142,8 @@ class KeyVecModule(ServedModule):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the sentences with the largest p_i, and their p_i.
 
-        Args:
-            sentences: Ragged strings `[batch, (sentences)]`.
-            p: Float, the p_i of the sentences that were read.
-            width: Number of sentences to return, an int32 scalar.
-
-        Returns:
-            Strings and floats `[batch, width or less]`, "" and 0 beyond the
-            sentences of a document.
+        Both are `[batch, width or less]`, "" and 0 beyond the sentences of a
+        document. `sentences` and `p` are results of `_read`.
         """
         lengths = sentences.row_lengths()
         if self._max_sentences is not None:

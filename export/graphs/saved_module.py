@@ -1,8 +1,7 @@
-"""How a module becomes a SavedModel: its signatures and its fingerprint.
+"""SavedModels: how their signatures are declared, written and read.
 
-`signature` declares a signature of a `tf.Module`, `save_module` writes the
-SavedModel, and `signature_defs` reads the signatures of one without loading
-it. The fingerprint tells whether two encoders give the same vectors.
+The fingerprint of an encoder tells whether it gives the same vectors as
+another one.
 """
 
 import functools
@@ -76,27 +75,23 @@ def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
 
 
 class ServedModule(tf.Module):
-    """Base class of the modules that are saved: one with a method `serve`.
+    """Base class of the modules that are exported.
 
-    `serve` is the signature `serving_default`. Attributes `filtered` and
-    `keys`, where a module has them, are signatures of these names.
+    The method `serve` becomes the signature `serving_default`; attributes
+    `filtered` and `keys`, if there are any, become signatures of these names.
     """
 
     serve: Any
 
     def write_extra(self, version: Path) -> None:
-        """Writes the files beside the graph, in `assets.extra`: here none."""
+        """Writes files into `assets.extra` of a version's folder: here none."""
 
 
 def finite_weights(layer: Any) -> list[Any]:
-    """Returns the TensorFlow variables of a layer, after checking their values.
+    """Returns the TensorFlow variables of an encoder or a model.
 
     The `tf.Module` that is exported must have them as an attribute: TF Serving
     restores only variables that it finds there.
-
-    Args:
-        layer: An encoder or a model, with Keras variables as `weights` that
-            are up to date.
 
     Raises:
         InputError: A weight is NaN or infinite.
@@ -125,14 +120,7 @@ def save_module(module: ServedModule, folder: Path) -> None:
 
 
 def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
-    """Reads the signatures of the graph with the tag `serve`.
-
-    Args:
-        folder: A version's folder, with `saved_model.pb` in it.
-
-    Returns:
-        Signature name to `SignatureDef`, including internal ones of
-        TensorFlow.
+    """Reads all signatures of a SavedModel, TensorFlow's internal ones too.
 
     Raises:
         InputError: The folder holds no SavedModel.
@@ -175,10 +163,9 @@ def predict_signatures(
 
 
 def encoder_fingerprint(encoder: Any) -> str:
-    """Returns a hash of what determines the vectors of a trained encoder.
+    """Returns a hash of the weights of a `GraphEncoder` or a `KeyVec`.
 
-    Args:
-        encoder: A `GraphEncoder` or a `KeyVec`, whose weights are up to date.
+    Lazily updated rows must be up to date.
     """
     scales = getattr(encoder, "scales", ())  # of the parts of a mixture
     return weights_hash([*encoder.weights, *scales])
