@@ -32,7 +32,10 @@ from keras_lstm_dssm.export.graphs.retriever import (
     check_documents,
     check_retriever_options,
 )
-from keras_lstm_dssm.export.graphs.saved_module import ServedModule
+from keras_lstm_dssm.export.graphs.saved_module import (
+    EncodingModule,
+    ServedModule,
+)
 from keras_lstm_dssm.export.publish.server_files import (
     check_server_files,
     publish_models,
@@ -263,7 +266,7 @@ def _graphs(
 
 def _encoders(
     model: TwoTower | KeyVec | Mixture,
-) -> tuple[EncoderModule | KeyVecModule, EncoderModule | KeyVecModule]:
+) -> tuple[EncodingModule, EncodingModule]:
     """Returns the encoders of queries and of documents; a KeyVec is both."""
     if isinstance(model, KeyVec):
         module = KeyVecModule(model)
@@ -281,8 +284,8 @@ def _encoders(
 
 
 def _retriever(
-    query: EncoderModule | KeyVecModule,
-    document: EncoderModule | KeyVecModule,
+    query: EncodingModule,
+    document: EncodingModule,
     documents: Documents | EncodedParts,
     vectors: str,
     max_k: int,
@@ -320,7 +323,7 @@ def _count(documents: Documents | EncodedParts | None) -> int | None:
 
 
 def _encoded_rows(
-    encoder: EncoderModule | KeyVecModule,
+    encoder: EncodingModule,
     ids: Sequence[str],
     texts: Sequence[Any],
     tags: Sequence[Sequence[str]],
@@ -334,9 +337,7 @@ def _encoded_rows(
     )
 
 
-def _encoder_module(
-    encoder: GraphEncoder | KeyVec,
-) -> EncoderModule | KeyVecModule:
+def _encoder_module(encoder: GraphEncoder | KeyVec) -> EncodingModule:
     if isinstance(encoder, KeyVec):
         return KeyVecModule(encoder)
     return EncoderModule(encoder)
@@ -351,8 +352,6 @@ def _check_output(
         InputError: See `check_folder` and `check_server_files`; or the folder
             has encoders of another training, whose retriever would be replaced.
     """
-    check_folder(output)
-    check_server_files(output, names)
     if "retriever" in names:
         others = {"query_encoder", "keyvec"} & find_models(output).keys()
         for name in others.difference(names):
@@ -360,3 +359,5 @@ def _check_output(
                 f"{output}: found {name}, of another training, whose retriever "
                 "would be replaced; name another folder"
             )
+    check_folder(output)
+    check_server_files(output, names)

@@ -214,12 +214,10 @@ class EncodedParts:
         for number in range(first.files):
             infos = by_file.get(number, [])
             numbers = [info.part for info in infos]
-            complete = numbers == list(range(len(numbers))) and numbers
-            if not complete or not infos[-1].last:
-                missing = next(
-                    (i for i in range(len(numbers)) if numbers[i] != i),
-                    len(numbers),
-                )
+            missing = next(
+                (i for i, part in enumerate(numbers) if part != i), len(infos)
+            )
+            if missing < len(infos) or not infos or not infos[-1].last:
                 raise InputError(
                     f"{self.folder}: {part_name(number, missing)} is missing; "
                     "expected all parts: start lstm-dssm-encode again for the "

@@ -1,18 +1,14 @@
 """The graph of a KeyVec: vectors, key sentences and key words of documents."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.export.graphs.saved_module import (
-    ServedModule,
-    encoder_fingerprint,
-    finite_weights,
+    EncodingModule,
     signature,
-    write_fingerprint,
 )
 from keras_lstm_dssm.layers import unit
 from keras_lstm_dssm.models import KeyVec
@@ -22,28 +18,18 @@ MAX_N = 250
 """Maximum number of sentences and of words in a reply of `KEYS`."""
 
 
-class KeyVecModule(ServedModule):
+class KeyVecModule(EncodingModule):
     """A trained KeyVec, float32 or float64.
 
     A document is a string, which the graph splits into sentences by the rule
     of `split_sentences`.
 
     Attributes:
-        weights: The variables.
-        resources: The table of a vocabulary, if the model has one.
         vocabulary: The words that can be key words, strings `[words]`.
-        fingerprint: Hash of what determines the vectors.
-
-    Raises:
-        InputError: A weight is NaN or infinite.
     """
 
     def __init__(self, model: KeyVec) -> None:
-        super().__init__()
-        self.weights = finite_weights(model)
-        self.fingerprint = encoder_fingerprint(model)
-        # A server's loader fails without the table.
-        self.resources = model.words.resources
+        super().__init__(model, model.words.resources)
         self.vocabulary = tf.Variable(
             as_strings(model.key_vocabulary), trainable=False
         )
@@ -54,35 +40,16 @@ class KeyVecModule(ServedModule):
         self._max_sentences = model.max_sentences
 
     def encode(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes documents `[batch]` into unit vectors, float32 `[batch, d]`.
-
-        The output is float32 for float64 models, too: clients expect it.
-        """
+        """Returns the vectors d of eq. (3), scaled to length 1, as float32."""
         _, vectors, _ = self._read(text)
         return tf.cast(unit(vectors)[: tf.shape(text)[0]], tf.float32)
 
     def encode_all(
-        self, documents: Sequence[Any], progress: bool = False
+        self, texts: Sequence[Any], progress: bool = False
     ) -> np.ndarray:
-        """Encodes any number of documents into unit vectors, float32 `[n, d]`.
-
-        They are strings or lists of sentences, see `KeyVec.encode`.
-        """
-        vectors = self._encode_documents(documents, progress)
+        """Encodes documents: strings or lists of sentences."""
+        vectors = self._encode_documents(texts, progress)
         return unit(tf.constant(vectors)).numpy().astype(np.float32)
-
-    def write_extra(self, version: Path) -> None:
-        """Writes the fingerprint, with which parts and updates are compared."""
-        write_fingerprint(version, self.fingerprint)
-
-    @signature(text=tf.string)
-    def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Signature `serving_default`: encodes documents, strings `[batch]`.
-
-        `embedding`, float32 `[batch, d]`, has the vectors d of eq. (3), scaled
-        to length 1, as those of all exported encoders.
-        """
-        return {"embedding": self.encode(text)}
 
     @signature(text=tf.string, n=tf.int32)
     def keys(self, text: tf.Tensor, n: tf.Tensor) -> dict[str, tf.Tensor]:

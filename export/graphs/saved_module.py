@@ -6,7 +6,8 @@ another one.
 
 import functools
 import os
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,59 @@ def finite_weights(layer: Any) -> list[Any]:
     return [weight.value for weight in layer.weights]
 
 
+class EncodingModule(ServedModule):
+    """Base class of exported encoders: `encode` is their graph.
+
+    Args:
+        encoder: A `GraphEncoder` or a `KeyVec`, with weights that are up to
+            date.
+        resources: Other objects of the graph, such as the table of a
+            vocabulary; a server's loader fails without them.
+
+    Attributes:
+        weights: The variables.
+        resources: See above.
+        fingerprint: Hash of what determines the vectors.
+
+    Raises:
+        InputError: A weight is NaN or infinite.
+    """
+
+    def __init__(self, encoder: Any, resources: Sequence[Any] = ()) -> None:
+        super().__init__()
+        self.weights = finite_weights(encoder)
+        self.resources = list(resources)
+        scales = getattr(encoder, "scales", ())  # of the parts of a mixture
+        self.fingerprint = weights_hash([*encoder.weights, *scales])
+
+    @abstractmethod
+    def encode(self, text: tf.Tensor) -> tf.Tensor:
+        """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`.
+
+        They are float32 for float64 models, too: clients expect it.
+        """
+
+    @abstractmethod
+    def encode_all(
+        self, texts: Sequence[Any], progress: bool = False
+    ) -> np.ndarray:
+        """Encodes any number of texts into unit vectors, float32 `[n, d]`."""
+
+    def write_extra(self, version: Path) -> None:
+        """Writes the fingerprint, with which parts and updates are compared."""
+        path = version / FINGERPRINT_FILE
+        path.parent.mkdir(exist_ok=True)
+        write_json(path, {"sha256": self.fingerprint})
+
+    @signature(text=tf.string)
+    def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Signature `serving_default`: encodes strings `[batch]`.
+
+        `embedding` is float32 `[batch, d]`, rows of length 1.
+        """
+        return {"embedding": self.encode(text)}
+
+
 def save_module(module: ServedModule, folder: Path) -> None:
     """Writes the SavedModel of a module: its graph and its variables."""
     further = [name for name in (FILTERED, KEYS) if hasattr(module, name)]
@@ -160,19 +214,3 @@ def predict_signatures(
     """
     definitions = SignatureDefMap(signature_def=signature_defs(folder))
     return signatures(definitions.SerializeToString())
-
-
-def encoder_fingerprint(encoder: Any) -> str:
-    """Returns a hash of the weights of a `GraphEncoder` or a `KeyVec`.
-
-    Lazily updated rows must be up to date.
-    """
-    scales = getattr(encoder, "scales", ())  # of the parts of a mixture
-    return weights_hash([*encoder.weights, *scales])
-
-
-def write_fingerprint(version: Path, fingerprint: str) -> None:
-    """Writes the fingerprint of an encoder into a version's folder."""
-    path = version / FINGERPRINT_FILE
-    path.parent.mkdir(exist_ok=True)
-    write_json(path, {"sha256": fingerprint})
