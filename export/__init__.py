@@ -1,4 +1,4 @@
-"""Exports trained models as SavedModels, in a folder for TF Serving."""
+"""Export of trained models as SavedModels, in a folder for TF Serving."""
 
 from keras_lstm_dssm.export.bulk.documents import Documents, read_documents
 from keras_lstm_dssm.export.bulk.parts import read_ids

@@ -1,13 +1,12 @@
-"""From a trained model to published SavedModels, in a folder for TF Serving.
+"""The functions that publish trained models in a folder for TF Serving.
 
 `export_models` publishes all models of one training together, with the files
-that a server needs beside them. `export_model` and `export_retriever` publish
-a version of one model alone.
+that a server needs beside them; `export_model` and `export_retriever` publish
+a version of a single model.
 """
 
 import os
-from collections.abc import Callable, Sequence
-from functools import singledispatch
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,10 @@ from keras_lstm_dssm.export.graphs.retriever import (
     check_documents,
     check_retriever_options,
 )
-from keras_lstm_dssm.export.graphs.saved_module import ServedModule
+from keras_lstm_dssm.export.graphs.saved_module import (
+    EncodingModule,
+    ServedModule,
+)
 from keras_lstm_dssm.export.publish.server_files import (
     check_server_files,
     publish_models,
@@ -45,12 +47,13 @@ from keras_lstm_dssm.export.publish.versions import (
 )
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.fingerprints import title_hashes
+from keras_lstm_dssm.model_cards.record import write_models_card
 from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
 from keras_lstm_dssm.ranker import Ranker
 
 Graphs = dict[str, Callable[[], ServedModule]]
-"""Name that a model is served under -> a function that makes its module,
-which takes long where documents are encoded."""
+"""Name that a model is served under -> a function that makes its module, which
+may encode all documents."""
 
 
 def export_models(
@@ -60,14 +63,15 @@ def export_models(
     vectors: str = "float32",
     max_k: int = MAX_K,
     progress: bool = False,
+    runs: Sequence[str | os.PathLike[str]] = (),
 ) -> list[Path]:
-    """Publishes a pair scorer; or the encoders of a model, and a retriever.
+    """Publishes all that a server needs of a trained model.
 
-    Two towers, and a `Mixture` of several, are `query_encoder` and
-    `document_encoder`, a KeyVec is `keyvec`. A folder can have the models of
-    several trainings: encoders and a retriever, which find documents, and a
-    `scorer`, which orders them. A `Ranker` is `ranker` and, with documents,
-    `two_stage`. An export changes the models of its own training only.
+    Two towers, and a `Mixture` of several, become `query_encoder` and
+    `document_encoder`, and a KeyVec becomes `keyvec`, each with a `retriever`
+    if there are documents. A pair scorer becomes `scorer`. A `Ranker` becomes
+    `ranker` and, with documents, `two_stage`. A folder can have models of
+    several trainings; an export changes those of its training only.
 
     All exported models get one version number, above every version in the
     folder, so that equal numbers mean the same training. They are served
@@ -90,6 +94,9 @@ def export_models(
         max_k: Maximum number of results for a query, by default 1,000; a
             larger k in a request is reduced to it.
         progress: Whether to show a progress bar.
+        runs: Folders of the runs that the model comes from, several for a
+            mixture. With them the export is recorded in `card.json` and
+            `CARD.md` of `output`; by default it is not.
 
     Returns:
         The folders of the new versions.
@@ -108,14 +115,20 @@ def export_models(
     [PosixPath('models/query_encoder/1'), ...]
     """
     check_retriever_options(vectors, max_k)
-    graphs = model_graphs(model, documents, vectors, max_k, progress)
-    if "retriever" in graphs:
-        _check_no_other_encoders(output, graphs)
-    check_folder(output)
-    check_server_files(output, graphs)
+    graphs = _graphs(model, documents, vectors, max_k, progress)
+    _check_output(output, graphs)
     modules = {name: make() for name, make in graphs.items()}
     with publication(output):
-        return publish_models(output, modules)
+        _check_output(output, graphs)  # others may have published meanwhile
+        folders = publish_models(output, modules)
+        if runs:
+            write_models_card(
+                output,
+                {folder.parent.name: int(folder.name) for folder in folders},
+                runs,
+                _count(documents),
+            )
+    return folders
 
 
 def export_model(
@@ -203,40 +216,47 @@ def export_retriever(
     return publish_module(module, base, version)
 
 
-@singledispatch
-def model_graphs(
-    model: Any,
+def _graphs(
+    model: TwoTower | PairScorer | KeyVec | Mixture | Ranker,
     documents: Documents | EncodedParts | None,
     vectors: str,
     max_k: int,
     progress: bool,
 ) -> Graphs:
-    """Returns what is exported of a model, by its class.
-
-    For the arguments and the errors see `export_models`.
-    """
-    raise InputError(
-        f"found {type(model).__name__}, expected a TwoTower, a Mixture, a "
-        "PairScorer, a KeyVec or a Ranker"
-    )
-
-
-@model_graphs.register(Mixture)
-@model_graphs.register(TwoTower)
-def _tower_graphs(
-    model: Mixture | TwoTower,
-    documents: Documents | EncodedParts | None,
-    vectors: str,
-    max_k: int,
-    progress: bool,
-) -> Graphs:
-    towers = mixture_towers(model) if isinstance(model, Mixture) else model
-    query = EncoderModule(towers.query_encoder)
-    document = EncoderModule(towers.document_encoder)
-    graphs: Graphs = {
-        "query_encoder": lambda: query,
-        "document_encoder": lambda: document,
-    }
+    """Returns what is exported of a model; see `export_models`."""
+    if isinstance(model, PairScorer):
+        if documents is not None:
+            raise InputError(
+                "documents are for the retriever of a KeyVec or of two towers, "
+                "and this model is a pair scorer: leave them out"
+            )
+        return {"scorer": lambda: ScorerModule(model)}
+    if isinstance(model, Ranker):
+        if isinstance(documents, EncodedParts):
+            raise InputError(
+                f"{documents.folder}: found encoded titles, expected a file of "
+                "titles, whose words a ranker compares: name the file"
+            )
+        graphs: Graphs = {"ranker": lambda: RankerModule(model)}
+        if documents is not None:
+            graphs["two_stage"] = lambda: TwoStageModule(
+                model,
+                documents.ids,
+                documents.titles,
+                documents.tags,
+                vectors,
+                max_k,
+                progress,
+            )
+        return graphs
+    query, document = _encoders(model)
+    if query is document:
+        graphs = {"keyvec": lambda: query}
+    else:
+        graphs = {
+            "query_encoder": lambda: query,
+            "document_encoder": lambda: document,
+        }
     if documents is not None:
         graphs["retriever"] = lambda: _retriever(
             query, document, documents, vectors, max_k, progress
@@ -244,75 +264,34 @@ def _tower_graphs(
     return graphs
 
 
-@model_graphs.register
-def _keyvec_graphs(
-    model: KeyVec,
-    documents: Documents | EncodedParts | None,
-    vectors: str,
-    max_k: int,
-    progress: bool,
-) -> Graphs:
-    module = KeyVecModule(model)
-    graphs: Graphs = {"keyvec": lambda: module}
-    if documents is not None:
-        graphs["retriever"] = lambda: _retriever(
-            module, module, documents, vectors, max_k, progress
+def _encoders(
+    model: TwoTower | KeyVec | Mixture,
+) -> tuple[EncodingModule, EncodingModule]:
+    """Returns the encoders of queries and of documents; a KeyVec is both."""
+    if isinstance(model, KeyVec):
+        module = KeyVecModule(model)
+        return module, module
+    if isinstance(model, Mixture | TwoTower):
+        towers = mixture_towers(model) if isinstance(model, Mixture) else model
+        return (
+            EncoderModule(towers.query_encoder),
+            EncoderModule(towers.document_encoder),
         )
-    return graphs
-
-
-@model_graphs.register
-def _scorer_graphs(
-    model: PairScorer,
-    documents: Documents | EncodedParts | None,
-    vectors: str,
-    max_k: int,
-    progress: bool,
-) -> Graphs:
-    if documents is not None:
-        raise InputError(
-            "documents are for the retriever of a KeyVec or of two towers, "
-            "and this model is a pair scorer: leave them out"
-        )
-    return {"scorer": lambda: ScorerModule(model)}
-
-
-@model_graphs.register
-def _ranker_graphs(
-    model: Ranker,
-    documents: Documents | EncodedParts | None,
-    vectors: str,
-    max_k: int,
-    progress: bool,
-) -> Graphs:
-    if isinstance(documents, EncodedParts):
-        raise InputError(
-            f"{documents.folder}: found encoded titles, expected a file of "
-            "titles, whose words a ranker compares: name the file"
-        )
-    graphs: Graphs = {"ranker": lambda: RankerModule(model)}
-    if documents is not None:
-        graphs["two_stage"] = lambda: TwoStageModule(
-            model,
-            documents.ids,
-            documents.titles,
-            documents.tags,
-            vectors,
-            max_k,
-            progress,
-        )
-    return graphs
+    raise InputError(
+        f"found {type(model).__name__}, expected a TwoTower, a Mixture, a "
+        "PairScorer, a KeyVec or a Ranker"
+    )
 
 
 def _retriever(
-    query: EncoderModule | KeyVecModule,
-    document: EncoderModule | KeyVecModule,
+    query: EncodingModule,
+    document: EncodingModule,
     documents: Documents | EncodedParts,
     vectors: str,
     max_k: int,
     progress: bool,
 ) -> RetrieverModule:
-    """Encodes documents, or reads those that were encoded before."""
+    """Makes a retriever of documents; encodes them unless they are parts."""
     if isinstance(documents, EncodedParts):
         if documents.encoder_sha256 != document.fingerprint:
             raise InputError(
@@ -337,8 +316,14 @@ def _retriever(
     return RetrieverModule(query, rows, vectors, max_k, document.fingerprint)
 
 
+def _count(documents: Documents | EncodedParts | None) -> int | None:
+    if isinstance(documents, EncodedParts):
+        return documents.rows
+    return len(documents.ids) if documents else None
+
+
 def _encoded_rows(
-    encoder: EncoderModule | KeyVecModule,
+    encoder: EncodingModule,
     ids: Sequence[str],
     texts: Sequence[Any],
     tags: Sequence[Sequence[str]],
@@ -352,25 +337,27 @@ def _encoded_rows(
     )
 
 
-def _encoder_module(
-    encoder: GraphEncoder | KeyVec,
-) -> EncoderModule | KeyVecModule:
+def _encoder_module(encoder: GraphEncoder | KeyVec) -> EncodingModule:
     if isinstance(encoder, KeyVec):
         return KeyVecModule(encoder)
     return EncoderModule(encoder)
 
 
-def _check_no_other_encoders(
-    output: str | os.PathLike[str], graphs: Graphs
+def _check_output(
+    output: str | os.PathLike[str], names: Collection[str]
 ) -> None:
-    """Checks that a folder has no encoders of another kind of model.
+    """Checks that models of these names can be published in a folder.
 
     Raises:
-        InputError: It has, and their retriever would be replaced.
+        InputError: See `check_folder` and `check_server_files`; or the folder
+            has encoders of another training, whose retriever would be replaced.
     """
-    for name in ("query_encoder", "keyvec"):
-        if name not in graphs and name in find_models(output):
+    if "retriever" in names:
+        others = {"query_encoder", "keyvec"} & find_models(output).keys()
+        for name in others.difference(names):
             raise InputError(
                 f"{output}: found {name}, of another training, whose retriever "
                 "would be replaced; name another folder"
             )
+    check_folder(output)
+    check_server_files(output, names)

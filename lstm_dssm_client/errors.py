@@ -1,7 +1,6 @@
-"""What goes wrong: InputError and ServingError, each with a one-line message.
+"""The two errors of this package, `InputError` and `ServingError`.
 
-`serving_error` writes the message for every rejected or lost request, over
-gRPC and HTTP alike, with advice on what to do.
+The message of each is one line, with advice on what to do.
 """
 
 from http import HTTPStatus
@@ -96,15 +95,10 @@ def code_name(code: Any) -> str:
 def serving_error(
     code: Any, details: str, target: str, model: str, status: str = ""
 ) -> ServingError:
-    """Returns the error of a request that failed.
+    """Returns the error of a request to `target` that failed.
 
-    Args:
-        code: The status code, see `ServingError`.
-        details: The server's message, or what went wrong on the way.
-        target: The server's address.
-        model: The name of the requested model.
-        status: The code as its protocol writes it, such as "404 Not Found";
-            empty if it is not the server that sent it.
+    `status` is the code as its protocol writes it, such as "404 Not Found",
+    and empty if the server did not send it; see `ServingError` for the others.
     """
     name = code_name(code)
     if name == "UNAVAILABLE":

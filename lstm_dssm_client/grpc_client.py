@@ -1,12 +1,8 @@
-"""Client and AsyncClient: ask a server over gRPC, with threads or coroutines.
-
-`_GrpcTransport` sends the requests of `text_client` over a channel of either
-kind; `messages` writes and reads what it sends.
-"""
+"""Clients of TF Serving's gRPC API: `Client`, and `AsyncClient` for asyncio."""
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +10,7 @@ from typing import Any
 import grpc
 import numpy as np
 
-from lstm_dssm_client.errors import InputError, ServingError, serving_error
+from lstm_dssm_client.errors import InputError, serving_error
 from lstm_dssm_client.messages import (
     input_proto,
     message_class,
@@ -29,23 +25,17 @@ from lstm_dssm_client.options import (
     token_headers,
 )
 from lstm_dssm_client.signatures import (
-    Hit,
-    KeyParts,
-    Prediction,
     Signature,
-    Version,
     VersionStatus,
 )
 from lstm_dssm_client.text_client import (
-    Answer,
+    AsyncTextClient,
     GetMetadata,
     GetStatus,
     Metadata,
     Predict,
     Request,
-    Requests,
     TextClient,
-    TextRequests,
 )
 
 
@@ -110,14 +100,8 @@ _RETRIES = {
 }
 
 
-_PredictRequest = message_class("PredictRequest")
-_GetModelMetadataRequest = message_class("GetModelMetadataRequest")
-_GetModelStatusRequest = message_class("GetModelStatusRequest")
-
-
 def _predict_message(request: Predict) -> Any:
-    """Returns the message `PredictRequest`; see `input_proto` for errors."""
-    return _PredictRequest(
+    return message_class("PredictRequest")(
         model_spec=model_spec(
             request.model, request.version, request.signature
         ),
@@ -130,20 +114,19 @@ def _predict_message(request: Predict) -> Any:
 
 
 def _metadata_message(request: GetMetadata) -> Any:
-    """Returns the message `GetModelMetadataRequest` for the signatures."""
-    return _GetModelMetadataRequest(
+    return message_class("GetModelMetadataRequest")(
         model_spec=model_spec(request.model, request.version),
         metadata_field=["signature_def"],
     )
 
 
 def _status_message(request: GetStatus) -> Any:
-    """Returns the message `GetModelStatusRequest` for all versions."""
-    return _GetModelStatusRequest(model_spec=model_spec(request.model, None))
+    return message_class("GetModelStatusRequest")(
+        model_spec=model_spec(request.model, None)
+    )
 
 
 def _read_metadata(reply: Any) -> Metadata:
-    """Reads a message `GetModelMetadataResponse`."""
     packed = reply.metadata["signature_def"].value
     return Metadata(reply.model_spec.version.value, signatures(packed))
 
@@ -159,7 +142,6 @@ _CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
 def _read_status(reply: Any) -> dict[int, VersionStatus]:
-    """Reads a message `GetModelStatusResponse`."""
     return {
         status.version: VersionStatus(
             _STATES.get(status.state, "UNKNOWN"),
@@ -191,12 +173,12 @@ _METHODS: dict[type, tuple[str, Callable[..., Any], Callable[..., Any]]] = {
     ),
     GetStatus: ("ModelService/GetModelStatus", _status_message, _read_status),
 }
-"""A request -> the method of TF Serving's API, the message of the request, and
-what is read from that of the reply."""
+"""Kind of a request -> the method of TF Serving's API, the function that writes
+the request's message, and the function that reads the reply's."""
 
 
 class _GrpcTransport:
-    """Sends requests over a channel of `grpc`, or of `grpc.aio`."""
+    """The `Transport` of a `Client`, or of an `AsyncClient` with `grpc.aio`."""
 
     def __init__(
         self,
@@ -242,25 +224,24 @@ class _GrpcTransport:
             )
 
     def send(self, request: Request) -> Any:
+        _, _, read = _METHODS[type(request)]
         with self._errors(request):
-            return self._reply(request, self._call(request))
+            return read(self._call(request))
 
     async def send_async(self, request: Request) -> Any:
+        _, _, read = _METHODS[type(request)]
         with self._errors(request):
-            return self._reply(request, await self._call(request))
+            return read(await self._call(request))
 
     def close(self) -> None:
         self.channel.close()
 
     def _call(self, request: Request) -> Any:
+        """Calls a method: the reply, or of `grpc.aio` an awaitable of it."""
         _, write, _ = _METHODS[type(request)]
         return self._calls[type(request)](
             write(request), timeout=self.timeout, metadata=self._metadata
         )
-
-    def _reply(self, request: Request, message: Any) -> Any:
-        _, _, read = _METHODS[type(request)]
-        return read(message)
 
     @contextmanager
     def _errors(self, request: Request) -> Iterator[None]:
@@ -279,7 +260,7 @@ def _host(target: str) -> str:
     return host if colon and port.isdecimal() else target
 
 
-class AsyncClient:
+class AsyncClient(AsyncTextClient):
     """Sends texts like `Client`, with coroutines.
 
     It is made and used in a running event loop. Arguments, results and errors
@@ -304,88 +285,9 @@ class AsyncClient:
         self._transport = _GrpcTransport(
             grpc.aio, target, timeout, max_message_mb, credentials, token
         )
-        self._requests = TextRequests()
+        super().__init__(self._transport.send_async)
         self.target = target
         self.timeout = timeout
-
-    async def encode(
-        self,
-        texts: Iterable[str | bytes],
-        model: str = "query_encoder",
-        version: Version = None,
-    ) -> np.ndarray:
-        """See `Client.encode`."""
-        return await self._run(self._requests.encode(texts, model, version))
-
-    async def search(
-        self,
-        texts: Iterable[str | bytes],
-        k: int = 5,
-        model: str = "retriever",
-        version: Version = None,
-        tags: Iterable[str] = (),
-    ) -> list[list[Hit]]:
-        """See `Client.search`."""
-        return await self._run(
-            self._requests.search(texts, k, model, version, tags)
-        )
-
-    async def score(
-        self,
-        query: str | bytes,
-        documents: Iterable[str | bytes],
-        model: str = "scorer",
-        version: Version = None,
-    ) -> np.ndarray:
-        """See `Client.score`."""
-        return await self._run(
-            self._requests.score(query, documents, model, version)
-        )
-
-    async def score_pairs(
-        self,
-        queries: Iterable[str | bytes],
-        documents: Iterable[str | bytes],
-        model: str = "scorer",
-        version: Version = None,
-    ) -> np.ndarray:
-        """See `Client.score_pairs`."""
-        return await self._run(
-            self._requests.score_pairs(queries, documents, model, version)
-        )
-
-    async def keys(
-        self,
-        texts: Iterable[str | bytes],
-        n: int = 5,
-        model: str = "keyvec",
-        version: Version = None,
-    ) -> list[KeyParts]:
-        """See `Client.keys`."""
-        return await self._run(self._requests.keys(texts, n, model, version))
-
-    async def predict(
-        self,
-        model: str,
-        inputs: dict[str, np.ndarray],
-        outputs: Iterable[str] = (),
-        version: Version = None,
-        signature: str = "",
-    ) -> Prediction:
-        """See `Client.predict`."""
-        return await self._run(
-            self._requests.predict(model, inputs, outputs, version, signature)
-        )
-
-    async def signatures(
-        self, model: str, version: Version = None
-    ) -> dict[str, Signature]:
-        """See `Client.signatures`."""
-        return await self._run(self._requests.signatures(model, version))
-
-    async def status(self, model: str) -> dict[int, VersionStatus]:
-        """See `Client.status`."""
-        return await self._run(self._requests.status(model))
 
     async def close(self) -> None:
         """Closes the connection; leaving the `async with` block does, too."""
@@ -396,20 +298,6 @@ class AsyncClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    async def _run(self, requests: Requests[Answer]) -> Answer:
-        """Sends the requests of a generator, as `TextClient` does."""
-        try:
-            request = next(requests)
-            while True:
-                try:
-                    reply = await self._transport.send_async(request)
-                except ServingError as error:
-                    request = requests.throw(error)
-                else:
-                    request = requests.send(reply)
-        except StopIteration as end:
-            return end.value
 
 
 class Client(TextClient):

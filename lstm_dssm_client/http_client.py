@@ -1,8 +1,7 @@
-"""HttpClient: asks a server over HTTP, without gRPC and TensorFlow.
+"""A client of TF Serving's REST API, with NumPy and the standard library only.
 
-`_HttpTransport` sends the requests of `text_client` in TF Serving's REST form,
-keeps connections open and repeats what may be repeated. `_TimedSocket` holds
-every wait on a connection to one deadline.
+It keeps connections open, repeats requests that a server did not process, and
+holds all that a request waits for to one deadline.
 """
 
 import base64
@@ -105,14 +104,10 @@ def _path_and_body(request: Request) -> tuple[str, bytes | None]:
 
 
 def _json_values(name: str, values: np.ndarray) -> Any:
-    """Returns an input as nested lists; bytes become text, or base64.
-
-    Raises:
-        InputError: There are values other than numbers and bytes.
-    """
+    """Returns an input as nested lists; bytes become text, or base64."""
     if dtype_name(values) == "string":
         flat = [_json_text(name, value) for value in values.ravel().tolist()]
-        return _nested(flat, values.shape)
+        return np.array(flat, object).reshape(values.shape).tolist()
     if values.dtype.kind not in "biuf":
         raise InputError(
             f"input {name!r} is {values.dtype}; expected an array of numbers,"
@@ -135,16 +130,9 @@ def _json_text(name: str, value: Any) -> Any:
         return {"b64": base64.b64encode(value).decode()}
 
 
-def _nested(flat: list[Any], shape: tuple[int, ...]) -> Any:
-    """Returns a flat list as nested lists of a shape."""
-    for size in reversed(shape[1:]):
-        flat = [flat[i : i + size] for i in range(0, len(flat), size)]
-    return flat if shape else flat[0]
-
-
 @contextmanager
-def _expected(request: Request) -> Iterator[None]:
-    """Raises `InputError` if a reply is not in TF Serving's form."""
+def _tf_serving_form(request: Request) -> Iterator[None]:
+    """Raises `InputError` if a reply that is read inside has another form."""
     try:
         yield
     except (
@@ -165,7 +153,7 @@ def _expected(request: Request) -> Iterator[None]:
 
 def _reply(request: Request, body: bytes) -> Any:
     """Reads the reply to a request."""
-    with _expected(request):
+    with _tf_serving_form(request):
         reply = json.loads(body)
         if isinstance(request, Predict):
             return _PredictReply(request, reply["outputs"])
@@ -193,10 +181,9 @@ class _PredictReply:
     def outputs(
         self, signature: Signature | None
     ) -> dict[str, np.ndarray] | None:
-        """Converts the outputs to arrays of the signature's dtypes."""
         if signature is None:
             return None
-        with _expected(self._request):
+        with _tf_serving_form(self._request):
             by_name = self._outputs
             if len(signature.outputs) == 1:  # the only output is not named
                 if isinstance(by_name, dict):
@@ -217,14 +204,13 @@ def _array(values: Any, spec: TensorInfo) -> np.ndarray:
         array = np.array(_bytes(values), object)
     else:
         array = np.array(values, spec.dtype)
-    rank = None if spec.shape is None else len(spec.shape)
-    if array.ndim == 1 and rank == 2 and not array.size:
+    if array.shape == (0,) and spec.shape and len(spec.shape) == 2:
         return array.reshape(0, 0)
     return array
 
 
 def _bytes(values: Any) -> Any:
-    """Returns nested lists of texts with each text as bytes."""
+    """Converts each text in nested lists to bytes."""
     if isinstance(values, list):
         return [_bytes(value) for value in values]
     if isinstance(values, dict):
@@ -254,12 +240,12 @@ _DTYPES = {"float": "float32", "double": "float64", "half": "float16"}
 
 
 def _specs(infos: Mapping[str, Any]) -> dict[str, TensorInfo]:
-    """Returns the tensors of a signature, from the metadata."""
+    """Reads the inputs or the outputs of a signature."""
     specs = {}
     for name, info in sorted(infos.items()):
         dtype = info["dtype"].removeprefix("DT_").lower()
         shape = info["tensor_shape"]
-        sizes = tuple(int(each["size"]) for each in shape.get("dim", []))
+        sizes = [int(each["size"]) for each in shape.get("dim", [])]
         specs[name] = TensorInfo(
             _DTYPES.get(dtype, dtype),
             None
@@ -270,24 +256,24 @@ def _specs(infos: Mapping[str, Any]) -> dict[str, TensorInfo]:
 
 
 class _TimedSocket:
-    """A socket, as `http.client` uses it, whose waits all end at `end`.
+    """Socket for `http.client` with one deadline for all bytes of a request.
 
-    A socket's own timeout begins anew with every byte, so that a server that
-    sends one now and then would never exceed it.
+    The timeout of a plain socket begins anew with every byte, so that a server
+    that sends one now and then would never exceed it.
     """
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self.end = 0.0  # of the request that is running, see time.monotonic
+        self.end = 0.0  # deadline of the request, in time.monotonic's seconds
 
-    def before_end(self) -> None:
-        """Lets the next wait end at `end`."""
+    def limit_wait(self) -> None:
+        """Limits the next wait to the time until the deadline."""
         self._sock.settimeout(_remaining(self.end))
 
     def sendall(self, data: bytes) -> None:
         unsent = memoryview(data)
         while unsent:
-            self.before_end()
+            self.limit_wait()
             unsent = unsent[self._sock.send(unsent) :]
 
     def makefile(self, _: str) -> io.BufferedReader:
@@ -306,7 +292,7 @@ def _remaining(end: float) -> float:
 
 
 class _TimedReader(io.RawIOBase):
-    """Reads what `_TimedSocket` receives; may be read after that is closed."""
+    """Reads from a `_TimedSocket`, also after `http.client` has closed it."""
 
     def __init__(self, sock: _TimedSocket, raw: io.RawIOBase) -> None:
         self._sock = sock
@@ -316,7 +302,7 @@ class _TimedReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        self._sock.before_end()
+        self._sock.limit_wait()
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
@@ -335,10 +321,7 @@ _TRY_AGAIN = (
 
 
 class _HttpTransport:
-    """Sends requests to one server; threads may share it.
-
-    A connection that is open and not in use is used again.
-    """
+    """The `Transport` of an `HttpClient`; it uses open connections again."""
 
     def __init__(
         self,
@@ -366,7 +349,6 @@ class _HttpTransport:
         self._idle: list[http.client.HTTPConnection] = []
 
     def send(self, request: Request) -> Any:
-        """See `text_client.Transport`."""
         path, body = _path_and_body(request)
         end = time.monotonic() + self.timeout
         waits = iter(_WAITS)
@@ -384,7 +366,6 @@ class _HttpTransport:
             time.sleep(wait)
 
     def close(self) -> None:
-        """Closes the connections on which no request is running."""
         with suppress(IndexError):
             while True:
                 self._idle.pop().close()
@@ -428,7 +409,10 @@ class _HttpTransport:
     def _answer(
         self, path: str, body: bytes | None, end: float
     ) -> tuple[int, bytes]:
-        """Returns the status and the body, of an idle or a new connection."""
+        """Sends a request over an idle or a new connection.
+
+        Returns the status and the body of the reply.
+        """
         while True:
             try:
                 connection, used = self._idle.pop(), True
@@ -486,7 +470,7 @@ class _HttpTransport:
         body: bytes | None,
         end: float,
     ) -> tuple[http.client.HTTPResponse, bytes]:
-        """Sends a request and reads the reply, up to a byte too many."""
+        """Sends a request; reads the reply up to one byte above the limit."""
         sock: Any = connection.sock  # a _TimedSocket
         sock.end = end
         with suppress(BrokenPipeError, ConnectionResetError):

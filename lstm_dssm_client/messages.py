@@ -1,11 +1,8 @@
-"""The messages of TF Serving's API over gRPC, without TensorFlow.
-
-What a client sends is written as messages, what a server replies is read.
+"""The protobuf messages of TF Serving's gRPC API, without TensorFlow.
 
 `tensorflow_serving.apis` has them, too, but imports TensorFlow, which takes
-seconds. These have the same fields and numbers, and so the same bytes, as far
-as clients use them. They are in a pool of their own, under names of their own:
-a process may use both.
+seconds. These have the fields that clients use, with the same numbers and so
+the same bytes, in another pool and under other names: a process may use both.
 
 Sources: `tensorflow_serving/apis/*.proto` and `util/status.proto` of
 https://github.com/tensorflow/serving; `core/framework/tensor.proto`,
@@ -154,10 +151,7 @@ _CLASSES: dict[str, Any] = GetMessageClassesForFiles([_FILE], _pool)
 
 
 def message_class(name: str) -> Any:
-    """Returns the class of a message.
-
-    Args:
-        name: A key of `MESSAGES`.
+    """Returns the class of a message, by its key in `MESSAGES`.
 
     Example:
         >>> message_class("ModelSpec")(name="retriever").ByteSize()
@@ -257,18 +251,16 @@ def read_tensor(proto: Any) -> np.ndarray:
     if proto.tensor_content:
         values = np.frombuffer(proto.tensor_content, dtype).copy()
     else:
-        given = getattr(proto, field)
-        values = np.fromiter(given, _STORED.get(field, dtype), len(given))
+        sent = getattr(proto, field)
+        values = np.fromiter(sent, _STORED.get(field, dtype), len(sent))
         values = values.view(dtype)
         missing = math.prod(shape) - len(values)
         if missing > 0:
-            last = values[-1] if len(values) else _EMPTY.get(name, 0)
+            default = b"" if name == "string" else 0
+            last = values[-1] if len(values) else default
             rest = np.full(missing, last, dtype)
             values = np.concatenate([values, rest])
     return values.reshape(shape)
-
-
-_EMPTY = {"string": b""}
 
 
 def _numbers(name: str) -> np.dtype:
@@ -295,11 +287,7 @@ _TensorProto = message_class("TensorProto")
 
 
 def input_proto(name: str, values: np.ndarray) -> Any:
-    """Returns an input as a message `TensorProto`.
-
-    Raises:
-        InputError: There are values other than numbers and bytes.
-    """
+    """Returns an input as a message `TensorProto`, or raises `InputError`."""
     proto = _TensorProto()
     try:
         write_tensor(values, proto)
@@ -322,10 +310,9 @@ def model_spec(model: str, version: Version, signature: str = "") -> Any:
 
 
 def signatures(packed: bytes) -> dict[str, Signature]:
-    """Selects the signatures that Predict can call, ascending by name.
+    """Reads the signatures that Predict can call from a `SignatureDefMap`.
 
-    Args:
-        packed: The bytes of a `SignatureDefMap`.
+    They are ascending by name.
     """
 
     def tensors(infos: Any) -> dict[str, TensorInfo]:

@@ -1,7 +1,6 @@
-"""Checks of the arguments with which clients are made, and files of tokens.
+"""Checks of the arguments of clients, and files of tokens.
 
-Deadline and size of a message, certificates, and the token: a secret that a
-server asks its clients for, read from a file and sent in a header.
+A token is a secret that a server asks its clients for in a header.
 """
 
 import ipaddress
@@ -45,17 +44,10 @@ def check_certificate_and_key(
     certificate: str | os.PathLike[str] | None,
     key: str | os.PathLike[str] | None,
 ) -> None:
-    """Checks the files by which a client proves to a server who it is, in TLS.
-
-    A certificate can be used with its private key only. A client may also
-    have neither.
-
-    Args:
-        certificate: Path of the client's certificate.
-        key: Path of its private key.
+    """Checks that a client has both a certificate and its key, or neither.
 
     Raises:
-        InputError: Only one of the two is given.
+        InputError: One of the two is None.
     """
     if (certificate is None) != (key is None):
         raise InputError(
@@ -67,8 +59,7 @@ def check_certificate_and_key(
 def is_loopback(host: str) -> bool:
     """Returns whether a name or an address is that of this machine alone.
 
-    Args:
-        host: A name or an address, without the port; IPv6 also in brackets.
+    It has no port; an IPv6 address may be in brackets.
     """
     host = host.removeprefix("[").removesuffix("]")
     try:
@@ -80,12 +71,7 @@ def is_loopback(host: str) -> bool:
 def token_headers(
     token: str | None, host: str, encrypted: bool
 ) -> list[tuple[str, str]]:
-    """Returns the headers of a request that carry a token.
-
-    Args:
-        token: The token, or None.
-        host: The server's name or address.
-        encrypted: Whether the connection is.
+    """Returns the header with a token, no header for None.
 
     Raises:
         InputError: The token has characters that a header cannot hold, or
@@ -129,12 +115,7 @@ def read_token(path: str | os.PathLike[str]) -> str:
 
 
 def read_tokens(path: str | os.PathLike[str]) -> list[str]:
-    """Reads all tokens that a server accepts, from a file.
-
-    Blank lines and lines that begin with `#` are left out.
-
-    Args:
-        path: The file, with one token a line.
+    """Reads a file of tokens, one a line; blank and `#` lines are left out.
 
     Raises:
         InputError: The file cannot be read, or has a line that is no token,

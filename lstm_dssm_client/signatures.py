@@ -1,9 +1,4 @@
-"""What models take, and what clients return.
-
-First the signatures of models, with which inputs are compared before they are
-sent; then hits, key parts, predictions and states of versions, and how they
-are read from a model's outputs.
-"""
+"""Signatures of served models, and the types of what clients return."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -88,11 +83,7 @@ def dtype_name(values: np.ndarray) -> str:
 
 
 def check_rows(name: str, values: np.ndarray) -> None:
-    """Checks that an input has at least one row, or is a scalar.
-
-    Raises:
-        InputError: It has no rows.
-    """
+    """Raises `InputError` for an input without rows; a scalar is one row."""
     if values.ndim and not len(values):
         raise InputError(f"input {name!r} has no rows; expected one or more")
 
@@ -132,7 +123,7 @@ class Hit(NamedTuple):
 
 
 class KeyParts(NamedTuple):
-    """Holds the key sentences and the key words of a document.
+    """The key sentences and the key words of a document.
 
     Attributes:
         sentences: Pairs of a sentence and its probability p_i, the most
@@ -151,7 +142,7 @@ class KeyParts(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """Holds the reply of a server to a Predict request.
+    """The reply of a server to a Predict request.
 
     Attributes:
         model: The model's name.
@@ -175,7 +166,7 @@ class Prediction(NamedTuple):
 
 
 class VersionStatus(NamedTuple):
-    """Holds the state of one version of a model on a server.
+    """The state of one version of a model on a server.
 
     Attributes:
         state: START, LOADING, AVAILABLE, UNLOADING or END.
@@ -241,14 +232,10 @@ def checked_output(
 def hits_from_outputs(
     ids: np.ndarray, scores: np.ndarray, k: int
 ) -> list[list[Hit]]:
-    """Returns the hits in a retriever's outputs.
+    """Returns the hits in a retriever's outputs `[batch, width]`.
 
-    Args:
-        ids: Ids of documents, bytes `[batch, width]`, best first; empty where
-            a row has no further hit.
-        scores: Scores of the documents, float32 `[batch, width]`.
-        k: Maximum number of hits for a query. The width is larger if the
-            server batched the request with another one of a larger k.
+    An id is empty where a row has no further hit. The width exceeds k if the
+    server batched the request with another one of a larger k.
     """
     return [
         [
@@ -263,15 +250,10 @@ def hits_from_outputs(
 def key_parts_from_outputs(
     sentences: np.ndarray, probabilities: np.ndarray, words: np.ndarray, n: int
 ) -> list[KeyParts]:
-    """Converts the outputs of the signature `keys`.
+    """Returns the key parts in the outputs `[batch, width]` of a KeyVec.
 
-    Args:
-        sentences: Bytes `[batch, width]`, most probable first.
-        probabilities: Float32 `[batch, width]`, 0 where a document has no
-            further sentence.
-        words: Bytes `[batch, width]`, empty where there are no further words.
-        n: Maximum number for a document. The width is larger if the server
-            batched the request with another one of a larger n.
+    A probability is 0, a word empty, where a document has no further one. The
+    width exceeds n if the server batched the request with one of a larger n.
     """
     return [
         KeyParts(

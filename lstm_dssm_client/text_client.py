@@ -1,12 +1,10 @@
-"""TextClient: the methods that clients over gRPC and HTTP have in common.
+"""The methods that clients over gRPC and HTTP have in common.
 
-`TextRequests` makes the requests of a method and reads the replies; it neither
-sends nor waits. Its methods are generators: they yield a `Predict`, a
-`GetMetadata` or a `GetStatus`, and are sent the reply to it. What sends them,
-a `Transport`, knows nothing of texts.
+`AsyncTextClient` divides texts into requests and reads the replies, whatever
+sends them; `TextClient` does the same without coroutines.
 """
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -48,7 +46,7 @@ _ATTEMPTS = 3  # times that all texts are sent if their version is unloaded
 
 
 class Predict(NamedTuple):
-    """Runs a signature; the reply is a `PredictReply`."""
+    """Request to run a signature, answered by a `PredictReply`."""
 
     model: str
     version: Version
@@ -58,14 +56,14 @@ class Predict(NamedTuple):
 
 
 class GetMetadata(NamedTuple):
-    """Reads a model's signatures; the reply is a `Metadata`."""
+    """Request for a model's signatures, answered by a `Metadata`."""
 
     model: str
     version: Version
 
 
 class GetStatus(NamedTuple):
-    """Reads the states of a model's versions, a `VersionStatus` by number."""
+    """Request for the state of each version of a model, by its number."""
 
     model: str
 
@@ -74,7 +72,7 @@ Request = Predict | GetMetadata | GetStatus
 
 
 class PredictReply(Protocol):
-    """What a server replied to a `Predict`."""
+    """Reply to a `Predict`, whose outputs are not decoded yet."""
 
     version: int | None
     """The version that answered, or None if the reply does not name it."""
@@ -90,38 +88,122 @@ class PredictReply(Protocol):
 
 
 class Metadata(NamedTuple):
-    """Holds the signatures of a model, and the version that has them."""
+    """The signatures of a model, and the number of the version with them."""
 
     version: int
     signatures: dict[str, Signature]
 
 
-Answer = TypeVar("Answer")
+class AsyncTextClient:
+    """The methods of `TextClient` as coroutines, over any way to send requests.
 
-Requests = Generator[Request, Any, Answer]
+    It caches the signatures of models, with which inputs are compared before
+    they are sent: on a server that batches, a request without rows, or with a
+    wrong dtype or rank, can fail the requests of others, or end the server.
 
-
-class TextRequests:
-    """Makes the requests of one client, and caches the signatures of models.
-
-    A server that batches computes the requests of several clients together.
-    A request without rows, or with a wrong dtype or rank, can then fail the
-    others, or end the server. So inputs are compared with the model's
-    signature before they are sent.
+    Args:
+        send: Sends a request and returns the reply; see `Transport.send`.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, send: Callable[[Request], Coroutine[Any, Any, Any]]
+    ) -> None:
+        self._send = send
         self._cache: dict[tuple[str, Version], Metadata] = {}
 
-    def predict(
+    async def encode(
+        self,
+        texts: Iterable[str | bytes],
+        model: str = "query_encoder",
+        version: Version = None,
+    ) -> np.ndarray:
+        """See `TextClient.encode`."""
+        chunks = [{"text": rows} for rows in chunked(texts)]
+        if not chunks:
+            width = await self._width(model, version)
+            return np.zeros([0, width], np.float32)
+        return await self._of_one_version(model, chunks, EMBEDDING, version)
+
+    async def search(
+        self,
+        texts: Iterable[str | bytes],
+        k: int = 5,
+        model: str = "retriever",
+        version: Version = None,
+        tags: Iterable[str] = (),
+    ) -> list[list[Hit]]:
+        """See `TextClient.search`."""
+        hits: list[list[Hit]] = []
+        tag_text = tags_as_bytes(tags)
+        signature = FILTERED if tag_text else ""
+        for rows in chunked(texts, rows_for(k)):
+            inputs = {"text": rows, "k": np.full(len(rows), k, np.int32)}
+            if tag_text:
+                inputs["tags"] = np.array([tag_text] * len(rows), object)
+            prediction = await self.predict(
+                model, inputs, ["ids", "scores"], version, signature
+            )
+            ids = checked_output(prediction, IDS, len(rows))
+            scores = checked_output(prediction, SCORES, len(rows))
+            hits += hits_from_outputs(ids, scores, k)
+        return hits
+
+    async def score(
+        self,
+        query: str | bytes,
+        documents: Iterable[str | bytes],
+        model: str = "scorer",
+        version: Version = None,
+    ) -> np.ndarray:
+        """See `TextClient.score`."""
+        text, texts = query_as_bytes(query), as_bytes(documents)
+        return await self.score_pairs(
+            [text] * len(texts), texts, model, version
+        )
+
+    async def score_pairs(
+        self,
+        queries: Iterable[str | bytes],
+        documents: Iterable[str | bytes],
+        model: str = "scorer",
+        version: Version = None,
+    ) -> np.ndarray:
+        """See `TextClient.score_pairs`."""
+        chunks = list(chunked_pairs(*pairs_as_bytes(queries, documents)))
+        if not chunks:
+            return np.zeros(0, np.float32)
+        return await self._of_one_version(model, chunks, SCORE, version)
+
+    async def keys(
+        self,
+        texts: Iterable[str | bytes],
+        n: int = 5,
+        model: str = "keyvec",
+        version: Version = None,
+    ) -> list[KeyParts]:
+        """See `TextClient.keys`."""
+        parts: list[KeyParts] = []
+        for rows in chunked(texts, rows_for(n, "n")):
+            inputs = {"text": rows, "n": np.full(len(rows), n, np.int32)}
+            prediction = await self.predict(
+                model, inputs, [out.name for out in KEY_PARTS], version, KEYS
+            )
+            outputs = {
+                output.name: checked_output(prediction, output, len(rows))
+                for output in KEY_PARTS
+            }
+            parts += key_parts_from_outputs(**outputs, n=n)
+        return parts
+
+    async def predict(
         self,
         model: str,
         inputs: Mapping[str, np.ndarray],
         outputs: Iterable[str] = (),
         version: Version = None,
         signature: str = "",
-    ) -> Requests[Prediction]:
-        """Runs one request; see `TextClient.predict`."""
+    ) -> Prediction:
+        """See `TextClient.predict`."""
         name = signature or DEFAULT
         arrays = {key: np.asarray(values) for key, values in inputs.items()}
         for key, values in arrays.items():
@@ -129,16 +211,16 @@ class TextRequests:
         cached = self._cache.get((model, version))
         if not cached or describe_misfit(arrays, cached.signatures.get(name)):
             # A new version may have other inputs.
-            cached = yield from self.metadata(model, version)
+            cached = await self._metadata(model, version)
             misfit = describe_misfit(arrays, cached.signatures.get(name))
             if misfit:
                 raise InputError(f"model {model}: {misfit}")
-        reply: PredictReply = yield Predict(
-            model, version, name, arrays, list(outputs)
+        reply: PredictReply = await self._send(
+            Predict(model, version, name, arrays, list(outputs))
         )
         by_name = reply.outputs(cached.signatures.get(name))
         if by_name is None:  # another version has begun to answer
-            cached = yield from self.metadata(model, version)
+            cached = await self._metadata(model, version)
             by_name = reply.outputs(cached.signatures.get(name))
         elif reply.version not in (None, cached.version):
             self._cache.pop((model, version), None)
@@ -149,47 +231,31 @@ class TextRequests:
             )
         return Prediction(model, reply.version, name, by_name)
 
-    def metadata(self, model: str, version: Version) -> Requests[Metadata]:
-        """Reads a model's signatures, whether they are cached or not.
+    async def signatures(
+        self, model: str, version: Version = None
+    ) -> dict[str, Signature]:
+        """See `TextClient.signatures`."""
+        return (await self._metadata(model, version)).signatures
 
-        Raises:
-            InputError: The number of the version is out of range.
-        """
+    async def status(self, model: str) -> dict[int, VersionStatus]:
+        """See `TextClient.status`."""
+        return await self._send(GetStatus(model))
+
+    async def _metadata(self, model: str, version: Version) -> Metadata:
+        """Asks for a model's signatures, also if they are in the cache."""
         if isinstance(version, int) and not 0 <= version < 2**63:
             raise InputError(
                 f"version is {version}; expected a number of 63 bits, or a"
                 " label"
             )
-        found: Metadata = yield GetMetadata(model, version)
-        self._cache[model, version] = found
-        self._cache[model, found.version] = found
-        return found
+        metadata: Metadata = await self._send(GetMetadata(model, version))
+        self._cache[model, version] = metadata
+        self._cache[model, metadata.version] = metadata
+        return metadata
 
-    def signatures(
-        self, model: str, version: Version
-    ) -> Requests[dict[str, Signature]]:
-        """Reads a model's signatures; see `TextClient.signatures`."""
-        return (yield from self.metadata(model, version)).signatures
-
-    def status(self, model: str) -> Requests[dict[int, VersionStatus]]:
-        """Reads the states of a model's versions; see `TextClient.status`."""
-        return (yield GetStatus(model))
-
-    def encode(
-        self, texts: Iterable[str | bytes], model: str, version: Version
-    ) -> Requests[np.ndarray]:
-        """Encodes texts, chunk by chunk; see `TextClient.encode`."""
-        chunks = [{"text": rows} for rows in chunked(texts)]
-        if not chunks:
-            width = yield from self._width(model, version)
-            return np.zeros([0, width], np.float32)
-        return (
-            yield from self._of_one_version(model, chunks, EMBEDDING, version)
-        )
-
-    def _width(self, model: str, version: Version) -> Requests[int]:
+    async def _width(self, model: str, version: Version) -> int:
         """Reads the width of an encoder's vectors, from its signature."""
-        signatures = yield from self.signatures(model, version)
+        signatures = await self.signatures(model, version)
         outputs = signatures[DEFAULT].outputs if DEFAULT in signatures else {}
         shape = outputs["embedding"].shape if "embedding" in outputs else None
         if shape is None or len(shape) != 2 or shape[1] is None:
@@ -200,47 +266,27 @@ class TextRequests:
             )
         return shape[1]
 
-    def score(
-        self, query: str | bytes, documents: Any, model: str, version: Version
-    ) -> Requests[np.ndarray]:
-        """Scores the documents of one query; see `TextClient.score`."""
-        text, texts = query_as_bytes(query), as_bytes(documents)
-        return (
-            yield from self.score_pairs(
-                [text] * len(texts), texts, model, version
-            )
-        )
-
-    def score_pairs(
-        self, queries: Any, documents: Any, model: str, version: Version
-    ) -> Requests[np.ndarray]:
-        """Scores pairs, chunk by chunk; see `TextClient.score_pairs`."""
-        chunks = list(chunked_pairs(*pairs_as_bytes(queries, documents)))
-        if not chunks:
-            return np.zeros(0, np.float32)
-        return (yield from self._of_one_version(model, chunks, SCORE, version))
-
-    def _of_one_version(
+    async def _of_one_version(
         self,
         model: str,
         chunks: Sequence[dict[str, np.ndarray]],
         output: Output,
         version: Version,
-    ) -> Requests[np.ndarray]:
-        """Returns an output for all chunks, one or more, of one version.
+    ) -> np.ndarray:
+        """Predicts an output of one or more chunks by one and the same version.
 
         Vectors or scores of two versions cannot be compared. So several
         requests ask for a version by its number, and if it is unloaded
         meanwhile, all of them are sent again to the next one.
         """
         if len(chunks) == 1 or isinstance(version, int):
-            return (yield from self._joined(model, chunks, output, version))
+            return await self._joined(model, chunks, output, version)
         numbers: set[int] = set()
         for _ in range(_ATTEMPTS):
-            number = (yield from self.metadata(model, version)).version
+            number = (await self._metadata(model, version)).version
             numbers.add(number)
             try:
-                return (yield from self._joined(model, chunks, output, number))
+                return await self._joined(model, chunks, output, number)
             except ServingError as error:
                 if code_name(error.code) != "NOT_FOUND":
                     raise
@@ -251,65 +297,21 @@ class TextRequests:
             " with version=NUMBER"
         ) from not_found
 
-    def _joined(
+    async def _joined(
         self,
         model: str,
         chunks: Sequence[dict[str, np.ndarray]],
         output: Output,
         version: Version,
-    ) -> Requests[np.ndarray]:
+    ) -> np.ndarray:
         parts = []
         for inputs in chunks:
-            prediction = yield from self.predict(
+            prediction = await self.predict(
                 model, inputs, [output.name], version
             )
             rows = len(next(iter(inputs.values())))
             parts.append(checked_output(prediction, output, rows))
         return np.concatenate(parts)
-
-    def search(
-        self,
-        texts: Iterable[str | bytes],
-        k: int,
-        model: str,
-        version: Version,
-        tags: Iterable[str] = (),
-    ) -> Requests[list[list[Hit]]]:
-        """Retrieves documents, chunk by chunk; see `TextClient.search`."""
-        hits: list[list[Hit]] = []
-        tag_text = tags_as_bytes(tags)
-        for rows in chunked(texts, rows_for(k)):
-            inputs = {"text": rows, "k": np.full(len(rows), k, np.int32)}
-            if tag_text:
-                inputs["tags"] = np.array([tag_text] * len(rows), object)
-            prediction = yield from self.predict(
-                model,
-                inputs,
-                ["ids", "scores"],
-                version,
-                FILTERED if tag_text else "",
-            )
-            ids = checked_output(prediction, IDS, len(rows))
-            scores = checked_output(prediction, SCORES, len(rows))
-            hits += hits_from_outputs(ids, scores, k)
-        return hits
-
-    def keys(
-        self, texts: Iterable[str | bytes], n: int, model: str, version: Version
-    ) -> Requests[list[KeyParts]]:
-        """Finds key sentences and words by chunks; see `TextClient.keys`."""
-        parts: list[KeyParts] = []
-        for rows in chunked(texts, rows_for(n, "n")):
-            inputs = {"text": rows, "n": np.full(len(rows), n, np.int32)}
-            prediction = yield from self.predict(
-                model, inputs, [out.name for out in KEY_PARTS], version, KEYS
-            )
-            outputs = {
-                output.name: checked_output(prediction, output, len(rows))
-                for output in KEY_PARTS
-            }
-            parts += key_parts_from_outputs(**outputs, n=n)
-        return parts
 
 
 class Transport(Protocol):
@@ -319,7 +321,7 @@ class Transport(Protocol):
     timeout: float
 
     def send(self, request: Request) -> Any:
-        """Sends a request and returns the reply to its kind.
+        """Sends a request and returns what answers its kind.
 
         Raises:
             ServingError: The server rejects the request, does not answer in
@@ -330,39 +332,43 @@ class Transport(Protocol):
         """Closes the connections."""
 
 
+Answer = TypeVar("Answer")
+
+
+def run_at_once(coroutine: Coroutine[Any, Any, Answer]) -> Answer:
+    """Runs a coroutine that never waits for an event loop; returns its result.
+
+    So `TextClient` shares the code of `AsyncTextClient`: all that its
+    coroutines await is a `Transport`, which blocks until the reply has come.
+    """
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("the coroutine waits for an event loop")
+
+
 Self = TypeVar("Self", bound="TextClient")
 
 
 class TextClient:
     """Sends texts to a server's models; threads may share a client.
 
-    Inputs are checked against the model's signature before they are sent: on
-    a server that batches, one request without rows, or of a wrong dtype or
-    rank, would fail the requests of others.
+    Args:
+        transport: Sends each request and waits for the reply.
     """
 
     def __init__(self, transport: Transport) -> None:
+        async def send(request: Request) -> Any:
+            return transport.send(request)
+
         self._transport = transport
-        self._requests = TextRequests()
+        self._texts = AsyncTextClient(send)
         self.target = transport.target
         self.timeout = transport.timeout
 
-    def _run(self, requests: Requests[Answer]) -> Answer:
-        """Sends the requests of a generator, one after another."""
-        try:
-            request = next(requests)
-            while True:
-                try:
-                    reply = self._transport.send(request)
-                except ServingError as error:
-                    request = requests.throw(error)
-                else:
-                    request = requests.send(reply)
-        except StopIteration as end:
-            return end.value
-
     def close(self) -> None:
-        """Closes the connections; leaving the `with` block does, too."""
+        """Closes the connections, as leaving the `with` block does."""
         self._transport.close()
 
     def encode(
@@ -371,7 +377,7 @@ class TextClient:
         model: str = "query_encoder",
         version: Version = None,
     ) -> np.ndarray:
-        """Returns the vectors of texts, all of one version.
+        """Encodes texts, all by one version of the model.
 
         If another version begins to answer between two requests, all texts
         are sent again. For no texts, d comes from the model's signature.
@@ -389,7 +395,7 @@ class TextClient:
             InputError: The model is no encoder, or several versions answer in
                 turn, as behind a load balancer during a roll-out.
         """
-        return self._run(self._requests.encode(texts, model, version))
+        return run_at_once(self._texts.encode(texts, model, version))
 
     def search(
         self,
@@ -421,7 +427,7 @@ class TextClient:
             InputError: k is below 1 or too large for int32, a tag is blank
                 or has a comma, or the model is no retriever.
         """
-        return self._run(self._requests.search(texts, k, model, version, tags))
+        return run_at_once(self._texts.search(texts, k, model, version, tags))
 
     def score(
         self,
@@ -450,7 +456,7 @@ class TextClient:
             >>> client.score("angle bracket", ["steel angle", "wood glue"])
             array([ 1.3, -0.2], dtype=float32)
         """
-        return self._run(self._requests.score(query, documents, model, version))
+        return run_at_once(self._texts.score(query, documents, model, version))
 
     def score_pairs(
         self,
@@ -474,8 +480,8 @@ class TextClient:
             InputError: There are not as many documents as queries; or see
                 `score`.
         """
-        return self._run(
-            self._requests.score_pairs(queries, documents, model, version)
+        return run_at_once(
+            self._texts.score_pairs(queries, documents, model, version)
         )
 
     def keys(
@@ -508,7 +514,7 @@ class TextClient:
             >>> parts.sentences, parts.words
             ([('A list is sorted.', 0.7)], ['sorting'])
         """
-        return self._run(self._requests.keys(texts, n, model, version))
+        return run_at_once(self._texts.keys(texts, n, model, version))
 
     def predict(
         self,
@@ -536,19 +542,19 @@ class TextClient:
             InputError: An input has no rows, or another dtype or rank than
                 the model's.
         """
-        return self._run(
-            self._requests.predict(model, inputs, outputs, version, signature)
+        return run_at_once(
+            self._texts.predict(model, inputs, outputs, version, signature)
         )
 
     def signatures(
         self, model: str, version: Version = None
     ) -> dict[str, Signature]:
         """Returns the inputs and outputs of a model, by signature name."""
-        return self._run(self._requests.signatures(model, version))
+        return run_at_once(self._texts.signatures(model, version))
 
     def status(self, model: str) -> dict[int, VersionStatus]:
-        """Returns the state of each version of a model, newest first."""
-        return self._run(self._requests.status(model))
+        """Returns the states of a model's versions, the newest first."""
+        return run_at_once(self._texts.status(model))
 
     def __enter__(self: Self) -> Self:
         return self

@@ -1,7 +1,7 @@
-"""From the texts, pairs and tags of users to the inputs of requests.
+"""Texts, pairs of texts and tags as the inputs of requests.
 
-They are checked, converted to UTF-8, and divided into chunks: the rows of one
-request, whose number and size are bounded.
+They are checked, converted to UTF-8 and divided into chunks, each of which is
+the rows of one request of bounded size.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -70,11 +70,7 @@ def query_as_bytes(query: Any) -> bytes:
 def pairs_as_bytes(
     queries: Any, documents: Any
 ) -> tuple[list[bytes], list[bytes]]:
-    """Converts the texts of pairs to UTF-8 bytes, see `as_bytes`.
-
-    Args:
-        queries: Any iterable of texts.
-        documents: As many documents.
+    """Converts as many queries as documents to UTF-8 bytes, see `as_bytes`.
 
     Raises:
         InputError: The texts are not strings, or not as many documents as
@@ -90,13 +86,7 @@ def pairs_as_bytes(
 
 
 def tags_as_bytes(tags: Any) -> bytes:
-    """Converts tags to one text, as the signature `filtered` reads them.
-
-    Args:
-        tags: Any iterable of tags.
-
-    Returns:
-        The tags, separated by commas, in UTF-8; empty for no tags.
+    """Converts tags to one text in UTF-8, with commas between; b"" for none.
 
     Raises:
         InputError: `tags` is not an iterable of strings, or a tag is blank or
@@ -125,15 +115,9 @@ def tags_as_bytes(tags: Any) -> bytes:
 def slices_of_size(
     sizes: Sequence[int] | np.ndarray, max_rows: int, max_size: int
 ) -> Iterator[slice]:
-    """Divides rows into slices of a bounded number and a bounded size.
+    """Divides rows of these sizes into slices of bounded length and size.
 
-    Args:
-        sizes: The size of each row, such as its number of bytes.
-        max_rows: Largest number of rows in a slice.
-        max_size: Largest sum of sizes in a slice of several rows.
-
-    Yields:
-        Slices that follow each other, none of them empty.
+    A row above `max_size` is a slice by itself; no slice is empty.
 
     Example:
     >>> list(slices_of_size([3, 9, 1, 1, 1], 2, 10))
@@ -159,9 +143,7 @@ _HITS = 1 << 18
 def rows_for(k: int, name: str = "k") -> int:
     """Returns the maximum number of texts in a request for k results each.
 
-    Args:
-        k: Number of results for each text.
-        name: The name of the argument, for the error.
+    `name` is the name of k in the error.
 
     Raises:
         InputError: k is below 1, or too large for int32.
@@ -174,15 +156,9 @@ def rows_for(k: int, name: str = "k") -> int:
 def chunked(
     texts: Iterable[str | bytes], max_rows: int = _ROWS
 ) -> Iterator[np.ndarray]:
-    """Divides texts into chunks for one request each.
+    """Divides texts into object arrays of bytes, one for each request.
 
-    Args:
-        texts: Any number of texts.
-        max_rows: Maximum number of texts in a chunk, by default 512.
-
-    Yields:
-        Object arrays of bytes, none of them empty, of half a megabyte at
-        most; a longer text is a chunk by itself.
+    An array has half a megabyte at most; a longer text is one by itself.
 
     Raises:
         InputError: `texts` is not an iterable of strings or bytes.
@@ -197,16 +173,7 @@ def chunked(
 def chunked_pairs(
     queries: Sequence[bytes], documents: Sequence[bytes]
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Divides pairs into the inputs of a scorer, for one request each.
-
-    Args:
-        queries: Any number of queries.
-        documents: As many documents.
-
-    Yields:
-        `query` and `document`, arrays as from `chunked`, of 512 pairs at
-        most.
-    """
+    """Divides pairs into the inputs `query` and `document` of each request."""
     sizes = [
         len(query) + len(document)
         for query, document in zip(queries, documents, strict=True)

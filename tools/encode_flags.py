@@ -1,7 +1,4 @@
-"""Flags by which `lstm-dssm-encode` writes several files instead of one.
-
-The files are called parts; each has the vectors and the titles of some rows.
-"""
+"""Flags of lstm-dssm-encode for output in several files, the parts."""
 
 from absl import flags
 
@@ -9,7 +6,7 @@ from keras_lstm_dssm.command_line import definers
 from keras_lstm_dssm.settings.choices import FORMATS
 
 PART_FLAGS = ("shard", "rows_per_file", "format", "workers")
-"""Flags of which any one asks for parts."""
+"""Names of flags; if any of them is set, the output is parts."""
 
 
 def define_part_flags(values: flags.FlagValues) -> None:

@@ -1,4 +1,4 @@
-"""Encodes titles into several files, the parts, for lstm-dssm-encode."""
+"""Output of lstm-dssm-encode in several files, the parts."""
 
 import os
 import time

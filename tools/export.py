@@ -13,10 +13,6 @@ from keras_lstm_dssm.export.bulk.documents import Documents, read_documents
 from keras_lstm_dssm.export.bulk.parts import EncodedParts, has_parts
 from keras_lstm_dssm.export.export_models import export_models
 from keras_lstm_dssm.export.publish.retriever_update import update_retriever
-from keras_lstm_dssm.model_cards.record import (
-    refresh_models_card,
-    write_models_card,
-)
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 from keras_lstm_dssm.text_files import text_lines
@@ -29,7 +25,7 @@ def main(_: list[str]) -> dict[str, Any]:
     """Exports the models and returns the folders of their new versions."""
     use_one_intra_op_thread()
     if FLAGS.update:
-        return _refreshed()
+        return _updated()
     for flag in (FLAGS["run"], FLAGS["output"]):
         if not flag.value:
             raise InputError(
@@ -42,9 +38,7 @@ def main(_: list[str]) -> dict[str, Any]:
                 "leave it out"
             )
     weights = required_weights(FLAGS)
-    documents = None
-    if FLAGS.documents:
-        documents = _documents(FLAGS.documents)
+    documents = _documents(FLAGS.documents) if FLAGS.documents else None
     folders = export_models(
         _load_mixture(weights)
         if FLAGS.mix
@@ -54,12 +48,7 @@ def main(_: list[str]) -> dict[str, Any]:
         FLAGS.vectors,
         FLAGS.max_k,
         progress=sys.stderr.isatty(),
-    )
-    write_models_card(
-        FLAGS.output,
-        {folder.parent.name: int(folder.name) for folder in folders},
-        [FLAGS.run, *FLAGS.mix],
-        _rows(documents) if documents else None,
+        runs=[FLAGS.run, *FLAGS.mix],
     )
     for folder in folders:
         print(f"wrote {folder}")
@@ -76,14 +65,8 @@ def _documents(path: str) -> Documents | EncodedParts:
     return documents
 
 
-def _rows(documents: Documents | EncodedParts) -> int:
-    if isinstance(documents, EncodedParts):
-        return documents.rows
-    return len(documents.ids)
-
-
-def _refreshed() -> dict[str, Any]:
-    """Refreshes the retriever of --update."""
+def _updated() -> dict[str, Any]:
+    """Updates the retriever of --update, and returns what has changed."""
     for name in ("run", "output", "documents", "mix", "vectors", "max_k"):
         if FLAGS[name].present:
             raise InputError(
@@ -105,27 +88,19 @@ def _refreshed() -> dict[str, Any]:
             f"--delete: {len(result.unknown):,} ids are not in the retriever: "
             f"{names}" + ", ..." * (len(result.unknown) > 3)
         )
-    figures = result._asdict()
     print(
         f"{result.rows:,} titles: {result.encoded:,} encoded, "
         f"{result.deleted:,} removed"
     )
     if result.published:
-        version = result.folder
-        refresh_models_card(
-            version.parents[1],
-            version.parent.name,
-            int(version.name),
-            result.rows,
-        )
         print(f"wrote {result.folder}")
     else:
         print(f"{result.folder}: nothing has changed, no new version")
-    return {**figures, "folder": str(result.folder)}
+    return {**result._asdict(), "folder": str(result.folder)}
 
 
 def _load_mixture(weights: dict[str, float]) -> Mixture:
-    """Loads the towers of --run and --mix."""
+    """Loads the towers of --run and --mix, with their weights."""
     folders = {MODEL: RunFolder(FLAGS.run)}
     for name in FLAGS.mix:
         folders[name] = RunFolder(name)

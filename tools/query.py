@@ -29,9 +29,8 @@ def main(queries: list[str]) -> dict[str, Any]:
     default = "query_encoder" if FLAGS.vectors else "retriever"
     model = FLAGS.model or default
     version = number_or_label(FLAGS.version)
-    with Client(
-        FLAGS.server, timeout=FLAGS.timeout, **_door_options()
-    ) as client:
+    options = _security_options()
+    with Client(FLAGS.server, FLAGS.timeout, **options) as client:
         if FLAGS.status:
             return print_status(model, client.status(model))
         if FLAGS.vectors:
@@ -54,12 +53,8 @@ def main(queries: list[str]) -> dict[str, Any]:
         return print_hits(queries, hits)
 
 
-def _door_options() -> dict[str, Any]:
-    """Return the arguments `credentials` and `token` of a `Client`.
-
-    Raises:
-        InputError: A file cannot be read, or is no such file.
-    """
+def _security_options() -> dict[str, Any]:
+    """Returns the arguments `credentials` and `token` of a `Client`."""
     files = (FLAGS.tls_ca, FLAGS.tls_cert, FLAGS.tls_key)
     return {
         "credentials": (

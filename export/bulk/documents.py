@@ -1,8 +1,7 @@
-"""Documents on disk: files of titles or of whole documents, read by one reader.
+"""Readers of files of documents: titles as text, JSON lines, and parquet.
 
-`read_documents` reads files whole; `open_documents` streams one of any size,
-in parts of whole lines or rows. A file is text of one title a line, perhaps
-with an id and tags; documents in JSON (`.jsonl`); or parquet.
+`read_documents` reads files into memory; `open_documents` streams a file of
+any size.
 """
 
 import glob
@@ -33,7 +32,7 @@ _Row = tuple[str, str, list[str], tuple[str, ...]]
 
 
 class Documents(NamedTuple):
-    """The documents of a retriever, or some of them.
+    """Documents of a retriever.
 
     Attributes:
         ids: The ids that the retriever returns, one for each document.
@@ -56,7 +55,7 @@ class Documents(NamedTuple):
 
     @classmethod
     def of(cls, rows: Iterable[_Row]) -> "Documents":
-        """Makes one record of documents: id, text, sentences, tags of each."""
+        """Makes columns of rows: id, text, sentences and tags of a document."""
         ids, titles, sentences, tags = [
             list(column) for column in zip(*rows, strict=True)
         ] or [[], [], [], []]
@@ -115,7 +114,7 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
 
 
 def joined_sentences(text: str | bytes | Sequence[str | bytes]) -> str:
-    """Returns a document as one text, at whose empty lines a KeyVec splits."""
+    """Returns a document as a text, which a KeyVec splits at empty lines."""
     if isinstance(text, bytes):
         return text.decode("utf-8", "surrogateescape")
     if isinstance(text, str):
@@ -135,16 +134,9 @@ def is_parquet(path: str | os.PathLike[str]) -> bool:
 
 
 def document_files(spec: str) -> list[str]:
-    """Returns the files of documents that a specification names.
+    """Returns the files that paths or globs, separated by commas, name.
 
-    Args:
-        spec: Paths or globs, separated by commas: texts of one title a line
-            (a title; an id, a tab and a title; or these, one more tab and
-            tags with commas between), `.jsonl` documents, each compressed if
-            it ends in `.gz`, or `.parquet`.
-
-    Returns:
-        The files, those of a glob sorted, each once.
+    Each is returned once, those of a glob sorted.
 
     Raises:
         InputError: There is none.
@@ -185,15 +177,15 @@ class DocumentReader(ABC):
         self._distinct = distinct
 
     def take(self, lines: int, at_once: int) -> Iterator[Documents]:
-        """Reads the next lines or rows, some at once; blank ones have none.
+        """Reads the next `lines` lines or rows, at most `at_once` in memory.
 
-        The next call of any method comes after the last of these documents.
+        All must be read before the next call of any method.
         """
         return map(Documents.of, self.rows(lines, at_once))
 
     @abstractmethod
     def rows(self, lines: int, at_once: int) -> Iterator[list[_Row]]:
-        """Reads the next lines or rows, as `take` does."""
+        """Reads lines or rows as `take` does; blank ones have no document."""
 
     @abstractmethod
     def skip(self, lines: int) -> None:
@@ -205,10 +197,10 @@ class DocumentReader(ABC):
         """Whether there are no more lines or rows."""
 
     def _is_new(self, row: _Row) -> bool:
-        """Returns whether a document is not a repeated one.
+        """Returns whether a document is not a repetition of an earlier one.
 
         Raises:
-            InputError: Its id has another text or other tags.
+            InputError: An earlier one has its id, but another text or tags.
         """
         if self._distinct is None:
             return True
@@ -244,8 +236,7 @@ def count_lines(path: str) -> int:
 class TextDocuments(DocumentReader):
     """Reads a text file of titles, or of documents in JSON (`.jsonl`).
 
-    It is compressed if it ends in `.gz`. For the arguments and the errors see
-    `DocumentReader`.
+    It is compressed if it ends in `.gz`. See `DocumentReader`.
     """
 
     def __init__(
@@ -254,12 +245,12 @@ class TextDocuments(DocumentReader):
         super().__init__(path, distinct)
         self._is_json = has_json_documents(path)
         self._chunks = line_chunks(path)
-        self._rest = b""  # whole lines that are not read yet
+        self._rest = b""  # complete lines that are not read yet
         self._line = 0
 
     @property
     def at_end(self) -> bool:
-        """Whether there are no more lines."""
+        """See `DocumentReader`."""
         if not self._rest:
             try:
                 self._rest = next(self._chunks, b"")
@@ -269,14 +260,14 @@ class TextDocuments(DocumentReader):
         return not self._rest
 
     def rows(self, lines: int, at_once: int) -> Iterator[list[_Row]]:
-        """Reads the next lines; see `DocumentReader.take`."""
+        """See `DocumentReader`."""
         while lines and not self.at_end:
             *taken, self._rest = self._rest.split(b"\n", min(lines, at_once))
             lines -= len(taken)
             yield [row for line in taken if (row := self._row(line))]
 
     def skip(self, lines: int) -> None:
-        """Passes over the next lines."""
+        """See `DocumentReader`."""
         while lines and not self.at_end:
             count = self._rest.count(b"\n")
             if count > lines:
@@ -335,7 +326,7 @@ def _parse_title(line: bytes) -> _Row | None:
 
 
 def _parse_json(line: bytes) -> _Row | None:
-    """Parses a document in JSON; see `_parse_title`."""
+    """Parses a document in JSON, as `_parse_title` parses titles."""
     if not line.strip():
         return None
     document = parse_document(line)
@@ -346,10 +337,10 @@ def _parse_json(line: bytes) -> _Row | None:
 
 
 class ParquetDocuments(DocumentReader):
-    """Reads a parquet file: column `title`, and perhaps `id` and `tags`.
+    """Reads a parquet file with a column `title`, and perhaps `id` and `tags`.
 
-    Tags are a list of strings, or one string with commas between. For the
-    arguments and the errors see `DocumentReader`; pyarrow must be installed.
+    Tags are a list of strings, or a string with commas between. pyarrow must
+    be installed. See `DocumentReader`.
 
     Attributes:
         count: Number of its rows.
@@ -381,11 +372,11 @@ class ParquetDocuments(DocumentReader):
 
     @property
     def at_end(self) -> bool:
-        """Whether there are no more rows."""
+        """See `DocumentReader`."""
         return self._number >= self.count
 
     def rows(self, lines: int, at_once: int) -> Iterator[list[_Row]]:
-        """Reads the next rows; see `DocumentReader.take`."""
+        """See `DocumentReader`."""
         stop = min(self._number + lines, self.count)
         groups, skipped = self._groups(stop)
         batches = self._file.iter_batches(
@@ -400,11 +391,11 @@ class ParquetDocuments(DocumentReader):
                 yield [row for row in self._parsed(rows) if row]
 
     def skip(self, lines: int) -> None:
-        """Passes over the next rows, which are not read."""
+        """See `DocumentReader`; the rows are not read."""
         self._number = min(self._number + lines, self.count)
 
     def _groups(self, stop: int) -> tuple[list[int], int]:
-        """Returns the row groups up to a row, and the rows to leave out."""
+        """Returns the row groups to read, and the rows before the first new."""
         groups: list[int] = []
         before = skipped = 0
         for number in range(self._file.num_row_groups):
@@ -434,7 +425,7 @@ class ParquetDocuments(DocumentReader):
 
 
 def _parse_values(key: Any, title: Any, tags: Any) -> _Row:
-    """Checks the values of a row of a parquet file."""
+    """Makes a document of the values of a row of a parquet file."""
     good = isinstance(title, str) and title.strip()
     if not good or key is None or key == "":
         raise InputError(

@@ -1,11 +1,10 @@
-"""Encodes documents into parts: here, a shard of them, or on Ray.
+"""Encoding of large files of documents into parts, in shards or on Ray.
 
-`encode_shard` encodes the parts of one shard in this process. With
-`encode_with_ray` the rows of a Ray dataset are the numbers of the parts; each
-actor reads the documents of a part, encodes them and writes the part, so that
-parts are the same bytes, whoever writes them. Ray Data assigns parts to idle
-actors, and those of an actor or a node that is gone to others. All machines
-must see the input and the output under the same paths.
+`encode_shard` encodes the parts of a shard in this process. With
+`encode_with_ray` the rows of a Ray dataset are the numbers of the parts, which
+Ray Data assigns to idle actors; those of a lost actor or node go to others.
+Parts are the same bytes either way. All machines must see the input and the
+output under the same paths.
 
 Source: https://docs.ray.io/en/latest/data/batch_inference.html
 """
@@ -47,23 +46,14 @@ LINES_AT_ONCE = 65_536
 
 
 class Shard(NamedTuple):
-    """One of several shards that the parts are assigned to, in turn.
-
-    Attributes:
-        number: Number of the shard, from 0.
-        shards: How many shards there are.
-    """
+    """Number of a shard, from 0, and how many there are; parts alternate."""
 
     number: int = 0
     shards: int = 1
 
     @classmethod
     def parse(cls, text: str) -> "Shard":
-        """Reads `"3/16"`: shard 3 of the shards 0 to 15.
-
-        Raises:
-            InputError: It is something else.
-        """
+        """Parses `"3/16"`: shard 3 of the shards 0 to 15."""
         match = re.fullmatch(r"(\d+)/(\d+)", text.strip())
         if not match or not int(match[1]) < int(match[2]):
             raise InputError(
@@ -74,7 +64,7 @@ class Shard(NamedTuple):
 
 
 class PartJob(NamedTuple):
-    """Says how parts are written.
+    """What all parts of an output have in common.
 
     Attributes:
         folder: The folder of the parts.
@@ -92,14 +82,14 @@ class PartJob(NamedTuple):
 
 
 class PartResult(NamedTuple):
-    """What has become of a part.
+    """A part that is complete.
 
     Attributes:
         name: Its name.
         rows: Number of its titles.
-        seconds: The time it took.
-        was_complete: Whether it was complete before.
-        last: Whether it is the last part of its file.
+        seconds: The time of encoding and writing.
+        was_complete: Whether an earlier run has written it.
+        last: Whether no other part of the input file follows.
     """
 
     name: str
@@ -119,15 +109,9 @@ LoadEncoder = Callable[[], Encode]
 def encode_shard(
     encode: Encode, job: PartJob, shard: Shard | None = None
 ) -> Iterator[PartResult]:
-    """Encodes the parts of a shard that are not complete.
+    """Encodes the parts of a shard, by default all, that are not complete.
 
-    Args:
-        encode: The encoder.
-        job: What is written, and where.
-        shard: Which parts to encode; by default all.
-
-    Yields:
-        The result of each part, in the order of the input.
+    Yields the result of each part, in the order of the input.
 
     Raises:
         InputError: The input is wrong; or a part is complete, but of other
@@ -151,19 +135,10 @@ def encode_part(
     part: int,
     reader: DocumentReader,
 ) -> PartResult:
-    """Encodes one part, unless it is complete.
+    """Encodes a part, unless it is complete; see `encode_shard`.
 
-    The titles of a complete part are read, and compared with it.
-
-    Args:
-        encode: The encoder.
-        job: What is written, and where.
-        file_number: Index of the part's file.
-        part: Index of the part in its file.
-        reader: The file, at the first line of the part.
-
-    Raises:
-        InputError: See `encode_shard`.
+    The titles of a complete part are read, and compared with it. `reader` is
+    at the first line of the part, which is number `part` of its file.
     """
     start = time.monotonic()
     name = part_name(file_number, part)
@@ -241,7 +216,7 @@ def encode_with_ray(
 
     Args:
         load_encoder: Loads the encoder, on each machine.
-        job: What is written, and where.
+        job: The input and the output.
         workers: Number of actors, of one CPU each.
         address: Address of a Ray cluster, such as `"auto"`; `None` starts
             Ray on this machine, or uses the Ray of this process.
@@ -298,17 +273,9 @@ def encode_with_ray(
 class PartEncoder:
     """Encodes parts of titles; the class whose objects are actors of Ray Data.
 
-    Args:
-        load_encoder: Loads the encoder.
-        job: What is written, and where.
-        version: The version of this package in the process that starts it.
-
-    Call arguments:
-        batch: `file_number` and `part`, int `[n]`.
-
-    Returns:
-        The fields of `PartResult` and `error`, arrays `[n]`; `error` is ""
-        or one line.
+    A call takes a batch of `file_number` and `part`, int `[n]`, and returns
+    the fields of `PartResult`, arrays `[n]`, and `error`: "" or a line.
+    `version` is that of this package in the process that starts the actors.
     """
 
     def __init__(

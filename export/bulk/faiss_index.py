@@ -1,4 +1,4 @@
-"""Approximate search over exported vectors with faiss, and its recall.
+"""Approximate search of exported vectors with faiss, and its recall.
 
 Source: https://github.com/facebookresearch/faiss/wiki/The-index-factory
 """
@@ -74,11 +74,7 @@ def build_index(
 
 
 def write_index(path: str | os.PathLike[str], index: Any) -> None:
-    """Writes an index to a file that `faiss.read_index` reads.
-
-    Args:
-        path: The file to write.
-        index: A `faiss.Index`.
+    """Writes a `faiss.Index` to a file, for `faiss.read_index`.
 
     Raises:
         InputError: faiss cannot write the file.

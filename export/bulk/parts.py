@@ -1,8 +1,7 @@
-"""Encoded documents on disk: one file of vectors, or parts in a folder.
+"""Vectors of documents on disk: a file `.npy`, or many parts in a folder.
 
-A part is written whole or not at all, in one of two formats (`npy` or
-`parquet`), and described by a file of its own. `EncodedParts` reads all parts
-of a folder as one. Row i of `.npy` belongs to line i of a file of ids.
+A part is written whole or not at all, as `npy` or `parquet`, with a file
+`.json` that describes it. `EncodedParts` reads all parts of a folder.
 """
 
 import os
@@ -25,9 +24,7 @@ _EXPECTED = "as lstm-dssm-encode writes it: restore the part, or encode again"
 
 
 class PartInfo(NamedTuple):
-    """Describes one part of the vectors that `lstm-dssm-encode` writes.
-
-    It is stored beside the vectors, in the file `.json` of the part.
+    """Description of a part, which its file `.json` has.
 
     Attributes:
         format: One of `FORMATS`.
@@ -35,7 +32,7 @@ class PartInfo(NamedTuple):
         file_number: Index of the file among those of the input.
         files: Number of input files.
         part: Index of the part in its file.
-        last: Whether it is the last part of its file.
+        last: Whether no other part of the input file follows.
         lines: Number of lines in each part of a file but the last.
         rows: Number of titles.
         dimension: Width of a vector.
@@ -64,11 +61,7 @@ def part_name(file_number: int, part: int) -> str:
 
 
 def read_info(folder: Path, name: str) -> PartInfo | None:
-    """Reads the description of a part; `None` if the part is not complete.
-
-    Raises:
-        InputError: The file is damaged.
-    """
+    """Reads the description of a part; `None` if the part is not complete."""
     path = folder / f"{name}.json"
     if not path.exists():
         return None
@@ -83,7 +76,7 @@ def read_info(folder: Path, name: str) -> PartInfo | None:
 
 
 def write_info(folder: Path, name: str, info: PartInfo) -> None:
-    """Completes a part by its description; removes what other starts left."""
+    """Completes a part by its description, and removes interrupted files."""
     write_json(folder / f"{name}.json", info._asdict())
     for partial in folder.glob(f".partial-*-{name}.*"):
         partial.unlink(missing_ok=True)
@@ -190,14 +183,8 @@ class EncodedParts:
     def write_lines(self, output: str | os.PathLike[str]) -> None:
         """Writes the ids to `OUTPUT.ids`, and tags, if any, to `OUTPUT.tags`.
 
-        Line i belongs to row i of an index of the vectors; the tags of a
-        title have commas between.
-
-        Args:
-            output: The file of the index.
-
-        Raises:
-            OSError: A file cannot be written.
+        Line i belongs to row i of the index `OUTPUT` of the vectors; the tags
+        of a title have commas between.
         """
         with ExitStack() as files:
             ids = files.enter_context(_text_file(f"{output}.ids"))
@@ -227,12 +214,10 @@ class EncodedParts:
         for number in range(first.files):
             infos = by_file.get(number, [])
             numbers = [info.part for info in infos]
-            complete = numbers == list(range(len(numbers))) and numbers
-            if not complete or not infos[-1].last:
-                missing = next(
-                    (i for i in range(len(numbers)) if numbers[i] != i),
-                    len(numbers),
-                )
+            missing = next(
+                (i for i, part in enumerate(numbers) if part != i), len(infos)
+            )
+            if missing < len(infos) or not infos or not infos[-1].last:
                 raise InputError(
                     f"{self.folder}: {part_name(number, missing)} is missing; "
                     "expected all parts: start lstm-dssm-encode again for the "
@@ -241,11 +226,7 @@ class EncodedParts:
 
 
 def read_part(folder: Path, name: str, info: PartInfo) -> DocumentRows:
-    """Reads a part.
-
-    Raises:
-        InputError: A file is missing or damaged.
-    """
+    """Reads a part; raises `InputError` if its files are damaged."""
     if not info.rows:
         return DocumentRows(
             [],
@@ -274,16 +255,10 @@ def read_part(folder: Path, name: str, info: PartInfo) -> DocumentRows:
 def writing_part(
     folder: Path, name: str, kind: str, dimension: int
 ) -> Iterator[Callable[[DocumentRows], None]]:
-    """Yields a function that writes rows of a part, as they come.
+    """Yields a function that appends rows to a part in one of the `FORMATS`.
 
     The files get their names at the end, unless an exception is raised.
     `write_info` then completes the part.
-
-    Args:
-        folder: The folder of the parts.
-        name: The name of the part.
-        kind: One of `FORMATS`.
-        dimension: Width of a vector.
 
     Raises:
         InputError: An id has a line break; or pyarrow is not installed.
@@ -310,7 +285,7 @@ def writing_part(
 
 
 class _NpyPart:
-    """A part as `.npy`, and lines of ids, hashes and perhaps tags."""
+    """Writes and reads a part as `.npy` and files of ids, hashes and tags."""
 
     def __init__(
         self, open_file: Callable[[str], IO[bytes]], dimension: int
@@ -373,7 +348,7 @@ class _NpyPart:
 
 
 class _ParquetPart:
-    """A part as one parquet file."""
+    """Writes and reads a part as a parquet file."""
 
     def __init__(
         self, open_file: Callable[[str], IO[bytes]], dimension: int
@@ -470,11 +445,7 @@ def _text_file(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
 
 
 def _check_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
-    """Checks that ids can be written to a file, one a line.
-
-    Raises:
-        InputError: One has a line break.
-    """
+    """Raises `InputError` for an id with a line break."""
     for key in ids:
         if "\n" in key or "\r" in key:
             raise InputError(
@@ -484,15 +455,7 @@ def _check_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
 
 
 def write_vectors(path: str | os.PathLike[str], vectors: np.ndarray) -> None:
-    """Writes vectors as `.npy`, the format that faiss and ScaNN users read.
-
-    Args:
-        path: The file to write.
-        vectors: Float32 `[n, d]`.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
+    """Writes vectors, float32 `[n, d]`, as `.npy`, for faiss or ScaNN."""
     with replacing(path) as partial, partial.open("wb") as file:
         try:
             np.save(file, vectors, allow_pickle=False)
@@ -503,13 +466,7 @@ def write_vectors(path: str | os.PathLike[str], vectors: np.ndarray) -> None:
 
 
 def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
-    """Maps a `.npy` file of vectors into memory, read-only.
-
-    Args:
-        path: A file that `write_vectors` wrote.
-
-    Returns:
-        float32 `[n, d]`, read from disk on first use.
+    """Maps a `.npy` file of vectors, float32 `[n, d]`, into memory, read-only.
 
     Raises:
         InputError: The file is missing, or holds something else.
@@ -537,10 +494,6 @@ def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
 
 def write_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
     """Writes ids, one a line; line i belongs to row i of the vectors.
-
-    Args:
-        path: The file to write.
-        ids: Strings without a line break.
 
     Raises:
         InputError: An id has a line break.

@@ -1,11 +1,6 @@
-"""The graph of an encoder, from strings to unit vectors.
-
-Also that of a mixture of towers, which is one query encoder and one document
-encoder, whose vectors are those of its parts side by side.
-"""
+"""Graphs of encoders, and of mixtures of them: strings to unit vectors."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,13 +9,7 @@ import tensorflow as tf
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
-from keras_lstm_dssm.export.graphs.saved_module import (
-    ServedModule,
-    encoder_fingerprint,
-    finite_weights,
-    signature,
-    write_fingerprint,
-)
+from keras_lstm_dssm.export.graphs.saved_module import EncodingModule
 from keras_lstm_dssm.models import TwoTower
 from keras_lstm_dssm.text import encode_in_batches
 
@@ -28,14 +17,17 @@ _ENCODE_BATCH = 2048
 
 
 class GraphEncoder(Protocol):
-    """Protocol of what is exported: a `TextEncoder` or a `MixtureEncoder`."""
+    """Protocol of encoders that can be exported.
+
+    `TextEncoder` and `MixtureEncoder` have it.
+    """
 
     @property
     def weights(self) -> list[Any]:
         """The variables."""
 
     def sync_weights(self) -> None:
-        """Brings the weights up to date."""
+        """Brings lazily updated rows up to date."""
 
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
         """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
@@ -47,41 +39,23 @@ class GraphEncoder(Protocol):
         """Returns whether `unit_vector` takes a batch: one text, not long."""
 
 
-class EncoderModule(ServedModule):
-    """Holds an encoder's variables and the function that a server calls.
+class EncoderModule(EncodingModule):
+    """A trained encoder, float32 or float64, or the encoders of a mixture.
 
     The Keras model itself is not exported, because Keras would trace a
     float32 signature for its string input.
-
-    Args:
-        encoder: The trained encoder, float32 or float64, or those of a
-            mixture.
-
-    Attributes:
-        weights: The variables.
-        resources: Other objects of the graph, such as tables: none.
-        fingerprint: Hash of what determines the vectors.
-
-    Raises:
-        InputError: A weight is NaN or infinite.
     """
 
     def __init__(self, encoder: GraphEncoder) -> None:
-        super().__init__()
         encoder.sync_weights()
+        super().__init__(encoder)
         # Methods: Keras would be saved with the encoder itself.
         self._is_short = encoder.is_short
         self._unit_vector = encoder.unit_vector
         self._unit_vectors = encoder.unit_vectors
-        self.weights = finite_weights(encoder)
-        self.fingerprint = encoder_fingerprint(encoder)
-        self.resources: list[Any] = []
 
     def encode(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`.
-
-        The output is float32 for float64 models, too: clients expect it.
-        """
+        """See `EncodingModule`."""
         vectors = tf.cond(
             self._is_short(text),
             lambda: self._unit_vector(text),
@@ -92,29 +66,8 @@ class EncoderModule(ServedModule):
     def encode_all(
         self, texts: Sequence[str | bytes], progress: bool = False
     ) -> np.ndarray:
-        """Encodes any number of texts into unit vectors, float32 `[n, d]`.
-
-        Args:
-            texts: The texts.
-            progress: Whether to show a progress bar. Default `False`.
-        """
+        """See `EncodingModule`."""
         return encode_in_batches(self.encode, texts, _ENCODE_BATCH, progress)
-
-    def write_extra(self, version: Path) -> None:
-        """Writes the fingerprint, by which parts and updates know it."""
-        write_fingerprint(version, self.fingerprint)
-
-    @signature(text=tf.string)
-    def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Encodes texts; the signature `serving_default`.
-
-        Args:
-            text: Strings `[batch]`.
-
-        Returns:
-            `embedding`, float32 `[batch, d]`, rows of length 1.
-        """
-        return {"embedding": self.encode(text)}
 
 
 class MixtureEncoder:
@@ -143,20 +96,20 @@ class MixtureEncoder:
         ]
 
     def sync_weights(self) -> None:
-        """Brings the weights of all encoders up to date."""
+        """See `GraphEncoder`."""
         for encoder in self._encoders:
             encoder.sync_weights()
 
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
-        """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`."""
+        """See `GraphEncoder`."""
         return self._join(each.unit_vectors(texts) for each in self._encoders)
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes a batch of one text that `is_short`, faster; `[1, d]`."""
+        """See `GraphEncoder`."""
         return self._join(each.unit_vector(text) for each in self._encoders)
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether `unit_vector` takes a batch: one text, not long."""
+        """See `GraphEncoder`."""
         return tf.reduce_all([each.is_short(texts) for each in self._encoders])
 
     def _join(self, vectors: Iterable[tf.Tensor]) -> tf.Tensor:
@@ -170,7 +123,7 @@ class MixtureEncoder:
 
 
 class MixtureTowers(NamedTuple):
-    """The encoders of a mixture of towers, as those of one `TwoTower`.
+    """The encoders of a mixture of towers, named as those of a `TwoTower`.
 
     Attributes:
         query_encoder: Encoder of queries.

@@ -1,18 +1,14 @@
-"""Exports a KeyVec as a SavedModel: vectors, key sentences and key words."""
+"""The graph of a KeyVec: vectors, key sentences and key words of documents."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.export.graphs.saved_module import (
-    ServedModule,
-    encoder_fingerprint,
-    finite_weights,
+    EncodingModule,
     signature,
-    write_fingerprint,
 )
 from keras_lstm_dssm.layers import unit
 from keras_lstm_dssm.models import KeyVec
@@ -22,31 +18,18 @@ MAX_N = 250
 """Maximum number of sentences and of words in a reply of `KEYS`."""
 
 
-class KeyVecModule(ServedModule):
-    """Holds a KeyVec's variables and the functions that a server calls.
+class KeyVecModule(EncodingModule):
+    """A trained KeyVec, float32 or float64.
 
-    A document is one string, which the graph splits into sentences by the
-    rule of `split_sentences`.
-
-    Args:
-        model: The trained model, float32 or float64.
+    A document is a string, which the graph splits into sentences by the rule
+    of `split_sentences`.
 
     Attributes:
-        weights: The variables.
-        resources: The table of a vocabulary, if the model has one.
         vocabulary: The words that can be key words, strings `[words]`.
-        fingerprint: Hash of what determines the vectors.
-
-    Raises:
-        InputError: A weight is NaN or infinite.
     """
 
     def __init__(self, model: KeyVec) -> None:
-        super().__init__()
-        self.weights = finite_weights(model)
-        self.fingerprint = encoder_fingerprint(model)
-        # A server's loader fails without the table.
-        self.resources = model.words.resources
+        super().__init__(model, model.words.resources)
         self.vocabulary = tf.Variable(
             as_strings(model.key_vocabulary), trainable=False
         )
@@ -57,61 +40,31 @@ class KeyVecModule(ServedModule):
         self._max_sentences = model.max_sentences
 
     def encode(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes documents `[batch]` into unit vectors, float32 `[batch, d]`.
-
-        The output is float32 for float64 models, too: clients expect it.
-        """
+        """Returns the vectors d of eq. (3), scaled to length 1, as float32."""
         _, vectors, _ = self._read(text)
         return tf.cast(unit(vectors)[: tf.shape(text)[0]], tf.float32)
 
     def encode_all(
-        self, documents: Sequence[Any], progress: bool = False
+        self, texts: Sequence[Any], progress: bool = False
     ) -> np.ndarray:
-        """Encodes any number of documents into unit vectors, float32 `[n, d]`.
-
-        Args:
-            documents: Strings or lists of sentences, see `KeyVec.encode`.
-            progress: Whether to show a progress bar. Default `False`.
-        """
-        vectors = self._encode_documents(documents, progress)
+        """Encodes documents: strings or lists of sentences."""
+        vectors = self._encode_documents(texts, progress)
         return unit(tf.constant(vectors)).numpy().astype(np.float32)
-
-    def write_extra(self, version: Path) -> None:
-        """Writes the fingerprint, by which parts and updates know it."""
-        write_fingerprint(version, self.fingerprint)
-
-    @signature(text=tf.string)
-    def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Encodes documents; the signature `serving_default`.
-
-        Args:
-            text: Documents, strings `[batch]`.
-
-        Returns:
-            `embedding`, float32 `[batch, d]`: the vectors d of eq. (3), scaled
-            to length 1, as those of all exported encoders.
-        """
-        return {"embedding": self.encode(text)}
 
     @signature(text=tf.string, n=tf.int32)
     def keys(self, text: tf.Tensor, n: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Finds key sentences and words of documents; the signature `keys`.
+        """Signature `keys`: finds key sentences and key words of documents.
 
-        `n` has one value for each document, because a server that batches
-        requests needs the batch as the first dimension of every input.
+        `text` is strings `[batch]`, `n` the number of sentences, and of words,
+        of each document, int32 `[batch]`, because a server that batches
+        requests needs the batch as the first dimension of every input. An n
+        above 250 counts as 250.
 
-        Args:
-            text: Documents, strings `[batch]`.
-            n: Number of sentences, and of words, of each document, int32
-                `[batch]`. A number above 250 counts as 250.
-
-        Returns:
-            `sentences`, string `[batch, width]`, those with the largest p_i
-            first; `probabilities`, their p_i, float32 of the same shape; and
-            `words`, string of the same shape, the most probable key word
-            first. The width is the largest n. Columns beyond a row's own n,
-            or beyond the document's sentences, hold "" and 0; those beyond
-            the vocabulary of key words hold "".
+        `sentences` are strings `[batch, width]`, those with the largest p_i
+        first; `probabilities` their p_i, float32, and `words` strings of the
+        same shape, the most probable key word first. The width is the largest
+        n. Columns beyond the n of a row, or beyond the document's sentences,
+        hold "" and 0; those beyond the vocabulary of key words hold "".
         """
         width = tf.reduce_max(tf.concat([n, [0]], axis=0))
         width = tf.minimum(width, MAX_N)
@@ -122,7 +75,7 @@ class KeyVecModule(ServedModule):
         shape = [tf.shape(text)[0], width]
 
         def columns(values: tf.Tensor, fill: str | float) -> tf.Tensor:
-            """Pads to the width, and fills columns beyond a row's own n."""
+            """Pads to the width, and fills columns beyond the n of a row."""
             missing = [[0, 0], [0, width - tf.shape(values)[1]]]
             values = tf.pad(values, missing, constant_values=fill)
             return tf.where(is_result, tf.slice(values, [0, 0], shape), fill)
@@ -141,13 +94,9 @@ class KeyVecModule(ServedModule):
 
         It is a `tf.function`, so that both signatures call the same graph.
 
-        Args:
-            text: Documents, strings `[batch]`.
-
-        Returns:
-            The sentences, ragged strings `[batch, (sentences)]`; the vectors
-            d, float `[batch, d]`; and the p_i of the sentences that were
-            read. Without documents, the result is that of one empty document.
+        Returns the sentences, ragged strings `[batch, (sentences)]`, the
+        vectors `[batch, d]`, and the p_i of the sentences that were read; for
+        no documents the result of one empty document.
         """
         # The LSTM needs a document.
         extra = tf.cast(tf.equal(tf.shape(text)[0], 0), tf.int32)
@@ -160,14 +109,8 @@ class KeyVecModule(ServedModule):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the sentences with the largest p_i, and their p_i.
 
-        Args:
-            sentences: Ragged strings `[batch, (sentences)]`.
-            p: Float, the p_i of the sentences that were read.
-            width: Number of sentences to return, an int32 scalar.
-
-        Returns:
-            Strings and floats `[batch, width or less]`, "" and 0 beyond the
-            sentences of a document.
+        Both are `[batch, width or less]`, "" and 0 beyond the sentences of a
+        document. `sentences` and `p` are results of `_read`.
         """
         lengths = sentences.row_lengths()
         if self._max_sentences is not None:

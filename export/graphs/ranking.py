@@ -1,7 +1,6 @@
-"""The graphs of models that compare words: scores of pairs of texts.
+"""Graphs of a pair scorer, of a ranker, and of the search in two stages.
 
-They are those of a pair scorer and of a ranker, and the search in two stages,
-in which a ranker orders the documents that a retriever finds.
+In the latter a ranker orders the documents that a retriever returns.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +19,6 @@ from keras_lstm_dssm.export.graphs.retriever import (
     TagMask,
     check_documents,
     check_retriever_options,
-    checked_tags,
     filtered_signature,
     nearest,
     stored_vectors,
@@ -47,9 +45,9 @@ scores of trees may be negative, and JSON has no infinity."""
 
 
 def with_equal_rows(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Returns the queries of pairs, unless there are more or fewer documents.
+    """Returns the queries; the graph fails if there are not as many documents.
 
-    Otherwise the graph fails before any operation of a model reads them.
+    It fails before any operation of a model reads the pairs.
     """
     equal_rows = tf.debugging.assert_equal(
         *(tf.shape(query)[0], tf.shape(document)[0]),
@@ -78,10 +76,7 @@ def scored_pairs(
 
 
 class RankerModule(ServedModule):
-    """Holds the variables of a ranker and of the models that it reads.
-
-    Args:
-        ranker: The trained ranker.
+    """A trained ranker with the models whose scores it reads.
 
     Raises:
         InputError: The ranker reads an encoder that is not of this package,
@@ -119,15 +114,10 @@ class RankerModule(ServedModule):
     def serve(
         self, query: tf.Tensor, document: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Scores pairs; the signature `serving_default`.
+        """Signature `serving_default`: scores pairs of strings `[batch]`.
 
-        Args:
-            query: Strings `[batch]`.
-            document: Strings `[batch]`.
-
-        Returns:
-            `score`, float32 `[batch]`. Only the order within a query has a
-            meaning.
+        `score` is float32 `[batch]`. Only the order within a query has a
+        meaning.
         """
         query = with_equal_rows(query, document)
         return {"score": self._scores(query, document, {})}
@@ -138,12 +128,9 @@ class RankerModule(ServedModule):
         titles: tf.Tensor,
         known: dict[str, tf.Tensor],
     ) -> tf.Tensor:
-        """Scores pairs, strings `[pairs]`, as float32 `[pairs]`.
+        """Scores pairs of strings `[pairs]` as float32 `[pairs]`.
 
-        Args:
-            queries: Strings `[pairs]`.
-            titles: Strings `[pairs]`.
-            known: Name of a source -> its scores of the pairs.
+        `known` has the scores of sources that are computed already, by name.
         """
         columns = [self.overlap(queries, titles)]
         for name, source in self._ranker.features.sources.items():
@@ -159,21 +146,11 @@ class RankerModule(ServedModule):
 
 
 class TwoStageModule(RankerModule):
-    """Finds candidates by an exact retriever, and orders them by a ranker.
+    """An exact retriever of candidates, and a ranker that orders them.
 
     The candidates are the 100 titles with the largest cosine of the ranker's
-    first two towers. The vectors of the titles are computed once, here; so
-    are those of the other towers that the ranker reads.
-
-    Args:
-        ranker: The trained ranker.
-        ids: The ids of the documents.
-        titles: Their titles.
-        tags: The tags of each, for the signature `filtered`; none if no
-            document has any.
-        vectors: How vectors are stored, a key of `VECTORS`.
-        max_k: Maximum number of results for a query, 100 at most.
-        progress: Whether to show a progress bar.
+    first two towers. The vectors of the titles by all towers that the ranker
+    reads are computed here. For the arguments see `export_models`.
 
     Raises:
         InputError: The ranker reads no towers, or see `RankerModule`.
@@ -200,48 +177,40 @@ class TwoStageModule(RankerModule):
         super().__init__(ranker)
         self.ids = tf.Variable(as_strings(ids), trainable=False)
         self.titles = tf.Variable(as_strings(titles), trainable=False)
-        self._towers = [
-            (name, source.model.query_encoder.unit_vectors)
+        towers = {
+            name: source.model
             for name, source in ranker.features.sources.items()
             if isinstance(source, TowerCosine)
+        }
+        self._towers = [
+            (name, model.query_encoder.unit_vectors)
+            for name, model in towers.items()
         ]
+        encoders = [EncoderModule(m.document_encoder) for m in towers.values()]
         self.vectors = [
-            stored_vectors(
-                EncoderModule(source.model.document_encoder).encode_all(
-                    titles, progress
-                ),
-                vectors,
-            )
-            for source in ranker.features.sources.values()
-            if isinstance(source, TowerCosine)
+            stored_vectors(encoder.encode_all(titles, progress), vectors)
+            for encoder in encoders
         ]
         self._candidates = min(CANDIDATES, len(ids))
         self._widest = min(max_k, self._candidates)
         if any(tags):
-            self.tags = DocumentTags([*map(checked_tags, tags)])
+            self.tags = DocumentTags(tags)
             self.filtered = filtered_signature(self._search, self.tags)
 
     @signature(text=tf.string, k=tf.int32)
     def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Finds documents; the signature `serving_default`.
+        """Signature `serving_default`; for inputs see `RetrieverModule.serve`.
 
-        Args:
-            text: Queries, strings `[batch]`.
-            k: Number of results for each query, int32 `[batch]`, see
-                `RetrieverModule.serve`.
-
-        Returns:
-            `ids` and `titles`, strings `[batch, width]`, and `scores` of the
-            ranker, float32 of the same shape, best first. The width is the
-            largest k, but at most 100, `max_k` and the number of documents.
-            Columns beyond a row's own k hold "" and `PADDING_SCORE`.
+        `ids` and `titles` are strings `[batch, width]`, `scores` those of the
+        ranker, float32 of the same shape, best first. The width is the largest
+        k, but at most 100, `max_k` and the number of documents. Columns beyond
+        the k of a row hold "" and `PADDING_SCORE`.
         """
         return self._search(text, k, None)
 
     def _search(
         self, text: tf.Tensor, k: tf.Tensor, mask: TagMask | None
     ) -> dict[str, tf.Tensor]:
-        """Finds candidates, and orders them by the scores of the ranker."""
         queries = [
             tf.cast(encode(text), tf.float32) for _, encode in self._towers
         ]
@@ -282,10 +251,7 @@ class TwoStageModule(RankerModule):
 
 
 class ScorerModule(ServedModule):
-    """Holds a pair scorer's variables and the function that a server calls.
-
-    Args:
-        model: The trained pair scorer, float32 or float64.
+    """A trained pair scorer, float32 or float64.
 
     Raises:
         InputError: A weight is NaN or infinite, or the matcher has not been
@@ -309,20 +275,15 @@ class ScorerModule(ServedModule):
     def serve(
         self, query: tf.Tensor, document: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Scores pairs; the signature `serving_default`.
+        """Signature `serving_default`: scores pairs of strings `[batch]`.
 
         A query has one row for each of its documents, because a server that
         batches requests needs the batch as the first dimension of every
-        input. Each distinct text is represented once nevertheless, and the
-        score of a pair does not depend on the other pairs.
+        input. Each distinct text is encoded once nevertheless, and the score
+        of a pair does not depend on the other pairs.
 
-        Args:
-            query: Strings `[batch]`.
-            document: Strings `[batch]`.
-
-        Returns:
-            `score`, float32 `[batch]`, for float64 models, too: clients
-            expect it. Only the order within a query has a meaning.
+        `score` is float32 `[batch]`, for float64 models, too: clients expect
+        it. Only the order within a query has a meaning.
         """
         query = with_equal_rows(query, document)
         return {"score": scored_pairs(query, document, self._score)}

@@ -1,8 +1,7 @@
-"""The graph of a retriever: from queries to the nearest documents.
+"""The graph of a retriever: exact search of the documents nearest to queries.
 
-The search is exact. Documents' vectors are stored as float32 or int8
-(`VECTORS`); documents may have tags, to which a search can be restricted.
-`RetrieverSource` tells a later update what a version was made from.
+Their vectors are stored as float32 or int8; a search can be restricted to
+documents with tags. `RetrieverSource` is what a later update reads.
 """
 
 import dataclasses
@@ -24,25 +23,21 @@ from lstm_dssm_client.texts import tags_as_bytes
 
 
 class DocumentTags(tf.Module):
-    """Holds which tags each document has.
+    """The tags of each of n documents, as variables of a graph.
 
-    A document has a row of numbers of tags, as long as the most tags that a
-    document has. A query's tags are compared with all distinct tags once, and
-    then each document's numbers are looked up in the result: the time is
-    proportional to the number of documents, as that of the search itself.
-
-    Args:
-        tags: The tags of each of n documents, 32 at most.
+    A query's tags are compared with all distinct tags once, and then each
+    document's numbers are looked up in the result: the time is proportional to
+    the number of documents, as that of the search itself.
 
     Attributes:
         names: The distinct tags, string `[t]`, ascending.
-        numbers: Their numbers in each document, int32 `[n, w]`; t where a
-            document has fewer than w tags.
+        numbers: Indices into `names`, int32 `[n, w]`; t where a document has
+            fewer than w tags.
     """
 
     def __init__(self, tags: Sequence[Sequence[str]]) -> None:
         super().__init__()
-        encoded = [[tag.encode() for tag in row] for row in tags]
+        encoded = [[t.encode() for t in checked_tags(row)] for row in tags]
         names = sorted({tag for row in encoded for tag in row})
         number = {name: index for index, name in enumerate(names)}
         width = max(map(len, encoded))
@@ -55,16 +50,10 @@ class DocumentTags(tf.Module):
         self.numbers = tf.Variable(numbers, trainable=False)
 
     def mask(self, tags: tf.Tensor) -> "TagMask":
-        """Returns a function that says which documents queries may find.
+        """Returns which documents have any of a query's tags.
 
-        Args:
-            tags: For each query tags that are separated by commas, string
-                `[batch]`; white space around a tag is left out.
-
-        Returns:
-            A function from the first row of a block of documents and the row
-            after it to booleans `[batch, block]`: whether the document has
-            any of the query's tags, or the query has none.
+        They are strings `[batch]` of tags that are separated by commas, with
+        or without white space; "" stands for all documents.
         """
         query_tags = tf.strings.split(tags, ",")
         # The values are compared at once; each belongs to a row of them.
@@ -95,8 +84,8 @@ class DocumentTags(tf.Module):
 
 
 TagMask = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-"""From the first row of a block of documents and the row after it to booleans
-`[batch, block]`: which of them a query may find."""
+"""Function of the first row of a block of documents and the row after it; it
+returns which of them each query may find, booleans `[batch, block]`."""
 
 
 MAX_TAGS = 32
@@ -135,7 +124,7 @@ class Float32Vectors(tf.Module):
     """
 
     names = ("rows",)
-    """The arguments and variables, which `stored` returns the values of."""
+    """The arguments and variables, whose values `stored` returns."""
 
     def __init__(self, rows: np.ndarray) -> None:
         super().__init__()
@@ -145,7 +134,7 @@ class Float32Vectors(tf.Module):
 
     @staticmethod
     def stored(vectors: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Returns what is stored of unit vectors `[n, d]`."""
+        """Returns the values of `names` for unit vectors `[n, d]`."""
         return (vectors,)
 
     def cosines(
@@ -160,7 +149,7 @@ class Float32Vectors(tf.Module):
         return tf.matmul(queries, rows, transpose_b=True)
 
     def cosines_of_rows(self, queries: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        """Computes the cosines of each query and its own rows.
+        """Computes the cosines of each query and its row of documents.
 
         `queries` are unit vectors, float32 `[batch, d]`, `rows` int32
         `[batch, k]`; so are the cosines, float32.
@@ -192,7 +181,7 @@ class Int8Vectors(tf.Module):
     """
 
     names = ("codes", "scales")
-    """The arguments and variables, which `stored` returns the values of."""
+    """The arguments and variables, whose values `stored` returns."""
 
     def __init__(self, codes: np.ndarray, scales: np.ndarray) -> None:
         super().__init__()
@@ -202,13 +191,13 @@ class Int8Vectors(tf.Module):
 
     @staticmethod
     def stored(vectors: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Returns what is stored of unit vectors `[n, d]`."""
+        """See `Float32Vectors.stored`."""
         return int8_codes(vectors)
 
     def cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
-        """Computes cosines; see `Float32Vectors.cosines`."""
+        """See `Float32Vectors.cosines`."""
         # CPU kernels multiply floats only. The floats of one block stay in
         # the cache, so memory is read at 1 byte a number.
         rows = tf.cast(self.codes[start:stop], tf.float32)
@@ -216,7 +205,7 @@ class Int8Vectors(tf.Module):
         return products * self.scales[start:stop]
 
     def cosines_of_rows(self, queries: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        """Computes cosines; see `Float32Vectors.cosines_of_rows`."""
+        """See `Float32Vectors.cosines_of_rows`."""
         codes = tf.cast(tf.gather(self.codes, rows), tf.float32)
         products = tf.linalg.matvec(codes, queries)
         return products * tf.gather(self.scales, rows)
@@ -261,7 +250,9 @@ _HASHES = Path("assets.extra", "title_hashes.npy")
 
 @dataclasses.dataclass(frozen=True)
 class RetrieverSource:
-    """Holds what a version of a retriever has beside its SavedModel.
+    """What an update reads of a version: how its vectors were made.
+
+    It is stored in files beside the SavedModel.
 
     Attributes:
         encoder_sha256: Fingerprint of the encoder of its titles.
@@ -276,7 +267,7 @@ class RetrieverSource:
     max_k: int
 
     def write(self, version: Path) -> None:
-        """Writes the details into a version's folder."""
+        """Writes the files into a version's folder."""
         (version / _FILE).parent.mkdir(exist_ok=True)
         np.save(version / _HASHES, self.hashes, allow_pickle=False)
         settings = {
@@ -288,11 +279,7 @@ class RetrieverSource:
 
     @classmethod
     def read(cls, version: Path) -> "RetrieverSource":
-        """Reads the details of a version.
-
-        Raises:
-            InputError: There are none, or they are damaged.
-        """
+        """Reads the files of a version, or raises `InputError`."""
         advice = "export it with --run and --documents"
         if not (version / _FILE).exists():
             raise InputError(
@@ -323,11 +310,11 @@ BLOCK = 16_384
 _BLOCKS_AT_ONCE = 2
 
 PADDING_COSINE = -2.0
-"""Score in the columns beyond a query's own k; lower than any cosine."""
+"""Score in the columns beyond the k of a query; lower than any cosine."""
 
 
 class GraphModule(Protocol):
-    """Protocol of an exported encoder: what is saved, and its function."""
+    """Protocol of an exported encoder: what is saved of it, and its graph."""
 
     weights: list[Any]
     resources: list[Any]
@@ -445,11 +432,7 @@ def check_documents(
 
 
 def check_retriever_options(vectors: str, max_k: int) -> None:
-    """Checks that `vectors` is a key of `VECTORS`, and `max_k` an int32 >= 1.
-
-    Raises:
-        InputError: One of them is not.
-    """
+    """Raises `InputError` for unknown `vectors`, or `max_k` out of range."""
     if vectors not in VECTORS:
         raise InputError(
             f"vectors {vectors!r}: expected one of {', '.join(VECTORS)}"
@@ -464,23 +447,15 @@ def filtered_signature(
     ],
     document_tags: DocumentTags,
 ) -> Any:
-    """Returns the signature `filtered`: a search of only documents with tags.
+    """Returns the signature `filtered`: a search of documents with tags only.
 
     It is an attribute of a module, not a method, since TensorFlow saves every
     signature that a class has, and only documents with tags need this one.
 
-    Args:
-        search: The module's search, by queries, their k, and which documents
-            each query may find.
-        document_tags: The tags of the documents.
-
-    Returns:
-        A `tf.function` with the inputs `text` and `k` of the signature
-        `serving_default`, and `tags`: for each query tags that are separated
-        by commas. Its outputs are what `serving_default` would find if there
-        were only the documents that have any of the tags; all documents where
-        `tags` is "". Columns beyond them are padded as those beyond a row's
-        own k.
+    Its inputs are those of `serving_default`, and `tags`: for each query tags
+    that are separated by commas, or "" for all documents. Its outputs are
+    those of `serving_default` for a retriever of the documents that have any
+    of the tags, padded to the same width.
     """
 
     @signature(text=tf.string, k=tf.int32, tags=tf.string)
@@ -495,7 +470,7 @@ def filtered_signature(
 class RetrieverModule(ServedModule):
     """A query encoder with the vectors and ids of all documents.
 
-    It has a signature `filtered` if any document has tags.
+    The signature `filtered` exists if any document has tags.
 
     Args:
         encoder: The module of the query encoder.
@@ -508,7 +483,7 @@ class RetrieverModule(ServedModule):
             it no later update is possible.
 
     Attributes:
-        source: What a later update compares with, if one is possible.
+        source: What a later update reads, if one is possible.
     """
 
     def __init__(
@@ -533,7 +508,7 @@ class RetrieverModule(ServedModule):
         )
         self._widest = min(max_k, self.vectors.count)
         if any(rows.tags):
-            self.tags = DocumentTags([*map(checked_tags, rows.tags)])
+            self.tags = DocumentTags(rows.tags)
             self.filtered = filtered_signature(self._search, self.tags)
 
     def write_extra(self, version: Path) -> None:
@@ -543,20 +518,15 @@ class RetrieverModule(ServedModule):
 
     @signature(text=tf.string, k=tf.int32)
     def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Finds the nearest documents; the signature `serving_default`.
+        """Signature `serving_default`: finds the documents nearest to queries.
 
-        `k` has one value for each query, because a server that batches
-        requests needs the batch as the first dimension of every input.
+        `text` is strings `[batch]`, `k` the number of results for each, int32
+        `[batch]`, because a server that batches requests needs the batch as
+        the first dimension of every input.
 
-        Args:
-            text: Queries, strings `[batch]`.
-            k: Number of results for each query, int32 `[batch]`.
-
-        Returns:
-            `ids`, string `[batch, width]`, and `scores`, float32 of the same
-            shape, best first. The width is the largest k, but at most
-            `max_k` and at most the number of documents. Columns beyond a
-            row's own k hold "" and -2.
+        `ids` are strings `[batch, width]`, `scores` float32 of the same shape,
+        best first. The width is the largest k, but at most `max_k` and the
+        number of documents. Columns beyond the k of a row hold "" and -2.
         """
         return self._search(text, k, None)
 

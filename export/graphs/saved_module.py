@@ -1,13 +1,13 @@
-"""How a module becomes a SavedModel: its signatures and its fingerprint.
+"""SavedModels: how their signatures are declared, written and read.
 
-`signature` declares a signature of a `tf.Module`, `save_module` writes the
-SavedModel, and `signature_defs` reads the signatures of one without loading
-it. The fingerprint tells whether two encoders give the same vectors.
+The fingerprint of an encoder tells whether it gives the same vectors as
+another one.
 """
 
 import functools
 import os
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,27 +76,23 @@ def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
 
 
 class ServedModule(tf.Module):
-    """Base class of the modules that are saved: one with a method `serve`.
+    """Base class of the modules that are exported.
 
-    `serve` is the signature `serving_default`. Attributes `filtered` and
-    `keys`, where a module has them, are signatures of these names.
+    The method `serve` becomes the signature `serving_default`; attributes
+    `filtered` and `keys`, if there are any, become signatures of these names.
     """
 
     serve: Any
 
     def write_extra(self, version: Path) -> None:
-        """Writes the files beside the graph, in `assets.extra`: here none."""
+        """Writes files into `assets.extra` of a version's folder: here none."""
 
 
 def finite_weights(layer: Any) -> list[Any]:
-    """Returns the TensorFlow variables of a layer, after checking their values.
+    """Returns the TensorFlow variables of an encoder or a model.
 
     The `tf.Module` that is exported must have them as an attribute: TF Serving
     restores only variables that it finds there.
-
-    Args:
-        layer: An encoder or a model, with Keras variables as `weights` that
-            are up to date.
 
     Raises:
         InputError: A weight is NaN or infinite.
@@ -109,6 +105,59 @@ def finite_weights(layer: Any) -> list[Any]:
                 "training failed: export an earlier checkpoint"
             )
     return [weight.value for weight in layer.weights]
+
+
+class EncodingModule(ServedModule):
+    """Base class of exported encoders: `encode` is their graph.
+
+    Args:
+        encoder: A `GraphEncoder` or a `KeyVec`, with weights that are up to
+            date.
+        resources: Other objects of the graph, such as the table of a
+            vocabulary; a server's loader fails without them.
+
+    Attributes:
+        weights: The variables.
+        resources: See above.
+        fingerprint: Hash of what determines the vectors.
+
+    Raises:
+        InputError: A weight is NaN or infinite.
+    """
+
+    def __init__(self, encoder: Any, resources: Sequence[Any] = ()) -> None:
+        super().__init__()
+        self.weights = finite_weights(encoder)
+        self.resources = list(resources)
+        scales = getattr(encoder, "scales", ())  # of the parts of a mixture
+        self.fingerprint = weights_hash([*encoder.weights, *scales])
+
+    @abstractmethod
+    def encode(self, text: tf.Tensor) -> tf.Tensor:
+        """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`.
+
+        They are float32 for float64 models, too: clients expect it.
+        """
+
+    @abstractmethod
+    def encode_all(
+        self, texts: Sequence[Any], progress: bool = False
+    ) -> np.ndarray:
+        """Encodes any number of texts into unit vectors, float32 `[n, d]`."""
+
+    def write_extra(self, version: Path) -> None:
+        """Writes the fingerprint, with which parts and updates are compared."""
+        path = version / FINGERPRINT_FILE
+        path.parent.mkdir(exist_ok=True)
+        write_json(path, {"sha256": self.fingerprint})
+
+    @signature(text=tf.string)
+    def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Signature `serving_default`: encodes strings `[batch]`.
+
+        `embedding` is float32 `[batch, d]`, rows of length 1.
+        """
+        return {"embedding": self.encode(text)}
 
 
 def save_module(module: ServedModule, folder: Path) -> None:
@@ -125,14 +174,7 @@ def save_module(module: ServedModule, folder: Path) -> None:
 
 
 def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
-    """Reads the signatures of the graph with the tag `serve`.
-
-    Args:
-        folder: A version's folder, with `saved_model.pb` in it.
-
-    Returns:
-        Signature name to `SignatureDef`, including internal ones of
-        TensorFlow.
+    """Reads all signatures of a SavedModel, TensorFlow's internal ones too.
 
     Raises:
         InputError: The folder holds no SavedModel.
@@ -172,20 +214,3 @@ def predict_signatures(
     """
     definitions = SignatureDefMap(signature_def=signature_defs(folder))
     return signatures(definitions.SerializeToString())
-
-
-def encoder_fingerprint(encoder: Any) -> str:
-    """Returns a hash of what determines the vectors of a trained encoder.
-
-    Args:
-        encoder: A `GraphEncoder` or a `KeyVec`, whose weights are up to date.
-    """
-    scales = getattr(encoder, "scales", ())  # of the parts of a mixture
-    return weights_hash([*encoder.weights, *scales])
-
-
-def write_fingerprint(version: Path, fingerprint: str) -> None:
-    """Writes the fingerprint of an encoder into a version's folder."""
-    path = version / FINGERPRINT_FILE
-    path.parent.mkdir(exist_ok=True)
-    write_json(path, {"sha256": fingerprint})

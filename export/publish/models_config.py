@@ -1,7 +1,6 @@
-"""The file models.config, which says which versions a server serves.
+"""The file models.config, which says which versions of models are served.
 
-It is read, and updated without the loss of an operator's lines. Also which
-version of a model is live, and the fingerprint of that version.
+An update of the file keeps the lines that a server's operator has written.
 """
 
 import os
@@ -25,11 +24,7 @@ MODELS_CONFIG = "models.config"
 
 
 def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
-    """Reads a server's configuration.
-
-    Args:
-        path: A `ModelServerConfig` in text format. A missing file is read as
-            an empty one.
+    """Reads a `ModelServerConfig` in text format; a missing file is empty.
 
     Raises:
         InputError: The file has another format, or a `custom_model_config`.
@@ -57,15 +52,9 @@ Configs = Mapping[str, ModelConfig] | None
 
 
 def read_configs(path: Path) -> Configs:
-    """Reads `models.config`.
+    """Reads the models that a server is to serve; see `Configs`.
 
-    Args:
-        path: The file, a `ModelServerConfig` in text format. It may be
-            missing.
-
-    Returns:
-        The listed models by name; an empty dict for `model_config_list {}`,
-        which unloads all; None without the file.
+    They are an empty dict for `model_config_list {}`, which unloads all.
 
     Raises:
         InputError: The file has another format, lists a model twice, or has
@@ -94,14 +83,12 @@ def read_configs(path: Path) -> Configs:
 def live_versions(
     folders: Mapping[int, Path], config: ModelConfig, latest: int
 ) -> dict[int, Path]:
-    """Returns the versions that a model's policy selects.
+    """Selects versions by the `model_version_policy` of a model's entry.
 
     Args:
         folders: The versions on disk, ascending by number.
-        config: The model's entry in `models.config`. Its
-            `model_version_policy` is `latest`, `all` or `specific`, or is
-            not set.
-        latest: Number of the newest versions if it is not set.
+        config: The entry in `models.config`.
+        latest: How many of the newest versions to select without a policy.
     """
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
@@ -115,16 +102,11 @@ def live_versions(
 
 
 def served_version(base: str | os.PathLike[str]) -> Path | None:
-    """Returns the newest version of a model that a server serves.
+    """Returns the folder of the newest version that is served of a model.
 
-    If `models.config` next to the model names versions, newer ones are not
-    served, for example that of an interrupted export.
-
-    Args:
-        base: The model's folder, for example `MODELS/query_encoder`.
-
-    Returns:
-        The version's folder; `None` if the model has no version.
+    If `models.config` next to the folder `base` of the model names versions,
+    newer ones are not served, for example that of an interrupted export. It is
+    `None` if the model has no version.
 
     Raises:
         InputError: See `read_models_config`.
@@ -134,8 +116,7 @@ def served_version(base: str | os.PathLike[str]) -> Path | None:
     config = read_models_config(base.parent / MODELS_CONFIG)
     for model in config.model_config_list.config:
         if model.name == base.name:
-            live = model.model_version_policy.specific.versions
-            folders = {n: folders[n] for n in live if n in folders} or folders
+            folders = live_versions(folders, model, 1) or folders
     return folders[max(folders)] if folders else None
 
 
@@ -221,10 +202,8 @@ def saved_fingerprint(path: str | os.PathLike[str]) -> str:
     """Returns the fingerprint of an exported encoder.
 
     For a SavedModel without one, which another program or an earlier version
-    has written, it is a hash of its files.
-
-    Args:
-        path: The folder of a model, or of one version, see `SavedEncoder`.
+    has written, it is a hash of its files. `path` is the folder of a model, or
+    of a version, see `SavedEncoder`.
 
     Raises:
         InputError: There is no SavedModel.

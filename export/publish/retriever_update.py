@@ -1,8 +1,4 @@
-"""Publishes a new version of a retriever, with some documents changed.
-
-Only documents whose text is new are encoded, by the encoder of the version
-that is live; the vectors of the others stay as they are.
-"""
+"""Updates of a published retriever: only documents that changed are encoded."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -36,16 +32,17 @@ from keras_lstm_dssm.export.publish.versions import (
     version_folders,
 )
 from keras_lstm_dssm.fingerprints import title_hashes
+from keras_lstm_dssm.model_cards.record import refresh_models_card
 from keras_lstm_dssm.text import as_bytes, encode_in_batches
 
 _ENCODE_BATCH = 2048
 
 
 class RetrieverUpdate(NamedTuple):
-    """What an update has done.
+    """What an update has changed.
 
     Attributes:
-        folder: The folder of the new version; that of the old one if nothing
+        folder: The folder of the new version, or of the old one if nothing
             has changed.
         published: Whether there is a new version.
         rows: Number of titles in it.
@@ -137,19 +134,12 @@ def _updated(
         source.encoder_sha256,
     )
     (folder,) = publish_models(base.parent, {base.name: module})
+    refresh_models_card(base.parent, base.name, int(folder.name), rows.count)
     return RetrieverUpdate(folder, True, rows.count, len(new), deleted, unknown)
 
 
 class LoadedEncoder:
-    """An exported encoder, as a part of the graph of another model.
-
-    Args:
-        version: The folder of a version.
-
-    Attributes:
-        weights: The variables.
-        resources: Other objects of the graph, such as tables.
-    """
+    """A published encoder as a `GraphModule`, for the graph of a retriever."""
 
     def __init__(self, version: Path) -> None:
         self._model = tf.saved_model.load(str(version))
@@ -158,12 +148,12 @@ class LoadedEncoder:
         self.resources = list(self._model.resources)
 
     def encode(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`."""
+        """See `GraphModule`."""
         return self._serve(text=text)["embedding"]
 
 
 class _RetrieverRows:
-    """The rows of a version, changed in memory.
+    """The documents of a version, with changes that are in memory only.
 
     Attributes:
         stored: Number of rows in the version.
@@ -220,11 +210,11 @@ class _RetrieverRows:
 
     @property
     def count(self) -> int:
-        """Number of rows that are left."""
+        """Number of rows that are not deleted."""
         return len(self._row)
 
     def delete(self, ids: Iterable[str]) -> list[str]:
-        """Removes rows; returns the ids that there are not."""
+        """Removes rows by their ids; returns ids that no row has."""
         names = list(dict.fromkeys(ids))
         return [
             name
@@ -273,7 +263,7 @@ class _RetrieverRows:
             self._arrays[number] = array
 
     def document_rows(self) -> DocumentRows:
-        """Returns the rows that are left, in their order."""
+        """Returns the rows that are not deleted, in their order."""
         rows = sorted(self._row.values())
         return DocumentRows(
             [self._ids[row].decode(errors="surrogateescape") for row in rows],
@@ -284,7 +274,7 @@ class _RetrieverRows:
 
 
 def _encoder_versions(models_dir: Path, fingerprint: str) -> tuple[Path, Path]:
-    """Finds the encoders of queries and of titles that a retriever is of."""
+    """Returns the published encoders of queries and titles of a retriever."""
     for name, query_name in (
         ("document_encoder", "query_encoder"),
         ("keyvec", "keyvec"),

@@ -1,7 +1,6 @@
-"""The files beside exported models: for the server and for its operator.
+"""The files beside published models, for a server and its operator.
 
-`publish_models` publishes the models of an export with them. They are
-`models.config`, `batching.config` and a README, whose text is
+They are `models.config`, `batching.config` and a README, whose template is
 `server_readme.md` in this folder.
 """
 
@@ -51,15 +50,10 @@ _STRING_BYTES = 24
 
 
 class _Example(NamedTuple):
-    """Shows how to call a signature.
+    """How to call a signature, in Python and by a REST request."""
 
-    Attributes:
-        call: Python code with a `Client`, up to the argument `model`.
-        inputs: The JSON value of `inputs` in a REST request.
-    """
-
-    call: str
-    inputs: str
+    call: str  # a method of a `Client`, up to the argument `model`
+    inputs: str  # the JSON value of `inputs`
 
 
 _EXAMPLES = {
@@ -88,11 +82,9 @@ _TEMPLATE = Path(__file__).with_name("server_readme.md")
 
 
 def server_readme(folders: Mapping[str, Path], root: str) -> str:
-    """Returns the README of a folder of models.
+    """Returns the README of the folder of these models, by name.
 
-    Args:
-        folders: Model name to folder, each with at least one version.
-        root: The path of the folder of all models on the server.
+    Each must have a version. `root` is the path of the folder on the server.
 
     Raises:
         InputError: The newest version of a model is no SavedModel, or has no
@@ -116,7 +108,7 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
             inputs, outputs = map(_cell, signature)
             table.append(f"| `{name}` | `{key}` | {inputs} | {outputs} |")
             example = _EXAMPLES.get((key, frozenset(signature.inputs)))
-            if example is None:  # a model of someone else
+            if example is None:  # a model of another program
                 continue
             calls.append(f'    {example.call}, model="{name}")')
             other = "" if key == SIGNATURE else f'"signature_name": "{key}", '
@@ -140,9 +132,6 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
 
 def memory_bytes(version: Path) -> int:
     """Returns the memory of a version's variables, in bytes, from its files.
-
-    Args:
-        version: The version's folder.
 
     Raises:
         InputError: The files of the variables are damaged.
@@ -189,17 +178,8 @@ def publish_models(
 ) -> list[Path]:
     """Publishes modules under one number, and lets a server serve them.
 
-    The caller holds `publication(models_dir)`.
-
-    Args:
-        models_dir: The folder of all models, made if missing.
-        modules: Modules by the names that they are served under.
-
-    Returns:
-        The folders of the new versions, in the order of `modules`.
-
-    Raises:
-        InputError: See `publish_together` and `write_server_files`.
+    The caller holds `publication(models_dir)`. For the result and the errors
+    see `publish_together` and `write_server_files`.
     """
     sizes = warmup_sizes(models_dir)
     writers = {

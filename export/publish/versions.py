@@ -1,8 +1,7 @@
 """Versions of models, in folders MODELS/NAME/NUMBER.
 
-They are found, published whole or not at all, and verified against the
-digests in their `MANIFEST.sha256`. `publication` lets one process at a time
-publish in a folder of models.
+They are listed, published whole or not at all, and verified against the
+digests in their `MANIFEST.sha256`.
 """
 
 import hashlib
@@ -24,7 +23,7 @@ from keras_lstm_dssm.export.publish.warmup import WARMUP_SIZES, write_warmup
 from keras_lstm_dssm.files import flush_to_disk, lock_folder
 
 Write = Callable[[Path], None]
-"""A function that writes a SavedModel to the given path."""
+"""A function that writes a SavedModel into the folder of this path."""
 
 # A model's name is used in paths, URLs, shell commands and configuration
 # files: no character of it may have a special meaning there.
@@ -35,11 +34,7 @@ _VERSIONS = 2**63
 
 
 def model_folder(models_dir: str | os.PathLike[str], name: str) -> Path:
-    """Returns the folder of one model, whether it exists or not.
-
-    Args:
-        models_dir: The folder of all models.
-        name: The model's name.
+    """Returns the folder of a model, whether it exists or not.
 
     Raises:
         InputError: The name has characters other than letters, digits, "_",
@@ -58,15 +53,10 @@ def model_folder(models_dir: str | os.PathLike[str], name: str) -> Path:
 
 
 def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
-    """Returns the version folders of one model, oldest first.
+    """Returns the versions of the model in folder `base`, if it exists.
 
-    Args:
-        base: The model's folder, for example `MODELS/query_encoder`. A
-            missing folder has no versions.
-
-    Returns:
-        Version number to folder, ascending by number. Folders whose names
-        are not integers are ignored.
+    They are folders by their numbers, ascending; those whose names are not
+    integers are ignored.
     """
     base = Path(base)
     if not base.is_dir():
@@ -83,13 +73,9 @@ def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
 
 
 def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
-    """Returns every folder below `models_dir` that has a version.
+    """Returns the folders of models that have a version, by name, ascending.
 
-    Args:
-        models_dir: A folder of models, which may be missing.
-
-    Returns:
-        Model name to folder, ascending by name. Hidden folders are ignored.
+    There are none if `models_dir` is missing. Hidden folders are ignored.
 
     Raises:
         InputError: A model's name is not valid, see `model_folder`.
@@ -105,17 +91,10 @@ def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
 
 
 def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
-    """Returns the models of a folder that is to be served, at least one.
-
-    Args:
-        models_dir: A folder that `lstm-dssm-export` wrote.
-
-    Returns:
-        Model name to folder, ascending by name.
+    """Returns what `find_models` does, for a folder that must have a model.
 
     Raises:
-        InputError: See `find_models`; or the folder is missing, or holds no
-            model.
+        InputError: It has none, or is missing; or see `find_models`.
     """
     if not Path(models_dir).is_dir():
         raise InputError(
@@ -136,12 +115,9 @@ def publication(
 ) -> AbstractContextManager[None]:
     """Lets one process at a time publish in a folder of models; others wait.
 
-    It is held from where the live version is read to where `models.config` is
-    written, so that no process replaces what it has not seen. Its file,
-    `MODELS/.lock`, stays; the lock ends with the process.
-
-    Args:
-        models_dir: The folder of all models, made if missing.
+    A process holds it from its checks of the folder, or where it reads the live
+    version, until `models.config` and the card are written, so that it replaces
+    no version that it has not seen. The file `MODELS/.lock` stays.
 
     Example:
     >>> with publication("models"):
@@ -153,7 +129,7 @@ def publication(
 def publish(
     base: str | os.PathLike[str], write: Write, version: int | None = None
 ) -> Path:
-    """Writes a SavedModel as a new version of one model.
+    """Publishes a SavedModel as a new version of a model.
 
     A running server polls `base` and loads a version as soon as its folder
     appears, even if files are missing from it. Therefore the SavedModel is
@@ -230,11 +206,8 @@ def _publish(
 ) -> list[Path]:
     """Writes all models, then renames all of them or none.
 
-    Args:
-        writers: Model folder to the function that writes its SavedModel.
-        numbered: A function that returns the model folders; the new number
-            is above all of their versions.
-        version: The version number; None chooses it.
+    Without a version the number is above all those of the models in the
+    folders that `numbered` returns.
     """
     with ExitStack() as stack:
         complete = {
@@ -311,7 +284,7 @@ def publish_module(
     base: str | os.PathLike[str],
     version: int | None = None,
 ) -> Path:
-    """Publishes a module as a new version of one model; see `publish`."""
+    """Publishes a module as a new version of a model; see `publish`."""
     name = Path(base).resolve().name
     return publish(base, saved_model_writer(module, name), version)
 
@@ -321,7 +294,7 @@ def saved_model_writer(
 ) -> Write:
     """Returns a function that saves a module with its warm-up requests.
 
-    `name` is that which the model will be served under; for `sizes` see
+    `name` is the name under which the model is served; for `sizes` see
     `write_warmup`.
     """
 
@@ -334,7 +307,7 @@ def saved_model_writer(
 
 
 MANIFEST = "MANIFEST.sha256"
-"""Name of the file in a version's folder, as `sha256sum -c` reads it."""
+"""Name of a file of digests in a version's folder, for `sha256sum -c`."""
 
 _LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 _MAX_BYTES = 1 << 24
@@ -433,11 +406,7 @@ def _read(path: Path) -> dict[str, str]:
 
 
 def _files(folder: str | os.PathLike[str]) -> Iterator[str]:
-    """Yields the paths of all files but the manifest, in the folder.
-
-    Raises:
-        InputError: One of them is no plain file, or has a strange name.
-    """
+    """Yields the relative paths of all files but the manifest."""
     root = Path(folder)
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()

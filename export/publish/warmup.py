@@ -1,4 +1,4 @@
-"""The requests with which a server warms up, and the sizes of its batches.
+"""Warm-up requests of a version, and the sizes of a server's batches.
 
 A graph's first calls are slow, because memory is allocated and kernels are
 created. TF Serving runs the requests in
@@ -58,14 +58,10 @@ _K = 10
 
 
 def warmup_sizes(models_dir: str | os.PathLike[str]) -> list[int]:
-    """Returns the warm-up sizes that `batching.config` allows.
+    """Returns the `WARMUP_SIZES` that `batching.config` allows.
 
-    Args:
-        models_dir: The folder of the models.
-
-    Returns:
-        The `WARMUP_SIZES` up to `max_batch_size`, all of them if there is no
-        file or no such entry, and `[1]` if none is small enough.
+    They are all of them if there is no file or no `max_batch_size` in it, and
+    `[1]` if none is small enough.
     """
     path = Path(models_dir, BATCHING_CONFIG)
     text = path.read_text(errors="replace") if path.exists() else ""

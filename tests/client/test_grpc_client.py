@@ -316,6 +316,18 @@ def test_an_encoder_and_a_scorer_that_are_none(tmp_path: Path) -> None:
             lambda c: c.predict("numbers", {"x": np.float32(1)}),
             r"input 'x' is float32 \(\), expected float32 \(None,\)",
         ),
+        (
+            lambda c: c.predict(
+                "scorer", {"query": np.array([object()], object)}
+            ),
+            "input 'query': .*; expected an array of numbers, or of bytes for",
+        ),
+        (
+            lambda c: c.predict(
+                "numbers", {"y": np.array([0], "datetime64[s]")}
+            ),
+            "input 'y': there is no tensor of dtype datetime64.s.; expected an",
+        ),
     ],
 )
 def test_wrong_arguments(

@@ -168,6 +168,17 @@ def test_refusals_are_one_line(
             lambda c: c.predict("scorer", {"query": np.array([1], object)}),
             "input 'query' has 1; expected",
         ),
+        (
+            lambda c: c.predict(
+                "scorer", {"query": np.array([object()], object)}
+            ),
+            "input 'query' has <object object at .*; expected an array of "
+            "numbers, or of bytes for strings",
+        ),
+        (
+            lambda c: c.predict("numbers", {"y": np.array([1 + 2j])}),
+            "input 'y' is complex128; expected an array of numbers, or of",
+        ),
         (lambda c: c.encode([], model="scorer"), "no output embedding"),
     ],
 )

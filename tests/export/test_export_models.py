@@ -1,9 +1,11 @@
 """The models of one training: published, and served, all or none."""
 
+import importlib
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +13,21 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export import Documents, export_models
+from keras_lstm_dssm.export import (
+    Documents,
+    export_models,
+    update_retriever,
+)
+from keras_lstm_dssm.export.publish import retriever_update
 from keras_lstm_dssm.export.publish.models_config import read_models_config
 from keras_lstm_dssm.export.publish.versions import publish, version_folders
+from keras_lstm_dssm.files import lock_folder
 from keras_lstm_dssm.serving import Client, PredictionServer
 from tests.fresh_process import FreshProcesses
 from tests.serving.wire import warmup_requests
 
 TITLES = ["steel hex bolt", "wood glue", "garden hose"]
+export_module = importlib.import_module(export_models.__module__)
 DOCUMENTS = Documents(["t1", "t2", "t3"], TITLES)
 
 
@@ -299,3 +308,53 @@ def test_encoders_beside_a_scorer(
         "document_encoder": [2], "query_encoder": [2], "scorer": [3],
     }  # fmt: skip
     assert (tmp_path / "batching.config").read_text() == text
+
+
+def test_the_folder_is_checked_again_before_publishing(
+    model: dssm.TwoTower,
+    first_export: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another process may publish while documents are encoded."""
+    encoded_rows = export_module._encoded_rows
+
+    def encode_while_another_publishes(*arguments: Any) -> Any:
+        shutil.copytree(first_export / "query_encoder", tmp_path / "keyvec")
+        return encoded_rows(*arguments)
+
+    monkeypatch.setattr(
+        export_module, "_encoded_rows", encode_while_another_publishes
+    )
+    with pytest.raises(InputError, match="found keyvec, of another training"):
+        export_models(model, tmp_path, DOCUMENTS)
+    assert versions(tmp_path) == {"keyvec": [1]}
+
+
+def test_the_card_is_written_before_another_process_publishes(
+    model: dssm.TwoTower, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an export that knows its runs, and by an update, from Python too."""
+    models = tmp_path / "models"
+    locked = []
+    for module, name in (
+        (export_module, "write_models_card"),
+        (retriever_update, "refresh_models_card"),
+    ):
+        write = getattr(module, name)
+
+        def write_under_lock(*arguments: Any, write: Any = write) -> None:
+            with pytest.raises(InputError, match="is publishing models here"):
+                with lock_folder(models, "publishing models"):
+                    pass
+            locked.append(write)
+            write(*arguments)
+
+        monkeypatch.setattr(module, name, write_under_lock)
+    export_models(model, models, DOCUMENTS, runs=[tmp_path / "run"])
+    update_retriever(models / "retriever", delete=["t3"])
+    assert len(locked) == 2
+    card = (models / "CARD.md").read_text()
+    assert "| `document_encoder` | 1 |" in card
+    (row,) = [r for r in card.splitlines() if r.startswith("| `retriever`")]
+    assert row.startswith("| `retriever` | 2 |") and "| 2 | run |" in row
