@@ -199,9 +199,7 @@ def build_api_search(
     """
     packages = distributions()
     if folder is None:
-        folder = os.path.join(
-            cache_folder(), f"api-{fingerprint(packages, CORPUS_FORMAT)}"
-        )
+        folder = cached_folder("api", packages, CORPUS_FORMAT)
     if os.path.isdir(folder):
         return Collection(folder)
     if progress:
@@ -255,8 +253,11 @@ def _write(
     return write_collection(folder, documents, queries, qrels, clicks)
 
 
-def fingerprint(packages: list[Distribution], corpus_format: int) -> str:
-    """Returns a name for the versions that a corpus depends on."""
+def cached_folder(
+    name: str, packages: list[Distribution], corpus_format: int
+) -> str:
+    """Returns the cache folder of a corpus made from packages' versions."""
     versions = [f"{d.metadata['Name']} {d.version}" for d in packages]
     key = json.dumps([corpus_format, platform.python_version(), *versions])
-    return hashlib.sha256(key.encode()).hexdigest()[:16]
+    fingerprint = hashlib.sha256(key.encode()).hexdigest()[:16]
+    return os.path.join(cache_folder(), f"{name}-{fingerprint}")
