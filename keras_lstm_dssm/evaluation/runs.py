@@ -3,20 +3,18 @@
 TREC run and qrels files, which trec_eval and ir_measures read.
 """
 
-import gzip
 import hashlib
-import io
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import IO, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.text_files import text_lines, write_lines
 
 Run = dict[str, dict[str, float]]
 """Query id -> document id -> score, best first, strictly descending. Scores
@@ -300,7 +298,8 @@ def write_run(path: Path, run: Run, tag: str = "keras_lstm_dssm") -> None:
         for query_id, ranked in run.items()
         for rank, (document_id, score) in enumerate(ranked.items(), 1)
     )
-    _write(path, lines)
+    with replacing(path) as partial:
+        write_lines(partial, lines)
 
 
 def write_qrels(path: Path, qrels: Qrels) -> None:
@@ -322,11 +321,12 @@ def write_qrels(path: Path, qrels: Qrels) -> None:
         for query_id, judged in qrels.items()
         for document_id, grade in judged.items()
     )
-    _write(path, lines)
+    with replacing(path) as partial:
+        write_lines(partial, lines)
 
 
 def read_run(path: Path) -> Run:
-    """Reads a run file of any system with `ir_measures`.
+    """Reads a run file of any system.
 
     Like trec_eval, it orders documents by score and ignores their ranks;
     `Ranker` breaks ties. Empty lines are skipped.
@@ -335,58 +335,41 @@ def read_run(path: Path) -> Run:
         path: The file; compressed where its name ends in `.gz`.
 
     Raises:
-        InputError: A line is not one of a run file, or a document occurs
-            twice for one query.
+        InputError: The file cannot be read, a line is not one of a run file,
+            or a document occurs twice for one query.
 
     Example:
     >>> write_run(Path("read.trec"), {"q1": {"d2": 0.75, "d1": 0.5}})
     >>> read_run(Path("read.trec"))
     {'q1': {'d2': 0.75, 'd1': 0.5}}
     """
-    import ir_measures
-
+    path = os.fspath(path)
     scores: Run = {}
-    with _open(path, "rt") as file:
-        lines = _NumberedLines(file)
+    for number, line in enumerate(text_lines(path, blank_end=True), 1):
+        if not (fields := line.split()):
+            continue
         try:
-            for query_id, document_id, score in ir_measures.read_trec_run(
-                lines
-            ):
-                if not math.isfinite(score):
-                    raise ValueError(score)
-                if document_id in scores.setdefault(query_id, {}):
-                    raise InputError(
-                        f"{os.fspath(path)}:{lines.number}: found document"
-                        f" {document_id} twice for query {query_id}, expected"
-                        " it once: remove one line"
-                    )
-                scores[query_id][document_id] = score
-        except InputError:
-            raise
+            query_id, _, document_id, _, text, _ = fields
+            score = float(text)
+            if not math.isfinite(score):
+                raise ValueError(score)
         except ValueError:
             raise InputError(
-                f"{os.fspath(path)}:{lines.number}: found"
-                f" {lines.line.strip()[:60]!r}, expected 'query Q0 document"
-                " rank score tag', with a finite score: correct the line"
+                f"{path}:{number}: found {line.strip()[:60]!r}, expected"
+                " 'query Q0 document rank score tag', with a finite score:"
+                " correct the line"
             ) from None
+        by_id = scores.setdefault(query_id, {})
+        if document_id in by_id:
+            raise InputError(
+                f"{path}:{number}: found document {document_id} twice for"
+                f" query {query_id}, expected it once: remove one line"
+            )
+        by_id[document_id] = score
     return {
         query_id: Ranker(list(by_id)).rank(query_id, list(by_id.values()))
         for query_id, by_id in scores.items()
     }
-
-
-class _NumberedLines:
-    """Iterates over a text file, and records the line that was read last."""
-
-    def __init__(self, file: IO[str]) -> None:
-        self.read = file.read  # ir_measures recognises a file by it
-        self.number, self.line = 0, ""
-        self._file = file
-
-    def __iter__(self) -> Iterator[str]:
-        for number, line in enumerate(self._file, 1):
-            self.number, self.line = number, line
-            yield line
 
 
 def _check(path: Path, kind: str, names: Iterable[str]) -> None:
@@ -396,24 +379,3 @@ def _check(path: Path, kind: str, names: Iterable[str]) -> None:
                 f"{os.fspath(path)}: cannot write {kind} {name!r}, as fields"
                 " of a TREC file are separated by white space; rename it"
             )
-
-
-def _write(path: Path, lines: Iterator[str]) -> None:
-    with replacing(path) as partial, _open(partial, "wt") as file:
-        file.writelines(lines)
-
-
-@contextmanager
-def _open(path: Path, mode: str) -> Iterator[IO[str]]:
-    """Opens a text file, which is compressed if its name ends in `.gz`."""
-    if not os.fspath(path).endswith(".gz"):
-        with open(path, mode, encoding="utf-8") as file:
-            yield file
-        return
-    # Without time and name, the same content gives the same bytes.
-    with (
-        open(path, mode.replace("t", "b")) as raw,
-        gzip.GzipFile("", mode.replace("t", "b"), 6, raw, mtime=0) as binary,
-        io.TextIOWrapper(binary, encoding="utf-8") as file,
-    ):
-        yield file
