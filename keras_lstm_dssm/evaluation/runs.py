@@ -8,7 +8,6 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -166,67 +165,17 @@ def _mix(values: np.ndarray) -> np.ndarray:
     return values ^ (values >> 31)
 
 
-class System(Protocol):
-    """Protocol of what can be evaluated: a trained model, BM25 and others.
+class System(ABC):
+    """Base of what can be evaluated: a trained model, BM25 and others.
 
-    A system holds its learnt parameters but no corpus: both methods get the
-    documents, so that one system can be evaluated on several collections.
-
-    Example:
-    >>> system: System = dssm.evaluation.BM25System()
-    >>> titles = {"d1": "hex bolt", "d2": "hex nut"}
-    >>> list(system.retrieve({"q": "bolt"}, titles, depth=1)["q"])
-    ['d1']
-    """
-
-    def rerank(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
-    ) -> Run:
-        """Orders the candidates of each query.
-
-        Args:
-            queries: Query id -> text.
-            candidates: Query id -> ids of the documents to order; its keys
-                are the queries of the run.
-            documents: Document id -> title, the whole corpus, from which a
-                system may compute statistics such as the IDF.
-
-        Returns:
-            All candidates of each query, best first.
-        """
-        ...
-
-    def retrieve(
-        self,
-        queries: Mapping[str, str],
-        documents: Mapping[str, str],
-        depth: int,
-    ) -> Run:
-        """Retrieves the best documents of the whole corpus.
-
-        Args:
-            queries: Query id -> text.
-            documents: Document id -> title.
-            depth: Largest number of documents for each query; a system may
-                return fewer if the others do not match the query at all.
-
-        Returns:
-            The best documents of each query, best first.
-        """
-        ...
-
-
-class ListScorer(ABC):
-    """Base of systems that give each candidate of a query a score.
-
-    `rerank` orders the candidates by these scores. As equal scores stay equal,
-    `evaluate_lists` can average measures over all orders of the ties.
+    A system gives each candidate of a query a score, and `rerank` orders the
+    candidates by these scores. As equal scores stay equal, `evaluate_lists`
+    can average measures over all orders of the ties. A system holds its
+    learnt parameters but no corpus: all methods get the documents, so that
+    one system can be evaluated on several collections.
 
     Example:
-    >>> class Shortest(ListScorer):
+    >>> class Shortest(System):
     ...     def list_scores(self, queries, candidates, documents):
     ...         return {
     ...             query: {d: -float(len(documents[d])) for d in ids}
@@ -247,9 +196,11 @@ class ListScorer(ABC):
         """Scores the candidates of each query.
 
         Args:
-            queries: See `System.rerank`.
-            candidates: See `System.rerank`.
-            documents: See `System.rerank`.
+            queries: Query id -> text.
+            candidates: Query id -> ids of the documents to score; its keys
+                are the queries of the result.
+            documents: Document id -> title, the whole corpus, from which a
+                system may compute statistics such as the IDF.
 
         Returns:
             A score for each candidate, higher is better, in their order.
@@ -261,8 +212,41 @@ class ListScorer(ABC):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> Run:
-        """Orders candidates; see `System.rerank`."""
+        """Orders the candidates of each query by their `list_scores`.
+
+        Returns:
+            All candidates of each query, best first.
+        """
         return rank_lists(self.list_scores(queries, candidates, documents))
+
+    def retrieve(
+        self,
+        queries: Mapping[str, str],
+        documents: Mapping[str, str],
+        depth: int,
+    ) -> Run:
+        """Retrieves the best documents of the whole corpus.
+
+        Args:
+            queries: Query id -> text.
+            documents: Document id -> title.
+            depth: Largest number of documents for each query; a system may
+                return fewer if the others do not match the query at all.
+
+        Returns:
+            The best documents of each query, best first.
+
+        Raises:
+            InputError: The system only scores lists of candidates.
+        """
+        raise InputError(
+            f"{type(self).__name__} only scores lists of candidates and cannot"
+            " search a corpus: rerank judged lists"
+        )
+
+
+ListScorer = System
+"""Another name of `System`, by which version 0.2.0 knew the base class."""
 
 
 Path = str | os.PathLike[str]

@@ -22,7 +22,6 @@ from keras_lstm_dssm.evaluation.index import (
     unit_vectors,
 )
 from keras_lstm_dssm.evaluation.runs import (
-    ListScorer,
     ListScores,
     Ranker,
     Run,
@@ -36,7 +35,7 @@ Scores = tuple[np.ndarray, np.ndarray | None]
 that match the query, or `None` if all do."""
 
 
-class ScoringSystem(ListScorer):
+class ScoringSystem(System):
     """Reranks and retrieves by a score for each title of a corpus.
 
     The statistics of words are those of the whole corpus in both modes, and
@@ -65,7 +64,7 @@ class ScoringSystem(ListScorer):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> ListScores:
-        """Scores candidates; see `ListScorer.list_scores`."""
+        """Scores candidates; see `System.list_scores`."""
         row = {document_id: i for i, document_id in enumerate(documents)}
         texts = [queries[query_id] for query_id in candidates]
         scored = self.scores(texts, tuple(documents.values()))
@@ -92,7 +91,7 @@ class ScoringSystem(ListScorer):
         return run
 
 
-class DenseSystem(ListScorer):
+class DenseSystem(System):
     """Ranks by equation (3), the cosine R(Q, D) of query and document.
 
     Args:
@@ -117,7 +116,7 @@ class DenseSystem(ListScorer):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> ListScores:
-        """Scores candidates; see `ListScorer.list_scores`."""
+        """Scores candidates; see `System.list_scores`."""
         needed = dict.fromkeys(d for ids in candidates.values() for d in ids)
         row = {d: i for i, d in enumerate(needed)}
         document_vectors = unit_vectors(
@@ -162,7 +161,7 @@ ScorePairs = Callable[[list[str], list[str]], np.ndarray]
 """Function from n queries and n documents to their scores, float `[n]`."""
 
 
-class PairSystem(ListScorer):
+class PairSystem(System):
     """Reorders candidates by a model that reads query and document together.
 
     Args:
@@ -195,7 +194,7 @@ class PairSystem(ListScorer):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> ListScores:
-        """Scores candidates; see `ListScorer.list_scores`."""
+        """Scores candidates; see `System.list_scores`."""
         pairs = [
             (query_id, document_id)
             for query_id, document_ids in candidates.items()

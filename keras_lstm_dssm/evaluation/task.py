@@ -32,7 +32,6 @@ from keras_lstm_dssm.evaluation.measures import (
     with_relevant,
 )
 from keras_lstm_dssm.evaluation.runs import (
-    ListScorer,
     ListScores,
     Qrels,
     Run,
@@ -478,7 +477,7 @@ def _split_texts(
 DOCUMENT_ORDER = "document order"
 
 
-class ConstantScorer(ListScorer):
+class ConstantScorer(System):
     """Gives all documents one score, which stands for a random order.
 
     Example:
@@ -493,11 +492,11 @@ class ConstantScorer(ListScorer):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> ListScores:
-        """Scores candidates; see `ListScorer.list_scores`."""
+        """Scores candidates; see `System.list_scores`."""
         return {q: dict.fromkeys(ids, 0.0) for q, ids in candidates.items()}
 
 
-class DocumentOrder(ListScorer):
+class DocumentOrder(System):
     """Keeps the order of the input, as a stable sort by one score would.
 
     Where answers are listed in the order of the text that they come from,
@@ -516,7 +515,7 @@ class DocumentOrder(ListScorer):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> ListScores:
-        """Scores candidates; see `ListScorer.list_scores`."""
+        """Scores candidates; see `System.list_scores`."""
         return {
             query_id: {d: -float(rank) for rank, d in enumerate(ids)}
             for query_id, ids in candidates.items()
@@ -565,7 +564,7 @@ def list_measures(
 
 
 def evaluate_lists(
-    task: Task, systems: Mapping[str, ListScorer]
+    task: Task, systems: Mapping[str, System]
 ) -> dict[str, QueryMeasures]:
     """Measures systems, random order and document order on judged lists.
 
@@ -584,7 +583,7 @@ def evaluate_lists(
     ...     print(name, mean_of_lists(queries)["p@1"])
     """
     candidates = {q: list(judged) for q, judged in task.qrels.items()}
-    references: dict[str, ListScorer] = {
+    references: dict[str, System] = {
         RANDOM_ORDER: ConstantScorer(),
         DOCUMENT_ORDER: DocumentOrder(),
     }
@@ -612,7 +611,7 @@ def mean_of_lists(values: QueryMeasures) -> dict[str, float]:
 class ListTask(Task):
     """A task of judged lists, measured in expectation over ties.
 
-    Its measures are `LIST_MEASURES`, and a system is a `ListScorer`: it must
+    Its measures are `LIST_MEASURES`, and a system is a `System`: it must
     give scores. A system that gives all documents one score has the measures
     of random order, while a `Task` breaks its ties by a hash.
 
@@ -630,7 +629,7 @@ class ListTask(Task):
         """The names of the measures."""
         return LIST_MEASURES
 
-    def measure(self, system: ListScorer) -> tuple[Run, QueryMeasures]:
+    def measure(self, system: System) -> tuple[Run, QueryMeasures]:
         """Returns the run of a system, and the measures of each query.
 
         The measures are those of the scores themselves; in the run, ties are

@@ -23,7 +23,7 @@ from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System, alphanumeric
 from keras_lstm_dssm.evaluation.mixture import Mixture, choose_weights
-from keras_lstm_dssm.evaluation.runs import ListScorer, System
+from keras_lstm_dssm.evaluation.runs import System
 from keras_lstm_dssm.evaluation.systems import (
     DenseSystem,
     RememberedVectors,
@@ -84,7 +84,7 @@ class TrainedSystem(NamedTuple):
             other row needs them.
     """
 
-    system: System | ListScorer | None
+    system: System | None
     parameters: int
     dev: float
     train_seconds: float = 0.0
