@@ -1,4 +1,4 @@
-"""Draw heat maps: activations (Figs. 4 to 6 of the paper), pairs of texts."""
+"""Heat maps of activations, as in Figures 4 to 6 of Palangi et al. 2016."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,7 @@
 """The report of a KeyVec: key sentences, key words, neighbours, a map.
 
-What a KeyVec finds in documents: key sentences, key words, neighbours.
-Computes the figures of a KeyVec's report; writes them as JSON and CSV.
+`explained_documents` computes what the report shows, which is also written as
+JSON and CSV.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The report of MV-LSTM: which words of a query and an answer match.
+"""The report of MV-LSTM: which words of a query and an answer match best.
 
-Queries with a right and a wrong answer, for the report of a pair scorer.
-The words of a query and a document that MV-LSTM finds to match best.
+It shows queries of a data set with a right and a wrong answer.
 """
 
 import os

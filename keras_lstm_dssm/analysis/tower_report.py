@@ -1,7 +1,6 @@
-"""The report's sections about one query and one title.
+"""Sections of reports on a pair of texts, on many texts and on training.
 
-The report's sections about many texts and about the training.
-The inputs of the reports: a model, texts of a data set, thresholds.
+The inputs of the reports are here, too: texts or documents of a data set.
 """
 
 import os

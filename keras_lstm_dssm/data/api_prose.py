@@ -1,7 +1,4 @@
-"""Extracts the sentences of docstrings, also those about arguments.
-
-Extracts sentences in plain words from docstrings.
-"""
+"""Sentences in plain words, extracted from docstrings."""
 
 import inspect
 import itertools

@@ -1,11 +1,10 @@
 """API search: a collection made from the docstrings of installed packages.
 
 The query is the first sentence of the docstring of a public function, class or
-method; the clicked title is its name in words: "Convert the input to an array,
-checking for NaNs or Infs" -> "numpy asarray chkfinite". There are about 17,000
-pairs; the number depends on the versions of Python and of the packages.
-
-Public names: the shortest public path of each function and class.
+method; the clicked title is its shortest public name, in words: "Convert the
+input to an array, checking for NaNs or Infs" -> "numpy asarray chkfinite".
+There are about 17,000 pairs; the number depends on the versions of Python and
+of the packages.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Reads the definitions and imports of the source files behind API search.
+"""Definitions and imports in the source files behind API search.
 
 Only the Python standard library and the packages that this one requires are
 read, so that the corpus does not depend on what else is installed. Python

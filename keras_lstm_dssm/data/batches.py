@@ -1,7 +1,7 @@
-"""Makes `tf.data` batches of (query, document) strings from click logs.
+"""`tf.data` batches of (query, document) strings from click logs.
 
-GivenNegatives: adds judged or mined negatives to batches of clicks.
-ClickFrequencies: log click shares of titles, for the logQ correction.
+A batch can also hold judged or mined negatives of its queries, and the log
+click shares of its titles for the logQ correction.
 """
 
 import itertools

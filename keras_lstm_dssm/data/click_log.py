@@ -1,8 +1,7 @@
 """Click logs: text files of one click a line, query TAB clicked title.
 
-Parses and formats the lines of click logs, and counts bad lines.
-LineBlocks: random access to the lines of a click log, for shuffling.
-DealtLog: the part of a click log that one of several workers reads.
+The lines are parsed and checked, read at random to shuffle them, and divided
+among the workers of a distributed training.
 """
 
 import glob

@@ -1,8 +1,4 @@
-"""JudgedQueries: reads the queries and the judgements of a BEIR folder.
-
-Collection: reads a test collection from a BEIR folder.
-Writes BEIR folders, and folders of documents split into sentences.
-"""
+"""BEIR folders of queries, documents and judgements: read and written."""
 
 import functools
 import json

@@ -1,6 +1,7 @@
-"""DocumentFolder: documents as sentences, with summaries, classes, queries.
+"""Documents as sentences, with summaries, classes and queries.
 
-Parses the lines of documents.jsonl, and says what is wrong with a line.
+A `DocumentFolder` has them in `documents.jsonl`; each line is checked when it
+is read.
 """
 
 import functools

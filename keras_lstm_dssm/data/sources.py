@@ -1,4 +1,4 @@
-"""Opens the data that `--data` names: built-in sets, folders, click files."""
+"""The data that `--data` names: built-in data sets, folders, click files."""
 
 import os
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""Splits click logs into training, dev and test; grades documents by clicks.
-
-Groups of texts that may not be divided between training and test.
-"""
+"""Division of click logs and texts into train, dev and test without leaks."""
 
 import hashlib
 import itertools

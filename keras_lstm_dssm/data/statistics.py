@@ -1,6 +1,7 @@
-"""What a card says about data: digest, size, scripts and lengths.
+"""Statistics of data for model cards: digest, size, scripts and lengths.
 
-Warns of click logs with letters outside the trigrams' alphabet.
+`alphabet_warning` tells of click logs with letters outside the trigrams'
+alphabet.
 """
 
 import itertools

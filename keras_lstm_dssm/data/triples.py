@@ -1,6 +1,7 @@
-"""Triples: streams a query, a positive and a negative, shuffled.
+"""Triples of query, positive and negative, from which pair scorers learn.
 
-Lists of a query, its positives and its negatives, to train pair scorers.
+The negatives are judged documents or titles drawn from a click log; the
+triples are shuffled and streamed.
 """
 
 from collections.abc import Iterable, Iterator

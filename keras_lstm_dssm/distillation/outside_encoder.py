@@ -1,4 +1,4 @@
-"""open_outside_encoder: a sentence encoder that this package did not train."""
+"""Pretrained sentence encoders, each run in a separate process."""
 
 import json
 import os

@@ -1,8 +1,4 @@
-"""TeacherVectors: the vectors of an outside encoder, looked up by text.
-
-TaughtBatches: adds a teacher's vectors to batches of clicks.
-teach: computes the vectors of an outside encoder for a training's texts.
-"""
+"""The vectors of a teacher, computed once and added to batches of clicks."""
 
 import gzip
 import hashlib

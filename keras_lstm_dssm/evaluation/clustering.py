@@ -1,4 +1,4 @@
-"""Cluster vectors by k-means, and compare the clusters with known classes."""
+"""Clusters of document vectors by k-means, compared with known classes."""
 
 import functools
 import warnings

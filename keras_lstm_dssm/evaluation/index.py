@@ -1,6 +1,7 @@
-"""Index: exact search for the documents nearest to a query by cosine.
+"""Vector search by cosine: exact, or approximate for large logs.
 
-TitleClusters: fast search for near titles, for mining in large logs.
+`Index` compares a query with every document. `TitleClusters` compares it
+with those of the nearest clusters only, to mine negatives.
 """
 
 from collections.abc import Callable, Iterable, Sequence

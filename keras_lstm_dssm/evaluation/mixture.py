@@ -1,9 +1,7 @@
-"""Mixture: ranks by a weighted sum of the scores of several systems.
+"""Mixtures: ranking by a weighted sum of the scores of several systems.
 
-ConcatenatedEncoder: one vector whose cosine is a weighted sum of cosines.
-The parts of a mixture: systems whose scores have a common scale.
-The weights of a mixture, and the sum that they stand for.
-choose_weights: the weights of a mixture, chosen by a measure on dev.
+The parts of a mixture have scores on a common scale, and `choose_weights`
+finds their weights on dev. A mixture of encoders is itself one encoder.
 """
 
 import itertools

@@ -1,6 +1,7 @@
-"""Ranker: orders documents by score; System: the protocol of rankers.
+"""Runs: documents ordered by score without ties, and the systems that do so.
 
-TREC run and qrels files, which trec_eval and ir_measures read.
+Runs and qrels are read and written as TREC files, the format of trec_eval
+and ir_measures.
 """
 
 import hashlib

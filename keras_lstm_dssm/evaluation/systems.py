@@ -1,9 +1,6 @@
-"""PairSystem: reorders candidates by the scores of pairs of texts.
+"""Systems to evaluate: rankers by vectors, by pairs or by a corpus.
 
-ScoringSystem: base of the systems that score every title of a corpus.
-DenseSystem: ranks by the cosine of two encoders' vectors.
-system_of: the system that ranks as a trained model does.
-RememberedVectors: an encoder that encodes each text once.
+`system_of` returns the system that ranks as a trained model does.
 """
 
 from abc import abstractmethod

@@ -1,7 +1,7 @@
-"""Task: queries and documents to evaluate systems on.
+"""Tasks: queries, documents and relevance judgements to measure systems on.
 
-Tasks of document vectors: retrieval for queries, and clustering.
-Measures of judged lists, such as P@1 and MRR, with ties in expectation.
+The tasks are reranking, whole-corpus retrieval, judged lists, and retrieval
+and clustering of documents of many sentences.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""CARD.md of a run: what was trained, on which data, how good it is.
+"""CARD.md: what was trained, on which data, and how good the model is.
 
-The form of all cards: YAML front matter, tables, dates.
-Figures of the evaluations on a card: tables, and the Hub's results.
+A card has YAML front matter, as the Hub reads it, and tables of metrics.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""card.json of a run: what its training and its evaluations record.
+"""card.json: what the training and the evaluations of a run record.
 
-CARD.md of exported models: which run each of them comes from.
+The CARD.md of exported models is written from the records of their runs.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""The baselines of a table: their hyperparameter grids and training.
+"""Training of the baselines and the mixtures in a table.
 
-The mixtures of a table: other rows' systems, with weights from dev.
+Each baseline has a grid of hyperparameters to choose from on dev.
 """
 
 import hashlib

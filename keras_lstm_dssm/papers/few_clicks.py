@@ -1,4 +1,4 @@
-"""FEW_CLICKS: the table of towers that learn from a teacher, and mixtures."""
+"""The table of towers distilled from a teacher, and of mixtures."""
 
 from pathlib import Path
 

@@ -1,8 +1,4 @@
-"""Doc2VecSystem: paragraph vectors, computed by gensim.
-
-GensimSystem: training of the systems whose vectors gensim computes.
-Word2VecSystem: the mean of skip-gram word vectors, computed by gensim.
-"""
+"""Baselines whose vectors gensim computes: Doc2Vec, averaged word2vec."""
 
 import zlib
 from collections.abc import Sequence

@@ -1,8 +1,4 @@
-"""The report of the tables of Bi and Ma 2017: layout, notes, charts.
-
-The rows of Tables 1 and 2 of Bi and Ma 2017, and further rows.
-KEYVEC_TABLE: Tables 1 and 2 of Bi and Ma 2017.
-"""
+"""Tables 1 and 2 of Bi and Ma 2017: rows, columns, notes and charts."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,8 +1,4 @@
-"""The report of the tables of Wan et al. 2016: layout, notes, charts.
-
-The rows of Tables 2, 3 and 5 of Wan et al. 2016, and further rows.
-MV_LSTM_TABLE: Tables 2, 3 and 5 of Wan et al. 2016.
-"""
+"""Tables 2, 3 and 5 of Wan et al. 2016: rows, columns, notes and charts."""
 
 from collections.abc import Mapping
 from pathlib import Path

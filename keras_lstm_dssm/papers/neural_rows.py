@@ -1,9 +1,7 @@
-"""The training of a table's neural systems: what all kinds have in common.
+"""Training of the neural systems in a table, with the best epoch on dev.
 
-EpochTimes: the loss, the dev measure and the duration of each epoch.
-The training of the KeyVecs of a table.
-The pair scorers of a table: their search on dev and training.
-The two towers of a table: their search on dev and training.
+They are two towers, pair scorers and KeyVecs; the learning rate, and gamma of
+two towers, are chosen on dev.
 """
 
 import functools

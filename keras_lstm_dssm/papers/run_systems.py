@@ -1,6 +1,7 @@
-"""Train and measure the systems of a table, each in a process of its own.
+"""Training and measuring of a table's systems, each in its own process.
 
-The search on dev for the hyperparameters of a system.
+The hyperparameters of a system are chosen on dev first. A run that was
+stopped is continued.
 """
 
 import multiprocessing

@@ -1,8 +1,7 @@
-"""SkipThoughtSystem: sentence vectors that predict neighbouring sentences.
+"""Skip-Thought: sentence vectors that predict neighbouring sentences.
 
-Sentences and their neighbours, from text to batches of word ids.
-The networks of Skip-Thought: a sentence encoder and two decoders.
-Paragraphs of plain sentences, from docstrings or from a text file.
+The networks, a sentence encoder and two decoders, learn from paragraphs of
+docstrings or of a text file.
 """
 
 import itertools

@@ -1,7 +1,7 @@
-"""The learning curve: the same systems trained on fewer clicks.
+"""A table from its rows to its report, and the learning curve.
 
-PaperTable: what is specific to the tables of one paper.
-make_table: runs the systems of a table and writes its report.
+`PaperTable` declares what is specific to one paper. The learning curve
+measures the same systems trained on fewer clicks.
 """
 
 import dataclasses

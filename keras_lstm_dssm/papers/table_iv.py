@@ -1,9 +1,4 @@
-"""TABLE_IV: Table IV of Palangi et al. 2016, and what belongs to it.
-
-Figure 7: the cost of training by epoch, of the LSTM and the RNN.
-The report of Table IV: columns, notes, charts.
-The rows of Table IV in the paper's order, and further rows.
-"""
+"""Table IV and Figure 7 of Palangi et al. 2016: rows, columns, charts."""
 
 from collections.abc import Mapping
 from pathlib import Path
