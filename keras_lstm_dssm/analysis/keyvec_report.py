@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from keras_lstm_dssm.analysis.drawing import Curve, curve_chart
+from keras_lstm_dssm.analysis.drawing import curve_chart
 from keras_lstm_dssm.analysis.html import (
     Cell,
     HtmlPicture,
@@ -31,7 +31,11 @@ from keras_lstm_dssm.analysis.maps import (
     document_map,
     draw_document_map,
 )
-from keras_lstm_dssm.analysis.tower_report import ReportDocuments, card_section
+from keras_lstm_dssm.analysis.tower_report import (
+    ReportDocuments,
+    card_section,
+    epoch_curves,
+)
 from keras_lstm_dssm.data.documents import Document
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index
@@ -564,18 +568,13 @@ def _loss_section(
     path: Path, history: Sequence[dict[str, float]]
 ) -> HtmlSection:
     """Return the curves of the loss and of its parts by epoch."""
-    epochs = [row["epoch"] for row in history]
     labels = {
         "loss": "training",
         "read_loss": "training, key sentences",
         "key_word_loss": "training, key words",
         "val_loss": "validation",
     }
-    curves = {
-        label: Curve(epochs, [row[name] for row in history])
-        for name, label in labels.items()
-        if all(name in row for row in history)
-    }
+    curves = epoch_curves(history, labels)
     curve_chart(path, curves, "epoch", "mean loss of a document")
     return HtmlSection(
         "Loss by epoch",

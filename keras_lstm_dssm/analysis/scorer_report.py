@@ -14,7 +14,6 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.analysis.drawing import (
-    Curve,
     curve_chart,
     drawing,
     short,
@@ -33,7 +32,7 @@ from keras_lstm_dssm.analysis.html import (
     Strong,
     write_html_report,
 )
-from keras_lstm_dssm.analysis.tower_report import card_section
+from keras_lstm_dssm.analysis.tower_report import card_section, epoch_curves
 from keras_lstm_dssm.data.sources import (
     is_collection,
     open_collection,
@@ -452,9 +451,8 @@ def _query_section(
 def _loss_section(
     path: Path, history: Sequence[dict[str, float]]
 ) -> HtmlSection:
-    epochs = [row["epoch"] for row in history]
-    loss = Curve(epochs, [row["loss"] for row in history])
-    curve_chart(path, {"training": loss}, "epoch", "mean loss of a triple")
+    curves = epoch_curves(history, {"loss": "training"})
+    curve_chart(path, curves, "epoch", "mean loss of a triple")
     return HtmlSection(
         "Loss by epoch", [HtmlPicture("Loss of training by epoch", path)]
     )

@@ -4,7 +4,7 @@ The inputs of the reports are here, too: texts or documents of a data set.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -137,12 +137,8 @@ def cost_section(
     history: Sequence[dict[str, float]], folder: Path
 ) -> HtmlSection:
     """Return Fig. 7, from the history of a run."""
-    epochs = [row["epoch"] for row in history]
-    curves = {
-        label: Curve(epochs, [row[name] for row in history])
-        for name, label in (("loss", "training"), ("val_loss", "validation"))
-        if all(name in row for row in history)
-    }
+    labels = {"loss": "training", "val_loss": "validation"}
+    curves = epoch_curves(history, labels)
     path = folder / "cost.png"
     curve_chart(path, curves, "epoch", "mean cost (4) of a click", yscale="log")
     return HtmlSection(
@@ -152,6 +148,23 @@ def cost_section(
         "end, more epochs may help; where it falls while the validation cost "
         "rises, the model overfits.",
     )
+
+
+def epoch_curves(
+    history: Sequence[Mapping[str, float]], labels: Mapping[str, str]
+) -> dict[str, Curve]:
+    """Return a curve by epoch for each column that all epochs have.
+
+    Args:
+        history: The metrics of the epochs, from `RunFolder.read_history`.
+        labels: Column -> label of its curve.
+    """
+    epochs = [row["epoch"] for row in history]
+    return {
+        label: Curve(epochs, [row[name] for row in history])
+        for name, label in labels.items()
+        if all(name in row for row in history)
+    }
 
 
 def claims_section(claims: Sequence[ClaimResult]) -> HtmlSection:

@@ -192,6 +192,29 @@ class FinishedSystems(NamedTuple):
     pairs: tuple[int, ...] = ()
 
 
+def learning_curve(
+    work: FinishedSystems,
+) -> tuple[dict[str, Path], dict[str, str]]:
+    """Runs the learning curve of a table, if it has sizes.
+
+    Returns:
+        Caption -> picture; and what failed -> reason, with the failed systems
+        of the table itself.
+    """
+    if not work.pairs:
+        return {}, dict(work.failed)
+    pictures, failed = run_learning_curve(
+        work.output,
+        work.data,
+        work.results,
+        work.settings,
+        work.seeds,
+        work.pairs,
+    )
+    captions = {f"Learning curve, {m}": path for m, path in pictures.items()}
+    return captions, {**work.failed, **failed}
+
+
 Report = Callable[[FinishedSystems], tuple[Summary, dict[str, str]]]
 """Function that writes the report; it returns the content of `table.json`, and
 part of the report that failed -> reason."""

@@ -32,7 +32,7 @@ from keras_lstm_dssm.papers.run_systems import run_systems
 from keras_lstm_dssm.papers.table import (
     FinishedSystems,
     PaperTable,
-    run_learning_curve,
+    learning_curve,
 )
 from keras_lstm_dssm.papers.table_data import BaseTableData
 from keras_lstm_dssm.settings.papers import PAPER_OPTIONS, TableSettings
@@ -348,17 +348,10 @@ label names others."""
 
 def _report(work: FinishedSystems) -> tuple[Summary, dict[str, str]]:
     """Makes the learning curve, Figure 7 and the report."""
-    output, data, settings = work.output, work.data, work.settings
-    failed = dict(work.failed)
-    pictures: dict[str, Path] = {}
-    if work.pairs:
-        curves, failed_parts = run_learning_curve(
-            output, data, work.results, settings, work.seeds, work.pairs
-        )
-        failed |= failed_parts
-        pictures = {f"Learning curve, {m}": path for m, path in curves.items()}
+    output, data = work.output, work.data
+    pictures, failed = learning_curve(work)
     costs, failed_costs = train_with_one_gamma(
-        output, work.results, settings, data.sizes
+        output, work.results, work.settings, data.sizes
     )
     failed |= {f"{name} of Figure 7": r for name, r in failed_costs.items()}
     return (
