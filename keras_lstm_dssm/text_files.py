@@ -117,6 +117,11 @@ def text_lines(
             yield text.rstrip("\r")
 
 
+def one_line(text: str) -> str:
+    """Makes all white space single spaces, as in a line of a click file."""
+    return " ".join(text.split())
+
+
 def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
     """Writes lines as UTF-8 text, compressed if the file's name ends in `.gz`.
 

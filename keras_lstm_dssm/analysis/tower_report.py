@@ -194,15 +194,15 @@ def card_section(tables: Sequence[CardTable]) -> HtmlSection:
         "What was trained, and how good it is",
         [
             HtmlTable(
-                found.head,
+                table.head,
                 [
                     [str(cell).replace("`", "") for cell in row]
-                    for row in found.rows
+                    for row in table.rows
                 ],
-                found.title.replace("`", ""),
-                text_columns=[1] if found.title == "Training" else [],
+                table.title.replace("`", ""),
+                text_columns=[1] if table.title == "Training" else [],
             )
-            for found in tables
+            for table in tables
         ],
         "From CARD.md of the run, which has the recipe and the limits, too.",
     )

@@ -17,7 +17,13 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
-from keras_lstm_dssm.text_files import BOM, EmptyFile, line_chunks, reading
+from keras_lstm_dssm.text_files import (
+    BOM,
+    EmptyFile,
+    line_chunks,
+    one_line,
+    reading,
+)
 
 _LONGEST = 1 << 20
 
@@ -36,7 +42,7 @@ class Pair(NamedTuple):
 
 def click_line(pair: Pair) -> str:
     """Formats a click as a line; white space becomes single spaces."""
-    query, document = (" ".join(text.split()) for text in pair)
+    query, document = map(one_line, pair)
     return f"{query}\t{document}\n"
 
 

@@ -19,7 +19,7 @@ from keras_lstm_dssm.data.click_log import (
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import flush_to_disk
-from keras_lstm_dssm.text_files import text_lines, write_lines
+from keras_lstm_dssm.text_files import one_line, text_lines, write_lines
 
 SPLITS = ("train", "dev", "test")
 
@@ -275,10 +275,9 @@ class Collection(JudgedQueries):
         if "train" not in self.splits:
             return titles
         for query_id, scores in self.qrels("train").items():
-            # White space as in a line of a click file.
-            query = " ".join(self.queries[query_id].split())
+            query = one_line(self.queries[query_id])
             titles.setdefault(query, []).extend(
-                " ".join(self.documents[document_id].split())
+                one_line(self.documents[document_id])
                 for document_id, score in scores.items()
                 if score < min_relevant
             )

@@ -15,6 +15,7 @@ from keras_lstm_dssm.data.collection import Collection, write_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import click_grades
 from keras_lstm_dssm.text.word_hashing import normalize
+from keras_lstm_dssm.text_files import one_line
 
 
 def joined(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
@@ -277,7 +278,7 @@ def _split_clicks(
 ) -> Iterator[_SplitClick]:
     pairs = iter(log)
     while block := list(itertools.islice(pairs, _CLICKS_AT_ONCE)):
-        cleaned = [[" ".join(text.split()) for text in pair] for pair in block]
+        cleaned = [list(map(one_line, pair)) for pair in block]
         cleaned = [pair for pair in cleaned if all(pair)]
         queries = [query for query, _ in cleaned]
         splits = splits_of(queries, percents["dev"], percents["test"])

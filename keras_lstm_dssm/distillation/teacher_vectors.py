@@ -35,6 +35,7 @@ from keras_lstm_dssm.files import (
     write_json,
 )
 from keras_lstm_dssm.text.strings import as_bytes, as_strings
+from keras_lstm_dssm.text_files import one_line
 from keras_lstm_dssm.version import __version__
 
 BLOCK = 1024
@@ -178,7 +179,7 @@ class TeacherVectors:
     ) -> None:
         self.vectors = unit_vectors(vectors, "text")
         self.folder = folder
-        self._row = {one_space(text): row for row, text in enumerate(texts)}
+        self._row = {one_line(text): row for row, text in enumerate(texts)}
         if not len(texts) == len(self._row) == len(self.vectors):
             raise InputError(
                 f"found {len(self.vectors)} vectors for {len(self._row)}"
@@ -227,7 +228,7 @@ class TeacherVectors:
     def rows(self, texts: Iterable[str]) -> np.ndarray:
         """Looks up the rows of texts, int32 `[n]`; -1 for unknown texts."""
         return np.array(
-            [self._row.get(one_space(text), -1) for text in texts], np.int32
+            [self._row.get(one_line(text), -1) for text in texts], np.int32
         )
 
     def __getitem__(self, texts: Sequence[str]) -> np.ndarray:
@@ -252,11 +253,6 @@ class TeacherVectors:
         digest = hashlib.sha256(fingerprint(self._row).encode())
         digest.update(np.ascontiguousarray(self.vectors).tobytes())
         return digest.hexdigest()
-
-
-def one_space(text: str) -> str:
-    """Makes white space single spaces, as in a click file."""
-    return " ".join(text.split())
 
 
 def fingerprint(texts: Iterable[str]) -> str:
@@ -290,7 +286,7 @@ class TaughtBatches:
     def __init__(self, teacher: TeacherVectors, texts: Iterable[str]) -> None:
         # Files of synthetic pairs have single spaces where titles may not.
         given = dict.fromkeys(texts)
-        keys = list(dict.fromkeys([*given, *map(one_space, given)]))
+        keys = list(dict.fromkeys([*given, *map(one_line, given)]))
         rows = teacher.rows(keys)
         if not (rows >= 0).any():
             raise InputError(
@@ -381,8 +377,8 @@ def teach(
         for partial in files.path.glob("**/.partial-*"):
             partial.unlink()
         log = open_log(data, min_relevant, files.clicks, max_bad_lines)
-        queries = {one_space(pair.query) for pair in log}
-        titles = dict.fromkeys(map(one_space, titles_of(data, log)))
+        queries = {one_line(pair.query) for pair in log}
+        titles = dict.fromkeys(map(one_line, titles_of(data, log)))
         texts = list(dict.fromkeys([*sorted(queries), *titles]))
         settings = {
             "version": __version__,

@@ -215,24 +215,26 @@ def evaluate_systems(
 
 
 def measure_systems(
-    task: Task,
+    task: Task | ClusterTask,
     systems: Mapping[str, System],
     run_files: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> dict[str, QueryMeasures]:
     """Measures systems and random order on each query of a task.
 
     Args:
-        task: See `evaluate_systems`.
-        systems: See `evaluate_systems`.
-        run_files: See `evaluate_systems`.
+        task: The task.
+        systems: Name -> system.
+        run_files: Name -> file for the system's TREC run; by default no
+            run is written.
 
     Returns:
-        Name -> query id -> measure -> value, with `random` as the last.
+        Name -> query id (for clustering, seed) -> measure -> value, with
+        `random` as the last.
     """
     measured = {}
     for name, system in systems.items():
         run, measured[name] = task.measure(system)
-        if run_files and name in run_files:
+        if run is not None and run_files and name in run_files:
             write_run(run_files[name], run, name)
     measured[RANDOM_ORDER] = task.random_queries()
     return measured
@@ -424,15 +426,13 @@ def evaluate_documents(
     >>> for results in mean_documents(evaluate_documents(tasks, systems)):
     ...     print(format_table(results))
     """
-    measured: dict[str, dict[str, QueryMeasures]] = {}
-    for name, task in tasks.items():
-        measured[name] = {
-            system: task.measure(ranker)[1]
-            for system, ranker in systems.items()
-            if name != CLUSTER or encoder_of(ranker) is not None
-        }
-        measured[name][RANDOM_ORDER] = task.random_queries()
-    return measured
+    with_vectors = {n: s for n, s in systems.items() if encoder_of(s)}
+    return {
+        name: measure_systems(
+            task, with_vectors if name == CLUSTER else systems
+        )
+        for name, task in tasks.items()
+    }
 
 
 def mean_documents(

@@ -101,7 +101,7 @@ def figure_tables(evaluations: Mapping[str, Any]) -> list[CardTable]:
     Args:
         evaluations: Split and mode -> what `card.json` has of the evaluation.
     """
-    found = []
+    tables = []
     for name, entry in evaluations.items():
         first = next(iter(entry["systems"].values()))
         measures = [measure for measure in _SHOWN if measure in first]
@@ -114,8 +114,8 @@ def figure_tables(evaluations: Mapping[str, Any]) -> list[CardTable]:
             rows.append(
                 ["difference to bm25", *(_percent(above[m]) for m in measures)]
             )
-        found.append(CardTable(_title(name, entry), ["", *measures], rows))
-    return found
+        tables.append(CardTable(_title(name, entry), ["", *measures], rows))
+    return tables
 
 
 def _title(name: str, entry: Mapping[str, Any]) -> str:
