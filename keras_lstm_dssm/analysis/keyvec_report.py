@@ -154,7 +154,7 @@ def explain_documents(
     nearest: int = 5,
     vectors: np.ndarray | None = None,
 ) -> list[ExplainedDocument]:
-    """Find key sentences, key words and nearest documents of some documents.
+    """Find the key sentences, key words and nearest documents of documents.
 
     Args:
         model: A trained `KeyVec`.
@@ -271,7 +271,7 @@ def _words(
 
 @dataclass(frozen=True)
 class DocumentFigures:
-    """Holds the figures that the report of a `KeyVec` shows.
+    """Holds the results that the report of a `KeyVec` shows.
 
     Attributes:
         explained: Some documents with their key sentences and words.
@@ -340,7 +340,7 @@ def document_figures(
     map_method: str = "tsne",
     map_documents: int = 2000,
 ) -> DocumentFigures:
-    """Compute the figures of the report.
+    """Compute what the report of a `KeyVec` shows of its documents.
 
     The documents to explain, and those of the map, are drawn at random with
     a fixed seed, the former among those with a summary if there are any.

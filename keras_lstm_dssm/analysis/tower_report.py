@@ -136,7 +136,7 @@ def map_section(
 def cost_section(
     history: Sequence[dict[str, float]], folder: Path
 ) -> HtmlSection:
-    """Return Fig. 7, from the history of a run."""
+    """Return the section with Fig. 7, the cost of training by epoch."""
     labels = {"loss": "training", "val_loss": "validation"}
     curves = epoch_curves(history, labels)
     path = folder / "cost.png"
@@ -189,7 +189,7 @@ def claims_section(claims: Sequence[ClaimResult]) -> HtmlSection:
 
 
 def card_section(tables: Sequence[CardTable]) -> HtmlSection:
-    """Return what the run's card says of its training and its figures."""
+    """Return the section with the model card's tables: training and metrics."""
     return HtmlSection(
         "What was trained, and how good it is",
         [
@@ -533,7 +533,7 @@ def read_report_documents(
 
 
 class ReportInput(NamedTuple):
-    """The model and the texts of a report, and what was measured of them.
+    """Holds the model, the texts and the measured claims of a report.
 
     Attributes:
         model: A `TwoTower`.

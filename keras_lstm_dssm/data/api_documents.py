@@ -151,7 +151,7 @@ def write_api_documents(
 
 
 def package_class(module: str, packages: Iterable[str]) -> str:
-    """Returns the class of what a module contains.
+    """Returns the class of the documents from a module, its public package.
 
     Args:
         module: Dotted name.
@@ -180,7 +180,7 @@ class _Query(NamedTuple):
 
 
 def _queries(packages: Sequence[Definition]) -> dict[str, _Query]:
-    """Returns class -> query, that of the outermost package of the class."""
+    """Returns class -> query, from the outermost package of the class."""
     names = {package.module for package in packages}
     sentences = [prose_sentences(package.doc) for package in packages]
     repeats = Counter(s for of_one in sentences for s in set(of_one))

@@ -298,7 +298,7 @@ def documented() -> Iterator[Definition]:
 
 
 def docstrings() -> Iterator[tuple[str, str]]:
-    """Yields (module, docstring) of all that API search reads, repeatedly.
+    """Yields (module, docstring) of every definition; docstrings may repeat.
 
     The module is a dotted name; a package has the name of its folder.
     """

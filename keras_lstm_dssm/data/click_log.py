@@ -566,9 +566,9 @@ _RUN = 1024  # consecutive lines of a compressed file for one worker
 
 
 class DealtLog(ClickLog):
-    """Streams a worker's part of a click log; together the parts are the log.
+    """Streams one worker's shard of a click log; all shards make up the log.
 
-    Files are dealt like cards: worker r of n reads the files r, r + n, and so
+    Files are assigned round-robin: worker r of n reads the files r, r + n, and so
     on. The files that are left at the end, fewer than workers, are cut by
     lines, so that one file serves any number of workers, too. A worker reads
     only its own part of a plain file that is cut, but decompresses the whole
@@ -637,7 +637,7 @@ def _copy_part(
 
 
 class _LineNumber:
-    """Finds the number of a line only when it is asked for.
+    """Computes the number of a line when an error message needs it.
 
     Args:
         path: The file.

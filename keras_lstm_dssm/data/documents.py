@@ -171,7 +171,7 @@ MAX_SENTENCES = 250
 
 @dataclass
 class DocumentCounts:
-    """Counts what one pass over the documents of a folder has found.
+    """Holds the counts of documents, sentences and bad lines of a folder.
 
     Attributes:
         split_of: Document id -> its split, in the order of the documents.

@@ -45,7 +45,7 @@ def split_by_groups(
     keys: Sequence[str],
     shares: Mapping[str, float],
 ) -> list[str]:
-    """Assigns items to splits, those that share text to the same split.
+    """Assigns items to train and held-out splits without texts in common.
 
     Items of one module, or with a text in common or nearly so (see
     `near_duplicates`), form a group. The splits are filled with groups in the

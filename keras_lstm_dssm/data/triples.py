@@ -73,7 +73,7 @@ def judged_lists(
 
 
 def only_negatives(lists: Iterable[JudgedList]) -> Iterator[JudgedList]:
-    """Leaves out negatives that are positives of the same query, too.
+    """Removes negatives that another list of the query has as positives.
 
     A collection may hold a title under two ids, or a query twice, which were
     judged differently. Texts with the same normalised words are one text, as

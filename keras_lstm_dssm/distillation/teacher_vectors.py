@@ -340,7 +340,7 @@ def teach(
     max_bad_lines: int = 0,
     progress: bool = False,
 ) -> TeacherVectors:
-    """Computes the vectors of an outside encoder, from which towers learn.
+    """Computes a teacher's vectors of all texts that a training reads.
 
     The texts are the queries of the training clicks and all known titles,
     clicked or not. Queries of dev and test are not encoded.
@@ -431,7 +431,7 @@ def _check_same(files: TeacherFolder, settings: dict[str, Any]) -> None:
 def _encode_blocks(
     files: TeacherFolder, texts: list[str], spec: str, progress: bool
 ) -> None:
-    """Computes the blocks that are not there yet."""
+    """Encodes the blocks of texts that have no file of vectors."""
     starts = range(0, len(texts), BLOCK)
     numbers = range(len(starts))
     left = [number for number in numbers if not files.block(number).exists()]
@@ -478,7 +478,7 @@ def _width_of(
 
 
 class _StoredVectors:
-    """Encodes by the vectors of a teacher's folder, or else by its encoder.
+    """Looks up vectors in a teacher's folder, and encodes all other texts.
 
     Args:
         folder: The folder.
@@ -516,7 +516,7 @@ class _StoredVectors:
 def open_outside_encoder(
     spec: str, *, download: bool = False
 ) -> OutsideEncoder:
-    """Loads a sentence encoder by its name, in a process of its own.
+    """Loads a pretrained sentence encoder, which runs in a separate process.
 
     The process does not import TensorFlow, beside which PyTorch may crash. It
     loads the encoder once, reads batches of at most 1,024 texts, and ends with

@@ -168,7 +168,7 @@ class ClusterTask(NamedTuple):
         classes: Mapping[str, str | None],
         seeds: int = K_MEANS_SEEDS,
     ) -> "ClusterTask":
-        """Selects the documents that have a class, and counts the others.
+        """Makes a task of the documents with a class, and counts all others.
 
         Args:
             documents: Document id -> text.

@@ -303,7 +303,7 @@ _GROUPS_FOR_EACH = 4  # groups of scores, for each of the largest to be found
 
 
 class TitleClusters:
-    """Finds titles near queries, not always the nearest ones.
+    """Searches titles by cosine approximately, with an inverted file (IVF).
 
     Spherical k-means on a sample divides n titles into sqrt(n) clusters.
     A query is compared with the titles of the clusters whose centres are
@@ -460,7 +460,7 @@ def _centres(titles: np.ndarray, random: np.random.Generator) -> np.ndarray:
 def _nearest_centres(
     vectors: np.ndarray, centres: np.ndarray, count: int
 ) -> np.ndarray:
-    """Returns the numbers of the nearest centres, `[vectors, count]`."""
+    """Returns the indices of the nearest centres, `[vectors, count]`."""
     return np.concatenate(
         [
             _largest(each @ centres.T, count)

@@ -158,7 +158,7 @@ are."""
 
 
 def mixture_part(name: str, system: Any) -> Part:
-    """Returns a system as the part of a mixture.
+    """Wraps a model, a system or an encoder as a part of a mixture.
 
     Args:
         name: The part's name, for the error message.
@@ -427,7 +427,7 @@ class Mixture(System):
         return run
 
     def _weighted_parts(self) -> list[tuple[float, System]]:
-        """Returns the parts with their weights; those with vectors are one."""
+        """Returns weights and parts; those with vectors count as one part."""
         parts: list[tuple[float, System]] = [
             (self.weights[name], part) for name, part in self._others.items()
         ]
@@ -617,7 +617,7 @@ def _divisions(
 
 
 def _remembering(name: str, part: Any) -> Any:
-    """Returns a part that encodes each text once during a search."""
+    """Wraps the encoders of a part, so that they cache vectors."""
     system = mixture_part(name, part)
     return remembering(system) if isinstance(system, DenseSystem) else part
 

@@ -167,7 +167,7 @@ def _mix(values: np.ndarray) -> np.ndarray:
 
 
 class System(ABC):
-    """Base of what can be evaluated: a trained model, BM25 and others.
+    """Base of what can be evaluated: BM25, trained models and others.
 
     A system gives each candidate of a query a score, and `rerank` orders the
     candidates by these scores. As equal scores stay equal, `evaluate_lists`
@@ -311,7 +311,7 @@ def write_qrels(path: Path, qrels: Qrels) -> None:
 
 
 def read_run(path: Path) -> Run:
-    """Reads a run file of any system.
+    """Reads a TREC run file, which any search system may have written.
 
     Like trec_eval, it orders documents by score and ignores their ranks;
     `Ranker` breaks ties. Empty lines are skipped.

@@ -234,7 +234,7 @@ class PairSystem(System):
 def system_of(
     model: Any, first_stage: System | None = None, **options: Any
 ) -> DenseSystem | PairSystem:
-    """Returns the system that ranks as a model does.
+    """Returns the system that ranks documents with a trained model.
 
     Args:
         model: A `TwoTower`, which ranks by the cosine of its vectors; a
@@ -270,7 +270,7 @@ def system_of(
 
 
 class RememberedVectors:
-    """Encodes as another function does, and each text once.
+    """Caches the vectors of another encoder, which encodes each text once.
 
     The vectors of all texts stay in memory as long as this object. It is for
     encoders whose weights do not change: several measurements on one corpus
@@ -292,7 +292,7 @@ class RememberedVectors:
         self._vectors: dict[str, np.ndarray] = {}
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Encodes n texts, as the function does."""
+        """Encodes n texts; only those without a cached vector are computed."""
         new = [t for t in dict.fromkeys(texts) if t not in self._vectors]
         if new or not texts:
             encoded = np.asarray(self._encode(new))

@@ -348,7 +348,7 @@ def document_tasks(
     min_relevant: int = 1,
     seeds: int = K_MEANS_SEEDS,
 ) -> DocumentTasks:
-    """Makes the tasks for which a split of a folder has queries or classes.
+    """Makes the retrieval and the clustering task of a split of a folder.
 
     Args:
         folder: The folder; it is read once.

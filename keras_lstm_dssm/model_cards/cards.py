@@ -252,7 +252,7 @@ def sections_of(
 
 
 def kind_of(config: Mapping[str, Any]) -> str:
-    """Returns what a run has trained, from its `config.json`."""
+    """Returns the kind of model that a run trains, from its `config.json`."""
     if "ranker" in config:
         return "ranker"
     recipe = config.get("recipe", {})

@@ -281,7 +281,7 @@ def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
 
 
 def teacher_system(settings: TableSettings) -> DenseSystem:
-    """Returns the system of the encoder that towers learn from.
+    """Returns the system that ranks by the vectors of the teacher.
 
     Its vectors of the training queries and titles are read from the folder
     `settings.teacher`; its encoder computes those of other queries.

@@ -49,7 +49,7 @@ FEW_CLICKS_ROWS: dict[str, Row] = {
 
 
 def _report(work: FinishedSystems) -> tuple[Summary, dict[str, str]]:
-    """Makes the learning curve and the report."""
+    """Measures the learning curve and writes the report."""
     output, data = work.output, work.data
     pictures, failed = learning_curve(work)
     summary = summarise(output, data, work.results, failed, ["bm25", "best"])

@@ -69,7 +69,7 @@ KEYVEC_ROWS: dict[str, Row] = {
 
 
 class Published(NamedTuple):
-    """Figures of Bi and Ma 2017, from 0 to 1, on the paper's data.
+    """Metrics published by Bi and Ma 2017, from 0 to 1, on their data.
 
     Attributes:
         retrieval: P@10, MAP and MRR of Table 1.

@@ -71,7 +71,7 @@ TABLE_2_ROWS = (
 
 
 class Published(NamedTuple):
-    """Figures of Wan et al. 2016, from 0 to 1, on the paper's data.
+    """Metrics published by Wan et al. 2016, from 0 to 1, on their data.
 
     Attributes:
         precision: P@1 on question answering (Tables 2 and 3).
@@ -109,7 +109,7 @@ PUBLISHED: dict[str, Published] = {
 
 
 def published(name: str) -> Published | None:
-    """Returns the published figures of a row, or `None` without any."""
+    """Returns the published metrics of a row, or `None` without any."""
     return PUBLISHED.get(name.removesuffix("_wan"))
 
 

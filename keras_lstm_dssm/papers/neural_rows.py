@@ -51,11 +51,11 @@ class EpochTimes(keras.callbacks.Callback):
         self.history: list[dict[str, Any]] = []
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Notes the time."""
+        """Records the time at the start of the epoch."""
         self.start = time.perf_counter()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Notes the time, which stays that before the evaluation on dev."""
+        """Records the time; the last record is before the evaluation on dev."""
         self.end = time.perf_counter()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:

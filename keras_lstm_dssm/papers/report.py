@@ -132,7 +132,7 @@ def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
 
 
 def finish_bars(axis: Any) -> None:
-    """Puts the first system on top and a legend below the chart."""
+    """Orders the bars from top to bottom and adds a legend below."""
     axis.margins(y=0.01)
     axis.invert_yaxis()
     add_legend(axis, 3)

@@ -154,7 +154,7 @@ def run_systems(
     seeds: int,
     options: Mapping[str, Hyperparameters] | None = None,
 ) -> dict[str, str]:
-    """Runs the unfinished systems, one after the other.
+    """Trains and measures the unfinished systems, one after the other.
 
     Each system has its own process, so that its memory is free afterwards,
     and one that crashes or is killed leaves the others running. A process for

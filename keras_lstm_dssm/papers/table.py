@@ -160,7 +160,7 @@ def run_learning_curve(
 
 
 class FinishedSystems(NamedTuple):
-    """The systems of a table that were run, for its report.
+    """Holds the results of a table's systems, from which its report is made.
 
     Attributes:
         output: Folder of the table.
@@ -226,7 +226,7 @@ def report_by(
         Summary,
     ],
 ) -> Report:
-    """Makes a `Report` of a function that only writes the files.
+    """Wraps a function that writes the files of a report as a `Report`.
 
     The failed parts of the report are then the failed systems.
 
@@ -243,7 +243,7 @@ def report_by(
 
 
 class PaperTable(NamedTuple):
-    """What is specific to the tables of one paper.
+    """Describes the tables of one paper: rows, settings and report.
 
     Attributes:
         title: What the tables are called.

@@ -226,7 +226,7 @@ class TableData(BaseTableData):
 
 
 def open_data(settings: TableSettings, folder: Path) -> BaseTableData:
-    """Opens what the settings name, clicks or documents.
+    """Opens the clicks, judged lists or documents that the settings name.
 
     See `open_table_data` and `open_document_data`.
 

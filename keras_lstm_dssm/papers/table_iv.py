@@ -48,7 +48,7 @@ def train_with_one_gamma(
     settings: TableSettings,
     sizes: dict[str, int],
 ) -> tuple[dict[str, SystemResults], dict[str, str]]:
-    """Makes the costs of the LSTM and the RNN comparable.
+    """Trains the RNN with the LSTM's gamma, so that their costs compare.
 
     The cost (4) grows with gamma, so that systems can only be compared at
     equal gamma. Where different ones were chosen on dev, the RNN is trained
@@ -347,7 +347,7 @@ label names others."""
 
 
 def _report(work: FinishedSystems) -> tuple[Summary, dict[str, str]]:
-    """Makes the learning curve, Figure 7 and the report."""
+    """Measures the learning curve, draws Figure 7 and writes the report."""
     output, data = work.output, work.data
     pictures, failed = learning_curve(work)
     costs, failed_costs = train_with_one_gamma(
