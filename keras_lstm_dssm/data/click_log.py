@@ -568,12 +568,12 @@ _RUN = 1024  # consecutive lines of a compressed file for one worker
 class DealtLog(ClickLog):
     """Streams one worker's shard of a click log; all shards make up the log.
 
-    Files are assigned round-robin: worker r of n reads the files r, r + n, and so
-    on. The files that are left at the end, fewer than workers, are cut by
-    lines, so that one file serves any number of workers, too. A worker reads
-    only its own part of a plain file that is cut, but decompresses the whole
-    of a compressed one. Its lines go to a temporary file (in `$TMPDIR`), which
-    the operating system removes when the process is gone.
+    Files are assigned round-robin: worker r of n reads the files r, r + n, and
+    so on. The remaining files, fewer than workers, are divided by lines, so
+    that one file serves any number of workers, too. Of a plain file that is
+    divided, a worker reads its lines only; a compressed one is decompressed
+    from end to end. Its lines go to a temporary file (in `$TMPDIR`), which
+    the operating system removes when the process ends.
 
     Args:
         paths: All files of the log, in one order on all workers.
