@@ -1,9 +1,9 @@
-"""Reads text files of any size, plain or gzip, in chunks of whole lines."""
+"""Text files of any size, plain or gzip: their lines, read and written."""
 
 import gzip
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
 
@@ -115,6 +115,29 @@ def text_lines(
                     f" ({error.reason}), expected UTF-8 text: correct the line"
                 ) from None
             yield text.rstrip("\r")
+
+
+def one_line(text: str) -> str:
+    """Makes all white space single spaces, as in a line of a click file."""
+    return " ".join(text.split())
+
+
+def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
+    """Writes lines as UTF-8 text, compressed if the file's name ends in `.gz`.
+
+    Equal lines give equal bytes: the gzip header holds no time and no name.
+
+    Args:
+        path: The file.
+        lines: The lines, with their ends.
+    """
+    encoded = (line.encode() for line in lines)
+    with open(path, "wb") as file:
+        if os.fspath(path).endswith(".gz"):
+            with gzip.GzipFile("", "wb", 6, file, mtime=0) as compressed:
+                compressed.writelines(encoded)
+        else:
+            file.writelines(encoded)
 
 
 def _open(path: str) -> IO[bytes]:

@@ -15,7 +15,7 @@ from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.evaluation import Task
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS
-from keras_lstm_dssm.evaluation.runs import Ranker, Run
+from keras_lstm_dssm.evaluation.runs import ListScores, Run, System
 from keras_lstm_dssm.tools.flags.grade_reranker import COMMAND_LINE, FLAGS
 
 _K1, _B = 0.9, 0.9  # BM25 parameters that are best on dev of homedepot
@@ -90,7 +90,7 @@ class WordOverlap:
         ]
 
 
-class GradeReranker:
+class GradeReranker(System):
     """Ranks judged documents by the grade that trees predict.
 
     Args:
@@ -116,18 +116,19 @@ class GradeReranker:
             l2_regularization=1.0, random_state=seed,
         ).fit(rows, grades)  # fmt: skip
 
-    def rerank(
+    def list_scores(
         self,
         queries: Mapping[str, str],
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
-    ) -> Run:
-        """Order candidates; see `System.rerank`."""
-        run = {}
+    ) -> ListScores:
+        """Scores candidates; see `System.list_scores`."""
+        lists = {}
         for key, ids in candidates.items():
             rows = [self.overlap(queries[key], documents[d]) for d in ids]
-            run[key] = Ranker(ids).rank(key, self.trees.predict(rows))
-        return run
+            scores = self.trees.predict(rows).tolist()
+            lists[key] = dict(zip(ids, scores, strict=True))
+        return lists
 
     def retrieve(self, *_: Any) -> Run:
         """Raise `TypeError`, since this needs the features of every pair."""

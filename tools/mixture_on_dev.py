@@ -8,7 +8,6 @@ from keras_lstm_dssm.data import Collection, open_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
     DenseSystem,
-    ListScorer,
     Mixture,
     PairSystem,
     System,
@@ -33,7 +32,7 @@ def mix_on_dev(
     bm25: System,
     collection: Collection,
     **options: Any,
-) -> tuple[Mixture, dict[str, ListScorer], dict[str, Any]]:
+) -> tuple[Mixture, dict[str, System], dict[str, Any]]:
     """Returns the mixture of `--mix`, and prints its weights.
 
     Args:

@@ -1,7 +1,7 @@
-"""Measure the paper's claims about its encoder, compared with chance.
+"""Claims of Palangi et al. 2016 about the encoder, compared with chance.
 
-Compare measures of chosen words with those of random words.
-Test whether the words of one cell are more similar than chance.
+Measures of keywords are compared with those of random words, and the
+similarity of the words of a cell with that of exchanged cells.
 """
 
 import string

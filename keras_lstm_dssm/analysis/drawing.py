@@ -1,4 +1,4 @@
-"""Drawing with matplotlib: legible in print and with colour blindness."""
+"""Charts with matplotlib, legible in print and with colour blindness."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

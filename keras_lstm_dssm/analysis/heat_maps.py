@@ -1,4 +1,4 @@
-"""Draw heat maps: activations (Figs. 4 to 6 of the paper), pairs of texts."""
+"""Heat maps of activations, as in Figures 4 to 6 of Palangi et al. 2016."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ _AXIS_TITLES = {
 def draw_activations(
     path: Path, read: Activations, others: Sequence[Activations] = ()
 ) -> None:
-    """Draw i, f, c, o and y of one network, if it has them.
+    """Draw the gates i, f, o, the cells c and outputs y of one network.
 
     As in Figs. 4 and 5 of the paper, there is a row for each cell, a column
     for each word and one range of colours; columns after the text are zero.

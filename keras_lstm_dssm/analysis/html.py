@@ -1,10 +1,7 @@
-"""The parts of an HTML report: sections of tables, pictures and lists.
+"""HTML reports: one page of tables, pictures and lists, without other files.
 
 Texts are plain strings. The template escapes them, so that `<` and `&` in a
 query or a title are shown and not interpreted.
-
-Write the sections of a report as one HTML page, with Jinja.
-HTML reports: one page with tables and pictures, without other files.
 """
 
 import base64

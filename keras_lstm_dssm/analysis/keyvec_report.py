@@ -1,7 +1,7 @@
 """The report of a KeyVec: key sentences, key words, neighbours, a map.
 
-What a KeyVec finds in documents: key sentences, key words, neighbours.
-Computes the figures of a KeyVec's report; writes them as JSON and CSV.
+`explained_documents` computes what the report shows, which is also written as
+JSON and CSV.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from keras_lstm_dssm.analysis.drawing import Curve, curve_chart
+from keras_lstm_dssm.analysis.drawing import curve_chart
 from keras_lstm_dssm.analysis.html import (
     Cell,
     HtmlPicture,
@@ -31,7 +31,11 @@ from keras_lstm_dssm.analysis.maps import (
     document_map,
     draw_document_map,
 )
-from keras_lstm_dssm.analysis.tower_report import ReportDocuments, card_section
+from keras_lstm_dssm.analysis.tower_report import (
+    ReportDocuments,
+    card_section,
+    epoch_curves,
+)
 from keras_lstm_dssm.data.documents import Document
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index
@@ -150,7 +154,7 @@ def explain_documents(
     nearest: int = 5,
     vectors: np.ndarray | None = None,
 ) -> list[ExplainedDocument]:
-    """Find key sentences, key words and nearest documents of some documents.
+    """Find the key sentences, key words and nearest documents of documents.
 
     Args:
         model: A trained `KeyVec`.
@@ -267,7 +271,7 @@ def _words(
 
 @dataclass(frozen=True)
 class DocumentFigures:
-    """Holds the figures that the report of a `KeyVec` shows.
+    """Holds the results that the report of a `KeyVec` shows.
 
     Attributes:
         explained: Some documents with their key sentences and words.
@@ -336,7 +340,7 @@ def document_figures(
     map_method: str = "tsne",
     map_documents: int = 2000,
 ) -> DocumentFigures:
-    """Compute the figures of the report.
+    """Compute what the report of a `KeyVec` shows of its documents.
 
     The documents to explain, and those of the map, are drawn at random with
     a fixed seed, the former among those with a summary if there are any.
@@ -564,18 +568,13 @@ def _loss_section(
     path: Path, history: Sequence[dict[str, float]]
 ) -> HtmlSection:
     """Return the curves of the loss and of its parts by epoch."""
-    epochs = [row["epoch"] for row in history]
     labels = {
         "loss": "training",
         "read_loss": "training, key sentences",
         "key_word_loss": "training, key words",
         "val_loss": "validation",
     }
-    curves = {
-        label: Curve(epochs, [row[name] for row in history])
-        for name, label in labels.items()
-        if all(name in row for row in history)
-    }
+    curves = epoch_curves(history, labels)
     curve_chart(path, curves, "epoch", "mean loss of a document")
     return HtmlSection(
         "Loss by epoch",

@@ -1,6 +1,6 @@
-"""Lay titles out on a plane by similarity, as a picture or for TensorBoard.
+"""Maps of titles and of documents: their vectors laid out on a plane.
 
-A map of documents: their vectors on a plane, coloured by class.
+A map is a picture, or files for TensorBoard's projector.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The report of the analysis: one HTML page of pictures and tables."""
+"""The report of two towers as one HTML page of pictures and tables."""
 
 import os
 import tempfile

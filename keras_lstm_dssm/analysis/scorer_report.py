@@ -1,7 +1,6 @@
-"""The report of MV-LSTM: which words of a query and an answer match.
+"""The report of MV-LSTM: which words of a query and an answer match best.
 
-Queries with a right and a wrong answer, for the report of a pair scorer.
-The words of a query and a document that MV-LSTM finds to match best.
+It shows queries of a data set with a right and a wrong answer.
 """
 
 import os
@@ -15,7 +14,6 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.analysis.drawing import (
-    Curve,
     curve_chart,
     drawing,
     short,
@@ -34,7 +32,7 @@ from keras_lstm_dssm.analysis.html import (
     Strong,
     write_html_report,
 )
-from keras_lstm_dssm.analysis.tower_report import card_section
+from keras_lstm_dssm.analysis.tower_report import card_section, epoch_curves
 from keras_lstm_dssm.data.sources import (
     is_collection,
     open_collection,
@@ -453,9 +451,8 @@ def _query_section(
 def _loss_section(
     path: Path, history: Sequence[dict[str, float]]
 ) -> HtmlSection:
-    epochs = [row["epoch"] for row in history]
-    loss = Curve(epochs, [row["loss"] for row in history])
-    curve_chart(path, {"training": loss}, "epoch", "mean loss of a triple")
+    curves = epoch_curves(history, {"loss": "training"})
+    curve_chart(path, curves, "epoch", "mean loss of a triple")
     return HtmlSection(
         "Loss by epoch", [HtmlPicture("Loss of training by epoch", path)]
     )

@@ -1,11 +1,10 @@
-"""The report's sections about one query and one title.
+"""Sections of reports on a pair of texts, on many texts and on training.
 
-The report's sections about many texts and about the training.
-The inputs of the reports: a model, texts of a data set, thresholds.
+The inputs of the reports are here, too: texts or documents of a data set.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -137,13 +136,9 @@ def map_section(
 def cost_section(
     history: Sequence[dict[str, float]], folder: Path
 ) -> HtmlSection:
-    """Return Fig. 7, from the history of a run."""
-    epochs = [row["epoch"] for row in history]
-    curves = {
-        label: Curve(epochs, [row[name] for row in history])
-        for name, label in (("loss", "training"), ("val_loss", "validation"))
-        if all(name in row for row in history)
-    }
+    """Return the section with Fig. 7, the cost of training by epoch."""
+    labels = {"loss": "training", "val_loss": "validation"}
+    curves = epoch_curves(history, labels)
     path = folder / "cost.png"
     curve_chart(path, curves, "epoch", "mean cost (4) of a click", yscale="log")
     return HtmlSection(
@@ -153,6 +148,23 @@ def cost_section(
         "end, more epochs may help; where it falls while the validation cost "
         "rises, the model overfits.",
     )
+
+
+def epoch_curves(
+    history: Sequence[Mapping[str, float]], labels: Mapping[str, str]
+) -> dict[str, Curve]:
+    """Return a curve by epoch for each column that all epochs have.
+
+    Args:
+        history: The metrics of the epochs, from `RunFolder.read_history`.
+        labels: Column -> label of its curve.
+    """
+    epochs = [row["epoch"] for row in history]
+    return {
+        label: Curve(epochs, [row[name] for row in history])
+        for name, label in labels.items()
+        if all(name in row for row in history)
+    }
 
 
 def claims_section(claims: Sequence[ClaimResult]) -> HtmlSection:
@@ -177,20 +189,20 @@ def claims_section(claims: Sequence[ClaimResult]) -> HtmlSection:
 
 
 def card_section(tables: Sequence[CardTable]) -> HtmlSection:
-    """Return what the run's card says of its training and its figures."""
+    """Return the section with the model card's tables: training and metrics."""
     return HtmlSection(
         "What was trained, and how good it is",
         [
             HtmlTable(
-                found.head,
+                table.head,
                 [
                     [str(cell).replace("`", "") for cell in row]
-                    for row in found.rows
+                    for row in table.rows
                 ],
-                found.title.replace("`", ""),
-                text_columns=[1] if found.title == "Training" else [],
+                table.title.replace("`", ""),
+                text_columns=[1] if table.title == "Training" else [],
             )
-            for found in tables
+            for table in tables
         ],
         "From CARD.md of the run, which has the recipe and the limits, too.",
     )
@@ -521,7 +533,7 @@ def read_report_documents(
 
 
 class ReportInput(NamedTuple):
-    """The model and the texts of a report, and what was measured of them.
+    """Holds the model, the texts and the measured claims of a report.
 
     Attributes:
         model: A `TwoTower`.

@@ -1,8 +1,7 @@
-"""Keywords and topics: the words that active cells respond to (section V-A).
+"""The words that a vector depends on: keywords, topics, effects of words.
 
-The parts of a text's vector, and what each part adds to a cosine.
-The effect of each word on the vector of a text and on a cosine.
-Convert the results of the analysis into pandas data frames.
+The keywords of a text activate its cells most (section V-A of Palangi et al.
+2016). The results can be converted into pandas data frames.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Click logs, BEIR folders and API search, as batches to train on."""
+"""Training and test data: click logs, BEIR folders, documents, batches."""
 
 from keras_lstm_dssm.data.api_documents import build_api_documents
 from keras_lstm_dssm.data.api_search import build_api_search

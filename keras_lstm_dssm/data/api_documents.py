@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from keras_lstm_dssm.data.api_prose import prose_sentences
-from keras_lstm_dssm.data.api_search import INTERNAL, fingerprint
+from keras_lstm_dssm.data.api_search import INTERNAL, cached_folder
 from keras_lstm_dssm.data.api_sources import (
     Definition,
     distributions,
@@ -28,8 +28,7 @@ from keras_lstm_dssm.data.documents import (
     DocumentFolder,
     write_documents,
 )
-from keras_lstm_dssm.data.split import Groups, near_duplicates
-from keras_lstm_dssm.files import cache_folder
+from keras_lstm_dssm.data.split import split_by_groups
 from keras_lstm_dssm.text.word_hashing import normalize
 
 DOCUMENTS_FORMAT = 1  # increment when the same packages give other documents
@@ -81,8 +80,7 @@ def build_api_documents(
     """
     packages = distributions()
     if folder is None:
-        key = fingerprint(packages, DOCUMENTS_FORMAT)
-        folder = os.path.join(cache_folder(), f"api_documents-{key}")
+        folder = cached_folder("api_documents", packages, DOCUMENTS_FORMAT)
     if os.path.isdir(folder):
         return DocumentFolder(folder)
     if progress:
@@ -115,6 +113,15 @@ def write_api_documents(
     queries = _queries([modules[p] for p in sorted(packages) if p in modules])
     asked = {modules[query.package].doc for query in queries.values()}
     drafts = _drafts(one for doc, one in docs.items() if doc not in asked)
+    splits = split_by_groups(
+        [draft.module for draft in drafts],
+        [
+            [w for w in draft.words if w.count(" ") >= COMPARED_WORDS - 1]
+            for draft in drafts
+        ],
+        [" ".join(draft.body) for draft in drafts],
+        SHARES,
+    )
     documents = [
         Document(
             f"d{number}",
@@ -125,7 +132,7 @@ def write_api_documents(
             split,
         )
         for number, (draft, split) in enumerate(
-            zip(drafts, _splits(drafts), strict=True), 1
+            zip(drafts, splits, strict=True), 1
         )
     ]
     ids = {label: f"q{n}" for n, label in enumerate(queries, 1)}
@@ -144,7 +151,7 @@ def write_api_documents(
 
 
 def package_class(module: str, packages: Iterable[str]) -> str:
-    """Returns the class of what a module contains.
+    """Returns the class of the documents from a module, its public package.
 
     Args:
         module: Dotted name.
@@ -173,7 +180,7 @@ class _Query(NamedTuple):
 
 
 def _queries(packages: Sequence[Definition]) -> dict[str, _Query]:
-    """Returns class -> query, that of the outermost package of the class."""
+    """Returns class -> query, from the outermost package of the class."""
     names = {package.module for package in packages}
     sentences = [prose_sentences(package.doc) for package in packages]
     repeats = Counter(s for of_one in sentences for s in set(of_one))
@@ -249,22 +256,6 @@ def _drafts(definitions: Iterable[Definition]) -> list[_Draft]:
                 )
             )
     return drafts
-
-
-def _splits(drafts: Sequence[_Draft]) -> list[str]:
-    """Assigns a split to each draft, the same where modules share sentences."""
-    groups = Groups(len(drafts))
-    first_of_module: dict[str, int] = {}
-    first_of_text: dict[str, int] = {}
-    for number, draft in enumerate(drafts):
-        groups.join(number, first_of_module.setdefault(draft.module, number))
-        for words in draft.words:
-            if words.count(" ") >= COMPARED_WORDS - 1:
-                groups.join(number, first_of_text.setdefault(words, number))
-    texts = list(first_of_text)
-    for one, other in near_duplicates(texts):
-        groups.join(first_of_text[texts[one]], first_of_text[texts[other]])
-    return groups.divide([" ".join(draft.body) for draft in drafts], SHARES)
 
 
 def _qrels(

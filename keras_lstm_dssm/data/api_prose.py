@@ -1,7 +1,4 @@
-"""Extracts the sentences of docstrings, also those about arguments.
-
-Extracts sentences in plain words from docstrings.
-"""
+"""Sentences in plain words, extracted from docstrings."""
 
 import inspect
 import itertools
@@ -153,7 +150,7 @@ _TYPE = re.compile(r"[\w*, .`]+ : ")  # "axis : int, optional"
 
 
 def prose_sentences(text: str) -> list[str]:
-    r"""Returns the sentences of a docstring or of a part of it.
+    r"""Returns the plain sentences of a docstring or of some paragraphs of one.
 
     `sentence_runs` leaves out what is indented. Here the descriptions of
     arguments and the items of lists are read as well; code, examples, types

@@ -1,11 +1,10 @@
 """API search: a collection made from the docstrings of installed packages.
 
 The query is the first sentence of the docstring of a public function, class or
-method; the clicked title is its name in words: "Convert the input to an array,
-checking for NaNs or Infs" -> "numpy asarray chkfinite". There are about 17,000
-pairs; the number depends on the versions of Python and of the packages.
-
-Public names: the shortest public path of each function and class.
+method; the clicked title is its shortest public name, in words: "Convert the
+input to an array, checking for NaNs or Infs" -> "numpy asarray chkfinite".
+There are about 17,000 pairs; the number depends on the versions of Python and
+of the packages.
 """
 
 import hashlib
@@ -199,9 +198,7 @@ def build_api_search(
     """
     packages = distributions()
     if folder is None:
-        folder = os.path.join(
-            cache_folder(), f"api-{fingerprint(packages, CORPUS_FORMAT)}"
-        )
+        folder = cached_folder("api", packages, CORPUS_FORMAT)
     if os.path.isdir(folder):
         return Collection(folder)
     if progress:
@@ -255,8 +252,11 @@ def _write(
     return write_collection(folder, documents, queries, qrels, clicks)
 
 
-def fingerprint(packages: list[Distribution], corpus_format: int) -> str:
-    """Returns a name for the versions that a corpus depends on."""
+def cached_folder(
+    name: str, packages: list[Distribution], corpus_format: int
+) -> str:
+    """Returns the cache folder of a corpus made from packages' versions."""
     versions = [f"{d.metadata['Name']} {d.version}" for d in packages]
     key = json.dumps([corpus_format, platform.python_version(), *versions])
-    return hashlib.sha256(key.encode()).hexdigest()[:16]
+    fingerprint = hashlib.sha256(key.encode()).hexdigest()[:16]
+    return os.path.join(cache_folder(), f"{name}-{fingerprint}")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_lstm_dssm.data.api_prose import sentence_runs
-from keras_lstm_dssm.data.api_search import fingerprint
+from keras_lstm_dssm.data.api_search import cached_folder
 from keras_lstm_dssm.data.api_sources import distributions, docstrings
 from keras_lstm_dssm.data.batches import permutation
 from keras_lstm_dssm.data.click_log import Pair
@@ -26,10 +26,9 @@ from keras_lstm_dssm.data.collection import (
     describe,
     write_collection,
 )
-from keras_lstm_dssm.data.split import Groups, near_duplicates
+from keras_lstm_dssm.data.split import split_by_groups
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
-from keras_lstm_dssm.files import cache_folder
 from keras_lstm_dssm.text.word_hashing import normalize
 
 LISTS_FORMAT = 1  # increment when the same packages give other lists
@@ -78,8 +77,7 @@ def build_api_sentences(
     """
     packages = distributions()
     if folder is None:
-        key = fingerprint(packages, LISTS_FORMAT)
-        folder = os.path.join(cache_folder(), f"api_sentences-{key}")
+        folder = cached_folder("api_sentences", packages, LISTS_FORMAT)
     if os.path.isdir(folder):
         return Collection(folder)
     if progress:
@@ -137,13 +135,21 @@ def write_lists(
     Raises:
         InputError: A split has too few answers for a list.
     """
-    lists = _Lists(pairs)
-    splits = _splits(lists)
+    lists, all_answers = _lists(pairs)
+    splits = split_by_groups(
+        [pair.module for _, pair in lists.values()],
+        [(query, answer) for query, (answer, _) in lists.items()],
+        list(lists),
+        {"test": HELD_OUT_SHARE, "dev": HELD_OUT_SHARE},
+    )
     # The answers that differ by words, numbered in their order.
-    rows = {words: row for row, words in enumerate(lists.answer_texts)}
-    titles = list(lists.answer_texts.values())
+    answer_texts: dict[str, str] = {}
+    for answer, pair in lists.values():
+        answer_texts.setdefault(answer, pair.answer)
+    rows = {words: row for row, words in enumerate(answer_texts)}
+    titles = list(answer_texts.values())
     split_of_row = [""] * len(rows)
-    for split, answer in zip(splits, lists.answers, strict=True):
+    for split, (answer, _) in zip(splits, lists.values(), strict=True):
         split_of_row[rows[answer]] = split
     sizes = Counter(split_of_row)
     for split in SPLITS:
@@ -152,16 +158,19 @@ def write_lists(
                 f"found {sizes[split]} answers for {split}, expected"
                 f" {2 + NEGATIVES} or more: give more docstrings"
             )
-    drawable = _Drawable(titles, split_of_row)
+    k = max(50, min(1000, math.ceil(0.007 * len(titles))))
+    # One more: the best answer is mostly the positive itself.
+    nearest = list(bm25_neighbours(titles, titles, k + 1))
+    split_array = np.array(split_of_row)
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
-    for number, query in enumerate(lists.queries):
-        positive = rows[lists.answers[number]]
+    for number, (query, (answer, _)) in enumerate(lists.items()):
+        positive = rows[answer]
         excluded = {
             rows[words]
-            for words in (query, *lists.all_answers[query])
+            for words in (query, *all_answers[query])
             if words in rows
         }
-        candidates = drawable.rows(positive, excluded)
+        candidates = _drawable(titles, split_array, nearest, positive, excluded)
         drawn = permutation(len(candidates), SEED, number)[:NEGATIVES]
         of_list = [positive, *(candidates[place] for place in drawn)]
         qrels[splits[number]][f"q{number + 1}"] = {
@@ -171,111 +180,63 @@ def write_lists(
     return write_collection(
         folder,
         {f"d{row + 1}": title for row, title in enumerate(titles)},
-        {f"q{n + 1}": text for n, text in enumerate(lists.query_texts)},
+        {
+            f"q{number}": pair.query
+            for number, (_, pair) in enumerate(lists.values(), 1)
+        },
         qrels,
         (
-            Pair(text, lists.answer_texts[answer])
-            for text, answer, split in zip(
-                lists.query_texts, lists.answers, splits, strict=True
+            Pair(pair.query, answer_texts[answer])
+            for (answer, pair), split in zip(
+                lists.values(), splits, strict=True
             )
             if split == "train"
         ),
     )
 
 
-class _Lists:
-    """Holds a query, its answer and its module for each list to make.
+def _lists(
+    pairs: Iterable[SentencePair],
+) -> tuple[dict[str, tuple[str, SentencePair]], dict[str, list[str]]]:
+    """Returns the first and all answers of each query, by normalised words.
 
-    Attributes:
-        queries: The normalised words of each list's query, all distinct.
-        query_texts: Its text.
-        answers: The normalised words of its answer.
-        modules: The module that both are from.
-        answer_texts: Normalised words -> text of each distinct answer.
-        all_answers: Words of a query -> words of all its answers.
+    Returns:
+        Words of a query -> words of its first answer, and the pair of texts;
+        words of a query -> words of all its answers.
+    """
+    pairs = list(pairs)
+    queries = normalize((pair.query for pair in pairs), "alphanumeric")
+    answers = normalize((pair.answer for pair in pairs), "alphanumeric")
+    lists: dict[str, tuple[str, SentencePair]] = {}
+    all_answers: dict[str, list[str]] = {}
+    for pair, query, answer in zip(pairs, queries, answers, strict=True):
+        if query != answer:
+            lists.setdefault(query, (answer, pair))
+            all_answers.setdefault(query, []).append(answer)
+    return lists, all_answers
+
+
+def _drawable(
+    titles: list[str],
+    splits: np.ndarray,
+    nearest: Sequence[np.ndarray],
+    positive: int,
+    excluded: set[int],
+) -> list[int]:
+    """Returns the rows of answers to draw negatives from, at least 4.
+
+    These are the answers nearest to the positive that are in its split. If
+    there are fewer than 4, the next ones in the ranking are added.
     """
 
-    def __init__(self, pairs: Iterable[SentencePair]) -> None:
-        pairs = list(pairs)
-        queries = normalize((pair.query for pair in pairs), "alphanumeric")
-        answers = normalize((pair.answer for pair in pairs), "alphanumeric")
-        self.queries: list[str] = []
-        self.query_texts: list[str] = []
-        self.answers: list[str] = []
-        self.modules: list[str] = []
-        self.answer_texts: dict[str, str] = {}
-        self.all_answers: dict[str, list[str]] = {}
-        for pair, query, answer in zip(pairs, queries, answers, strict=True):
-            if query == answer:
-                continue
-            if query not in self.all_answers:
-                self.queries.append(query)
-                self.query_texts.append(pair.query)
-                self.answers.append(answer)
-                self.modules.append(pair.module)
-                self.answer_texts.setdefault(answer, pair.answer)
-            self.all_answers.setdefault(query, []).append(answer)
+    def allowed(rows: np.ndarray) -> list[int]:
+        same_split = rows[splits[rows] == splits[positive]].tolist()
+        return [row for row in same_split if row not in excluded]
 
-
-def _splits(lists: _Lists) -> list[str]:
-    """Returns the split of each list, equal for lists that share a text."""
-    groups = Groups(len(lists.queries))
-    first_of_module: dict[str, int] = {}
-    first_of_text: dict[str, int] = {}
-    for number, module in enumerate(lists.modules):
-        groups.join(number, first_of_module.setdefault(module, number))
-        for words in (lists.queries[number], lists.answers[number]):
-            groups.join(number, first_of_text.setdefault(words, number))
-    texts = list(first_of_text)
-    for one, other in near_duplicates(texts):
-        groups.join(first_of_text[texts[one]], first_of_text[texts[other]])
-    return groups.divide(
-        lists.queries, {"test": HELD_OUT_SHARE, "dev": HELD_OUT_SHARE}
-    )
-
-
-class _Drawable:
-    """Finds the answers that negatives of a list are drawn from.
-
-    Args:
-        titles: All answers.
-        splits: The split of each.
-    """
-
-    def __init__(self, titles: list[str], splits: Sequence[str]) -> None:
-        self._titles = titles
-        self._split = np.array(splits)
-        k = max(50, min(1000, math.ceil(0.007 * len(titles))))
-        # One more: the best answer is mostly the positive itself.
-        self._nearest = list(bm25_neighbours(titles, titles, k + 1))
-
-    def rows(self, positive: int, excluded: set[int]) -> list[int]:
-        """Returns the rows of answers like the positive, at least 4.
-
-        They are those of the K best that are in the same split. Where there
-        are fewer than 4, the next ones in the ranking are added.
-
-        Args:
-            positive: The row of the positive.
-            excluded: The rows of other answers that may not be drawn.
-        """
-        found = self._allowed(self._nearest[positive], positive, excluded)
-        if len(found) < NEGATIVES:
-            (ranked,) = bm25_neighbours(
-                [self._titles[positive]], self._titles, len(self._titles)
-            )
-            # Answers without a common word come last, in their order.
-            others = np.setdiff1d(np.arange(len(self._titles)), ranked)
-            every = np.concatenate([ranked, others])
-            found = self._allowed(every, positive, excluded)[:NEGATIVES]
-        return found
-
-    def _allowed(
-        self, rows: np.ndarray, positive: int, excluded: set[int]
-    ) -> list[int]:
-        same_split = rows[self._split[rows] == self._split[positive]]
-        return [
-            row
-            for row in same_split.tolist()
-            if row != positive and row not in excluded
-        ]
+    candidates = allowed(nearest[positive])
+    if len(candidates) < NEGATIVES:
+        (ranked,) = bm25_neighbours([titles[positive]], titles, len(titles))
+        # Answers without a common word come last, in their order.
+        others = np.setdiff1d(np.arange(len(titles)), ranked)
+        candidates = allowed(np.concatenate([ranked, others]))[:NEGATIVES]
+    return candidates

@@ -1,4 +1,4 @@
-"""Reads the definitions and imports of the source files behind API search.
+"""Definitions and imports in the source files behind API search.
 
 Only the Python standard library and the packages that this one requires are
 read, so that the corpus does not depend on what else is installed. Python
@@ -298,7 +298,7 @@ def documented() -> Iterator[Definition]:
 
 
 def docstrings() -> Iterator[tuple[str, str]]:
-    """Yields (module, docstring) of all that API search reads, repeatedly.
+    """Yields (module, docstring) of every definition; docstrings may repeat.
 
     The module is a dotted name; a package has the name of its folder.
     """

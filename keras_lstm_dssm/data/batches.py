@@ -1,7 +1,7 @@
-"""Makes `tf.data` batches of (query, document) strings from click logs.
+"""`tf.data` batches of (query, document) strings from click logs.
 
-GivenNegatives: adds judged or mined negatives to batches of clicks.
-ClickFrequencies: log click shares of titles, for the logQ correction.
+A batch can also hold judged or mined negatives of its queries, and the log
+click shares of its titles for the logQ correction.
 """
 
 import itertools
@@ -150,7 +150,7 @@ def permutation(count: int, *seeds: int) -> np.ndarray:
 
 
 def cut(rows: tf.Tensor, batch_size: int) -> tf.data.Dataset:
-    """Cuts a tensor into batches of consecutive rows."""
+    """Divides a tensor into batches of consecutive rows."""
     count = tf.shape(rows, tf.int64)[0]
     starts = tf.data.Dataset.range(0, count, batch_size)
     return starts.map(lambda start: rows[start : start + batch_size])
@@ -165,7 +165,7 @@ def _pair_batches(
     batch_size: int,
     count: int,
 ) -> tf.data.Dataset:
-    """Cuts arrays of lines into batches of (query, document).
+    """Divides arrays of lines into batches of (query, document).
 
     Args:
         epochs: Function that yields, for each epoch, arrays of its lines.
@@ -207,7 +207,7 @@ def _pair_batches(
 
 
 class GivenNegatives:
-    """Adds negatives that are listed for each query to batches of clicks.
+    """Adds judged or mined negatives of each query to batches of clicks.
 
     They may be judged (a person said that the title does not answer the
     query) or mined (`mine_negatives`: near, but not clicked). `TwoTower` uses

@@ -1,8 +1,7 @@
 """Click logs: text files of one click a line, query TAB clicked title.
 
-Parses and formats the lines of click logs, and counts bad lines.
-LineBlocks: random access to the lines of a click log, for shuffling.
-DealtLog: the part of a click log that one of several workers reads.
+The lines are parsed and checked, read at random to shuffle them, and divided
+among the workers of a distributed training.
 """
 
 import glob
@@ -18,7 +17,13 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
-from keras_lstm_dssm.text_files import BOM, EmptyFile, line_chunks, reading
+from keras_lstm_dssm.text_files import (
+    BOM,
+    EmptyFile,
+    line_chunks,
+    one_line,
+    reading,
+)
 
 _LONGEST = 1 << 20
 
@@ -37,7 +42,7 @@ class Pair(NamedTuple):
 
 def click_line(pair: Pair) -> str:
     """Formats a click as a line; white space becomes single spaces."""
-    query, document = (" ".join(text.split()) for text in pair)
+    query, document = map(one_line, pair)
     return f"{query}\t{document}\n"
 
 
@@ -561,14 +566,14 @@ _RUN = 1024  # consecutive lines of a compressed file for one worker
 
 
 class DealtLog(ClickLog):
-    """Streams a worker's part of a click log; together the parts are the log.
+    """Streams one worker's shard of a click log; all shards make up the log.
 
-    Files are dealt like cards: worker r of n reads the files r, r + n, and so
-    on. The files that are left at the end, fewer than workers, are cut by
-    lines, so that one file serves any number of workers, too. A worker reads
-    only its own part of a plain file that is cut, but decompresses the whole
-    of a compressed one. Its lines go to a temporary file (in `$TMPDIR`), which
-    the operating system removes when the process is gone.
+    Files are assigned round-robin: worker r of n reads the files r, r + n, and
+    so on. The remaining files, fewer than workers, are divided by lines, so
+    that one file serves any number of workers, too. Of a plain file that is
+    divided, a worker reads its lines only; a compressed one is decompressed
+    from end to end. Its lines go to a temporary file (in `$TMPDIR`), which
+    the operating system removes when the process ends.
 
     Args:
         paths: All files of the log, in one order on all workers.
@@ -632,7 +637,7 @@ def _copy_part(
 
 
 class _LineNumber:
-    """Finds the number of a line only when it is asked for.
+    """Computes the number of a line when an error message needs it.
 
     Args:
         path: The file.

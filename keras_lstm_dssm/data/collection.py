@@ -1,11 +1,6 @@
-"""JudgedQueries: reads the queries and the judgements of a BEIR folder.
-
-Collection: reads a test collection from a BEIR folder.
-Writes BEIR folders, and folders of documents split into sentences.
-"""
+"""BEIR folders of queries, documents and judgements: read and written."""
 
 import functools
-import gzip
 import json
 import os
 import re
@@ -24,7 +19,7 @@ from keras_lstm_dssm.data.click_log import (
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import flush_to_disk
-from keras_lstm_dssm.text_files import text_lines
+from keras_lstm_dssm.text_files import one_line, text_lines, write_lines
 
 SPLITS = ("train", "dev", "test")
 
@@ -280,10 +275,9 @@ class Collection(JudgedQueries):
         if "train" not in self.splits:
             return titles
         for query_id, scores in self.qrels("train").items():
-            # White space as in a line of a click file.
-            query = " ".join(self.queries[query_id].split())
+            query = one_line(self.queries[query_id])
             titles.setdefault(query, []).extend(
-                " ".join(self.documents[document_id].split())
+                one_line(self.documents[document_id])
                 for document_id, score in scores.items()
                 if score < min_relevant
             )
@@ -362,7 +356,7 @@ def write_collection(
             ),
         )
         write_queries(partial, queries, qrels_by_split)
-        _write_gz(partial / f"{CLICKS}.gz", map(click_line, clicks))
+        write_lines(partial / f"{CLICKS}.gz", map(click_line, clicks))
     return Collection(folder)
 
 
@@ -411,12 +405,4 @@ def write_queries(
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Writes a compressed file of JSON lines."""
-    _write_gz(path, (json.dumps(row) + "\n" for row in rows))
-
-
-def _write_gz(path: Path, lines: Iterable[str]) -> None:
-    with (
-        open(path, "wb") as raw,
-        gzip.GzipFile("", "wb", 6, raw, mtime=0) as file,
-    ):
-        file.writelines(line.encode() for line in lines)
+    write_lines(path, (json.dumps(row) + "\n" for row in rows))

@@ -1,6 +1,7 @@
-"""DocumentFolder: documents as sentences, with summaries, classes, queries.
+"""Documents as sentences, with summaries, classes and queries.
 
-Parses the lines of documents.jsonl, and says what is wrong with a line.
+A `DocumentFolder` has them in `documents.jsonl`; each line is checked when it
+is read.
 """
 
 import functools
@@ -22,7 +23,7 @@ from keras_lstm_dssm.data.collection import (
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text.sentences import split_sentences
-from keras_lstm_dssm.text_files import EmptyFile, line_chunks
+from keras_lstm_dssm.text_files import EmptyFile, line_chunks, one_line
 
 LINE_EXPECTED = (
     'a JSON object on one line: "_id", "text" or "sentences", and perhaps'
@@ -83,10 +84,10 @@ def parse_document(line: bytes) -> Document | str:
     try:
         return Document(
             _id(row),
-            _line(_string(row, "title")),
+            one_line(_string(row, "title")),
             _sentences(row),
             _summary(row),
-            _line(_string(row, "class")),
+            one_line(_string(row, "class")),
             _split(row),
         )
     except _Problem as problem:
@@ -159,12 +160,7 @@ def _list(value: Any, problem: str) -> list[str]:
 
 
 def _filled(parts: list[str]) -> list[str]:
-    return [line for line in map(_line, parts) if line]
-
-
-def _line(text: str) -> str:
-    """Reduces white space to single spaces."""
-    return " ".join(text.split())
+    return [line for line in map(one_line, parts) if line]
 
 
 DOCUMENTS_FILE = "documents.jsonl"
@@ -175,7 +171,7 @@ MAX_SENTENCES = 250
 
 @dataclass
 class DocumentCounts:
-    """Counts what one pass over the documents of a folder has found.
+    """Holds the counts of documents, sentences and bad lines of a folder.
 
     Attributes:
         split_of: Document id -> its split, in the order of the documents.

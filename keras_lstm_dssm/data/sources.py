@@ -1,4 +1,4 @@
-"""Opens the data that `--data` names: built-in sets, folders, click files."""
+"""The data that `--data` names: built-in data sets, folders, click files."""
 
 import os
 from pathlib import Path
@@ -165,7 +165,7 @@ def judged_negatives(spec: str, min_relevant: int = 1) -> dict[str, list[str]]:
 
 
 def titles_of(spec: str, log: ClickLog) -> list[str]:
-    """Returns all document titles known to the training, each once.
+    """Returns the distinct titles of the collections and of the clicks.
 
     Args:
         spec: Data specification, see `open_log`.

@@ -1,81 +1,89 @@
-"""Splits click logs into training, dev and test; grades documents by clicks.
-
-Groups of texts that may not be divided between training and test.
-"""
+"""Division of click logs and texts into train, dev and test without leaks."""
 
 import hashlib
 import itertools
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from keras_lstm_dssm.data.click_log import ClickLog, Pair
 from keras_lstm_dssm.data.collection import Collection, write_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import click_grades
 from keras_lstm_dssm.text.word_hashing import normalize
+from keras_lstm_dssm.text_files import one_line
 
 
-class Groups:
-    """Joins items into groups (a union-find structure).
+def joined(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """Returns the smallest item of each item's group.
 
     Args:
-        count: Number of items, each a group of its own at first.
+        count: Number of items, 0 to count - 1.
+        pairs: Pairs of items that are in one group.
 
     Example:
-    >>> groups = Groups(3)
-    >>> groups.join(2, 0)
-    >>> [groups.of(item) for item in range(3)]
+    >>> joined(3, [(2, 0)])
     [0, 1, 0]
     """
+    from scipy.sparse import coo_array, csgraph
 
-    def __init__(self, count: int) -> None:
-        self._parent = list(range(count))
+    edges = np.array(list(pairs), np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(edges.shape[1]), tuple(edges)), (count, count))
+    labels = csgraph.connected_components(graph, directed=False)[1]
+    _, first, group = np.unique(labels, return_index=True, return_inverse=True)
+    smallest: list[int] = first[group].tolist()
+    return smallest
 
-    def of(self, item: int) -> int:
-        """Returns the smallest item of an item's group."""
-        while self._parent[item] != item:
-            self._parent[item] = self._parent[self._parent[item]]
-            item = self._parent[item]
-        return item
 
-    def join(self, one: int, other: int) -> None:
-        """Joins the groups of two items."""
-        first, second = sorted((self.of(one), self.of(other)))
-        self._parent[second] = first
+def split_by_groups(
+    modules: Sequence[str],
+    texts: Sequence[Iterable[str]],
+    keys: Sequence[str],
+    shares: Mapping[str, float],
+) -> list[str]:
+    """Assigns items to train and held-out splits without texts in common.
 
-    def divide(
-        self, keys: Sequence[str], shares: Mapping[str, float]
-    ) -> list[str]:
-        """Divides the items between training and other splits, by group.
+    Items of one module, or with a text in common or nearly so (see
+    `near_duplicates`), form a group. The splits are filled with groups in the
+    order of a hash. A group that would fill more than a fifth of a split is
+    put into "train", so that one group cannot dominate dev or test.
 
-        The splits are filled with groups in the order of a hash. A group that
-        would fill more than a fifth of a split is put into "train", so that
-        one group cannot dominate dev or test.
+    Args:
+        modules: The module of each item.
+        texts: The normalised texts of each item.
+        keys: A text of each item; that of the first item of a group is hashed.
+        shares: Split -> the largest share of the items that it gets; all
+            other items are in "train".
 
-        Args:
-            keys: A text of each item; that of the smallest item of a group
-                is hashed.
-            shares: Split -> the largest share of the items that it gets; all
-                other items are in "train".
-
-        Returns:
-            The split of each item.
-        """
-        groups = [self.of(item) for item in range(len(self._parent))]
-        sizes = Counter(groups)
-        limits = {name: share * len(groups) for name, share in shares.items()}
-        filled = dict.fromkeys(limits, 0)
-        split_of_group = dict.fromkeys(sizes, "train")
-        for group in sorted(sizes, key=lambda group: _hash(keys[group])):
-            for split, limit in limits.items():
-                if sizes[group] <= min(limit / 5, limit - filled[split]):
-                    split_of_group[group] = split
-                    filled[split] += sizes[group]
-                    break
-        return [split_of_group[group] for group in groups]
+    Returns:
+        The split of each item.
+    """
+    first_of_module: dict[str, int] = {}
+    first_of_text: dict[str, int] = {}
+    pairs = []
+    for item, (module, of_item) in enumerate(zip(modules, texts, strict=True)):
+        pairs.append((item, first_of_module.setdefault(module, item)))
+        for text in of_item:
+            pairs.append((item, first_of_text.setdefault(text, item)))
+    firsts = list(first_of_text.values())
+    for later, earlier in near_duplicates(list(first_of_text)):
+        pairs.append((firsts[later], firsts[earlier]))
+    groups = joined(len(modules), pairs)
+    sizes = Counter(groups)
+    limits = {name: share * len(groups) for name, share in shares.items()}
+    filled = dict.fromkeys(limits, 0)
+    split_of_group = dict.fromkeys(sizes, "train")
+    for group in sorted(sizes, key=lambda group: _hash(keys[group])):
+        for split, limit in limits.items():
+            if sizes[group] <= min(limit / 5, limit - filled[split]):
+                split_of_group[group] = split
+                filled[split] += sizes[group]
+                break
+    return [split_of_group[group] for group in groups]
 
 
 def _hash(text: str) -> bytes:
@@ -150,8 +158,7 @@ def splits_of(
     """
     splits = []
     for words in normalize(queries, split):
-        digest = hashlib.sha256(words.encode()).digest()
-        percent = int.from_bytes(digest[:8], "big") % 100
+        percent = int.from_bytes(_hash(words)[:8], "big") % 100
         if percent < test_percent:
             splits.append("test")
         elif percent < test_percent + dev_percent:
@@ -271,7 +278,7 @@ def _split_clicks(
 ) -> Iterator[_SplitClick]:
     pairs = iter(log)
     while block := list(itertools.islice(pairs, _CLICKS_AT_ONCE)):
-        cleaned = [[" ".join(text.split()) for text in pair] for pair in block]
+        cleaned = [list(map(one_line, pair)) for pair in block]
         cleaned = [pair for pair in cleaned if all(pair)]
         queries = [query for query, _ in cleaned]
         splits = splits_of(queries, percents["dev"], percents["test"])

@@ -1,6 +1,7 @@
-"""What a card says about data: digest, size, scripts and lengths.
+"""Statistics of data for model cards: digest, size, scripts and lengths.
 
-Warns of click logs with letters outside the trigrams' alphabet.
+`alphabet_warning` tells of click logs with letters outside the trigrams'
+alphabet.
 """
 
 import itertools
@@ -33,7 +34,7 @@ _PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.tsv", "*.tsv.gz", "qrels/*.tsv*")
 
 
 def data_facts(spec: str) -> dict[str, Any]:
-    """Returns the files, the bytes and the SHA-256 of data.
+    """Returns the names, the total size and the SHA-256 of a data set's files.
 
     Args:
         spec: Data specification, see `data.open_log`.
@@ -54,7 +55,7 @@ def data_facts(spec: str) -> dict[str, Any]:
 
 
 def _files(spec: str) -> list[Path]:
-    """Returns the files of data, in a fixed order."""
+    """Returns the files of a data set, in a fixed order."""
     parts = [spec] if os.path.isdir(spec) else spec.split(",")
     paths: list[Path] = []
     for part in parts:

@@ -1,6 +1,7 @@
-"""Triples: streams a query, a positive and a negative, shuffled.
+"""Triples of query, positive and negative, from which pair scorers learn.
 
-Lists of a query, its positives and its negatives, to train pair scorers.
+The negatives are judged documents or titles drawn from a click log; the
+triples are shuffled and streamed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_hashing import normalize
+from keras_lstm_dssm.text_files import one_line
 
 _QUERIES_AT_ONCE = 1024
 
@@ -64,12 +66,14 @@ def judged_lists(
     for query_id, grades in collection.qrels(split).items():
         titles: tuple[list[str], list[str]] = ([], [])
         for document_id, grade in grades.items():
-            titles[grade >= min_relevant].append(_line(documents[document_id]))
-        yield JudgedList(_line(queries[query_id]), titles[1], titles[0])
+            titles[grade >= min_relevant].append(
+                one_line(documents[document_id])
+            )
+        yield JudgedList(one_line(queries[query_id]), titles[1], titles[0])
 
 
 def only_negatives(lists: Iterable[JudgedList]) -> Iterator[JudgedList]:
-    """Leaves out negatives that are positives of the same query, too.
+    """Removes negatives that another list of the query has as positives.
 
     A collection may hold a title under two ids, or a query twice, which were
     judged differently. Texts with the same normalised words are one text, as
@@ -138,7 +142,7 @@ def clicked_lists(
     """
     if top < 1:
         raise InputError(f"top is {top}: expected 1 or more")
-    pairs = [(_line(pair.query), _line(pair.document)) for pair in log]
+    pairs = [(one_line(pair.query), one_line(pair.document)) for pair in log]
     titles = list(dict.fromkeys(title for _, title in pairs))
     words_of_titles = normalize(titles, "alphanumeric")
     words = dict(zip(titles, words_of_titles, strict=True))
@@ -188,11 +192,6 @@ def _drawn(titles: list[str], count: int, *seeds: int) -> list[str]:
     """Draws titles with repetition, the same in every version of NumPy."""
     bits = np.random.PCG64(list(seeds)).random_raw(count)
     return [titles[row] for row in bits % np.uint64(len(titles))]
-
-
-def _line(text: str) -> str:
-    """Reduces white space as in a line of a click file."""
-    return " ".join(text.split())
 
 
 _ROWS_PER_ELEMENT = 8192

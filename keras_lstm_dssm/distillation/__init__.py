@@ -1,4 +1,4 @@
-"""Sentence encoders of others, and their vectors, from which towers learn."""
+"""Knowledge distillation: towers learn from pretrained sentence encoders."""
 
 from keras_lstm_dssm.distillation.teacher_vectors import (
     TeacherVectors,

@@ -66,7 +66,7 @@ def receive(stream: IO[bytes]) -> bytes:
 
 
 def main() -> None:
-    """Answers the requests of standard input until it is closed.
+    """Replies to the requests on standard input until it is closed.
 
     What the encoder prints goes to standard error, as standard output has the
     replies; what it reads from standard input is empty.

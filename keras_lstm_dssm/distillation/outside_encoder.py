@@ -1,4 +1,4 @@
-"""open_outside_encoder: a sentence encoder that this package did not train."""
+"""Pretrained sentence encoders, each run in a separate process."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def is_same_encoder(
 
 
 class _EncoderProcess:
-    """Encodes in another process, which loads an encoder and keeps it.
+    """Encodes in a separate process, which loads the encoder once.
 
     Args:
         spec: Name of the encoder, not the folder of a teacher.
@@ -130,7 +130,7 @@ class _EncoderProcess:
         return reply.get("shape", []), content
 
     def _death(self) -> str:
-        """Says how the process ended and what to do, in one line."""
+        """Returns a message of how the process ended and what to do."""
         code = self._process.returncode
         if encoder_process.is_function(self._spec):
             module, remedy = self._spec.partition(":")[0], ""

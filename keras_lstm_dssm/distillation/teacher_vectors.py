@@ -1,8 +1,4 @@
-"""TeacherVectors: the vectors of an outside encoder, looked up by text.
-
-TaughtBatches: adds a teacher's vectors to batches of clicks.
-teach: computes the vectors of an outside encoder for a training's texts.
-"""
+"""The vectors of a teacher, computed once and added to batches of clicks."""
 
 import gzip
 import hashlib
@@ -39,6 +35,7 @@ from keras_lstm_dssm.files import (
     write_json,
 )
 from keras_lstm_dssm.text.strings import as_bytes, as_strings
+from keras_lstm_dssm.text_files import one_line
 from keras_lstm_dssm.version import __version__
 
 BLOCK = 1024
@@ -182,7 +179,7 @@ class TeacherVectors:
     ) -> None:
         self.vectors = unit_vectors(vectors, "text")
         self.folder = folder
-        self._row = {one_space(text): row for row, text in enumerate(texts)}
+        self._row = {one_line(text): row for row, text in enumerate(texts)}
         if not len(texts) == len(self._row) == len(self.vectors):
             raise InputError(
                 f"found {len(self.vectors)} vectors for {len(self._row)}"
@@ -231,7 +228,7 @@ class TeacherVectors:
     def rows(self, texts: Iterable[str]) -> np.ndarray:
         """Looks up the rows of texts, int32 `[n]`; -1 for unknown texts."""
         return np.array(
-            [self._row.get(one_space(text), -1) for text in texts], np.int32
+            [self._row.get(one_line(text), -1) for text in texts], np.int32
         )
 
     def __getitem__(self, texts: Sequence[str]) -> np.ndarray:
@@ -256,11 +253,6 @@ class TeacherVectors:
         digest = hashlib.sha256(fingerprint(self._row).encode())
         digest.update(np.ascontiguousarray(self.vectors).tobytes())
         return digest.hexdigest()
-
-
-def one_space(text: str) -> str:
-    """Makes white space single spaces, as in a click file."""
-    return " ".join(text.split())
 
 
 def fingerprint(texts: Iterable[str]) -> str:
@@ -294,7 +286,7 @@ class TaughtBatches:
     def __init__(self, teacher: TeacherVectors, texts: Iterable[str]) -> None:
         # Files of synthetic pairs have single spaces where titles may not.
         given = dict.fromkeys(texts)
-        keys = list(dict.fromkeys([*given, *map(one_space, given)]))
+        keys = list(dict.fromkeys([*given, *map(one_line, given)]))
         rows = teacher.rows(keys)
         if not (rows >= 0).any():
             raise InputError(
@@ -348,7 +340,7 @@ def teach(
     max_bad_lines: int = 0,
     progress: bool = False,
 ) -> TeacherVectors:
-    """Computes the vectors of an outside encoder, from which towers learn.
+    """Computes a teacher's vectors of all texts that a training reads.
 
     The texts are the queries of the training clicks and all known titles,
     clicked or not. Queries of dev and test are not encoded.
@@ -385,8 +377,8 @@ def teach(
         for partial in files.path.glob("**/.partial-*"):
             partial.unlink()
         log = open_log(data, min_relevant, files.clicks, max_bad_lines)
-        queries = {one_space(pair.query) for pair in log}
-        titles = dict.fromkeys(map(one_space, titles_of(data, log)))
+        queries = {one_line(pair.query) for pair in log}
+        titles = dict.fromkeys(map(one_line, titles_of(data, log)))
         texts = list(dict.fromkeys([*sorted(queries), *titles]))
         settings = {
             "version": __version__,
@@ -439,7 +431,7 @@ def _check_same(files: TeacherFolder, settings: dict[str, Any]) -> None:
 def _encode_blocks(
     files: TeacherFolder, texts: list[str], spec: str, progress: bool
 ) -> None:
-    """Computes the blocks that are not there yet."""
+    """Encodes the blocks of texts that have no file of vectors."""
     starts = range(0, len(texts), BLOCK)
     numbers = range(len(starts))
     left = [number for number in numbers if not files.block(number).exists()]
@@ -486,7 +478,7 @@ def _width_of(
 
 
 class _StoredVectors:
-    """Encodes by the vectors of a teacher's folder, or else by its encoder.
+    """Looks up vectors in a teacher's folder, and encodes all other texts.
 
     Args:
         folder: The folder.
@@ -524,7 +516,7 @@ class _StoredVectors:
 def open_outside_encoder(
     spec: str, *, download: bool = False
 ) -> OutsideEncoder:
-    """Loads a sentence encoder by its name, in a process of its own.
+    """Loads a pretrained sentence encoder, which runs in a separate process.
 
     The process does not import TensorFlow, beside which PyTorch may crash. It
     loads the encoder once, reads batches of at most 1,024 texts, and ends with

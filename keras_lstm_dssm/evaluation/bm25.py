@@ -1,7 +1,7 @@
-"""BM25System: the term-matching baseline, computed by bm25s.
+"""BM25, the term-matching baseline, and the tokenizers of all baselines.
 
-Tokenizers, and titles as lists of word ids.
-The titles nearest to a text by BM25, for negatives that are hard.
+The scores are computed by bm25s. `bm25_neighbours` finds the titles nearest
+to a text, from which hard negatives are drawn.
 """
 
 import functools

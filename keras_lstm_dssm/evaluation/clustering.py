@@ -1,4 +1,4 @@
-"""Cluster vectors by k-means, and compare the clusters with known classes."""
+"""Clusters of document vectors by k-means, compared with known classes."""
 
 import functools
 import warnings
@@ -168,7 +168,7 @@ class ClusterTask(NamedTuple):
         classes: Mapping[str, str | None],
         seeds: int = K_MEANS_SEEDS,
     ) -> "ClusterTask":
-        """Selects the documents that have a class, and counts the others.
+        """Makes a task of the documents with a class, and counts all others.
 
         Args:
             documents: Document id -> text.

@@ -1,6 +1,7 @@
-"""Index: exact search for the documents nearest to a query by cosine.
+"""Vector search by cosine: exact, or approximate for large logs.
 
-TitleClusters: fast search for near titles, for mining in large logs.
+`Index` compares a query with every document. `TitleClusters` compares it
+with those of the nearest clusters only, to mine negatives.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -302,7 +303,7 @@ _GROUPS_FOR_EACH = 4  # groups of scores, for each of the largest to be found
 
 
 class TitleClusters:
-    """Finds titles near queries, not always the nearest ones.
+    """Searches titles by cosine approximately, with an inverted file (IVF).
 
     Spherical k-means on a sample divides n titles into sqrt(n) clusters.
     A query is compared with the titles of the clusters whose centres are
@@ -459,7 +460,7 @@ def _centres(titles: np.ndarray, random: np.random.Generator) -> np.ndarray:
 def _nearest_centres(
     vectors: np.ndarray, centres: np.ndarray, count: int
 ) -> np.ndarray:
-    """Returns the numbers of the nearest centres, `[vectors, count]`."""
+    """Returns the indices of the nearest centres, `[vectors, count]`."""
     return np.concatenate(
         [
             _largest(each @ centres.T, count)

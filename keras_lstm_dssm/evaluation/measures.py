@@ -1,6 +1,7 @@
-"""NDCG, MRR, MAP, precision and recall of a run, and of a random order.
+"""NDCG, MRR, MAP, precision and recall of rankings and of random order.
 
-Expected measures of rankings with ties, computed exactly.
+Tied scores are either broken before, or the measures are exact expectations
+over all orders of the ties.
 """
 
 import math

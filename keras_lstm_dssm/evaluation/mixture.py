@@ -1,9 +1,7 @@
-"""Mixture: ranks by a weighted sum of the scores of several systems.
+"""Mixtures: ranking by a weighted sum of the scores of several systems.
 
-ConcatenatedEncoder: one vector whose cosine is a weighted sum of cosines.
-The parts of a mixture: systems whose scores have a common scale.
-The weights of a mixture, and the sum that they stand for.
-choose_weights: the weights of a mixture, chosen by a measure on dev.
+The parts of a mixture have scores on a common scale, and `choose_weights`
+finds their weights on dev. A mixture of encoders is itself one encoder.
 """
 
 import itertools
@@ -22,14 +20,16 @@ from keras_lstm_dssm.evaluation.index import (
 )
 from keras_lstm_dssm.evaluation.measures import mean
 from keras_lstm_dssm.evaluation.runs import (
-    ListScorer,
     ListScores,
     Ranker,
     Run,
+    System,
     kth_largest,
 )
 from keras_lstm_dssm.evaluation.systems import (
     DenseSystem,
+    Scores,
+    ScoringSystem,
     remembering,
     system_of,
 )
@@ -95,7 +95,7 @@ class ConcatenatedEncoder:
         return np.concatenate([*columns, np.sqrt(fill)], axis=1)
 
 
-class CorpusPart(ListScorer):
+class CorpusPart(ScoringSystem):
     """Scales the scores of a system that scores all titles of a corpus.
 
     For each query, the scaled score is (s - l) / (h - l), where h is the
@@ -105,7 +105,7 @@ class CorpusPart(ListScorer):
     The scaled scores are the same in reranking and in whole-corpus search.
 
     Args:
-        system: A `baselines.ScoringSystem`, such as `BM25System`.
+        system: A `ScoringSystem`, such as `BM25System`.
     """
 
     def __init__(self, system: Any) -> None:
@@ -113,51 +113,23 @@ class CorpusPart(ListScorer):
 
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
-    ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Scores all titles for each query, one query at a time.
-
-        Args:
-            queries: The queries' texts.
-            titles: The titles of the whole corpus.
-
-        Returns:
-            For each query, scores from 0 to 1, float32 `[titles]`, and the
-            positions of the titles that match it, `None` if all do.
-        """
+    ) -> Iterator[Scores]:
+        """Yields scores from 0 to 1; see `ScoringSystem.scores`."""
         for scores, match in self.system.scores(queries, titles):
             yield _from_0_to_1(scores), match
 
-    def list_scores(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
-    ) -> ListScores:
-        """Scores candidates; see `ListScorer.list_scores`."""
-        row = {document_id: i for i, document_id in enumerate(documents)}
-        texts = [queries[query_id] for query_id in candidates]
-        scored = self.scores(texts, tuple(documents.values()))
-        return {
-            query_id: dict(
-                zip(ids, scores[[row[d] for d in ids]].tolist(), strict=True)
-            )
-            for (query_id, ids), (scores, _) in zip(
-                candidates.items(), scored, strict=True
-            )
-        }
 
-
-class ListPart(ListScorer):
+class ListPart(System):
     """Scales the scores of a system that only scores lists of candidates.
 
     The scaled score is (s - l) / (h - l), with the highest score h and the
     lowest score l of the query's candidates; 0 if all are equal.
 
     Args:
-        system: A `ListScorer`, such as the `PairSystem` of a pair scorer.
+        system: A `System`, such as the `PairSystem` of a pair scorer.
     """
 
-    def __init__(self, system: ListScorer) -> None:
+    def __init__(self, system: System) -> None:
         self.system = system
 
     def list_scores(
@@ -166,7 +138,7 @@ class ListPart(ListScorer):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> ListScores:
-        """Scores candidates; see `ListScorer.list_scores`."""
+        """Scores candidates; see `System.list_scores`."""
         lists = self.system.list_scores(queries, candidates, documents)
         return {
             query_id: dict(
@@ -186,7 +158,7 @@ are."""
 
 
 def mixture_part(name: str, system: Any) -> Part:
-    """Returns a system as the part of a mixture.
+    """Wraps a model, a system or an encoder as a part of a mixture.
 
     Args:
         name: The part's name, for the error message.
@@ -293,7 +265,7 @@ def mixture_weights(
 _BLOCK = 2**24
 
 
-class Mixture(ListScorer):
+class Mixture(System):
     """Ranks by sum_i w_i s_i(Q, D), the scores of several systems.
 
     Each score has a stated scale: cosines of towers and of other encoders are
@@ -384,7 +356,7 @@ class Mixture(ListScorer):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> ListScores:
-        """Scores candidates; see `ListScorer.list_scores`."""
+        """Scores candidates; see `System.list_scores`."""
         parts = self._weighted_parts()
         weights = [weight for weight, _ in parts]
         scored = [
@@ -428,7 +400,7 @@ class Mixture(ListScorer):
                 )
         texts, titles = list(queries.values()), tuple(documents.values())
         weights = [weight for weight, _ in self._weighted_parts()]
-        by_part: list[Iterator[tuple[np.ndarray, np.ndarray | None]]] = [
+        by_part: list[Iterator[Scores]] = [
             part.scores(texts, titles)
             for part in self._others.values()
             if isinstance(part, CorpusPart)
@@ -454,9 +426,9 @@ class Mixture(ListScorer):
             run[query_id] = ranker.rank(query_id, total, depth, near)
         return run
 
-    def _weighted_parts(self) -> list[tuple[float, ListScorer]]:
-        """Returns the parts with their weights; those with vectors are one."""
-        parts: list[tuple[float, ListScorer]] = [
+    def _weighted_parts(self) -> list[tuple[float, System]]:
+        """Returns weights and parts; those with vectors count as one part."""
+        parts: list[tuple[float, System]] = [
             (self.weights[name], part) for name, part in self._others.items()
         ]
         if self._vectors is not None:
@@ -594,9 +566,8 @@ def choose_weights(
         )
     if steps < 1:
         raise InputError(f"steps is {steps}: expected 1 or more")
-    if not parts:
-        raise InputError("found no part of a mixture: expected one or more")
-    scored = _ScoredParts(
+    mixture_weights(list(parts))  # raises without parts
+    scored = _CachedScores(
         {name: _remembering(name, part) for name, part in parts.items()},
         task,
         measure,
@@ -605,7 +576,9 @@ def choose_weights(
 
     def order(counts: tuple[int, ...]) -> tuple[float, int]:
         if counts not in values:
-            values[counts] = scored.value([c / steps for c in counts])
+            scored.weights = [count / steps for count in counts]
+            _, by_query = task.measure(scored)
+            values[counts] = mean(by_query, [measure])[measure]
         return values[counts], -sum(count**2 for count in counts)
 
     alone = [
@@ -644,13 +617,13 @@ def _divisions(
 
 
 def _remembering(name: str, part: Any) -> Any:
-    """Returns a part that encodes each text once during a search."""
+    """Wraps the encoders of a part, so that they cache vectors."""
     system = mixture_part(name, part)
     return remembering(system) if isinstance(system, DenseSystem) else part
 
 
-class _ScoredParts:
-    """Measures weightings of scores that are computed once.
+class _CachedScores(System):
+    """Ranks by the weighted sum of scores that are computed once.
 
     Args:
         parts: Name -> part, see `Mixture`.
@@ -658,15 +631,13 @@ class _ScoredParts:
         measure: The measure, one of `task.measures`.
 
     Attributes:
-        ids: Query id -> ids of the candidates.
-        scores: Query id -> the candidates' scores, `[n]` for each part.
-        found: Query id -> which candidates each part finds, bool
-            `[parts, n]`.
+        weights: A weight for each part, to be set before ranking.
     """
 
     def __init__(
         self, parts: Mapping[str, Any], task: Task, measure: str
     ) -> None:
+        self.weights: Sequence[float] = []
         alone = [Mixture({name: part}) for name, part in parts.items()]
         self._ranks = task.depth
         cutoff = measure.partition("@")[2]
@@ -674,64 +645,30 @@ class _ScoredParts:
             # Later ranks do not change the measure, and a document far below
             # them in all parts does not come before them in their sum.
             self._ranks = min(task.depth, int(cutoff))
-            found = min(task.depth, max(100, 10 * int(cutoff)))
-            task = task._replace(depth=found)
+            depth = min(task.depth, max(100, 10 * int(cutoff)))
+            task = task._replace(depth=depth)
         by_part = [_candidates(system, task) for system in alone]
-        self.ids = {
+        self._ids = {
             q: list(dict.fromkeys(d for of_part in by_part for d in of_part[q]))
             for q in task.queries
         }
         lists = [
-            system.list_scores(task.queries, self.ids, task.documents)
+            system.list_scores(task.queries, self._ids, task.documents)
             for system in alone
         ]
-        self._task = task
-        self._measure = measure
         self._ranker = Ranker(list(task.documents))
         row = {d: number for number, d in enumerate(task.documents)}
-        self._rows, self.scores, self.found = {}, {}, {}
-        for query_id, ids in self.ids.items():
+        self._rows, self._scores, self._is_found = {}, {}, {}
+        for query_id, ids in self._ids.items():
             self._rows[query_id] = np.array([row[d] for d in ids], np.intp)
-            self.scores[query_id] = [
+            self._scores[query_id] = [
                 np.array(list(of_part[query_id].values()), np.float32)
                 for of_part in lists
             ]
             finders = [set(of_part[query_id]) for of_part in by_part]
-            self.found[query_id] = np.array(
+            self._is_found[query_id] = np.array(
                 [[d in finder for d in ids] for finder in finders], bool
             )
-
-    def value(self, weights: Sequence[float]) -> float:
-        """Returns the measure of the task with these weights."""
-        _, by_query = self._task.measure(_Weighted(self, weights))
-        return mean(by_query, [self._measure])[self._measure]
-
-    def total(self, query_id: str, weights: Sequence[float]) -> np.ndarray:
-        """Returns the weighted scores of a query's candidates."""
-        return weighted_sum(weights, self.scores[query_id])
-
-    def rank(self, query_id: str, weights: Sequence[float]) -> dict[str, float]:
-        """Ranks what the parts of weight above 0 find for a query."""
-        found = self.found[query_id][np.array(weights) > 0].any(axis=0)
-        return self._ranker.rank(
-            query_id,
-            self.total(query_id, weights)[found],
-            self._ranks,
-            self._rows[query_id][found],
-        )
-
-
-class _Weighted(ListScorer):
-    """Ranks by scores that are computed already.
-
-    Args:
-        scored: The scores.
-        weights: A weight for each part.
-    """
-
-    def __init__(self, scored: _ScoredParts, weights: Sequence[float]) -> None:
-        self._scored = scored
-        self._weights = weights
 
     def list_scores(
         self,
@@ -739,17 +676,13 @@ class _Weighted(ListScorer):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> ListScores:
-        """Returns the weighted scores; see `ListScorer.list_scores`."""
-        return {
-            query_id: dict(
-                zip(
-                    self._scored.ids[query_id],
-                    self._scored.total(query_id, self._weights).tolist(),
-                    strict=True,
-                )
-            )
-            for query_id in candidates
-        }
+        """Returns the weighted scores; see `System.list_scores`."""
+        lists = {}
+        for query_id in candidates:
+            total = weighted_sum(self.weights, self._scores[query_id]).tolist()
+            ids = self._ids[query_id]
+            lists[query_id] = dict(zip(ids, total, strict=True))
+        return lists
 
     def retrieve(
         self,
@@ -757,11 +690,19 @@ class _Weighted(ListScorer):
         documents: Mapping[str, str],
         depth: int,
     ) -> Run:
-        """Ranks the parts' best documents; see `System.retrieve`."""
-        return {
-            query_id: self._scored.rank(query_id, self._weights)
-            for query_id in queries
-        }
+        """Ranks the best documents of the parts of weight above 0."""
+        used = np.array(self.weights) > 0
+        run = {}
+        for query_id in queries:
+            total = weighted_sum(self.weights, self._scores[query_id])
+            found = self._is_found[query_id][used].any(axis=0)
+            run[query_id] = self._ranker.rank(
+                query_id,
+                total[found],
+                self._ranks,
+                self._rows[query_id][found],
+            )
+        return run
 
 
 def _candidates(system: Mixture, task: Task) -> Mapping[str, Iterable[str]]:

@@ -1,22 +1,20 @@
-"""Ranker: orders documents by score; System: the protocol of rankers.
+"""Runs: documents ordered by score without ties, and the systems that do so.
 
-TREC run and qrels files, which trec_eval and ir_measures read.
+Runs and qrels are read and written as TREC files, the format of trec_eval
+and ir_measures.
 """
 
-import gzip
 import hashlib
-import io
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import IO, Protocol
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.text_files import text_lines, write_lines
 
 Run = dict[str, dict[str, float]]
 """Query id -> document id -> score, best first, strictly descending. Scores
@@ -168,67 +166,17 @@ def _mix(values: np.ndarray) -> np.ndarray:
     return values ^ (values >> 31)
 
 
-class System(Protocol):
-    """Protocol of what can be evaluated: a trained model, BM25 and others.
+class System(ABC):
+    """Base of what can be evaluated: BM25, trained models and others.
 
-    A system holds its learnt parameters but no corpus: both methods get the
-    documents, so that one system can be evaluated on several collections.
-
-    Example:
-    >>> system: System = dssm.evaluation.BM25System()
-    >>> titles = {"d1": "hex bolt", "d2": "hex nut"}
-    >>> list(system.retrieve({"q": "bolt"}, titles, depth=1)["q"])
-    ['d1']
-    """
-
-    def rerank(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
-    ) -> Run:
-        """Orders the candidates of each query.
-
-        Args:
-            queries: Query id -> text.
-            candidates: Query id -> ids of the documents to order; its keys
-                are the queries of the run.
-            documents: Document id -> title, the whole corpus, from which a
-                system may compute statistics such as the IDF.
-
-        Returns:
-            All candidates of each query, best first.
-        """
-        ...
-
-    def retrieve(
-        self,
-        queries: Mapping[str, str],
-        documents: Mapping[str, str],
-        depth: int,
-    ) -> Run:
-        """Retrieves the best documents of the whole corpus.
-
-        Args:
-            queries: Query id -> text.
-            documents: Document id -> title.
-            depth: Largest number of documents for each query; a system may
-                return fewer if the others do not match the query at all.
-
-        Returns:
-            The best documents of each query, best first.
-        """
-        ...
-
-
-class ListScorer(ABC):
-    """Base of systems that give each candidate of a query a score.
-
-    `rerank` orders the candidates by these scores. As equal scores stay equal,
-    `evaluate_lists` can average measures over all orders of the ties.
+    A system gives each candidate of a query a score, and `rerank` orders the
+    candidates by these scores. As equal scores stay equal, `evaluate_lists`
+    can average measures over all orders of the ties. A system holds its
+    learnt parameters but no corpus: all methods get the documents, so that
+    one system can be evaluated on several collections.
 
     Example:
-    >>> class Shortest(ListScorer):
+    >>> class Shortest(System):
     ...     def list_scores(self, queries, candidates, documents):
     ...         return {
     ...             query: {d: -float(len(documents[d])) for d in ids}
@@ -249,9 +197,11 @@ class ListScorer(ABC):
         """Scores the candidates of each query.
 
         Args:
-            queries: See `System.rerank`.
-            candidates: See `System.rerank`.
-            documents: See `System.rerank`.
+            queries: Query id -> text.
+            candidates: Query id -> ids of the documents to score; its keys
+                are the queries of the result.
+            documents: Document id -> title, the whole corpus, from which a
+                system may compute statistics such as the IDF.
 
         Returns:
             A score for each candidate, higher is better, in their order.
@@ -263,8 +213,41 @@ class ListScorer(ABC):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> Run:
-        """Orders candidates; see `System.rerank`."""
+        """Orders the candidates of each query by their `list_scores`.
+
+        Returns:
+            All candidates of each query, best first.
+        """
         return rank_lists(self.list_scores(queries, candidates, documents))
+
+    def retrieve(
+        self,
+        queries: Mapping[str, str],
+        documents: Mapping[str, str],
+        depth: int,
+    ) -> Run:
+        """Retrieves the best documents of the whole corpus.
+
+        Args:
+            queries: Query id -> text.
+            documents: Document id -> title.
+            depth: Largest number of documents for each query; a system may
+                return fewer if the others do not match the query at all.
+
+        Returns:
+            The best documents of each query, best first.
+
+        Raises:
+            InputError: The system only scores lists of candidates.
+        """
+        raise InputError(
+            f"{type(self).__name__} only scores lists of candidates and cannot"
+            " search a corpus: rerank judged lists"
+        )
+
+
+ListScorer = System
+"""Another name of `System`, by which version 0.2.0 knew the base class."""
 
 
 Path = str | os.PathLike[str]
@@ -300,7 +283,8 @@ def write_run(path: Path, run: Run, tag: str = "keras_lstm_dssm") -> None:
         for query_id, ranked in run.items()
         for rank, (document_id, score) in enumerate(ranked.items(), 1)
     )
-    _write(path, lines)
+    with replacing(path) as partial:
+        write_lines(partial, lines)
 
 
 def write_qrels(path: Path, qrels: Qrels) -> None:
@@ -322,11 +306,12 @@ def write_qrels(path: Path, qrels: Qrels) -> None:
         for query_id, judged in qrels.items()
         for document_id, grade in judged.items()
     )
-    _write(path, lines)
+    with replacing(path) as partial:
+        write_lines(partial, lines)
 
 
 def read_run(path: Path) -> Run:
-    """Reads a run file of any system with `ir_measures`.
+    """Reads a TREC run file, which any search system may have written.
 
     Like trec_eval, it orders documents by score and ignores their ranks;
     `Ranker` breaks ties. Empty lines are skipped.
@@ -335,58 +320,41 @@ def read_run(path: Path) -> Run:
         path: The file; compressed where its name ends in `.gz`.
 
     Raises:
-        InputError: A line is not one of a run file, or a document occurs
-            twice for one query.
+        InputError: The file cannot be read, a line is not one of a run file,
+            or a document occurs twice for one query.
 
     Example:
     >>> write_run(Path("read.trec"), {"q1": {"d2": 0.75, "d1": 0.5}})
     >>> read_run(Path("read.trec"))
     {'q1': {'d2': 0.75, 'd1': 0.5}}
     """
-    import ir_measures
-
+    path = os.fspath(path)
     scores: Run = {}
-    with _open(path, "rt") as file:
-        lines = _NumberedLines(file)
+    for number, line in enumerate(text_lines(path, blank_end=True), 1):
+        if not (fields := line.split()):
+            continue
         try:
-            for query_id, document_id, score in ir_measures.read_trec_run(
-                lines
-            ):
-                if not math.isfinite(score):
-                    raise ValueError(score)
-                if document_id in scores.setdefault(query_id, {}):
-                    raise InputError(
-                        f"{os.fspath(path)}:{lines.number}: found document"
-                        f" {document_id} twice for query {query_id}, expected"
-                        " it once: remove one line"
-                    )
-                scores[query_id][document_id] = score
-        except InputError:
-            raise
+            query_id, _, document_id, _, text, _ = fields
+            score = float(text)
+            if not math.isfinite(score):
+                raise ValueError(score)
         except ValueError:
             raise InputError(
-                f"{os.fspath(path)}:{lines.number}: found"
-                f" {lines.line.strip()[:60]!r}, expected 'query Q0 document"
-                " rank score tag', with a finite score: correct the line"
+                f"{path}:{number}: found {line.strip()[:60]!r}, expected"
+                " 'query Q0 document rank score tag', with a finite score:"
+                " correct the line"
             ) from None
+        by_id = scores.setdefault(query_id, {})
+        if document_id in by_id:
+            raise InputError(
+                f"{path}:{number}: found document {document_id} twice for"
+                f" query {query_id}, expected it once: remove one line"
+            )
+        by_id[document_id] = score
     return {
         query_id: Ranker(list(by_id)).rank(query_id, list(by_id.values()))
         for query_id, by_id in scores.items()
     }
-
-
-class _NumberedLines:
-    """Iterates over a text file, and records the line that was read last."""
-
-    def __init__(self, file: IO[str]) -> None:
-        self.read = file.read  # ir_measures recognises a file by it
-        self.number, self.line = 0, ""
-        self._file = file
-
-    def __iter__(self) -> Iterator[str]:
-        for number, line in enumerate(self._file, 1):
-            self.number, self.line = number, line
-            yield line
 
 
 def _check(path: Path, kind: str, names: Iterable[str]) -> None:
@@ -396,24 +364,3 @@ def _check(path: Path, kind: str, names: Iterable[str]) -> None:
                 f"{os.fspath(path)}: cannot write {kind} {name!r}, as fields"
                 " of a TREC file are separated by white space; rename it"
             )
-
-
-def _write(path: Path, lines: Iterator[str]) -> None:
-    with replacing(path) as partial, _open(partial, "wt") as file:
-        file.writelines(lines)
-
-
-@contextmanager
-def _open(path: Path, mode: str) -> Iterator[IO[str]]:
-    """Opens a text file, which is compressed if its name ends in `.gz`."""
-    if not os.fspath(path).endswith(".gz"):
-        with open(path, mode, encoding="utf-8") as file:
-            yield file
-        return
-    # Without time and name, the same content gives the same bytes.
-    with (
-        open(path, mode.replace("t", "b")) as raw,
-        gzip.GzipFile("", mode.replace("t", "b"), 6, raw, mtime=0) as binary,
-        io.TextIOWrapper(binary, encoding="utf-8") as file,
-    ):
-        yield file

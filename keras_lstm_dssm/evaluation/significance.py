@@ -1,7 +1,4 @@
-"""Test whether systems differ significantly over queries.
-
-How sure a mean over queries is, alone and as a difference.
-"""
+"""Confidence intervals of means over queries, and tests between systems."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,9 +1,6 @@
-"""PairSystem: reorders candidates by the scores of pairs of texts.
+"""Systems to evaluate: rankers by vectors, by pairs or by a corpus.
 
-ScoringSystem: base of the systems that score every title of a corpus.
-DenseSystem: ranks by the cosine of two encoders' vectors.
-system_of: the system that ranks as a trained model does.
-RememberedVectors: an encoder that encodes each text once.
+`system_of` returns the system that ranks as a trained model does.
 """
 
 from abc import abstractmethod
@@ -22,7 +19,6 @@ from keras_lstm_dssm.evaluation.index import (
     unit_vectors,
 )
 from keras_lstm_dssm.evaluation.runs import (
-    ListScorer,
     ListScores,
     Ranker,
     Run,
@@ -36,7 +32,7 @@ Scores = tuple[np.ndarray, np.ndarray | None]
 that match the query, or `None` if all do."""
 
 
-class ScoringSystem(ListScorer):
+class ScoringSystem(System):
     """Reranks and retrieves by a score for each title of a corpus.
 
     The statistics of words are those of the whole corpus in both modes, and
@@ -65,7 +61,7 @@ class ScoringSystem(ListScorer):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> ListScores:
-        """Scores candidates; see `ListScorer.list_scores`."""
+        """Scores candidates; see `System.list_scores`."""
         row = {document_id: i for i, document_id in enumerate(documents)}
         texts = [queries[query_id] for query_id in candidates]
         scored = self.scores(texts, tuple(documents.values()))
@@ -92,7 +88,7 @@ class ScoringSystem(ListScorer):
         return run
 
 
-class DenseSystem(ListScorer):
+class DenseSystem(System):
     """Ranks by equation (3), the cosine R(Q, D) of query and document.
 
     Args:
@@ -117,7 +113,7 @@ class DenseSystem(ListScorer):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> ListScores:
-        """Scores candidates; see `ListScorer.list_scores`."""
+        """Scores candidates; see `System.list_scores`."""
         needed = dict.fromkeys(d for ids in candidates.values() for d in ids)
         row = {d: i for i, d in enumerate(needed)}
         document_vectors = unit_vectors(
@@ -162,7 +158,7 @@ ScorePairs = Callable[[list[str], list[str]], np.ndarray]
 """Function from n queries and n documents to their scores, float `[n]`."""
 
 
-class PairSystem(ListScorer):
+class PairSystem(System):
     """Reorders candidates by a model that reads query and document together.
 
     Args:
@@ -195,7 +191,7 @@ class PairSystem(ListScorer):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> ListScores:
-        """Scores candidates; see `ListScorer.list_scores`."""
+        """Scores candidates; see `System.list_scores`."""
         pairs = [
             (query_id, document_id)
             for query_id, document_ids in candidates.items()
@@ -238,7 +234,7 @@ class PairSystem(ListScorer):
 def system_of(
     model: Any, first_stage: System | None = None, **options: Any
 ) -> DenseSystem | PairSystem:
-    """Returns the system that ranks as a model does.
+    """Returns the system that ranks documents with a trained model.
 
     Args:
         model: A `TwoTower`, which ranks by the cosine of its vectors; a
@@ -274,7 +270,7 @@ def system_of(
 
 
 class RememberedVectors:
-    """Encodes as another function does, and each text once.
+    """Caches the vectors of another encoder, which encodes each text once.
 
     The vectors of all texts stay in memory as long as this object. It is for
     encoders whose weights do not change: several measurements on one corpus
@@ -296,7 +292,7 @@ class RememberedVectors:
         self._vectors: dict[str, np.ndarray] = {}
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Encodes n texts, as the function does."""
+        """Encodes n texts; only those without a cached vector are computed."""
         new = [t for t in dict.fromkeys(texts) if t not in self._vectors]
         if new or not texts:
             encoded = np.asarray(self._encode(new))

@@ -1,7 +1,7 @@
-"""Task: queries and documents to evaluate systems on.
+"""Tasks: queries, documents and relevance judgements to measure systems on.
 
-Tasks of document vectors: retrieval for queries, and clustering.
-Measures of judged lists, such as P@1 and MRR, with ties in expectation.
+The tasks are reranking, whole-corpus retrieval, judged lists, and retrieval
+and clustering of documents of many sentences.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from keras_lstm_dssm.evaluation.measures import (
     with_relevant,
 )
 from keras_lstm_dssm.evaluation.runs import (
-    ListScorer,
     ListScores,
     Qrels,
     Run,
@@ -216,24 +215,26 @@ def evaluate_systems(
 
 
 def measure_systems(
-    task: Task,
+    task: Task | ClusterTask,
     systems: Mapping[str, System],
     run_files: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> dict[str, QueryMeasures]:
     """Measures systems and random order on each query of a task.
 
     Args:
-        task: See `evaluate_systems`.
-        systems: See `evaluate_systems`.
-        run_files: See `evaluate_systems`.
+        task: The task.
+        systems: Name -> system.
+        run_files: Name -> file for the system's TREC run; by default no
+            run is written.
 
     Returns:
-        Name -> query id -> measure -> value, with `random` as the last.
+        Name -> query id (for clustering, seed) -> measure -> value, with
+        `random` as the last.
     """
     measured = {}
     for name, system in systems.items():
         run, measured[name] = task.measure(system)
-        if run_files and name in run_files:
+        if run is not None and run_files and name in run_files:
             write_run(run_files[name], run, name)
     measured[RANDOM_ORDER] = task.random_queries()
     return measured
@@ -347,7 +348,7 @@ def document_tasks(
     min_relevant: int = 1,
     seeds: int = K_MEANS_SEEDS,
 ) -> DocumentTasks:
-    """Makes the tasks for which a split of a folder has queries or classes.
+    """Makes the retrieval and the clustering task of a split of a folder.
 
     Args:
         folder: The folder; it is read once.
@@ -425,15 +426,13 @@ def evaluate_documents(
     >>> for results in mean_documents(evaluate_documents(tasks, systems)):
     ...     print(format_table(results))
     """
-    measured: dict[str, dict[str, QueryMeasures]] = {}
-    for name, task in tasks.items():
-        measured[name] = {
-            system: task.measure(ranker)[1]
-            for system, ranker in systems.items()
-            if name != CLUSTER or encoder_of(ranker) is not None
-        }
-        measured[name][RANDOM_ORDER] = task.random_queries()
-    return measured
+    with_vectors = {n: s for n, s in systems.items() if encoder_of(s)}
+    return {
+        name: measure_systems(
+            task, with_vectors if name == CLUSTER else systems
+        )
+        for name, task in tasks.items()
+    }
 
 
 def mean_documents(
@@ -478,7 +477,7 @@ def _split_texts(
 DOCUMENT_ORDER = "document order"
 
 
-class ConstantScorer(ListScorer):
+class ConstantScorer(System):
     """Gives all documents one score, which stands for a random order.
 
     Example:
@@ -493,11 +492,11 @@ class ConstantScorer(ListScorer):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> ListScores:
-        """Scores candidates; see `ListScorer.list_scores`."""
+        """Scores candidates; see `System.list_scores`."""
         return {q: dict.fromkeys(ids, 0.0) for q, ids in candidates.items()}
 
 
-class DocumentOrder(ListScorer):
+class DocumentOrder(System):
     """Keeps the order of the input, as a stable sort by one score would.
 
     Where answers are listed in the order of the text that they come from,
@@ -516,7 +515,7 @@ class DocumentOrder(ListScorer):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> ListScores:
-        """Scores candidates; see `ListScorer.list_scores`."""
+        """Scores candidates; see `System.list_scores`."""
         return {
             query_id: {d: -float(rank) for rank, d in enumerate(ids)}
             for query_id, ids in candidates.items()
@@ -565,7 +564,7 @@ def list_measures(
 
 
 def evaluate_lists(
-    task: Task, systems: Mapping[str, ListScorer]
+    task: Task, systems: Mapping[str, System]
 ) -> dict[str, QueryMeasures]:
     """Measures systems, random order and document order on judged lists.
 
@@ -584,7 +583,7 @@ def evaluate_lists(
     ...     print(name, mean_of_lists(queries)["p@1"])
     """
     candidates = {q: list(judged) for q, judged in task.qrels.items()}
-    references: dict[str, ListScorer] = {
+    references: dict[str, System] = {
         RANDOM_ORDER: ConstantScorer(),
         DOCUMENT_ORDER: DocumentOrder(),
     }
@@ -612,7 +611,7 @@ def mean_of_lists(values: QueryMeasures) -> dict[str, float]:
 class ListTask(Task):
     """A task of judged lists, measured in expectation over ties.
 
-    Its measures are `LIST_MEASURES`, and a system is a `ListScorer`: it must
+    Its measures are `LIST_MEASURES`, and a system is a `System`: it must
     give scores. A system that gives all documents one score has the measures
     of random order, while a `Task` breaks its ties by a hash.
 
@@ -630,7 +629,7 @@ class ListTask(Task):
         """The names of the measures."""
         return LIST_MEASURES
 
-    def measure(self, system: ListScorer) -> tuple[Run, QueryMeasures]:
+    def measure(self, system: System) -> tuple[Run, QueryMeasures]:
         """Returns the run of a system, and the measures of each query.
 
         The measures are those of the scores themselves; in the run, ties are

@@ -1,4 +1,4 @@
-"""Cards: CARD.md of a run and of exported models, in the Hub's form."""
+"""Model cards: CARD.md of runs and of exported models, in the Hub's form."""
 
 from keras_lstm_dssm.evaluation.significance import Spread, spread_of
 from keras_lstm_dssm.model_cards.cards import CardTable, run_card

@@ -1,7 +1,6 @@
-"""CARD.md of a run: what was trained, on which data, how good it is.
+"""CARD.md: what was trained, on which data, and how good the model is.
 
-The form of all cards: YAML front matter, tables, dates.
-Figures of the evaluations on a card: tables, and the Hub's results.
+A card has YAML front matter, as the Hub reads it, and tables of metrics.
 """
 
 import json
@@ -102,7 +101,7 @@ def figure_tables(evaluations: Mapping[str, Any]) -> list[CardTable]:
     Args:
         evaluations: Split and mode -> what `card.json` has of the evaluation.
     """
-    found = []
+    tables = []
     for name, entry in evaluations.items():
         first = next(iter(entry["systems"].values()))
         measures = [measure for measure in _SHOWN if measure in first]
@@ -115,8 +114,8 @@ def figure_tables(evaluations: Mapping[str, Any]) -> list[CardTable]:
             rows.append(
                 ["difference to bm25", *(_percent(above[m]) for m in measures)]
             )
-        found.append(CardTable(_title(name, entry), ["", *measures], rows))
-    return found
+        tables.append(CardTable(_title(name, entry), ["", *measures], rows))
+    return tables
 
 
 def _title(name: str, entry: Mapping[str, Any]) -> str:
@@ -253,7 +252,7 @@ def sections_of(
 
 
 def kind_of(config: Mapping[str, Any]) -> str:
-    """Returns what a run has trained, from its `config.json`."""
+    """Returns the kind of model that a run trains, from its `config.json`."""
     if "ranker" in config:
         return "ranker"
     recipe = config.get("recipe", {})

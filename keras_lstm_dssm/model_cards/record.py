@@ -1,6 +1,6 @@
-"""card.json of a run: what its training and its evaluations record.
+"""card.json: what the training and the evaluations of a run record.
 
-CARD.md of exported models: which run each of them comes from.
+The CARD.md of exported models is written from the records of their runs.
 """
 
 import os
@@ -183,7 +183,7 @@ def write_models_card(
 def refresh_models_card(
     folder: str | os.PathLike[str], model: str, version: int, documents: int
 ) -> None:
-    """Writes the card anew after a retriever was refreshed.
+    """Updates the card of exported models after a retriever was refreshed.
 
     The runs are those of the retriever's last export. Nothing is written if
     the card does not have the retriever, as after an export from Python.

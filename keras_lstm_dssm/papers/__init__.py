@@ -1,8 +1,8 @@
-"""The papers: their tables, the baselines in them, and comparisons.
+"""Tables of three papers, measured anew, with the baselines in them.
 
 `table_iv` is of Palangi et al. 2016, `mv_lstm` of Wan et al. 2016, `keyvec` of
-Bi and Ma 2017; the other modules can make any table. Nothing is imported
-before it is asked for: flags are read before TensorFlow is loaded.
+Bi and Ma 2017; the other modules serve all tables. Nothing is imported before
+it is used: flags are read before TensorFlow is loaded.
 """
 
 from importlib import import_module

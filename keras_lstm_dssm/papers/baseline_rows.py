@@ -1,6 +1,6 @@
-"""The baselines of a table: their hyperparameter grids and training.
+"""Training of the baselines and the mixtures in a table.
 
-The mixtures of a table: other rows' systems, with weights from dev.
+Each baseline has a grid of hyperparameters to choose from on dev.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System, alphanumeric
 from keras_lstm_dssm.evaluation.mixture import Mixture, choose_weights
-from keras_lstm_dssm.evaluation.runs import ListScorer, System
+from keras_lstm_dssm.evaluation.runs import System
 from keras_lstm_dssm.evaluation.systems import (
     DenseSystem,
     RememberedVectors,
@@ -84,7 +84,7 @@ class TrainedSystem(NamedTuple):
             other row needs them.
     """
 
-    system: System | ListScorer | None
+    system: System | None
     parameters: int
     dev: float
     train_seconds: float = 0.0
@@ -281,7 +281,7 @@ def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
 
 
 def teacher_system(settings: TableSettings) -> DenseSystem:
-    """Returns the system of the encoder that towers learn from.
+    """Returns the system that ranks by the vectors of the teacher.
 
     Its vectors of the training queries and titles are read from the folder
     `settings.teacher`; its encoder computes those of other queries.

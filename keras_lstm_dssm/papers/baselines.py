@@ -1,7 +1,6 @@
-"""TfidfSystem and LSASystem: TF-IDF vectors, and their truncated SVD.
+"""Baselines of the papers: TF-IDF, LSA, unigram language model.
 
-document_baselines: what document vectors are compared with.
-UnigramLMSystem: query likelihood with Dirichlet smoothing.
+`document_baselines` trains those that document vectors are compared with.
 """
 
 import zlib

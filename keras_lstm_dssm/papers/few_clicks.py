@@ -1,6 +1,4 @@
-"""FEW_CLICKS: the table of towers that learn from a teacher, and mixtures."""
-
-from pathlib import Path
+"""The table of towers distilled from a teacher, and of mixtures."""
 
 from keras_lstm_dssm.models.recipes import PRESETS
 from keras_lstm_dssm.papers.report import (
@@ -16,7 +14,7 @@ from keras_lstm_dssm.papers.rows import Row
 from keras_lstm_dssm.papers.table import (
     FinishedSystems,
     PaperTable,
-    run_learning_curve,
+    learning_curve,
 )
 from keras_lstm_dssm.papers.table_iv import mode_table
 from keras_lstm_dssm.settings.papers import PAPER_OPTIONS
@@ -51,16 +49,9 @@ FEW_CLICKS_ROWS: dict[str, Row] = {
 
 
 def _report(work: FinishedSystems) -> tuple[Summary, dict[str, str]]:
-    """Makes the learning curve and the report."""
+    """Measures the learning curve and writes the report."""
     output, data = work.output, work.data
-    failed = dict(work.failed)
-    pictures: dict[str, Path] = {}
-    if work.pairs:
-        curves, failed_parts = run_learning_curve(
-            output, data, work.results, work.settings, work.seeds, work.pairs
-        )
-        failed |= failed_parts
-        pictures = {f"Learning curve, {m}": path for m, path in curves.items()}
+    pictures, failed = learning_curve(work)
     summary = summarise(output, data, work.results, failed, ["bm25", "best"])
     shown = {n: r for n, r in work.results.items() if r.row.recipe}
     charts = draw_dev_curves(output, shown, data.dev_measure)

@@ -1,8 +1,4 @@
-"""Doc2VecSystem: paragraph vectors, computed by gensim.
-
-GensimSystem: training of the systems whose vectors gensim computes.
-Word2VecSystem: the mean of skip-gram word vectors, computed by gensim.
-"""
+"""Baselines whose vectors gensim computes: Doc2Vec, averaged word2vec."""
 
 import zlib
 from collections.abc import Sequence
@@ -23,16 +19,7 @@ from keras_lstm_dssm.evaluation.systems import DenseSystem
 class GensimSystem(DenseSystem):
     """Base of `Word2VecSystem` and `Doc2VecSystem`.
 
-    A subclass implements `fit` and `encode`.
-
-    Args:
-        vector_size: Width of the vectors.
-        window: Largest distance of two words of a training pair.
-        negative: Number of negative samples for each pair.
-        epochs: Passes over the texts.
-        min_count: Least number of occurrences of a word in training.
-        tokenizer: String -> words.
-        seed: Seed of all random numbers.
+    A subclass implements `fit` and `encode`, and describes the arguments.
 
     Attributes:
         parameters: Number of learnt values; 0 before `fit`.
@@ -40,13 +27,13 @@ class GensimSystem(DenseSystem):
 
     def __init__(
         self,
-        vector_size: int,
-        window: int,
-        negative: int,
-        epochs: int,
-        min_count: int,
-        tokenizer: Tokenizer,
-        seed: int,
+        vector_size: int = 100,
+        window: int = 5,
+        negative: int = 5,
+        epochs: int = 20,
+        min_count: int = 5,
+        tokenizer: Tokenizer = alphanumeric,
+        seed: int = 0,
     ) -> None:
         super().__init__(self.encode, self.encode)
         self.vector_size = vector_size
@@ -71,17 +58,7 @@ class GensimSystem(DenseSystem):
     ) -> Any:
         """Trains a model of gensim, in one thread so that it is reproducible.
 
-        Args:
-            model_class: `gensim.models.Word2Vec` or `gensim.models.Doc2Vec`.
-            sentences: What the model is trained on.
-            texts: What `fit` was given, for the message.
-            **options: Further arguments of `model_class`.
-
-        Returns:
-            The trained model.
-
-        Raises:
-            InputError: No word occurs `min_count` times.
+        The message of an error calls the sentences `texts`.
         """
         model = model_class(
             vector_size=self.vector_size,
@@ -278,20 +255,6 @@ class Word2VecSystem(GensimSystem):
     >>> system.encode(["Hat, hat", ""]).shape
     (2, 100)
     """
-
-    def __init__(
-        self,
-        vector_size: int = 100,
-        window: int = 5,
-        negative: int = 5,
-        epochs: int = 20,
-        min_count: int = 5,
-        tokenizer: Tokenizer = alphanumeric,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            vector_size, window, negative, epochs, min_count, tokenizer, seed
-        )
 
     def fit(self, texts: Sequence[str]) -> "Word2VecSystem":
         """Trains the vectors of the words.

@@ -1,8 +1,4 @@
-"""The report of the tables of Bi and Ma 2017: layout, notes, charts.
-
-The rows of Tables 1 and 2 of Bi and Ma 2017, and further rows.
-KEYVEC_TABLE: Tables 1 and 2 of Bi and Ma 2017.
-"""
+"""Tables 1 and 2 of Bi and Ma 2017: rows, columns, notes and charts."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -73,7 +69,7 @@ KEYVEC_ROWS: dict[str, Row] = {
 
 
 class Published(NamedTuple):
-    """Figures of Bi and Ma 2017, from 0 to 1, on the paper's data.
+    """Metrics published by Bi and Ma 2017, from 0 to 1, on their data.
 
     Attributes:
         retrieval: P@10, MAP and MRR of Table 1.

@@ -1,8 +1,4 @@
-"""The report of the tables of Wan et al. 2016: layout, notes, charts.
-
-The rows of Tables 2, 3 and 5 of Wan et al. 2016, and further rows.
-MV_LSTM_TABLE: Tables 2, 3 and 5 of Wan et al. 2016.
-"""
+"""Tables 2, 3 and 5 of Wan et al. 2016: rows, columns, notes and charts."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -75,7 +71,7 @@ TABLE_2_ROWS = (
 
 
 class Published(NamedTuple):
-    """Figures of Wan et al. 2016, from 0 to 1, on the paper's data.
+    """Metrics published by Wan et al. 2016, from 0 to 1, on their data.
 
     Attributes:
         precision: P@1 on question answering (Tables 2 and 3).
@@ -113,7 +109,7 @@ PUBLISHED: dict[str, Published] = {
 
 
 def published(name: str) -> Published | None:
-    """Returns the published figures of a row, or `None` without any."""
+    """Returns the published metrics of a row, or `None` without any."""
     return PUBLISHED.get(name.removesuffix("_wan"))
 
 

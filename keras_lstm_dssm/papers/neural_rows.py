@@ -1,9 +1,7 @@
-"""The training of a table's neural systems: what all kinds have in common.
+"""Training of the neural systems in a table, with the best epoch on dev.
 
-EpochTimes: the loss, the dev measure and the duration of each epoch.
-The training of the KeyVecs of a table.
-The pair scorers of a table: their search on dev and training.
-The two towers of a table: their search on dev and training.
+They are two towers, pair scorers and KeyVecs; the learning rate, and gamma of
+two towers, are chosen on dev.
 """
 
 import functools
@@ -53,11 +51,11 @@ class EpochTimes(keras.callbacks.Callback):
         self.history: list[dict[str, Any]] = []
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Notes the time."""
+        """Records the time at the start of the epoch."""
         self.start = time.perf_counter()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Notes the time, which stays that before the evaluation on dev."""
+        """Records the time; the last record is before the evaluation on dev."""
         self.end = time.perf_counter()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""PLSASystem: probabilistic latent semantic analysis, MAP estimate by EM."""
+"""Probabilistic latent semantic analysis, estimated by EM."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple

@@ -1,9 +1,7 @@
-"""The parts that the reports of all tables have in common.
+"""The report of any table: Markdown, an HTML page and charts.
 
-Tables of text, in Markdown.
-Charts of a table: bars over systems, and values on dev by epoch.
-Robustness: how much each system loses when queries are misspelled.
-write_overview: the same systems on several data sets, side by side.
+The charts show the systems as bars, dev by epoch, and the loss by misspelled
+queries; `write_overview` compares several data sets.
 """
 
 from collections.abc import Mapping, Sequence
@@ -134,7 +132,7 @@ def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
 
 
 def finish_bars(axis: Any) -> None:
-    """Puts the first system on top and a legend below the chart."""
+    """Orders the bars from top to bottom and adds a legend below."""
     axis.margins(y=0.01)
     axis.invert_yaxis()
     add_legend(axis, 3)

@@ -1,7 +1,4 @@
-"""Read, average and compare the finished results of systems.
-
-summarise: all results of a table as one mapping, for its reports.
-"""
+"""Finished results of systems: read, averaged over seeds and compared."""
 
 import datetime
 import os

@@ -1,4 +1,4 @@
-"""Row: one system of a table; `choose_rows` selects rows by name."""
+"""The rows of tables: which systems they have, selected by name."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -1,6 +1,7 @@
-"""Train and measure the systems of a table, each in a process of its own.
+"""Training and measuring of a table's systems, each in its own process.
 
-The search on dev for the hyperparameters of a system.
+The hyperparameters of a system are chosen on dev first. A run that was
+stopped is continued.
 """
 
 import multiprocessing
@@ -153,7 +154,7 @@ def run_systems(
     seeds: int,
     options: Mapping[str, Hyperparameters] | None = None,
 ) -> dict[str, str]:
-    """Runs the unfinished systems, one after the other.
+    """Trains and measures the unfinished systems, one after the other.
 
     Each system has its own process, so that its memory is free afterwards,
     and one that crashes or is killed leaves the others running. A process for

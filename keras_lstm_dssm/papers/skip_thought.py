@@ -1,11 +1,9 @@
-"""SkipThoughtSystem: sentence vectors that predict neighbouring sentences.
+"""Skip-Thought: sentence vectors that predict neighbouring sentences.
 
-Sentences and their neighbours, from text to batches of word ids.
-The networks of Skip-Thought: a sentence encoder and two decoders.
-Paragraphs of plain sentences, from docstrings or from a text file.
+The networks, a sentence encoder and two decoders, learn from paragraphs of
+docstrings or of a text file.
 """
 
-import gzip
 import itertools
 import os
 from collections import Counter
@@ -33,7 +31,7 @@ from keras_lstm_dssm.files import (
     write_json,
 )
 from keras_lstm_dssm.text.strings import encode_in_batches
-from keras_lstm_dssm.text_files import text_lines
+from keras_lstm_dssm.text_files import text_lines, write_lines
 
 MAX_WORDS = 30
 END_WORD = "</s>"
@@ -574,7 +572,9 @@ def api_paragraphs() -> list[list[str]]:
             for query in collection.qrels(split)
         }
         docs = (doc for _, doc in docstrings())
-        _write(path, _clean(docs, held_out))
+        with replacing(path) as partial:
+            paragraphs = _clean(docs, held_out)
+            write_lines(partial, ("\n".join(p) + "\n\n" for p in paragraphs))
     return read_paragraphs(path)
 
 
@@ -626,12 +626,3 @@ def _clean(docs: Iterable[str], held_out: set[str]) -> Iterator[list[str]]:
                 ):
                     known.update(paragraph)
                     yield paragraph
-
-
-def _write(path: str, paragraphs: Iterable[list[str]]) -> None:
-    with (
-        replacing(path) as partial,
-        gzip.open(partial, "wt", encoding="utf-8") as file,
-    ):
-        for paragraph in paragraphs:
-            file.write("\n".join(paragraph) + "\n\n")

@@ -1,7 +1,7 @@
-"""The learning curve: the same systems trained on fewer clicks.
+"""A table from its rows to its report, and the learning curve.
 
-PaperTable: what is specific to the tables of one paper.
-make_table: runs the systems of a table and writes its report.
+`PaperTable` declares what is specific to one paper. The learning curve
+measures the same systems trained on fewer clicks.
 """
 
 import dataclasses
@@ -160,7 +160,7 @@ def run_learning_curve(
 
 
 class FinishedSystems(NamedTuple):
-    """The systems of a table that were run, for its report.
+    """Holds the results of a table's systems, from which its report is made.
 
     Attributes:
         output: Folder of the table.
@@ -192,6 +192,29 @@ class FinishedSystems(NamedTuple):
     pairs: tuple[int, ...] = ()
 
 
+def learning_curve(
+    work: FinishedSystems,
+) -> tuple[dict[str, Path], dict[str, str]]:
+    """Runs the learning curve of a table, if it has sizes.
+
+    Returns:
+        Caption -> picture; and what failed -> reason, with the failed systems
+        of the table itself.
+    """
+    if not work.pairs:
+        return {}, dict(work.failed)
+    pictures, failed = run_learning_curve(
+        work.output,
+        work.data,
+        work.results,
+        work.settings,
+        work.seeds,
+        work.pairs,
+    )
+    captions = {f"Learning curve, {m}": path for m, path in pictures.items()}
+    return captions, {**work.failed, **failed}
+
+
 Report = Callable[[FinishedSystems], tuple[Summary, dict[str, str]]]
 """Function that writes the report; it returns the content of `table.json`, and
 part of the report that failed -> reason."""
@@ -203,7 +226,7 @@ def report_by(
         Summary,
     ],
 ) -> Report:
-    """Makes a `Report` of a function that only writes the files.
+    """Wraps a function that writes the files of a report as a `Report`.
 
     The failed parts of the report are then the failed systems.
 
@@ -220,7 +243,7 @@ def report_by(
 
 
 class PaperTable(NamedTuple):
-    """What is specific to the tables of one paper.
+    """Describes the tables of one paper: rows, settings and report.
 
     Attributes:
         title: What the tables are called.

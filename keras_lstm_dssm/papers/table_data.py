@@ -1,7 +1,7 @@
-"""TableData: the clicks to train on, and the tasks on dev and test.
+"""The data of a table: what is trained on, and the tasks on dev and test.
 
-BaseTableData: the tasks that the systems of a table are measured on.
-DocumentTableData: the documents to train on, and the tasks on them.
+There are clicks or judged lists for queries and titles, and folders of
+documents.
 """
 
 import hashlib
@@ -226,7 +226,7 @@ class TableData(BaseTableData):
 
 
 def open_data(settings: TableSettings, folder: Path) -> BaseTableData:
-    """Opens what the settings name, clicks or documents.
+    """Opens the clicks, judged lists or documents that the settings name.
 
     See `open_table_data` and `open_document_data`.
 

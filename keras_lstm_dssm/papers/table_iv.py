@@ -1,9 +1,4 @@
-"""TABLE_IV: Table IV of Palangi et al. 2016, and what belongs to it.
-
-Figure 7: the cost of training by epoch, of the LSTM and the RNN.
-The report of Table IV: columns, notes, charts.
-The rows of Table IV in the paper's order, and further rows.
-"""
+"""Table IV and Figure 7 of Palangi et al. 2016: rows, columns, charts."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,7 +32,7 @@ from keras_lstm_dssm.papers.run_systems import run_systems
 from keras_lstm_dssm.papers.table import (
     FinishedSystems,
     PaperTable,
-    run_learning_curve,
+    learning_curve,
 )
 from keras_lstm_dssm.papers.table_data import BaseTableData
 from keras_lstm_dssm.settings.papers import PAPER_OPTIONS, TableSettings
@@ -53,7 +48,7 @@ def train_with_one_gamma(
     settings: TableSettings,
     sizes: dict[str, int],
 ) -> tuple[dict[str, SystemResults], dict[str, str]]:
-    """Makes the costs of the LSTM and the RNN comparable.
+    """Trains the RNN with the LSTM's gamma, so that their costs compare.
 
     The cost (4) grows with gamma, so that systems can only be compared at
     equal gamma. Where different ones were chosen on dev, the RNN is trained
@@ -352,18 +347,11 @@ label names others."""
 
 
 def _report(work: FinishedSystems) -> tuple[Summary, dict[str, str]]:
-    """Makes the learning curve, Figure 7 and the report."""
-    output, data, settings = work.output, work.data, work.settings
-    failed = dict(work.failed)
-    pictures: dict[str, Path] = {}
-    if work.pairs:
-        curves, failed_parts = run_learning_curve(
-            output, data, work.results, settings, work.seeds, work.pairs
-        )
-        failed |= failed_parts
-        pictures = {f"Learning curve, {m}": path for m, path in curves.items()}
+    """Measures the learning curve, draws Figure 7 and writes the report."""
+    output, data = work.output, work.data
+    pictures, failed = learning_curve(work)
     costs, failed_costs = train_with_one_gamma(
-        output, work.results, settings, data.sizes
+        output, work.results, work.settings, data.sizes
     )
     failed |= {f"{name} of Figure 7": r for name, r in failed_costs.items()}
     return (

@@ -1,6 +1,6 @@
 import random
 
-from keras_lstm_dssm.data.split import Groups, near_duplicates
+from keras_lstm_dssm.data.split import joined, near_duplicates
 
 
 def test_near_duplicates_equal_a_comparison_of_all_pairs() -> None:
@@ -28,7 +28,4 @@ def test_near_duplicates_equal_a_comparison_of_all_pairs() -> None:
 def test_groups_are_joined_in_any_order() -> None:
     joins = [(3, 4), (5, 6), (4, 6), (1, 0)]
     for order in (joins, joins[::-1]):
-        groups = Groups(8)
-        for one, other in order:
-            groups.join(one, other)
-        assert [groups.of(n) for n in range(8)] == [0, 0, 2, 3, 3, 3, 3, 7]
+        assert joined(8, order) == [0, 0, 2, 3, 3, 3, 3, 7]
