@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError, check_precision
+from keras_lstm_dssm.errors import InputError, check_at_least, check_precision
 from keras_lstm_dssm.layers.letter_trigrams import (
     LetterTrigrams,
     TrigramEmbedding,
@@ -106,8 +106,7 @@ class WordVectors(keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         check_precision(self)
-        if dimension < 1:
-            raise InputError(f"dimension must be at least 1, not {dimension}")
+        check_at_least(1, dimension=dimension)
         check_split(max_words, split)
         self.dimension = dimension
         self.max_words = max_words

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
 from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import register
@@ -170,12 +170,8 @@ class RecursiveAutoencoder(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if tree not in TREES:
-            raise InputError(
-                f"tree must be one of {', '.join(TREES)}, not {tree!r}"
-            )
-        if max_words < 1:
-            raise InputError(f"max_words must be at least 1, not {max_words}")
+        check_choice(TREES, tree=tree)
+        check_at_least(1, max_words=max_words)
         self.dimension = dimension
         self.tree = tree
         self.max_words = max_words

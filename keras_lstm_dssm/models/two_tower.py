@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
 from keras_lstm_dssm.layers.cosine import cosine_matrix, cosine_pairs
 from keras_lstm_dssm.layers.letter_trigrams import SyncAtEpochEnd, SyncedWeights
 from keras_lstm_dssm.models.pair_batch import (
@@ -282,13 +282,8 @@ class TwoTower(SyncedWeights, HashedModel):
         super().__init__(
             PairHasher(query_encoder, document_encoder), seed, **kwargs
         )
-        if negatives not in NEGATIVES:
-            raise InputError(
-                f"negatives must be one of {', '.join(NEGATIVES)}, "
-                f"not {negatives!r}"
-            )
-        if n < 1:
-            raise InputError(f"n must be at least 1, not {n}")
+        check_choice(NEGATIVES, negatives=negatives)
+        check_at_least(1, n=n)
         widths = query_encoder.dimension, document_encoder.dimension
         if widths[0] != widths[1]:
             raise InputError(
