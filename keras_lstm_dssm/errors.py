@@ -1,4 +1,4 @@
-"""InputError, and one-line errors for what many parts of the package need."""
+"""`InputError`, and checks that raise it with a one-line message."""
 
 import importlib
 from collections.abc import Collection

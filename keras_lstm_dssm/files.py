@@ -1,9 +1,7 @@
-"""Write files atomically; check paths, read and write JSON and CSV.
+"""Atomic writes, checks of paths, JSON and CSV files, and a lock of a folder.
 
 Archives and gzip files that would unpack to far more than their size are
 refused before they fill the memory.
-
-A lock that lets one process at a time work in a folder.
 """
 
 import csv

@@ -1,8 +1,4 @@
-"""WorkerRun: a run that several processes begin, or resume, together.
-
-WorkerPlan: what one of several workers reads in a training.
-train_worker: what each of several workers does in a training.
-"""
+"""The training of a worker: its shard of the data, and its run."""
 
 import dataclasses
 import json

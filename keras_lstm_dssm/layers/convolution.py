@@ -1,6 +1,7 @@
-"""Convolutions and poolings in turn: a text -> features of fixed size.
+"""Convolutions over texts of different lengths, and stacks of them.
 
-MaskedConvolution: 1-D convolution over texts of different lengths.
+A stack alternates convolution and pooling, and ends with features of a fixed
+size.
 """
 
 from collections.abc import Sequence

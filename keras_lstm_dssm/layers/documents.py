@@ -1,7 +1,7 @@
-"""SentenceEncoder: the words of a sentence -> one vector, by convolution.
+"""Layers of KeyVec: sentence vectors, p_i and the document vector.
 
-DocumentEncoder: the states of sentences -> the vector of a document.
-SentenceReader: the probability that a sentence is key, in its context.
+`SentenceEncoder` convolves the words of a sentence, `SentenceReader` computes
+the probability that a sentence is key, and `DocumentEncoder` weights by it.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""Interactions: compare every position of a query and of a document.
-
-PhraseSimilarity: how alike every phrase of one text is to every other's.
-"""
+"""Layers that compare all positions of a query with all of a document."""
 
 from typing import Any
 

@@ -1,8 +1,4 @@
-"""DynamicPooling: matrices of different sizes -> matrices of one size.
-
-KMaxPooling: the k largest cells of each matrix.
-OrderedKMax: the k largest values of each feature, in their order.
-"""
+"""Dynamic pooling, and two poolings that keep the k largest values."""
 
 from typing import Any, NamedTuple
 
@@ -332,7 +328,7 @@ def dynamic_k(
 
 @register
 class OrderedKMax(keras.layers.Layer):
-    """Keeps the k largest values of each feature, in the order of the text.
+    """Pools each feature of a text to its k largest values, in text order.
 
     The values keep their order in time, they are not sorted by size. k may
     differ between texts. Of equal values the first ones are kept.

@@ -1,7 +1,6 @@
-"""WordVectors: texts -> a sequence of word vectors for each text.
+"""Layers that turn texts into sequences of word vectors.
 
-TrigramVectors: the vector of a word is a sum over its letter trigrams.
-VocabularyVectors: one vector for each word of a vocabulary.
+A word's vector is the sum over its letter trigrams, or a row of a vocabulary.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""DeepMatch: words of the same topics on both sides.
+"""The matcher DeepMatch, which compares texts by their topics.
 
-Patches of DeepMatch: words of both sides that belong to one topic.
+A patch is a set of words of both sides that belong to the same topic.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
-"""MVLSTM: matches each position of a query with each of a document.
+"""The matcher MV-LSTM of Wan et al. 2016, and its bidirectional LSTM.
 
-PairedTexts: the texts of a batch of pairs, with little padding.
-PositionalBiLSTM: a vector for each position of a text, read both ways.
+`PairedTexts` groups the texts of a batch so that pairs need little padding.
 """
 
 from collections.abc import Iterator, Sequence

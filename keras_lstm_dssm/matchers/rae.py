@@ -1,7 +1,6 @@
-"""RAE: phrases of all sizes, encoded by a recursive autoencoder.
+"""The matcher RAE, which compares the phrases of two texts.
 
-Distances of two sets of vectors, and equality of two sets of numbers.
-Phrases: all nodes of the tree of a text, and its numbers.
+A phrase is a node of the tree of a text, see `RecursiveAutoencoder`.
 """
 
 import re

@@ -1,7 +1,6 @@
-"""RecursiveAutoencoder: vectors of all nodes of a tree over each text.
+"""`RecursiveAutoencoder`, which computes vectors of all nodes of a tree.
 
-Trees: a binary tree over the words of each text of a batch.
-Pre-training of a recursive autoencoder on texts.
+It also has the binary trees over the words of a text, and the pre-training.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Makes batches of documents and their targets, and hashes them."""
+"""Batches of documents with their targets, checked and hashed for `KeyVec`."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -96,7 +96,7 @@ class DocumentHasher(Hasher):
         salient: tf.RaggedTensor,
         key_words: tf.RaggedTensor,
     ) -> HashedDocuments:
-        """Hashes one batch.
+        """Hashes the documents, and looks up the key words, of a batch.
 
         Args:
             documents: Sentences, strings `[batch, (sentences)]`.

@@ -1,8 +1,4 @@
-"""PairHasher: a batch of queries and clicked documents -> `HashedPairs`.
-
-teacher_cosines: what a teacher says of the pairs in a hashed batch.
-pair_batches: checks pairs of texts, and makes string batches of lists.
-"""
+"""Batches of queries and clicked titles, checked and hashed for `TwoTower`."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -168,7 +164,7 @@ class PairHasher(Hasher):
         extras: dict[str, tf.Tensor] | None = None,
         caches: tuple[Any, Any] | None = None,
     ) -> HashedPairs:
-        """Hashes one batch; a hashed `WordBatch` is returned as it is.
+        """Hashes the texts of a batch of pairs; a `WordBatch` stays as it is.
 
         Args:
             query: Strings `[batch]` or `WordBatch`.

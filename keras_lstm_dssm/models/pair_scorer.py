@@ -165,7 +165,7 @@ class TripleHasher(Hasher):
     def __call__(
         self, query: tf.Tensor, positive: tf.Tensor, negative: tf.Tensor
     ) -> HashedTriples:
-        """Hashes one batch, strings `[batch]` each."""
+        """Hashes the texts of a batch of triples, strings `[batch]` each."""
         check_rows(queries=query, positives=positive, negatives=negative)
         return HashedTriples(
             self.words.distinct(query),

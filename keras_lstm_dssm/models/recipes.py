@@ -1,10 +1,4 @@
-"""Recipe: the configuration of a model and of its training.
-
-BaseRecipe: settings that are checked, copied with changes, and written.
-WordsRecipe: what recipes of models that read word vectors share.
-KeyVecRecipe: the configuration of a `KeyVec` and of its training.
-ScorerRecipe: the configuration of a pair scorer and of its training.
-"""
+"""Recipes, the settings of a model and of its training, and the presets."""
 
 import dataclasses
 import inspect

@@ -1,4 +1,4 @@
-"""HashedModel: what all models that are trained on hashed texts share."""
+"""`HashedModel`, the base of the models, and `Hasher`, of their batches."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext

@@ -1,7 +1,4 @@
-"""Word hashing, W_h of the paper: text -> words -> letter trigrams.
-
-Stems of English words, in the graph.
-"""
+"""Word hashing of Huang et al. 2013: texts, words, stems, letter trigrams."""
 
 import string
 from collections.abc import Iterable

@@ -1,7 +1,4 @@
-"""TrainingData: the data, validation data and dev task of a training.
-
-WorkerSettings: recipe, data and seed of a training by several processes.
-"""
+"""The data and the settings of a training, as `config.json` stores them."""
 
 import os
 from collections.abc import Container, Iterable, Mapping, Sequence

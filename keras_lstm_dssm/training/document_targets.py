@@ -1,7 +1,6 @@
-"""DocumentTargets: the salient sentences and key words of documents.
+"""The targets of `KeyVec`: salient sentences and key words of documents.
 
-KeyWords: chooses the key words of documents, the targets of `KeyVec`.
-DocumentExamples: batches of documents with their targets, shuffled.
+`DocumentExamples` streams documents with their targets in shuffled batches.
 """
 
 import itertools

@@ -1,7 +1,4 @@
-"""Hard negatives: documents near a query that nobody clicked for it.
-
-Lists of clicked titles and of negatives that trained towers find.
-"""
+"""Negatives that trained towers mine: titles near a query, without a click."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""skip_gram_vectors: the vectors with which the words of a vocabulary start."""
+"""Skip-gram vectors, with which the words of a vocabulary start."""
 
 import functools
 import hashlib
