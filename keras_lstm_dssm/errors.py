@@ -1,6 +1,7 @@
-"""InputError, and one-line errors for what many parts of the package need."""
+"""`InputError`, and checks that raise it with a one-line message."""
 
 import importlib
+from collections.abc import Collection
 from types import ModuleType
 from typing import Any
 
@@ -52,6 +53,44 @@ def import_optional(module: str, extra: str) -> ModuleType:
             f"{error.name} is not installed: pip install"
             f' "keras-lstm-dssm[{extra}]"'
         ) from error
+
+
+def check_at_least(least: int, **values: Any) -> None:
+    """Check that numbers are large enough; `None` always is.
+
+    Args:
+        least: The smallest allowed number.
+        **values: Name -> number.
+
+    Raises:
+        InputError: A number is too small; the message has all of them.
+
+    Example:
+    >>> check_at_least(1, units=2, k=None)
+    """
+    if any(value is not None and value < least for value in values.values()):
+        names = " and ".join(values)
+        numbers = " and ".join(map(str, values.values()))
+        raise InputError(f"{names} must be at least {least}, not {numbers}")
+
+
+def check_choice(choices: Collection[Any], **values: Any) -> None:
+    """Check that values are among those that an argument may have.
+
+    Args:
+        choices: The allowed values.
+        **values: Name -> value.
+
+    Raises:
+        InputError: A value is none of them.
+
+    Example:
+    >>> check_choice(["max", "sum"], mode="max")
+    """
+    for name, value in values.items():
+        if value not in choices:
+            allowed = ", ".join(map(str, choices))
+            raise InputError(f"{name} must be one of {allowed}, not {value!r}")
 
 
 def check_precision(layer: Any) -> None:

@@ -1,9 +1,7 @@
-"""Write files atomically; check paths, read and write JSON and CSV.
+"""Atomic writes, checks of paths, JSON and CSV files, and a lock of a folder.
 
 Archives and gzip files that would unpack to far more than their size are
 refused before they fill the memory.
-
-A lock that lets one process at a time work in a folder.
 """
 
 import csv
@@ -19,13 +17,16 @@ import stat
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from keras_lstm_dssm.errors import InputError
+
+_T = TypeVar("_T")
 
 _STANDARD_STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 _MAX_NAME_BYTES = 200  # file systems allow 255; the prefix needs some
@@ -333,6 +334,47 @@ def open_gzip(path: str | os.PathLike[str]) -> io.TextIOWrapper:
     return io.TextIOWrapper(
         io.BufferedReader(_Unpacked(path), 1 << 16), encoding="utf-8"
     )
+
+
+def write_json_gz(
+    path: str | os.PathLike[str], value: Any, level: int = 9
+) -> None:
+    """Write a value as compressed JSON, through `replacing`."""
+    with (
+        replacing(path) as partial,
+        gzip.open(partial, "wt", level, encoding="utf-8") as file,
+    ):
+        # `json.dump` would encode without its fast encoder.
+        file.write(json.dumps(value))
+
+
+def read_json_gz(
+    path: str | os.PathLike[str], parse: Callable[[Any], _T], content: str
+) -> _T:
+    """Read a file of a run that `write_json_gz` wrote.
+
+    Args:
+        path: The file.
+        parse: Function of the JSON value, which may be of another form.
+        content: What the error says that the file does not contain.
+
+    Returns:
+        The result of `parse`.
+
+    Raises:
+        InputError: The file is missing or damaged, or `parse` fails.
+    """
+    try:
+        with open_gzip(path) as file:
+            return parse(json.load(file))
+    except (
+        OSError, EOFError, zlib.error, ValueError, LookupError, TypeError,
+        AttributeError,
+    ) as error:  # fmt: skip
+        raise InputError(
+            f"{os.fspath(path)}: found no {content} ({error}); restore the"
+            " file, or train anew in another --output"
+        ) from error
 
 
 def cache_folder() -> str:

@@ -1,4 +1,4 @@
-"""The losses: of clicks, of a teacher beside them, of triples, of documents."""
+"""Losses of two towers, of distillation, of pair scorers and of KeyVec."""
 
 from typing import Any
 

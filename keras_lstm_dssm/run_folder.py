@@ -1,4 +1,4 @@
-"""RunFolder: the files of one training run, with a lock for the writer."""
+"""`RunFolder`, the files of a training run, with a lock for the writer."""
 
 import csv
 import fcntl

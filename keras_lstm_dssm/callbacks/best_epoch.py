@@ -1,8 +1,4 @@
-"""BestEpoch: keeps the weights of the best epoch, and stops early.
-
-RankingEvaluation: measures rankings while a model is trained.
-ValidationLoss: the loss of documents that are not trained on.
-"""
+"""Callbacks that evaluate each epoch, keep the best, and stop early."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,4 @@
-"""Explains in one line why a training has failed.
-
-DeadNetworkWatch: stops a training that cannot learn any more.
-"""
+"""One-line explanations of why a training has failed, and a watch for it."""
 
 import math
 from collections.abc import Callable, Iterable

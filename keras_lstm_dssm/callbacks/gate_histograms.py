@@ -1,4 +1,4 @@
-"""GateHistograms: a callback that shows the gates in TensorBoard."""
+"""A callback that writes histograms of an LSTM's gates to TensorBoard."""
 
 import os
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""Cluster: which processes train together, as `TF_CONFIG` says.
-
-meet: waits until all workers have started.
-"""
+"""The addresses of all workers, from `TF_CONFIG`, and their rendezvous."""
 
 import errno
 import json

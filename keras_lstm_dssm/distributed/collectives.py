@@ -1,8 +1,4 @@
-"""Collectives: tensors that all workers exchange.
-
-What workers agree on outside of training steps: results and errors.
-connect: meets the other workers, and makes the collectives.
-"""
+"""Collectives: exchange of tensors, results and errors between all workers."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,7 +1,4 @@
-"""Callbacks by which several workers evaluate and report together.
-
-How several workers are stopped together: by a signal or by a file.
-"""
+"""Callbacks by which workers evaluate, report and stop together."""
 
 import signal
 import threading

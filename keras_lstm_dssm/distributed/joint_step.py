@@ -1,4 +1,4 @@
-"""JointStep: what workers tell one another in a training step."""
+"""`JointStep`, the exchange of rows, titles and gradients in a step."""
 
 import functools
 from collections.abc import Sequence

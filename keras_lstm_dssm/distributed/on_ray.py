@@ -1,7 +1,4 @@
-"""train_on_ray: Ray Train starts the workers, and restarts them.
-
-ray_cluster: connects to Ray, or starts it on this machine.
-"""
+"""`train_on_ray`, which starts the workers by Ray Train and restarts them."""
 
 import contextlib
 import os

@@ -1,8 +1,4 @@
-"""WorkerRun: a run that several processes begin, or resume, together.
-
-WorkerPlan: what one of several workers reads in a training.
-train_worker: what each of several workers does in a training.
-"""
+"""The training of a worker: its shard of the data, and its run."""
 
 import dataclasses
 import json
@@ -12,6 +8,7 @@ import threading
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -45,6 +42,7 @@ from keras_lstm_dssm.distributed.joint_callbacks import (
 )
 from keras_lstm_dssm.distributed.joint_step import JointStep
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.fingerprints import files_hash
 from keras_lstm_dssm.models.kinds import recipe_from_dict
 from keras_lstm_dssm.models.recipes import Recipe
 from keras_lstm_dssm.models.two_tower import TwoTower
@@ -54,7 +52,6 @@ from keras_lstm_dssm.training.config import (
     TrainingData,
     WorkerSettings,
     open_clicks,
-    worker_versions,
 )
 from keras_lstm_dssm.training.initial_model import Parent
 from keras_lstm_dssm.training.mining import HardNegatives
@@ -65,6 +62,32 @@ from keras_lstm_dssm.training.session import (
     warn_of_version,
 )
 from keras_lstm_dssm.training.tower_training import TowerTraining, TrainingPlan
+from keras_lstm_dssm.version import __version__
+
+
+def worker_versions(
+    run: RunFolder, settings: WorkerSettings | None
+) -> dict[str, Any]:
+    """Returns what must be equal on all workers, for `check_equal`."""
+    package = Path(__file__).parents[1]
+    sources = sorted(
+        Path(folder, name)
+        for folder, _, names in os.walk(package, followlinks=True)
+        for name in names
+        if name.endswith(".py")
+    )
+    settings = settings or WorkerSettings({}, {})
+    return {
+        "keras_lstm_dssm": __version__,
+        "keras_lstm_dssm with source files of hash": files_hash(sources)[:12],
+        "TensorFlow": tf.__version__,
+        "Keras": keras.__version__,
+        "output": str(run.path.absolute()),
+        "seed": settings.seed,
+        "init": settings.init,
+        **{f"recipe {k}": v for k, v in settings.recipe.items()},
+        **settings.data,
+    }
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Activations: the values of every gate and cell at every word of a text."""
+"""The values of all gates and cells of an LSTM, at each word of a text."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Optional

@@ -1,6 +1,6 @@
-"""CombinedEncoder: an LSTM's vector, a sum of trigrams and a word sketch.
+"""`CombinedEncoder`: the vectors of an LSTM, of trigrams and of words, joined.
 
-FixedColumns: a cache of the untrained columns of text vectors.
+`FixedColumns` caches the columns of these vectors that are not trained.
 """
 
 import threading

@@ -23,7 +23,7 @@ from keras_lstm_dssm.layers.letter_trigrams import (
     TrigramEmbedding,
     gather_sum,
 )
-from keras_lstm_dssm.layers.packed_sequence import PackedSequence, Packing, pack
+from keras_lstm_dssm.layers.packed_sequence import PackedSequence, pack
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM, PeepholeLSTMCell
 from keras_lstm_dssm.layers.pooling import (
     DynamicPooling,
@@ -54,7 +54,6 @@ __all__ = [
     "MaskedConvolution",
     "OrderedKMax",
     "PackedSequence",
-    "Packing",
     "PeepholeLSTM",
     "PeepholeLSTMCell",
     "PhraseSimilarity",

@@ -1,6 +1,6 @@
-"""Runs LSTMs of both directions in one loop over time, with its gradient.
+"""Loops over time that run LSTMs of both directions together.
 
-The loops over time of LSTMs that run together, forward and backward.
+Their gradient runs the same loop backwards.
 """
 
 from collections.abc import Sequence

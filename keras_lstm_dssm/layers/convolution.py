@@ -1,6 +1,7 @@
-"""Convolutions and poolings in turn: a text -> features of fixed size.
+"""Convolutions over texts of different lengths, and stacks of them.
 
-MaskedConvolution: 1-D convolution over texts of different lengths.
+A stack alternates convolution and pooling, and ends with features of a fixed
+size.
 """
 
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
 from keras_lstm_dssm.layers.pooling import OrderedKMax, dynamic_k
 from keras_lstm_dssm.layers.scoring_mlp import small_uniform
 from keras_lstm_dssm.private_api import accept_any_arguments
@@ -129,15 +130,8 @@ class MaskedConvolution(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if filters < 1 or width < 1:
-            raise InputError(
-                f"filters and width must be at least 1, not {filters} and "
-                f"{width}"
-            )
-        if padding not in PADDINGS:
-            raise InputError(
-                f"padding must be one of {PADDINGS}, not {padding!r}"
-            )
+        check_at_least(1, filters=filters, width=width)
+        check_choice(PADDINGS, padding=padding)
         self.filters = filters
         self.width = width
         self.padding = padding
@@ -413,10 +407,7 @@ class KMaxStack(ConvolutionStack):
         super().__init__(filters, width, activation, use_bias, **kwargs)
         self.k_top = self.time = k_top
         self.k_min = k_min
-        if k_top < 1 or (k_min is not None and k_min < 1):
-            raise InputError(
-                f"k_top and k_min must be at least 1, not {k_top} and {k_min}"
-            )
+        check_at_least(1, k_top=k_top, k_min=k_min)
         self.k_max = OrderedKMax(dtype=self.dtype_policy, name="k_max")
 
     def call(self, vectors: tf.Tensor, lengths: tf.Tensor) -> list[Features]:

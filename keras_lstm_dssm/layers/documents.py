@@ -1,7 +1,7 @@
-"""SentenceEncoder: the words of a sentence -> one vector, by convolution.
+"""Layers of KeyVec: sentence vectors, p_i and the document vector.
 
-DocumentEncoder: the states of sentences -> the vector of a document.
-SentenceReader: the probability that a sentence is key, in its context.
+`SentenceEncoder` convolves the words of a sentence, `SentenceReader` computes
+the probability that a sentence is key, and `DocumentEncoder` weights by it.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
 from keras_lstm_dssm.layers.packed_sequence import RowSequences
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
@@ -76,11 +76,7 @@ class DocumentEncoder(keras.layers.Layer):
         self, state_dimension: int = 200, dimension: int = 100, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        if state_dimension < 1 or dimension < 1:
-            raise InputError(
-                "state_dimension and dimension must be at least 1, not "
-                f"{state_dimension} and {dimension}"
-            )
+        check_at_least(1, state_dimension=state_dimension, dimension=dimension)
         self.state_dimension = state_dimension
         self.dimension = dimension
         self.dense = keras.layers.Dense(
@@ -345,11 +341,7 @@ class SentenceReader(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if sentence_dimension < 1 or units < 1:
-            raise InputError(
-                "sentence_dimension and units must be at least 1, not "
-                f"{sentence_dimension} and {units}"
-            )
+        check_at_least(1, sentence_dimension=sentence_dimension, units=units)
         self.sentence_dimension = sentence_dimension
         self.units = units
         self.scores = scores

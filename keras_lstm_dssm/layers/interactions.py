@@ -1,14 +1,11 @@
-"""Interactions: compare every position of a query and of a document.
-
-PhraseSimilarity: how alike every phrase of one text is to every other's.
-"""
+"""Layers that compare all positions of a query with all of a document."""
 
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
 from keras_lstm_dssm.layers.cosine import cosine_pairs, unit
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
 from keras_lstm_dssm.layers.scoring_mlp import near_identity, small_uniform
@@ -212,9 +209,8 @@ class WeightedInteraction(Interaction):
         self, dimension: int = 100, rank: int | None = 150, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        for name, value in (("dimension", dimension), ("rank", rank)):
-            if value is not None and value < 1:
-                raise InputError(f"{name} must be at least 1, not {value}")
+        check_at_least(1, dimension=dimension)
+        check_at_least(1, rank=rank)
         self.dimension = dimension
         self.rank = rank
         self.built = True
@@ -318,8 +314,7 @@ class TensorInteraction(WeightedInteraction):
         **kwargs: Any,
     ) -> None:
         super().__init__(dimension, rank, **kwargs)
-        if slices < 1:
-            raise InputError(f"slices must be at least 1, not {slices}")
+        check_at_least(1, slices=slices)
         self.slices = slices
         self._add_factors((slices,))
         self.linear = self.add_weight(
@@ -418,12 +413,8 @@ class PhraseSimilarity(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if kind not in KINDS:
-            raise InputError(f"kind must be one of {KINDS}, not {kind!r}")
-        if activation not in ACTIVATIONS:
-            raise InputError(
-                f"activation must be one of {ACTIVATIONS}, not {activation!r}"
-            )
+        check_choice(KINDS, kind=kind)
+        check_choice(ACTIVATIONS, activation=activation)
         if beta <= 0:
             raise InputError(f"beta must be greater than 0, not {beta}")
         self.dimension = dimension

@@ -1,7 +1,7 @@
-"""LetterTrigrams: word hashing, from strings to ids of letter trigrams.
+"""Layers of word hashing, and the embedding of letter trigrams.
 
-SyncedWeights: weights are brought up to date before they are read.
-TrigramEmbedding: W l(t), computed without the 50,653-wide vector l(t).
+`TrigramEmbedding` computes W l(t) without the vector l(t) of 50,653 numbers.
+`SyncedWeights` brings lazily updated rows up to date before they are read.
 """
 
 from collections.abc import Callable

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import check_choice
 from keras_lstm_dssm.layers.packed_sequence import last_rows
 from keras_lstm_dssm.layers.recurrent import Recurrent
 from keras_lstm_dssm.layers.recurrent_cell import RecurrentCell, Tensors
@@ -61,10 +61,7 @@ class PeepholeLSTMCell(RecurrentCell):
         project_inputs: bool = True,
         **kwargs: Any,
     ) -> None:
-        if peephole not in PEEPHOLES:
-            raise InputError(
-                f"peephole must be one of {PEEPHOLES}, not {peephole!r}"
-            )
+        check_choice(PEEPHOLES, peephole=peephole)
         self.gates = ("i", "f", "g", "o") if forget_gate else ("i", "g", "o")
         super().__init__(
             units, len(self.gates), ("y", "c"), project_inputs, **kwargs

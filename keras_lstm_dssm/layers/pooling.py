@@ -1,15 +1,11 @@
-"""DynamicPooling: matrices of different sizes -> matrices of one size.
-
-KMaxPooling: the k largest cells of each matrix.
-OrderedKMax: the k largest values of each feature, in their order.
-"""
+"""Dynamic pooling, and two poolings that keep the k largest values."""
 
 from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import check_at_least, check_choice
 from keras_lstm_dssm.private_api import accept_any_arguments
 from keras_lstm_dssm.registration import register
 
@@ -112,14 +108,9 @@ class DynamicPooling(keras.layers.Layer):
         self.columns = rows if columns is None else columns
         self.mode = mode
         self.repeat = repeat
-        if self.rows < 1 or self.columns < 1:
-            raise InputError(
-                f"rows and columns must be at least 1, not {rows} and {columns}"
-            )
-        if mode not in MODES:
-            raise InputError(f"mode must be one of {MODES}, not {mode!r}")
-        if repeat not in REPEATS:
-            raise InputError(f"repeat must be one of {REPEATS}, not {repeat!r}")
+        check_at_least(1, rows=rows, columns=columns)
+        check_choice(MODES, mode=mode)
+        check_choice(REPEATS, repeat=repeat)
         accept_any_arguments(self)  # such as a list of lengths
 
     def call(
@@ -221,8 +212,7 @@ class KMaxPooling(keras.layers.Layer):
 
     def __init__(self, k: int = 5, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if k < 1:
-            raise InputError(f"k must be at least 1, not {k}")
+        check_at_least(1, k=k)
         self.k = k
         accept_any_arguments(self)  # such as a list of lengths
 
@@ -338,7 +328,7 @@ def dynamic_k(
 
 @register
 class OrderedKMax(keras.layers.Layer):
-    """Keeps the k largest values of each feature, in the order of the text.
+    """Pools each feature of a text to its k largest values, in text order.
 
     The values keep their order in time, they are not sorted by size. k may
     differ between texts. Of equal values the first ones are kept.

@@ -1,7 +1,7 @@
-"""Recurrent: a layer that runs a cell over sequences.
+"""`Recurrent`, the layer that runs a recurrent cell over sequences.
 
-Runs a cell over one sequence with few operations, for single queries.
-Runs a cell over packed sequences, and computes its gradient.
+The loops over time and their gradient, (7) to (10), are functions here; single
+queries have a loop with fewer operations.
 """
 
 from collections.abc import Callable, Sequence

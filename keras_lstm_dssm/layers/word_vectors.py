@@ -1,7 +1,6 @@
-"""WordVectors: texts -> a sequence of word vectors for each text.
+"""Layers that turn texts into sequences of word vectors.
 
-TrigramVectors: the vector of a word is a sum over its letter trigrams.
-VocabularyVectors: one vector for each word of a vocabulary.
+A word's vector is the sum over its letter trigrams, or a row of a vocabulary.
 """
 
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError, check_precision
+from keras_lstm_dssm.errors import InputError, check_at_least, check_precision
 from keras_lstm_dssm.layers.letter_trigrams import (
     LetterTrigrams,
     TrigramEmbedding,
@@ -106,8 +105,7 @@ class WordVectors(keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         check_precision(self)
-        if dimension < 1:
-            raise InputError(f"dimension must be at least 1, not {dimension}")
+        check_at_least(1, dimension=dimension)
         check_split(max_words, split)
         self.dimension = dimension
         self.max_words = max_words

@@ -1,4 +1,4 @@
-"""Matchers: two sequences of word vectors -> a score."""
+"""Matchers, layers that score two sequences of word vectors."""
 
 from keras_lstm_dssm.matchers.arc import ARCI, ARCII
 from keras_lstm_dssm.matchers.cntn import CNTN

@@ -1,7 +1,4 @@
-"""ARCII: convolutions over all pairs of windows of two texts.
-
-ARCI: a convolutional network for each text, and an MLP over both.
-"""
+"""The matchers ARC-I and ARC-II of Hu et al. 2014."""
 
 from collections.abc import Sequence
 from typing import Any

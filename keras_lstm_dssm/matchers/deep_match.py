@@ -1,6 +1,6 @@
-"""DeepMatch: words of the same topics on both sides.
+"""The matcher DeepMatch, which compares texts by their topics.
 
-Patches of DeepMatch: words of both sides that belong to one topic.
+A patch is a set of words of both sides that belong to the same topic.
 """
 
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.errors import InputError, check_at_least, import_optional
 from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP, small_uniform
 from keras_lstm_dssm.layers.word_vectors import (
     VocabularyVectors,
     WordSequences,
     WordVectors,
 )
-from keras_lstm_dssm.matchers.matcher import SIDES, Matcher
+from keras_lstm_dssm.matchers.matcher import SIDES, Matcher, check_pairs
 from keras_lstm_dssm.registration import register
 
 SMALL_LEVELS = (20, 50, 100)
@@ -295,10 +295,7 @@ class DeepMatch(Matcher):
         self.overlap = overlap
         self.passes = passes
         for name in "units", "rank", "committee", "largest", "passes":
-            if getattr(self, name) < 1:
-                raise InputError(
-                    f"{name} must be at least 1, not {getattr(self, name)}"
-                )
+            check_at_least(1, **{name: getattr(self, name)})
         if not 0 <= overlap <= 1:
             raise InputError(f"overlap must be from 0 to 1, not {overlap}")
         if not 0 < mass <= 1:
@@ -369,11 +366,7 @@ class DeepMatch(Matcher):
                 "DeepMatch reads the ids of a vocabulary, which"
                 f' {type(words).__name__} has not: it needs words="vocabulary"'
             )
-        if not queries or len(queries) != len(documents):
-            raise InputError(
-                f"found {len(queries)} queries and {len(documents)} documents,"
-                " expected as many of both, at least one"
-            )
+        check_pairs(queries, documents)
         query_ids = text_ids(words, queries)
         document_ids = text_ids(words, documents)
         self.set_patches(

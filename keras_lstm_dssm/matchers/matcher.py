@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError, check_precision
+from keras_lstm_dssm.errors import InputError, check_at_least, check_precision
 from keras_lstm_dssm.layers.packed_sequence import RowSequences
 from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 from keras_lstm_dssm.private_api import accept_any_inputs
@@ -63,10 +63,7 @@ class Matcher(keras.layers.Layer):
     def __init__(self, word_dimension: int = 50, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         check_precision(self)
-        if word_dimension < 1:
-            raise InputError(
-                f"word_dimension must be at least 1, not {word_dimension}"
-            )
+        check_at_least(1, word_dimension=word_dimension)
         self.word_dimension = word_dimension
         accept_any_inputs(self)
         self.supports_jit = False
@@ -214,3 +211,12 @@ def rows_of(represented: Any, index: tf.Tensor) -> Any:
     return tf.nest.map_structure(
         lambda part: tf.gather(part, index), represented
     )
+
+
+def check_pairs(queries: Sequence[str], documents: Sequence[str]) -> None:
+    """Raises `InputError` unless there are pairs to pretrain a matcher with."""
+    if not queries or len(queries) != len(documents):
+        raise InputError(
+            f"found {len(queries)} queries and {len(documents)} documents,"
+            " expected as many of both, at least one"
+        )

@@ -1,7 +1,6 @@
-"""MVLSTM: matches each position of a query with each of a document.
+"""The matcher MV-LSTM of Wan et al. 2016, and its bidirectional LSTM.
 
-PairedTexts: the texts of a batch of pairs, with little padding.
-PositionalBiLSTM: a vector for each position of a text, read both ways.
+`PairedTexts` groups the texts of a batch so that pairs need little padding.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import check_choice
 from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
 from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.interactions import (
@@ -319,15 +318,8 @@ class MVLSTM(Matcher):
         **kwargs: Any,
     ) -> None:
         super().__init__(word_dimension, **kwargs)
-        if interaction not in INTERACTIONS:
-            raise InputError(
-                f"interaction must be one of {INTERACTIONS}, not "
-                f"{interaction!r}"
-            )
-        if pooling not in POOLINGS:
-            raise InputError(
-                f"pooling must be one of {POOLINGS}, not {pooling!r}"
-            )
+        check_choice(INTERACTIONS, interaction=interaction)
+        check_choice(POOLINGS, pooling=pooling)
         self.units = units
         self.interaction = interaction
         self.slices = slices

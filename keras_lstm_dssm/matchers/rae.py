@@ -1,7 +1,6 @@
-"""RAE: phrases of all sizes, encoded by a recursive autoencoder.
+"""The matcher RAE, which compares the phrases of two texts.
 
-Distances of two sets of vectors, and equality of two sets of numbers.
-Phrases: all nodes of the tree of a text, and its numbers.
+A phrase is a node of the tree of a text, see `RecursiveAutoencoder`.
 """
 
 import re
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import check_at_least, check_choice
 from keras_lstm_dssm.layers.pooling import DynamicPooling
 from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
 from keras_lstm_dssm.layers.word_vectors import (
@@ -19,7 +18,7 @@ from keras_lstm_dssm.layers.word_vectors import (
     WordSequences,
     WordVectors,
 )
-from keras_lstm_dssm.matchers.matcher import Matcher
+from keras_lstm_dssm.matchers.matcher import Matcher, check_pairs
 from keras_lstm_dssm.matchers.recursive_autoencoder import (
     RecursiveAutoencoder,
     clip,
@@ -209,13 +208,9 @@ class RAE(Matcher):
         **kwargs: Any,
     ) -> None:
         super().__init__(word_dimension, **kwargs)
-        if head not in HEADS:
-            raise InputError(
-                f"head must be one of {', '.join(HEADS)}, not {head!r}"
-            )
-        for name, value in (("numbers", numbers), ("epochs", epochs)):
-            if value < 1:
-                raise InputError(f"{name} must be at least 1, not {value}")
+        check_choice(HEADS, head=head)
+        check_at_least(1, numbers=numbers)
+        check_at_least(1, epochs=epochs)
         self.head = head
         self.tree = tree
         self.size = size
@@ -288,11 +283,7 @@ class RAE(Matcher):
         Raises:
             InputError: There is no pair, or no text has two words.
         """
-        if not queries or len(queries) != len(documents):
-            raise InputError(
-                f"found {len(queries)} queries and {len(documents)} documents,"
-                " expected as many of both, at least one"
-            )
+        check_pairs(queries, documents)
         pretrain_autoencoder(
             self.autoencoder,
             words,

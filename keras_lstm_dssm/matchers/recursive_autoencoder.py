@@ -1,7 +1,6 @@
-"""RecursiveAutoencoder: vectors of all nodes of a tree over each text.
+"""`RecursiveAutoencoder`, which computes vectors of all nodes of a tree.
 
-Trees: a binary tree over the words of each text of a batch.
-Pre-training of a recursive autoencoder on texts.
+It also has the binary trees over the words of a text, and the pre-training.
 """
 
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
 from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import register
@@ -170,12 +169,8 @@ class RecursiveAutoencoder(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if tree not in TREES:
-            raise InputError(
-                f"tree must be one of {', '.join(TREES)}, not {tree!r}"
-            )
-        if max_words < 1:
-            raise InputError(f"max_words must be at least 1, not {max_words}")
+        check_choice(TREES, tree=tree)
+        check_at_least(1, max_words=max_words)
         self.dimension = dimension
         self.tree = tree
         self.max_words = max_words

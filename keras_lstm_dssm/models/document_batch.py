@@ -1,6 +1,6 @@
-"""Makes batches of documents and their targets, and hashes them."""
+"""Batches of documents with their targets, checked and hashed for `KeyVec`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +8,12 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.word_vectors import WordVectors
-from keras_lstm_dssm.models.text_model import check_rows, hashed_in_parallel
+from keras_lstm_dssm.models.text_model import (
+    Hasher,
+    check_rows,
+    check_three_lists,
+    is_hashed,
+)
 from keras_lstm_dssm.text.sentences import split_sentences
 from keras_lstm_dssm.text.strings import as_bytes
 from keras_lstm_dssm.text.vocabulary import Vocabulary
@@ -53,7 +58,7 @@ class HashedDocuments(NamedTuple):
     key_word_document: tf.Tensor
 
 
-class DocumentHasher:
+class DocumentHasher(Hasher):
     """Hashes batches of documents for a `KeyVec`.
 
     Args:
@@ -73,6 +78,8 @@ class DocumentHasher:
     (array([2, 1], dtype=int32), array([0], dtype=int32))
     """
 
+    hashed = HashedDocuments
+
     def __init__(
         self,
         words: WordVectors,
@@ -89,7 +96,7 @@ class DocumentHasher:
         salient: tf.RaggedTensor,
         key_words: tf.RaggedTensor,
     ) -> HashedDocuments:
-        """Hashes one batch.
+        """Hashes the documents, and looks up the key words, of a batch.
 
         Args:
             documents: Sentences, strings `[batch, (sentences)]`.
@@ -134,12 +141,6 @@ class DocumentHasher:
             self._read_lengths(documents),
         )
 
-    def dataset(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Hashes a dataset's batches, in parallel with the training steps."""
-        if is_hashed(batches.element_spec):
-            return batches
-        return hashed_in_parallel(batches, self)
-
     def _read_lengths(self, rows: tf.RaggedTensor) -> tf.Tensor:
         lengths = tf.cast(rows.row_lengths(), tf.int32)
         if self.max_sentences is not None:
@@ -158,11 +159,6 @@ class DocumentHasher:
             tf.concat([values, [empty]], axis=0),
             tf.where(missing, tf.size(values), index),
         )
-
-
-def is_hashed(spec: Any) -> bool:
-    """Returns whether a spec is that of a batch of `DocumentHasher.dataset`."""
-    return isinstance(spec, tuple) and isinstance(spec[0], HashedDocuments)
 
 
 def sentence_lists(documents: Any) -> list[list[bytes]]:
@@ -213,7 +209,7 @@ def document_batches(
         InputError: x is neither, or its parts do not fit each other.
     """
     if isinstance(x, tf.data.Dataset):
-        if not is_hashed(x.element_spec):
+        if not is_hashed(x.element_spec, HashedDocuments):
             _check_spec(x.element_spec)
         return x
     columns = _three_lists(x)
@@ -240,13 +236,7 @@ def sentence_batches(x: Any, batch_size: int | None = None) -> tf.data.Dataset:
 
 
 def _three_lists(x: Any) -> tuple[tf.RaggedTensor, ...]:
-    if not isinstance(x, Sequence) or isinstance(x, str) or len(x) != 3:
-        raise InputError(
-            "expected a tf.data.Dataset of (documents, salient, key_words)"
-            " batches, or three lists in a tuple; got"
-            f" {type(x).__name__} of"
-            f" {len(x) if isinstance(x, Sequence) else 'no'} parts"
-        )
+    check_three_lists(x, "(documents, salient, key_words)", "three lists")
     documents = sentence_lists(x[0])
     salient = [np.asarray(flags, bool).tolist() for flags in x[1]]
     key_words = [as_bytes(words) for words in x[2]]

@@ -1,10 +1,9 @@
-"""KeyVec: documents -> vectors, key sentences and key words.
+"""`KeyVec`, which turns documents into vectors, key sentences and key words.
 
-DocumentReading: any number of documents -> vectors and probabilities.
-DocumentModel: the methods of `KeyVec` that take documents, such as fit.
+`DocumentReading` runs it on any number of documents.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -34,6 +33,7 @@ from keras_lstm_dssm.text.sentences import graph_sentences
 from keras_lstm_dssm.text.strings import WORKERS, as_strings
 from keras_lstm_dssm.text.vocabulary import Vocabulary
 from keras_lstm_dssm.text.word_hashing import normalize
+from lstm_dssm_client.texts import slices_of_size
 
 SENTENCES_AT_ONCE = 4096
 DOCUMENTS_AT_ONCE = 256
@@ -98,7 +98,14 @@ class DocumentReading:
             max(len(sentences[: self.max_sentences]), 1)
             for sentences in documents
         ]
-        batches = list(_batches(sizes))
+        # Documents of similar size need the fewest steps over time.
+        order = np.argsort(sizes, kind="stable")
+        batches = [
+            order[rows].tolist()
+            for rows in slices_of_size(
+                np.array(sizes)[order], DOCUMENTS_AT_ONCE, SENTENCES_AT_ONCE
+            )
+        ]
 
         def read_batch(rows: list[int]) -> list[ReadDocument]:
             return self._read_batch([documents[row] for row in rows])
@@ -131,38 +138,72 @@ class DocumentReading:
         ]
 
 
-def _batches(sizes: list[int]) -> Iterator[list[int]]:
-    """Yields the positions of the documents of each batch, shortest first.
-
-    Documents of similar size need the fewest steps over time.
-    """
-    batch: list[int] = []
-    sentences = 0
-    for row in np.argsort(sizes, kind="stable").tolist():
-        full = (
-            sentences + sizes[row] > SENTENCES_AT_ONCE
-            or len(batch) == DOCUMENTS_AT_ONCE
-        )
-        if batch and full:
-            yield batch
-            batch, sentences = [], 0
-        batch.append(row)
-        sentences += sizes[row]
-    if batch:
-        yield batch
+def _check_number(n: Any) -> None:
+    if type(n) is not int or n < 1:
+        raise InputError(f"n is {n!r}: expected a whole number of 1 or more")
 
 
-class DocumentModel(HashedModel):
-    """Base of `KeyVec`: `fit`, `encode`, `key_sentences` and `key_words`.
+@register
+class KeyVec(HashedModel):
+    """Represents documents by vectors that preserve their key content.
 
-    A subclass implements `call`, `batch_loss`, `read_sentences`,
-    `word_probabilities` and `dimension`.
+    Bi and Ma 2017: a convolution represents each sentence, a bidirectional
+    LSTM reads the sentences and computes the probability p_i that sentence i
+    is key, and the vector of the document is made of their mean weighted by
+    p_i. In training, the p_i are to find the key sentences, and the vector is
+    to predict the key words, both derived from a summary. A trained model
+    needs the document alone.
+
+    A document is a string, which is split by `split_sentences`, or a list of
+    sentences. Each sentence is read up to `words.max_words`.
+
+    `fit` takes a `tf.data.Dataset` of batches `(documents, salient,
+    key_words)`, each a `tf.RaggedTensor` `[batch, None]`: the sentences, a
+    bool for each of them, and the key words of each document; or a tuple of
+    three lists. The metrics are loss, read_loss (-L_read), key_word_loss
+    (-L_enc) and accuracy, means over documents. Accuracy is the share of
+    documents whose sentence of the largest p_i is a key sentence.
 
     Args:
-        hasher: Turns batches of documents into the input of a training step.
-        seed: Seed of the order of lists in `fit`.
+        words: Layer that turns sentences into word vectors.
+        key_vocabulary: The words that can be key words, normalised. Default
+            `None`: the vocabulary of `words`. If `words` reads stems, a key
+            word stands for all words of its stem.
+        filters: Number of filters of each window of the convolution. Default
+            50.
+        windows: Numbers of words in a window. Default 3, 4 and 5.
+        units: Width of the LSTM of each direction. Default 100.
+        dimension: Width of the documents' vectors. Default 100.
+        weighted: Whether sentences are weighted by p_i. Default `True`; with
+            `False` all p_i are 1, and L_read is 0.
+        dropout: Share of the numbers of the sentences' vectors that a
+            training step sets to 0, at random, as in Kim 2014. Default 0.
+        max_sentences: Number of sentences to read of each document, from its
+            start. Default 250; `None` for all.
+        seed: Seed of the order of lists in `fit`, and of dropout. Default 0.
         **kwargs: Arguments of `keras.Model`.
+
+    Call arguments:
+        inputs: Strings `(batch,)`, ragged strings `(batch, None)` of
+            sentences, or `DocumentBatch`.
+        training: Whether a gradient will be computed. Default `False`.
+
+    Returns:
+        Vectors `(batch, dimension)`, each number between -1 and 1. Compare
+        them by their cosine.
+
+    Raises:
+        InputError: An argument is not supported.
+
+    Example:
+    >>> model = KeyVec(VocabularyVectors(vocabulary, 100, max_words=60))
+    >>> model.compile(keras.optimizers.Adam(), KeyVecLoss())
+    >>> model.fit((documents, salient, key_words), epochs=5)
+    >>> model.encode(["A document. It has two sentences."]).shape
+    (1, 100)
     """
+
+    hasher: DocumentHasher
 
     own_metrics = "four metrics, loss, accuracy, read_loss and key_word_loss"
     rankings_hint = "measure rankings with evaluation.evaluate_documents"
@@ -172,51 +213,82 @@ class DocumentModel(HashedModel):
         "validation_data"
     )
 
-    key_lookup: Vocabulary
-    """The words that can be key words, with their ids."""
-
     def __init__(
-        self, hasher: DocumentHasher, seed: int, **kwargs: Any
+        self,
+        words: WordVectors,
+        key_vocabulary: Sequence[str] | None = None,
+        filters: int = 50,
+        windows: Sequence[int] = (3, 4, 5),
+        units: int = 100,
+        dimension: int = 100,
+        weighted: bool = True,
+        dropout: float = 0.0,
+        max_sentences: int | None = 250,
+        seed: int = 0,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(hasher, HashedDocuments, **kwargs)
-        self.hasher = hasher
-        self.seed = seed
+        if max_sentences is not None and max_sentences < 1:
+            raise InputError(
+                f"max_sentences must be at least 1 or None, not {max_sentences}"
+            )
+        if not 0 <= dropout < 1:
+            raise InputError(
+                f"dropout must be at least 0 and less than 1, not {dropout}"
+            )
+        vocabulary = _key_vocabulary(words, key_vocabulary)
+        super().__init__(
+            DocumentHasher(words, vocabulary, max_sentences), seed, **kwargs
+        )
         self._read_loss = keras.metrics.Mean(name="read_loss")
         self._key_word_loss = keras.metrics.Mean(name="key_word_loss")
-        self._reading = DocumentReading(
-            self.read_sentences, hasher.max_sentences
+        self._reading = DocumentReading(self.read_sentences, max_sentences)
+        self.words = words
+        self.key_lookup = vocabulary
+        self._key_words = " ".join(key_vocabulary or vocabulary.words)
+        self.weighted = weighted
+        self.dropout = dropout
+        self.max_sentences = max_sentences
+        policy = {"dtype": words.dtype_policy}
+        self.sentence_encoder = SentenceEncoder(
+            words.dimension, filters, windows, name="sentence_encoder", **policy
         )
+        self.reader = SentenceReader(
+            self.sentence_encoder.dimension,
+            units,
+            weighted,
+            name="reader",
+            **policy,
+        )
+        self.document_encoder = DocumentEncoder(
+            2 * units, dimension, name="document_encoder", **policy
+        )
+        self.word_scores = keras.layers.Dense(
+            len(vocabulary), name="word_scores", **policy
+        )
+        self.word_scores.build((None, dimension))
 
     @property
     def dimension(self) -> int:
         """Width of the documents' vectors."""
-        raise NotImplementedError(f"{type(self).__name__}.dimension")
+        return self.document_encoder.dimension
 
     @property
     def key_vocabulary(self) -> list[str]:
         """The words that can be key words."""
-        raise NotImplementedError(f"{type(self).__name__}.key_vocabulary")
+        return self._key_words.split(" ")
 
-    def read_sentences(
-        self, sentences: tf.RaggedTensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the vectors of documents, and the p_i of all sentences.
+    def key_word_ids(self, words: Iterable[str]) -> np.ndarray:
+        """Looks up key words.
 
         Args:
-            sentences: Ragged strings `(batch, None)`.
+            words: Any words; they are normalised.
 
         Returns:
-            Float `(batch, dimension)` and `(sentences,)`.
+            int32 `(words,)`, from 1 in the order of `key_vocabulary`; 0 for a
+            word that is none of them.
         """
-        raise NotImplementedError(f"{type(self).__name__}.read_sentences")
-
-    def word_probabilities(self, vectors: tf.Tensor) -> tf.Tensor:
-        """Returns the probabilities of key words, `(batch, vocabulary)`.
-
-        Args:
-            vectors: Float `(batch, dimension)`, vectors of documents.
-        """
-        raise NotImplementedError(f"{type(self).__name__}.word_probabilities")
+        normal = normalize(words, self.key_lookup.split)
+        return self.key_lookup.ids(tf.constant(normal, tf.string)).numpy()
 
     def compile(self, optimizer: Any, loss: Any, **kwargs: Any) -> None:
         """Sets optimizer and loss.
@@ -236,67 +308,139 @@ class DocumentModel(HashedModel):
             raise InputError(f"the loss is {loss!r}: expected KeyVecLoss()")
         super().compile(optimizer, loss, **kwargs)
 
-    def fit(
-        self,
-        x: Any = None,
-        batch_size: int | None = None,
-        epochs: int = 1,
-        verbose: Any = "auto",
-        callbacks: Any = None,
-        validation_data: Any = None,
-        shuffle: bool = True,
-        **kwargs: Any,
-    ) -> keras.callbacks.History:
-        """Trains on documents whose key sentences and key words are known.
+    def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
+        """Returns the vectors of documents."""
+        if not isinstance(inputs, DocumentBatch):
+            inputs = self.hash_documents(inputs)
+        vectors, _ = self.read(inputs, training)
+        return vectors
+
+    def hash_documents(self, documents: Any) -> DocumentBatch:
+        """Splits and hashes documents, in the graph.
 
         Args:
-            x: `tf.data.Dataset` of batches `(documents, salient, key_words)`,
-                each a `tf.RaggedTensor` `[batch, None]`: the sentences, a
-                bool for each of them, and the key words of each document; or
-                a tuple of three lists.
-            batch_size: Documents in a batch, for lists; 32 by default.
-            epochs: See `keras.Model.fit`.
-            verbose: See `keras.Model.fit`.
-            callbacks: See `keras.Model.fit`.
-            validation_data: Documents like x, measured after each epoch.
-            shuffle: Whether lists are shuffled, anew in each epoch.
-            **kwargs: See `keras.Model.fit`: `initial_epoch`,
-                `steps_per_epoch`, `validation_steps`, `validation_freq`.
+            documents: Strings `(batch,)`, or ragged strings `(batch, None)`
+                of sentences.
+        """
+        if not isinstance(documents, tf.RaggedTensor):
+            documents = graph_sentences(as_strings(documents))
+        return self.hasher.documents(documents)
+
+    def read(
+        self,
+        documents: DocumentBatch,
+        training: bool = False,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the vectors of documents, and the logits of all p_i.
+
+        Args:
+            documents: The result of `hash_documents`.
+            training: Whether a gradient will be computed. Default `False`.
+            dropout_seed: int32 `(2,)`, the seed of dropout. Default `None`
+                for no dropout.
 
         Returns:
-            The history: loss, read_loss (-L_read), key_word_loss (-L_enc) and
-            accuracy of each epoch, means over documents. Accuracy is the
-            share of documents whose sentence of the largest p_i is a key
-            sentence.
-
-        Raises:
-            InputError: x is neither a dataset of such batches nor three lists
-                that fit each other, or weights are given.
-            tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
-                parts of a batch have different numbers of rows; the weights
-                are those before the step.
+            Float `(documents, dimension)`, eq. (3); and float
+            `(sentences,)`, of which p_i is the sigmoid, eq. (2).
         """
-        return self._fit_examples(
-            x,
-            batch_size,
-            shuffle,
-            validation_data,
-            callbacks,
-            epochs=epochs,
-            verbose=verbose,
-            **kwargs,
+        sentences = self.sentence_encoder(
+            self.words.embedding(documents.sentences, training=training),
+            documents.sentences,
+            training=training,
         )
+        if dropout_seed is not None and self.dropout:
+            sentences = tf.nn.experimental.stateless_dropout(
+                sentences, self.dropout, dropout_seed
+            )
+        states, logits = self.reader(
+            sentences,
+            documents.sentences.text_index,
+            documents.lengths,
+            training=training,
+        )
+        vectors = self.document_encoder(states, logits, documents.document)
+        return vectors, logits
 
-    def evaluate(
-        self,
-        x: Any = None,
-        batch_size: int | None = None,
-        verbose: Any = "auto",
-        **kwargs: Any,
-    ) -> Any:
-        """Measures the loss, its parts and the accuracy; x as for `fit`."""
-        batches = self._hashed(document_batches(x, batch_size))
-        return super().evaluate(batches, verbose=verbose, **kwargs)
+    def batch_loss(self, batch: HashedDocuments, training: bool) -> tf.Tensor:
+        """Returns the loss of eq. (4), and updates the metrics."""
+        documents, document = batch.documents, batch.documents.document
+        # A function of the training step, so that a resumed run draws the
+        # same numbers.
+        step = tf.cast(self.optimizer.iterations.value, tf.int32)
+        seed = tf.stack([self.seed, step]) if training else None
+        vectors, logits = self.read(documents, training, seed)
+        read = self.loss.read_costs(logits, batch.salient, document)
+        if not self.weighted:
+            read = tf.zeros_like(read)
+        key_words = self.loss.word_costs(
+            self.word_scores(vectors), batch.key_words, batch.key_word_document
+        )
+        known = tf.math.unsorted_segment_sum(
+            tf.ones_like(batch.key_words),
+            batch.key_word_document,
+            tf.size(documents.lengths),
+        )
+        counts = tf.cast(tf.stack([documents.lengths, known], 1), read.dtype)
+        costs = tf.stack([read, key_words], axis=1)
+        loss = self.compute_loss(y=counts, y_pred=costs, training=training)
+        parts = self.loss.parts(counts, costs)
+        self._read_loss.update_state(parts[:, 0])
+        self._key_word_loss.update_state(parts[:, 1])
+        self._record(loss, _first_is_salient(logits, batch.salient, document))
+        return loss
+
+    def read_sentences(
+        self, sentences: tf.RaggedTensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the vectors of documents, and all p_i.
+
+        Args:
+            sentences: Ragged strings `(batch, None)`.
+
+        Returns:
+            Float `(batch, dimension)` and `(sentences,)`.
+        """
+        vectors, logits = self.read(self.hash_documents(sentences))
+        p = tf.sigmoid(logits) if self.weighted else tf.ones_like(logits)
+        return vectors, p
+
+    def word_probabilities(self, vectors: tf.Tensor) -> tf.Tensor:
+        """Returns softmax(W_v d + b_v), `(batch, vocabulary)`.
+
+        Args:
+            vectors: Float `(batch, dimension)`, the d of documents.
+        """
+        return tf.nn.softmax(self.word_scores(vectors))
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor arguments as a dict, for `from_config`.
+
+        The vocabulary of key words is one string, see `VocabularyVectors`.
+        """
+        shared = self.key_lookup is getattr(self.words, "lookup", None)
+        return {
+            "name": self.name,
+            "words": keras.saving.serialize_keras_object(self.words),
+            "key_vocabulary": None if shared else self._key_words,
+            "filters": self.sentence_encoder.filters,
+            "windows": self.sentence_encoder.windows,
+            "units": self.reader.units,
+            "dimension": self.dimension,
+            "weighted": self.weighted,
+            "dropout": self.dropout,
+            "max_sentences": self.max_sentences,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "KeyVec":
+        """Rebuilds the model with its layers."""
+        words = keras.saving.deserialize_keras_object(config["words"])
+        vocabulary = config["key_vocabulary"]
+        if vocabulary is not None:
+            vocabulary = vocabulary.split(" ")
+        return cls(**{**config, "words": words, "key_vocabulary": vocabulary})
 
     def predict(
         self,
@@ -438,276 +582,6 @@ class DocumentModel(HashedModel):
     ) -> tf.data.Dataset:
         self._refuse(y=y)
         return document_batches(x, batch_size, shuffle_seed)
-
-    def _record_parts(self, parts: tf.Tensor) -> None:
-        """Updates read_loss and key_word_loss by parts, `(documents, 2)`."""
-        self._read_loss.update_state(parts[:, 0])
-        self._key_word_loss.update_state(parts[:, 1])
-
-
-def _check_number(n: Any) -> None:
-    if type(n) is not int or n < 1:
-        raise InputError(f"n is {n!r}: expected a whole number of 1 or more")
-
-
-@register
-class KeyVec(DocumentModel):
-    """Represents documents by vectors that preserve their key content.
-
-    Bi and Ma 2017: a convolution represents each sentence, a bidirectional
-    LSTM reads the sentences and computes the probability p_i that sentence i
-    is key, and the vector of the document is made of their mean weighted by
-    p_i. In training, the p_i are to find the key sentences, and the vector is
-    to predict the key words, both derived from a summary. A trained model
-    needs the document alone.
-
-    A document is a string, which is split by `split_sentences`, or a list of
-    sentences. Each sentence is read up to `words.max_words`.
-
-    Args:
-        words: Layer that turns sentences into word vectors.
-        key_vocabulary: The words that can be key words, normalised. Default
-            `None`: the vocabulary of `words`. If `words` reads stems, a key
-            word stands for all words of its stem.
-        filters: Number of filters of each window of the convolution. Default
-            50.
-        windows: Numbers of words in a window. Default 3, 4 and 5.
-        units: Width of the LSTM of each direction. Default 100.
-        dimension: Width of the documents' vectors. Default 100.
-        weighted: Whether sentences are weighted by p_i. Default `True`; with
-            `False` all p_i are 1, and L_read is 0.
-        dropout: Share of the numbers of the sentences' vectors that a
-            training step sets to 0, at random, as in Kim 2014. Default 0.
-        max_sentences: Number of sentences to read of each document, from its
-            start. Default 250; `None` for all.
-        seed: Seed of the order of lists in `fit`, and of dropout. Default 0.
-        **kwargs: Arguments of `keras.Model`.
-
-    Call arguments:
-        inputs: Strings `(batch,)`, ragged strings `(batch, None)` of
-            sentences, or `DocumentBatch`.
-        training: Whether a gradient will be computed. Default `False`.
-
-    Returns:
-        Vectors `(batch, dimension)`, each number between -1 and 1. Compare
-        them by their cosine.
-
-    Raises:
-        InputError: An argument is not supported.
-
-    Example:
-    >>> model = KeyVec(VocabularyVectors(vocabulary, 100, max_words=60))
-    >>> model.compile(keras.optimizers.Adam(), KeyVecLoss())
-    >>> model.fit((documents, salient, key_words), epochs=5)
-    >>> model.encode(["A document. It has two sentences."]).shape
-    (1, 100)
-    """
-
-    def __init__(
-        self,
-        words: WordVectors,
-        key_vocabulary: Sequence[str] | None = None,
-        filters: int = 50,
-        windows: Sequence[int] = (3, 4, 5),
-        units: int = 100,
-        dimension: int = 100,
-        weighted: bool = True,
-        dropout: float = 0.0,
-        max_sentences: int | None = 250,
-        seed: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        if max_sentences is not None and max_sentences < 1:
-            raise InputError(
-                f"max_sentences must be at least 1 or None, not {max_sentences}"
-            )
-        if not 0 <= dropout < 1:
-            raise InputError(
-                f"dropout must be at least 0 and less than 1, not {dropout}"
-            )
-        vocabulary = _key_vocabulary(words, key_vocabulary)
-        super().__init__(
-            DocumentHasher(words, vocabulary, max_sentences), seed, **kwargs
-        )
-        self.words = words
-        self.key_lookup = vocabulary
-        self._key_words = " ".join(key_vocabulary or vocabulary.words)
-        self.weighted = weighted
-        self.dropout = dropout
-        self.max_sentences = max_sentences
-        policy = {"dtype": words.dtype_policy}
-        self.sentence_encoder = SentenceEncoder(
-            words.dimension, filters, windows, name="sentence_encoder", **policy
-        )
-        self.reader = SentenceReader(
-            self.sentence_encoder.dimension,
-            units,
-            weighted,
-            name="reader",
-            **policy,
-        )
-        self.document_encoder = DocumentEncoder(
-            2 * units, dimension, name="document_encoder", **policy
-        )
-        self.word_scores = keras.layers.Dense(
-            len(vocabulary), name="word_scores", **policy
-        )
-        self.word_scores.build((None, dimension))
-
-    @property
-    def dimension(self) -> int:
-        """Width of the documents' vectors."""
-        return self.document_encoder.dimension
-
-    @property
-    def key_vocabulary(self) -> list[str]:
-        """The words that can be key words."""
-        return self._key_words.split(" ")
-
-    def key_word_ids(self, words: Iterable[str]) -> np.ndarray:
-        """Looks up key words.
-
-        Args:
-            words: Any words; they are normalised.
-
-        Returns:
-            int32 `(words,)`, from 1 in the order of `key_vocabulary`; 0 for a
-            word that is none of them.
-        """
-        normal = normalize(words, self.key_lookup.split)
-        return self.key_lookup.ids(tf.constant(normal, tf.string)).numpy()
-
-    def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
-        """Returns the vectors of documents."""
-        if not isinstance(inputs, DocumentBatch):
-            inputs = self.hash_documents(inputs)
-        vectors, _ = self.read(inputs, training)
-        return vectors
-
-    def hash_documents(self, documents: Any) -> DocumentBatch:
-        """Splits and hashes documents, in the graph.
-
-        Args:
-            documents: Strings `(batch,)`, or ragged strings `(batch, None)`
-                of sentences.
-        """
-        if not isinstance(documents, tf.RaggedTensor):
-            documents = graph_sentences(as_strings(documents))
-        return self.hasher.documents(documents)
-
-    def read(
-        self,
-        documents: DocumentBatch,
-        training: bool = False,
-        dropout_seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the vectors of documents, and the logits of all p_i.
-
-        Args:
-            documents: The result of `hash_documents`.
-            training: Whether a gradient will be computed. Default `False`.
-            dropout_seed: int32 `(2,)`, the seed of dropout. Default `None`
-                for no dropout.
-
-        Returns:
-            Float `(documents, dimension)`, eq. (3); and float
-            `(sentences,)`, of which p_i is the sigmoid, eq. (2).
-        """
-        sentences = self.sentence_encoder(
-            self.words.embedding(documents.sentences, training=training),
-            documents.sentences,
-            training=training,
-        )
-        if dropout_seed is not None and self.dropout:
-            sentences = tf.nn.experimental.stateless_dropout(
-                sentences, self.dropout, dropout_seed
-            )
-        states, logits = self.reader(
-            sentences,
-            documents.sentences.text_index,
-            documents.lengths,
-            training=training,
-        )
-        vectors = self.document_encoder(states, logits, documents.document)
-        return vectors, logits
-
-    def batch_loss(self, batch: HashedDocuments, training: bool) -> tf.Tensor:
-        """Returns the loss of eq. (4), and updates the metrics."""
-        documents, document = batch.documents, batch.documents.document
-        # A function of the training step, so that a resumed run draws the
-        # same numbers.
-        step = tf.cast(self.optimizer.iterations.value, tf.int32)
-        seed = tf.stack([self.seed, step]) if training else None
-        vectors, logits = self.read(documents, training, seed)
-        read = self.loss.read_costs(logits, batch.salient, document)
-        if not self.weighted:
-            read = tf.zeros_like(read)
-        key_words = self.loss.word_costs(
-            self.word_scores(vectors), batch.key_words, batch.key_word_document
-        )
-        known = tf.math.unsorted_segment_sum(
-            tf.ones_like(batch.key_words),
-            batch.key_word_document,
-            tf.size(documents.lengths),
-        )
-        counts = tf.cast(tf.stack([documents.lengths, known], 1), read.dtype)
-        costs = tf.stack([read, key_words], axis=1)
-        loss = self.compute_loss(y=counts, y_pred=costs, training=training)
-        self._record_parts(self.loss.parts(counts, costs))
-        self._record(loss, _first_is_salient(logits, batch.salient, document))
-        return loss
-
-    def read_sentences(
-        self, sentences: tf.RaggedTensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the vectors of documents, and all p_i.
-
-        Args:
-            sentences: Ragged strings `(batch, None)`.
-
-        Returns:
-            Float `(batch, dimension)` and `(sentences,)`.
-        """
-        vectors, logits = self.read(self.hash_documents(sentences))
-        p = tf.sigmoid(logits) if self.weighted else tf.ones_like(logits)
-        return vectors, p
-
-    def word_probabilities(self, vectors: tf.Tensor) -> tf.Tensor:
-        """Returns softmax(W_v d + b_v), `(batch, vocabulary)`.
-
-        Args:
-            vectors: Float `(batch, dimension)`, the d of documents.
-        """
-        return tf.nn.softmax(self.word_scores(vectors))
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor arguments as a dict, for `from_config`.
-
-        The vocabulary of key words is one string, see `VocabularyVectors`.
-        """
-        shared = self.key_lookup is getattr(self.words, "lookup", None)
-        return {
-            "name": self.name,
-            "words": keras.saving.serialize_keras_object(self.words),
-            "key_vocabulary": None if shared else self._key_words,
-            "filters": self.sentence_encoder.filters,
-            "windows": self.sentence_encoder.windows,
-            "units": self.reader.units,
-            "dimension": self.dimension,
-            "weighted": self.weighted,
-            "dropout": self.dropout,
-            "max_sentences": self.max_sentences,
-            "seed": self.seed,
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "KeyVec":
-        """Rebuilds the model with its layers."""
-        words = keras.saving.deserialize_keras_object(config["words"])
-        vocabulary = config["key_vocabulary"]
-        if vocabulary is not None:
-            vocabulary = vocabulary.split(" ")
-        return cls(**{**config, "words": words, "key_vocabulary": vocabulary})
 
 
 def _key_vocabulary(

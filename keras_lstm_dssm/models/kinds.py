@@ -1,4 +1,4 @@
-"""Finds the recipe of a preset's name, and of the settings of a run."""
+"""Recipes found by a preset's name, or by the settings of a run."""
 
 from collections.abc import Mapping
 from typing import Any

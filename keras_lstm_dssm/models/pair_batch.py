@@ -1,8 +1,4 @@
-"""PairHasher: a batch of queries and clicked documents -> `HashedPairs`.
-
-teacher_cosines: what a teacher says of the pairs in a hashed batch.
-pair_batches: checks pairs of texts, and makes string batches of lists.
-"""
+"""Batches of queries and clicked titles, checked and hashed for `TwoTower`."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +12,13 @@ from keras_lstm_dssm.encoders.combined_encoder import (
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
-from keras_lstm_dssm.models.text_model import check_rows, hashed_in_parallel
+from keras_lstm_dssm.models.text_model import (
+    Hasher,
+    check_rows,
+    hashed_in_parallel,
+    is_hashed,
+    is_string_batch,
+)
 from keras_lstm_dssm.text.caches import HashedTextCache
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_batch import WordBatch, text_fingerprints
@@ -108,7 +110,7 @@ class HashedPairs(NamedTuple):
     joint: "JointTitles | None" = None
 
 
-class PairHasher:
+class PairHasher(Hasher):
     """Hashes batches of texts for two towers.
 
     With tied towers, queries and documents are hashed together, so that a
@@ -131,6 +133,8 @@ class PairHasher:
     >>> hasher(tf.constant(["bolt"]), tf.constant(["hex bolt"])).negatives.shape
     TensorShape([1, 0])
     """
+
+    hashed = HashedPairs
 
     def __init__(
         self, query_encoder: TextEncoder, document_encoder: TextEncoder
@@ -160,7 +164,7 @@ class PairHasher:
         extras: dict[str, tf.Tensor] | None = None,
         caches: tuple[Any, Any] | None = None,
     ) -> HashedPairs:
-        """Hashes one batch; a hashed `WordBatch` is returned as it is.
+        """Hashes the texts of a batch of pairs; a `WordBatch` stays as it is.
 
         Args:
             query: Strings `[batch]` or `WordBatch`.
@@ -240,14 +244,14 @@ class PairHasher:
         )
 
     def dataset(
-        self, pairs: tf.data.Dataset, fixed: bool = False
+        self, batches: tf.data.Dataset, fixed: bool = False
     ) -> tf.data.Dataset:
         """Hashes a dataset's batches, in parallel with the training steps.
 
         Each text is hashed once and cached for later epochs.
 
         Args:
-            pairs: Dataset of batches of texts, or of hashed ones, which are
+            batches: Dataset of batches of texts, or of hashed ones, which are
                 left as they are.
             fixed: Whether each batch includes the untrained columns of its
                 vectors (`WordBatch.fixed`). Only the model of these encoders
@@ -257,22 +261,22 @@ class PairHasher:
         Raises:
             InputError: The texts are hashed already, and the towers tied.
         """
-        if is_hashed(pairs.element_spec):
-            return pairs
-        if isinstance(pairs.element_spec[0], WordBatch):
+        if is_hashed(batches.element_spec, HashedPairs):
+            return batches
+        if isinstance(batches.element_spec[0], WordBatch):
             if self.tied:
                 raise InputError(
                     "tied towers hash queries and documents together; give a "
                     "dataset of strings"
                 )
-            return pairs
+            return batches
         if fixed:
             self.forget_outdated()
             hash_batch = partial(self, caches=self._with_fixed)
         else:
             caches = self.query_cache, self.document_cache
             hash_batch = partial(self, caches=caches)
-        return hashed_in_parallel(pairs, hash_batch)
+        return hashed_in_parallel(batches, hash_batch)
 
     def forget_outdated(self) -> None:
         """Empties the caches of untrained columns that other weights filled.
@@ -282,11 +286,6 @@ class PairHasher:
         for columns in set(self._with_fixed):  # tied towers share one
             if isinstance(columns, FixedColumns):
                 columns.forget_outdated()
-
-
-def is_hashed(spec: Any) -> bool:
-    """Returns whether a dataset's spec is that of `PairHasher.dataset`."""
-    return isinstance(spec, tuple) and isinstance(spec[0], HashedPairs)
 
 
 def _rules(trigrams: LetterTrigrams) -> tuple[Any, ...]:
@@ -329,7 +328,7 @@ def pair_batches(
             pairs of string batches.
     """
     if isinstance(x, tf.data.Dataset):
-        if not is_hashed(x.element_spec):
+        if not is_hashed(x.element_spec, HashedPairs):
             _check_spec(x.element_spec)
         return x
     query, document = _two_lists(x, y)
@@ -393,7 +392,10 @@ def _check_spec(spec: Any) -> None:
     if (
         not isinstance(spec, tuple)
         or len(spec) not in (2, 3)
-        or not all(map(_is_batch, spec[:2]))
+        or not all(
+            isinstance(part, WordBatch) or is_string_batch(part)
+            for part in spec[:2]
+        )
     ):
         raise InputError(
             "expected a dataset of (query, document) batches, string "
@@ -406,15 +408,6 @@ def _check_spec(spec: Any) -> None:
                 "WordBatch: they are hashed together with the documents"
             )
         _check_extras(spec[2])
-
-
-def _is_batch(spec: Any) -> bool:
-    """Returns whether a spec is that of a batch of texts, hashed or not."""
-    return isinstance(spec, WordBatch) or (
-        isinstance(spec, tf.TensorSpec)
-        and spec.dtype == tf.string
-        and spec.shape.rank in (1, None)
-    )
 
 
 def _check_extras(spec: Any) -> None:

@@ -1,10 +1,9 @@
-"""PairScorer: scores pairs of texts by a matcher, trained on triples.
+"""`PairScorer`, which scores pairs of texts by a matcher.
 
-PairScoring: pairs of texts -> scores, in batches of similar length.
-Triples of a query, a positive and a negative: checked, batched, hashed.
+It is trained on triples of a query, a positive and a negative document, whose
+checks and hashing are here, too.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -18,9 +17,12 @@ from keras_lstm_dssm.matchers.matcher import Matcher, rows_of
 from keras_lstm_dssm.models.pair_batch import pair_batches
 from keras_lstm_dssm.models.text_model import (
     HashedModel,
+    Hasher,
     check_rows,
-    hashed_in_parallel,
+    check_three_lists,
     is_empty,
+    is_hashed,
+    is_string_batch,
 )
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.strings import as_bytes, as_strings, score_in_batches
@@ -139,7 +141,7 @@ class HashedTriples(NamedTuple):
     document: WordBatch
 
 
-class TripleHasher:
+class TripleHasher(Hasher):
     """Hashes batches of texts for a `PairScorer`.
 
     Args:
@@ -155,29 +157,20 @@ class TripleHasher:
     TensorShape([2])
     """
 
+    hashed = HashedTriples
+
     def __init__(self, words: WordVectors) -> None:
         self.words = words
 
     def __call__(
         self, query: tf.Tensor, positive: tf.Tensor, negative: tf.Tensor
     ) -> HashedTriples:
-        """Hashes one batch, strings `[batch]` each."""
+        """Hashes the texts of a batch of triples, strings `[batch]` each."""
         check_rows(queries=query, positives=positive, negatives=negative)
         return HashedTriples(
             self.words.distinct(query),
             self.words.distinct(tf.concat([positive, negative], axis=0)),
         )
-
-    def dataset(self, triples: tf.data.Dataset) -> tf.data.Dataset:
-        """Hashes a dataset's batches, in parallel with the training steps."""
-        if is_hashed(triples.element_spec):
-            return triples
-        return hashed_in_parallel(triples, self)
-
-
-def is_hashed(spec: Any) -> bool:
-    """Returns whether a spec is that of a batch of `TripleHasher.dataset`."""
-    return isinstance(spec, tuple) and isinstance(spec[0], HashedTriples)
 
 
 def triple_batches(
@@ -198,7 +191,7 @@ def triple_batches(
         InputError: x is neither, or its parts are not strings of one length.
     """
     if isinstance(x, tf.data.Dataset):
-        if not is_hashed(x.element_spec):
+        if not is_hashed(x.element_spec, HashedTriples):
             _check_spec(x.element_spec)
         return x
     columns = _three_lists(x)
@@ -209,13 +202,7 @@ def triple_batches(
 
 
 def _three_lists(x: Any) -> tuple[tf.Tensor, ...]:
-    if not isinstance(x, Sequence) or isinstance(x, str) or len(x) != 3:
-        raise InputError(
-            "expected a tf.data.Dataset of (query, positive, negative)"
-            " batches, or three lists of texts in a tuple; got"
-            f" {type(x).__name__} of"
-            f" {len(x) if isinstance(x, Sequence) else 'no'} parts"
-        )
+    check_three_lists(x, "(query, positive, negative)", "three lists of texts")
     columns = tuple(as_strings(column) for column in x)
     sizes = [len(column) for column in columns]
     if len(set(sizes)) > 1:
@@ -230,12 +217,7 @@ def _check_spec(spec: Any) -> None:
     if (
         not isinstance(spec, tuple)
         or len(spec) != 3
-        or not all(
-            isinstance(part, tf.TensorSpec)
-            and part.dtype == tf.string
-            and part.shape.rank in (1, None)
-            for part in spec
-        )
+        or not all(map(is_string_batch, spec))
     ):
         raise InputError(
             "expected a dataset of (query, positive, negative) batches, string"
@@ -252,8 +234,16 @@ class PairScorer(HashedModel):
     document. It cannot search an index, but reorders the candidates that
     another system has found.
 
-    `fit` takes triples: a query, a document that answers it and one that
-    does not. A training step represents each distinct text once.
+    `fit` takes triples: a query, a document that answers it (the positive)
+    and one that does not (the negative). They are a `tf.data.Dataset` of
+    batches `(query, positive, negative)`, strings `[batch]`, such as
+    `Triples.batches` makes, or a tuple of three lists of texts. A training
+    step represents each distinct text once.
+
+    The loss is `PairwiseHinge`, or another loss of labels `(batch, 2)`,
+    always 1 and 0, and scores `(batch, 2)` of the positives and the
+    negatives. Accuracy is the share of triples whose positive has a higher
+    score than the negative; an equal score does not count.
 
     Args:
         words: Layer that turns texts into word vectors, the same one for
@@ -296,7 +286,7 @@ class PairScorer(HashedModel):
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(TripleHasher(words), HashedTriples, **kwargs)
+        super().__init__(TripleHasher(words), seed, **kwargs)
         if matcher.word_dimension != words.dimension:
             raise InputError(
                 f"the matcher expects word vectors of width"
@@ -311,7 +301,6 @@ class PairScorer(HashedModel):
                 weight.trainable = False
         self.words = words
         self.matcher = matcher
-        self.seed = seed
         self._scoring = PairScoring(words, matcher)
 
     def call(
@@ -327,85 +316,8 @@ class PairScorer(HashedModel):
         check_rows(queries=query.text_index, documents=document.text_index)
         return self._scoring.of_batches(query, document, training)
 
-    def compile(self, optimizer: Any, loss: Any, **kwargs: Any) -> None:
-        """Sets optimizer and loss.
-
-        Args:
-            optimizer: `Adagrad`, or any other Keras optimizer, such as
-                `NesterovMomentum`.
-            loss: `PairwiseHinge`, or another loss of labels `(batch, 2)`,
-                always 1 and 0, and scores `(batch, 2)` of the positives and
-                the negatives.
-            **kwargs: See `keras.Model.compile`; loss and accuracy are the
-                only metrics.
-
-        Raises:
-            InputError: Metrics, XLA or half precision are requested.
-        """
-        super().compile(optimizer, loss, **kwargs)
-
-    def fit(
-        self,
-        x: Any = None,
-        batch_size: int | None = None,
-        epochs: int = 1,
-        verbose: Any = "auto",
-        callbacks: Any = None,
-        validation_data: Any = None,
-        shuffle: bool = True,
-        **kwargs: Any,
-    ) -> keras.callbacks.History:
-        """Trains on a dataset of triples, or on three lists of texts.
-
-        Args:
-            x: `tf.data.Dataset` of batches `(query, positive, negative)`,
-                strings `[batch]`, such as `Triples.batches` makes; or a
-                tuple of three lists of texts.
-            batch_size: Triples in a batch, for lists; 128 by default.
-            epochs: See `keras.Model.fit`.
-            verbose: See `keras.Model.fit`.
-            callbacks: See `keras.Model.fit`.
-            validation_data: Triples like x, whose loss and accuracy are
-                measured after each epoch.
-            shuffle: Whether lists are shuffled, anew in each epoch.
-            **kwargs: See `keras.Model.fit`: `initial_epoch`,
-                `steps_per_epoch`, `validation_steps`, `validation_freq`.
-
-        Returns:
-            The history: loss and accuracy of each epoch. Accuracy is the
-            share of triples whose positive has a higher score than the
-            negative; an equal score does not count.
-
-        Raises:
-            InputError: x is neither a dataset of triples nor three lists of
-                equal length, weights are given, or the matcher needs
-                `pretrain` first.
-            tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
-                parts of a batch have different numbers of rows; the weights
-                are those before the step.
-        """
+    def _check_ready(self) -> None:
         self.matcher.check_pretrained()
-        return self._fit_examples(
-            x,
-            batch_size,
-            shuffle,
-            validation_data,
-            callbacks,
-            epochs=epochs,
-            verbose=verbose,
-            **kwargs,
-        )
-
-    def evaluate(
-        self,
-        x: Any = None,
-        batch_size: int | None = None,
-        verbose: Any = "auto",
-        **kwargs: Any,
-    ) -> Any:
-        """Measures loss and accuracy of triples; x as for `fit`."""
-        triples = self._hashed(triple_batches(x, batch_size))
-        return super().evaluate(triples, verbose=verbose, **kwargs)
 
     def predict(
         self,

@@ -1,10 +1,4 @@
-"""Recipe: the configuration of a model and of its training.
-
-BaseRecipe: settings that are checked, copied with changes, and written.
-WordsRecipe: what recipes of models that read word vectors share.
-KeyVecRecipe: the configuration of a `KeyVec` and of its training.
-ScorerRecipe: the configuration of a pair scorer and of its training.
-"""
+"""Recipes, the settings of a model and of its training, and the presets."""
 
 import dataclasses
 import inspect
@@ -42,7 +36,7 @@ class BaseRecipe:
     """Base of the recipes: copies with changes, JSON values and checks.
 
     A recipe is a frozen dataclass. Its constructor raises `InputError` for a
-    value that is out of range.
+    value that is out of the bounds that `setting` declares.
     """
 
     def replace(self: _Self, **changes: Any) -> _Self:
@@ -76,44 +70,57 @@ class BaseRecipe:
         """
         return cls().replace(**values)
 
-    def _check_choice(self, name: str, allowed: Collection[str]) -> None:
-        if getattr(self, name) not in allowed:
-            raise InputError(
-                f"{name} is {getattr(self, name)!r}: expected one of "
-                f"{', '.join(allowed)}"
-            )
-
-    def _check_positive(self, name: str) -> None:
-        value = getattr(self, name)
-        if not is_number(value) or not 0 < value < float("inf"):
-            raise InputError(
-                f"{name} is {value!r}: expected a finite number above 0"
-            )
-
-    def _check_flags(self) -> None:
-        """Checks all bool fields."""
+    def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.type is bool and type(value) is not bool:
+            is_allowed, expected = _check(field, value)
+            if not is_allowed:
                 raise InputError(
-                    f"{field.name} is {value!r}: expected True or False"
-                )
-
-    def _check_whole_numbers(self) -> None:
-        """Checks all int fields: at least 0 if that is their default."""
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            least = 0 if field.default == 0 else 1
-            if field.type is int and (type(value) is not int or value < least):
-                raise InputError(
-                    f"{field.name} is {value!r}: expected a whole number of "
-                    f"{least} or more"
+                    f"{field.name} is {value!r}: expected {expected}"
                 )
 
 
-def is_number(value: Any) -> bool:
-    """Returns whether a value is an int or a float."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def setting(default: Any, **bounds: Any) -> Any:
+    """Declares a field of a recipe with its default and its bounds.
+
+    Args:
+        default: The default.
+        **bounds: `choices`, the names allowed; or for a float `above=0`,
+            `least=0`, or `below=1` (from 0) and `expected`, what the error
+            says; `optional=True` allows `None`. A bool and an int need none:
+            the least int is 0 if that is the default, else 1.
+    """
+    return dataclasses.field(default=default, metadata=bounds)
+
+
+_SHARE = {"below": 1, "expected": "0 or more, and less than 1"}
+
+
+def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
+    """Returns whether a field may have a value, and what it must be."""
+    bounds = field.metadata
+    is_number = isinstance(value, int | float) and type(value) is not bool
+    if "choices" in bounds:
+        choices = bounds["choices"]
+        return value in choices, f"one of {', '.join(choices)}"
+    if field.type is bool:
+        return type(value) is bool, "True or False"
+    if field.type is int:
+        least = 0 if field.default == 0 else 1
+        is_allowed = type(value) is int and value >= least
+        return is_allowed, f"a whole number of {least} or more"
+    if "below" in bounds:
+        is_allowed = is_number and 0 <= value < bounds["below"]
+        return is_allowed, bounds["expected"]
+    if "least" in bounds:
+        is_allowed = is_number and 0 <= value < float("inf")
+        return is_allowed, "a finite number of 0 or more"
+    if "above" in bounds:
+        is_allowed = is_number and 0 < value < float("inf")
+        if value is None and "optional" in bounds:
+            is_allowed = True
+        return is_allowed, "a finite number above 0"
+    return True, ""
 
 
 def classes_of(module: ModuleType, base: type) -> list[str]:
@@ -282,7 +289,7 @@ class KeyVecRecipe(WordsRecipe):
     50
     """
 
-    words: str = "vocabulary"
+    words: str = setting("vocabulary", choices=WORDS)
     word_dimension: int = 100
     max_words: int = 60
     max_sentences: int = 250
@@ -290,42 +297,28 @@ class KeyVecRecipe(WordsRecipe):
     vocabulary_size: int = 30_000
     skip_gram: bool = True
     skip_gram_epochs: int = 5
-    key_words_of: str = "summary"
-    key_word_start: float = 0.0
+    key_words_of: str = setting("summary", choices=KEY_WORDS_OF)
+    key_word_start: float = setting(0.0, least=0)
     filters: int = 50
     windows: Sequence[int] = (3, 4, 5)
     units: int = 100
     dimension: int = 100
     weighted: bool = True
-    read_weight: float = 1.0
-    word_weight: float = 1.0
-    dropout: float = 0.0
+    read_weight: float = setting(1.0, least=0)
+    word_weight: float = setting(1.0, least=0)
+    dropout: float = setting(
+        0.0, below=1, expected="a number of 0 or more, below 1"
+    )
     normalize: bool = False
     excerpt: int = 0
-    learning_rate: float = 0.001
+    learning_rate: float = setting(0.001, above=0)
     decay: bool = False
     epochs: int = 40
     patience: int = 0
     batch_size: int = 32
 
     def __post_init__(self) -> None:
-        self._check_choice("words", WORDS)
-        self._check_choice("key_words_of", KEY_WORDS_OF)
-        self._check_positive("learning_rate")
-        self._check_whole_numbers()
-        self._check_flags()
-        for name in ("key_word_start", "read_weight", "word_weight"):
-            value = getattr(self, name)
-            if not is_number(value) or not 0 <= value < float("inf"):
-                raise InputError(
-                    f"{name} is {value!r}: expected a finite number of 0 or "
-                    "more"
-                )
-        if not is_number(self.dropout) or not 0 <= self.dropout < 1:
-            raise InputError(
-                f"dropout is {self.dropout!r}: expected a number of 0 or more, "
-                "below 1"
-            )
+        super().__post_init__()
         if not self.windows or not all(
             type(width) is int and width > 0 for width in self.windows
         ):
@@ -451,20 +444,22 @@ class Recipe(BaseRecipe):
     True
     """
 
-    encoder: str = "LSTMEncoder"
+    encoder: str = setting(
+        "LSTMEncoder", choices=classes_of(encoders, encoders.TextEncoder)
+    )
     encoder_config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     document_encoder_config: Mapping[str, Any] = dataclasses.field(
         default_factory=dict
     )
-    towers: str = "equal_start"
-    negatives: str = "random"
+    towers: str = setting("equal_start", choices=TOWERS)
+    negatives: str = setting("random", choices=NEGATIVES)
     n: int = 4
-    gamma: float = 10.0
-    learning_rate: float = 0.1
-    threshold: float | None = 1.0
-    momentum_ends: float = 0.9
-    momentum_middle: float = 0.995
-    momentum_fraction: float = 0.02
+    gamma: float = setting(10.0, above=0)
+    learning_rate: float = setting(0.1, above=0)
+    threshold: float | None = setting(1.0, above=0, optional=True)
+    momentum_ends: float = setting(0.9, **_SHARE)
+    momentum_middle: float = setting(0.995, **_SHARE)
+    momentum_fraction: float = setting(0.02, **_SHARE)
     epochs: int = 5
     batch_size: int = 256
     shuffle_buffer: int = 100_000
@@ -476,16 +471,12 @@ class Recipe(BaseRecipe):
     judged_negatives: int = 0
     logq: bool = False
     patience: int = 0
-    teacher_weight: float = 4.0
-    teacher_temperature: float = 0.05
-    teacher_gamma: float = 16.0
+    teacher_weight: float = setting(4.0, above=0)
+    teacher_temperature: float = setting(0.05, above=0)
+    teacher_gamma: float = setting(16.0, above=0)
 
     def __post_init__(self) -> None:
-        self._check_choice(
-            "encoder", classes_of(encoders, encoders.TextEncoder)
-        )
-        self._check_choice("towers", TOWERS)
-        self._check_choice("negatives", NEGATIVES)
+        super().__post_init__()
         for name in ("encoder_config", "document_encoder_config"):
             check_arguments(
                 getattr(encoders, self.encoder),
@@ -494,24 +485,6 @@ class Recipe(BaseRecipe):
                 getattr(self, name),
                 (),
             )
-        for name in (
-            "gamma",
-            "learning_rate",
-            "teacher_weight",
-            "teacher_temperature",
-            "teacher_gamma",
-        ):
-            self._check_positive(name)
-        if self.threshold is not None:
-            self._check_positive("threshold")
-        for name in ("momentum_ends", "momentum_middle", "momentum_fraction"):
-            value = getattr(self, name)
-            if not is_number(value) or not 0 <= value < 1:
-                raise InputError(
-                    f"{name} is {value!r}: expected 0 or more, and less than 1"
-                )
-        self._check_flags()
-        self._check_whole_numbers()
         if self.hard_negatives and self.judged_negatives:
             raise InputError(
                 "hard_negatives and judged_negatives are both set: expected "
@@ -616,23 +589,24 @@ class ScorerRecipe(WordsRecipe):
     5
     """
 
-    matcher: str = "MVLSTM"
+    matcher: str = setting(
+        "MVLSTM", choices=classes_of(matchers, matchers.Matcher)
+    )
     matcher_config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    words: str = "vocabulary"
+    words: str = setting("vocabulary", choices=WORDS)
     word_dimension: int = 50
     max_words: int = 50
     min_count: int = 1
     skip_gram: bool = True
     skip_gram_epochs: int = 30
-    margin: float = 1.0
-    learning_rate: float = 0.03
+    margin: float = setting(1.0, above=0)
+    learning_rate: float = setting(0.03, above=0)
     epochs: int = 7
     batch_size: int = 128
     mined_negatives: int = 4
 
     def __post_init__(self) -> None:
-        self._check_choice("matcher", classes_of(matchers, matchers.Matcher))
-        self._check_choice("words", WORDS)
+        super().__post_init__()
         check_arguments(
             getattr(matchers, self.matcher),
             matchers.Matcher,
@@ -640,10 +614,6 @@ class ScorerRecipe(WordsRecipe):
             self.matcher_config,
             ("word_dimension",),
         )
-        self._check_positive("margin")
-        self._check_positive("learning_rate")
-        self._check_flags()
-        self._check_whole_numbers()
         if self.matcher == "DeepMatch" and self.words == "trigrams":
             raise InputError(
                 "DeepMatch reads the words of a vocabulary: expected words="

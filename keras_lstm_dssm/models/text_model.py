@@ -1,8 +1,8 @@
-"""HashedModel: what all models that are trained on hashed texts share."""
+"""`HashedModel`, the base of the models, and `Hasher`, of their batches."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 import keras
 import numpy as np
@@ -22,14 +22,34 @@ _MARKER = tf.uint8
 """Type of the tensors that stand for `None`; no field has this type."""
 
 
-class Hasher(Protocol):
-    """Turns batches of texts into the input of a training step."""
+class Hasher:
+    """Base of the classes that turn batches of texts into hashed batches."""
 
-    def __call__(self, *texts: Any) -> Any:
-        """Hashes one batch."""
+    hashed: type
+    """The class of a hashed batch."""
 
-    def dataset(self, batches: tf.data.Dataset, /) -> tf.data.Dataset:
-        """Hashes a dataset's batches; hashed ones are left as they are."""
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Hashes the parts of a batch, such as queries and documents."""
+        raise NotImplementedError(f"{type(self).__name__}.__call__")
+
+    def dataset(
+        self, batches: tf.data.Dataset, fixed: bool = False
+    ) -> tf.data.Dataset:
+        """Hashes a dataset's batches, in parallel with the training steps.
+
+        Args:
+            batches: Dataset of batches of texts, or of hashed ones, which are
+                left as they are.
+            fixed: Whether `PairHasher` adds the untrained columns of vectors.
+        """
+        if is_hashed(batches.element_spec, self.hashed):
+            return batches
+        return hashed_in_parallel(batches, self)
+
+
+def is_hashed(spec: Any, hashed: type) -> bool:
+    """Returns whether a dataset's spec is that of batches of a class."""
+    return isinstance(spec, tuple) and isinstance(spec[0], hashed)
 
 
 def hashed_in_parallel(
@@ -37,16 +57,11 @@ def hashed_in_parallel(
 ) -> tf.data.Dataset:
     """Hashes the batches of a dataset in parallel with the training steps.
 
-    Args:
-        batches: Dataset of tuples of texts.
-        hash_batch: Function of the parts of a batch, which AutoGraph does
-            not convert: that would take 0.3 s, and change nothing.
-
-    Returns:
-        A dataset of tuples `(hashed batch,)`: Keras would take the fields of
-        a batch that is not in a tuple for x, y and weights.
+    Returns a dataset of tuples `(hashed batch,)`: Keras would take the fields
+    of a batch that is not in a tuple for x, y and weights.
     """
 
+    # AutoGraph would take 0.3 s to convert the function, and change nothing.
     @tf.autograph.experimental.do_not_convert
     def in_tuple(*batch: Any) -> tuple[Any]:
         return (hash_batch(*batch),)
@@ -54,6 +69,31 @@ def hashed_in_parallel(
     return batches.map(in_tuple, num_parallel_calls=tf.data.AUTOTUNE).prefetch(
         tf.data.AUTOTUNE
     )
+
+
+def is_string_batch(spec: Any) -> bool:
+    """Returns whether a spec is that of strings `[batch]`."""
+    return (
+        isinstance(spec, tf.TensorSpec)
+        and spec.dtype == tf.string
+        and spec.shape.rank in (1, None)
+    )
+
+
+def check_three_lists(x: Any, parts: str, lists: str) -> None:
+    """Checks that the examples of a model are three lists.
+
+    Args:
+        x: The examples, which are no dataset.
+        parts: What the error calls the parts of a batch.
+        lists: What the error calls the lists.
+    """
+    if not isinstance(x, Sequence) or isinstance(x, str) or len(x) != 3:
+        raise InputError(
+            f"expected a tf.data.Dataset of {parts} batches, or {lists} in a"
+            f" tuple; got {type(x).__name__} of"
+            f" {len(x) if isinstance(x, Sequence) else 'no'} parts"
+        )
 
 
 def check_rows(**parts: Any) -> Any:
@@ -111,13 +151,12 @@ def _is_marker(part: Any) -> bool:
 class HashedModel(BuiltModel):
     """Base of `TwoTower`, `PairScorer` and `KeyVec`: compiles and fits.
 
-    A subclass implements `batch_loss`, `call` and `_batches`, sets `seed` and
-    the hints below, and reads its arguments in `fit`, `evaluate` and
-    `predict`.
+    A subclass implements `batch_loss`, `call`, `predict` and `_batches`, and
+    sets the hints below.
 
     Args:
         hasher: Turns batches of texts into the input of a training step.
-        hashed: The class of what it returns.
+        seed: Seed of the order of lists in `fit`.
         **kwargs: Arguments of `keras.Model`.
     """
 
@@ -130,16 +169,13 @@ class HashedModel(BuiltModel):
     export_hint: str
     """What exports the model, for users who call `export`."""
 
-    seed: int
-    """Seed of the order of lists in `fit`."""
-
     weights_hint: str
     """What to do in place of giving labels or weights."""
 
-    def __init__(self, hasher: Hasher, hashed: type, **kwargs: Any) -> None:
+    def __init__(self, hasher: Hasher, seed: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._hash = hasher
-        self._hashed_class = hashed
+        self.hasher = hasher
+        self.seed = seed
         self._accuracy = keras.metrics.Mean(name="accuracy")
         accept_any_inputs(self)
         self.built = True
@@ -183,6 +219,94 @@ class HashedModel(BuiltModel):
             )
         self._check_strategy()
         self.optimizer.build(self.trainable_variables)
+
+    def fit(
+        self,
+        x: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        **kwargs: Any,
+    ) -> keras.callbacks.History:
+        """Trains on a dataset of batches, or on lists in a tuple.
+
+        Args:
+            x: `tf.data.Dataset` of batches of examples, or a tuple of lists;
+                the parts of an example are in the docstring of the class.
+            batch_size: Examples in a batch, for lists. Default: 128 triples
+                of a `PairScorer`, 32 documents of a `KeyVec`.
+            epochs: See `keras.Model.fit`.
+            verbose: See `keras.Model.fit`.
+            callbacks: See `keras.Model.fit`.
+            validation_data: Examples like x, which are measured after each
+                epoch.
+            shuffle: Whether lists are shuffled, anew in each epoch.
+            **kwargs: See `keras.Model.fit`: `initial_epoch`,
+                `steps_per_epoch`, `validation_steps`, `validation_freq`.
+
+        Returns:
+            The history: the metrics of each epoch, see the class.
+
+        Raises:
+            InputError: x is neither a dataset of such batches nor lists of
+                equal length, labels, weights or `validation_split` are given,
+                or the model needs `adapt` or `pretrain` first.
+            tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
+                parts of a batch have different numbers of rows; the weights
+                are those before the step.
+        """
+        self._check_ready()
+        self._refuse(
+            class_weight=kwargs.pop("class_weight", None),
+            sample_weight=kwargs.pop("sample_weight", None),
+            validation_split=kwargs.pop("validation_split", 0) or None,
+        )
+        if not isinstance(batch_size, int | np.integer | None):
+            raise InputError(
+                f"batch_size is {batch_size!r:.60}: expected a whole number"
+            )
+        # A `fit` that continues another one shuffles in another order.
+        steps = int(self.optimizer.iterations.numpy()) if self.compiled else 0
+        seed = self.seed + steps if shuffle else None
+        batches = self._batches(x, kwargs.pop("y", None), batch_size, seed)
+        if validation_data is not None:
+            validation_data = self._hashed(
+                self._batches(validation_data, batch_size=batch_size)
+            )
+        self._check_strategy()
+        try:
+            return super().fit(
+                self._hashed(batches, training=True),
+                epochs=epochs,
+                verbose=verbose,
+                callbacks=callbacks,
+                validation_data=validation_data,
+                shuffle=False,  # the dataset has shuffled
+                **kwargs,
+            )
+        except KeyboardInterrupt:
+            if isinstance(callbacks, keras.callbacks.CallbackList):
+                callbacks = callbacks.callbacks
+            for callback in keras.tree.flatten(callbacks or []):
+                getattr(callback, "on_interrupt", lambda: None)()
+            raise
+        except tf.errors.InvalidArgumentError:
+            self._sync_optimizer()
+            raise
+
+    def evaluate(
+        self,
+        x: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        **kwargs: Any,
+    ) -> Any:
+        """Measures the metrics of the class; x as for `fit`."""
+        batches = self._hashed(self._batches(x, batch_size=batch_size))
+        return super().evaluate(batches, verbose=verbose, **kwargs)
 
     def train_step(self, data: tuple[Any, ...]) -> dict[str, Any]:
         """Takes one training step.
@@ -302,6 +426,9 @@ class HashedModel(BuiltModel):
         """Compiles a loaded model as it was compiled when saved."""
         self.compile(**keras.saving.deserialize_keras_object(config))
 
+    def _check_ready(self) -> None:
+        """Raises `InputError` if something must be called before `fit`."""
+
     def _batches(
         self,
         x: Any,
@@ -377,8 +504,8 @@ class HashedModel(BuiltModel):
         data = tf.nest.map_structure(
             lambda part: None if _is_marker(part) else part, data
         )
-        hashed = isinstance(data[0], self._hashed_class)
-        return data[0] if hashed else self._hash(*data)
+        hashed = isinstance(data[0], self.hasher.hashed)
+        return data[0] if hashed else self.hasher(*data)
 
     def _hashed(
         self, batches: tf.data.Dataset, training: bool = False
@@ -390,11 +517,7 @@ class HashedModel(BuiltModel):
         """
         check_not_empty(batches)
         if replica_count(self) == 1:
-            batches = (
-                self._training_dataset(batches)
-                if training
-                else self._hash.dataset(batches)
-            )
+            batches = self.hasher.dataset(batches, fixed=training)
             if is_distributed(self):
                 batches = batches.map(_with_markers)
         elif hasattr(batches.element_spec[0], "_fields"):
@@ -408,10 +531,6 @@ class HashedModel(BuiltModel):
         options = tf.data.Options()
         options.autotune.enabled = False
         return batches.with_options(options)
-
-    def _training_dataset(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Converts a dataset of texts to one of hashed batches, for `fit`."""
-        return self._hash.dataset(batches)
 
     def _record(self, loss: tf.Tensor, accurate: tf.Tensor) -> None:
         """Updates the metrics.
@@ -427,76 +546,3 @@ class HashedModel(BuiltModel):
             loss * replica_count(self), sample_weight=tf.size(accurate)
         )
         self._accuracy.update_state(accurate)
-
-    def _steps_done(self) -> int:
-        """Returns the training steps of all calls of `fit` up to now.
-
-        A `fit` that continues another one shuffles in another order.
-        """
-        return int(self.optimizer.iterations.numpy()) if self.compiled else 0
-
-    def _fit_examples(
-        self,
-        x: Any,
-        batch_size: int | None,
-        shuffle: bool,
-        validation_data: Any,
-        callbacks: Any,
-        **options: Any,
-    ) -> keras.callbacks.History:
-        """Fits the model to examples given as a dataset or as lists.
-
-        Args:
-            x: The examples to train on.
-            batch_size: Examples in a batch, for lists; `None` for the default
-                of `_batches`.
-            shuffle: Whether lists are shuffled, anew in each epoch.
-            validation_data: Examples to measure after each epoch, or `None`.
-            callbacks: See `keras.Model.fit`.
-            **options: See `keras.Model.fit`.
-
-        Raises:
-            InputError: Labels, weights or `validation_split` are given.
-        """
-        names = ("y", "class_weight", "sample_weight")
-        self._refuse(
-            **{name: options.pop(name, None) for name in names},
-            validation_split=options.pop("validation_split", 0) or None,
-        )
-        if not isinstance(batch_size, int | np.integer | None):
-            raise InputError(
-                f"batch_size is {batch_size!r:.60}: expected a whole number"
-            )
-        if validation_data is not None:
-            validation_data = self._hashed(
-                self._batches(validation_data, batch_size=batch_size)
-            )
-        seed = self.seed + self._steps_done() if shuffle else None
-        return self._fit(
-            self._batches(x, None, batch_size, seed),
-            callbacks,
-            validation_data=validation_data,
-            **options,
-        )
-
-    def _fit(
-        self, batches: tf.data.Dataset, callbacks: Any, **options: Any
-    ) -> keras.callbacks.History:
-        """Calls `keras.Model.fit` with hashed batches in their order."""
-        self._check_strategy()
-        try:
-            return super().fit(
-                self._hashed(batches, training=True),
-                callbacks=callbacks,
-                shuffle=False,  # the dataset has shuffled
-                **options,
-            )
-        except KeyboardInterrupt:
-            if isinstance(callbacks, keras.callbacks.CallbackList):
-                callbacks = callbacks.callbacks
-            for callback in keras.tree.flatten(callbacks or []):
-                getattr(callback, "on_interrupt", lambda: None)()
-            raise
-        except tf.errors.InvalidArgumentError:
-            self._sync_optimizer()
-            raise

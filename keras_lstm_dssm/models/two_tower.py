@@ -1,8 +1,6 @@
-"""TwoTower: a query encoder and a document encoder trained together.
+"""`TwoTower`, a query and a document encoder that are trained together.
 
-Negatives: the documents that a clicked document is compared with.
-PairSteps: training steps of two towers, whose tables follow lazily.
-PairModel: `fit`, `evaluate` and `predict` on pairs of texts.
+The functions above it compare clicked documents with their negatives.
 """
 
 import sys
@@ -15,7 +13,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
 from keras_lstm_dssm.layers.cosine import cosine_matrix, cosine_pairs
 from keras_lstm_dssm.layers.letter_trigrams import SyncAtEpochEnd, SyncedWeights
 from keras_lstm_dssm.models.pair_batch import (
@@ -170,171 +168,6 @@ def log_q_sums(
     return total, count
 
 
-class PairSteps(SyncedWeights, HashedModel):
-    """Compiles a model of pairs of texts, and takes its training steps.
-
-    A subclass has `towers`, the encoders whose gradients are renormalised
-    separately; `call`, which scores pairs; and `batch_loss`.
-
-    Args:
-        hasher: `PairHasher` that turns batches of texts into the input of a
-            training step.
-        **kwargs: Arguments of `keras.Model`.
-    """
-
-    rankings_hint = "measure rankings with dssm.RankingEvaluation"
-    export_hint = (
-        "keras_lstm_dssm.export.export_models(model, folder), which writes "
-        "both encoders as SavedModels"
-    )
-
-    joint_step: "JointStep | None" = None
-    """Joins the training steps of several workers, see `train_jointly`."""
-
-    def __init__(self, hasher: PairHasher, **kwargs: Any) -> None:
-        super().__init__(hasher, HashedPairs, **kwargs)
-        self.hasher = hasher
-        self._joint_rows: list[JointRows] = []
-
-    def train_jointly(self, joint_step: "JointStep") -> None:
-        """Makes each training step one of all workers' batches.
-
-        All workers must have equal weights and call `fit` with the same
-        number of batches.
-
-        Args:
-            joint_step: What the workers exchange.
-        """
-        self.joint_step = joint_step
-        self.hasher.fingerprints = True
-        self.train_function = None  # traced anew
-
-    @property
-    def towers(self) -> list[TextEncoder]:
-        """The distinct encoders, the query's first."""
-        raise NotImplementedError(f"{type(self).__name__} has no towers")
-
-    def compile(
-        self,
-        optimizer: Any,
-        loss: Any,
-        jit_compile: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        """Sets optimizer and loss; each tower's gradients form a group.
-
-        Args:
-            optimizer: `NesterovMomentum`, or any Keras optimizer.
-            loss: `CosineSoftmax`.
-            jit_compile: Must be `False`: XLA has no string operations.
-            **kwargs: See `keras.Model.compile`; loss and accuracy are the
-                only metrics.
-
-        Raises:
-            InputError: Metrics, XLA or half precision are requested.
-        """
-        self.sync_weights()  # pending updates of the previous optimizer
-        super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)
-        if hasattr(self.optimizer, "set_groups"):
-            self.optimizer.set_groups(
-                [tower.trainable_variables for tower in self.towers]
-            )
-        if getattr(self.optimizer, "lazy", False):
-            self.optimizer.set_tables(
-                [table for tower in self.towers for table in tower.tables]
-            )
-        for tower in self.towers:
-            for layer in (tower, *tower.embeddings):
-                layer.before_read = getattr(self.optimizer, "sync", None)
-
-    def predict_step(self, data: tuple[Any, Any]) -> tf.Tensor:
-        """Returns the cosines of a batch of pairs."""
-        pairs = self._batch(data)
-        return self((pairs.query, pairs.document))
-
-    def sync_weights(self) -> None:
-        """Brings the trigram tables up to date with the last training step.
-
-        Rarely needs to be called directly; see `PairModel`.
-        """
-        for tower in self.towers:
-            tower.sync_weights()
-
-    def _training_dataset(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        return self.hasher.dataset(batches, fixed=True)
-
-    def _before_gradient(self, batch: HashedPairs) -> None:
-        """Moves the weights to the look-ahead point of Algorithm 1."""
-        if not hasattr(self.optimizer, "look_ahead"):
-            return
-        # Tied towers are one, and read the rows of `batch.query`.
-        read = (
-            [joint.rows for joint in self._joint_rows]
-            if self.joint_step
-            else [
-                words.trigrams
-                for words in (batch.query, batch.document)[: len(self.towers)]
-            ]
-        )
-        rows = [
-            (table, of_tower)
-            for tower, of_tower in zip(self.towers, read, strict=True)
-            for table in tower.tables
-        ]
-        self.optimizer.look_ahead(self.trainable_variables, rows)
-
-    def _joined(self, batch: HashedPairs) -> HashedPairs:
-        """Exchanges rows and titles with the other workers.
-
-        Raises:
-            InputError: The batch has a teacher's vectors.
-        """
-        if self.joint_step is None:
-            return batch
-        if batch.teacher is not None or batch.fingerprints is None:
-            raise InputError(
-                "several workers train on strings and without a teacher: got "
-                "batches with a teacher's vectors, or hashed ones"
-            )
-        clicked = batch.document.text_index
-        candidates = tf.concat([clicked[:, None], batch.negatives], axis=1)
-        fingerprints = batch.fingerprints
-        if len(self.towers) == 1:  # `document` has the queries, too
-            titles, index = tf.unique(tf.reshape(candidates, [-1]))
-            candidates = tf.reshape(index, tf.shape(candidates))
-            clicked = candidates[:, 0]
-            fingerprints = tf.gather(fingerprints, titles)
-        log_q = None
-        if batch.log_q is not None:
-            log_q = log_q_sums(batch.log_q, candidates, tf.size(fingerprints))
-        self._joint_rows, joint = self.joint_step.join(
-            [
-                words.trigrams
-                for words in (batch.query, batch.document)[: len(self.towers)]
-            ],
-            [tower.trigrams.size for tower in self.towers],
-            fingerprints,
-            clicked,
-            tf.shape(candidates)[1],
-            log_q,
-        )
-        return batch._replace(joint=joint)
-
-    def _summed(
-        self, loss: tf.Tensor, gradients: list[Any]
-    ) -> tuple[tf.Tensor, list[Any]]:
-        """Adds the loss and the gradients of the other workers."""
-        if self.joint_step is None:
-            return loss, gradients
-        rows_of = {
-            id(table): rows
-            for tower, rows in zip(self.towers, self._joint_rows, strict=True)
-            for table in tower.tables
-        }
-        rows = [rows_of.get(id(v)) for v in self.trainable_variables]
-        return self.joint_step.sum_gradients(loss, gradients, rows)
-
-
 class ForgetOutdated(keras.callbacks.Callback):
     """Empties caches of vector columns that depend on replaced weights.
 
@@ -382,158 +215,8 @@ class ZeroLossWarning(keras.callbacks.Callback):
             )
 
 
-class PairModel(PairSteps):
-    """Base of `TwoTower`: `fit`, `evaluate` and `predict` on pairs of texts.
-
-    Pairs are given as a dataset or as two lists of texts.
-
-    Rows of the trigram tables that a batch does not read are updated later
-    (`LazyRows`). They are brought up to date before the weights are read:
-    by `encode`, `get_weights`, saving, `evaluate`, `predict`, exporting and
-    a direct call. Within an epoch, call `sync_weights()` from a callback
-    before your own `tf.function` or functional model uses an encoder, and
-    before you read a variable itself.
-    """
-
-    weights_hint = "repeat the pairs that are to count more"
-
-    def fit(
-        self,
-        x: Any = None,
-        y: Any = None,
-        batch_size: int | None = None,
-        epochs: int = 1,
-        verbose: Any = "auto",
-        callbacks: Any = None,
-        validation_split: float = 0.0,
-        validation_data: Any = None,
-        shuffle: bool = True,
-        class_weight: Any = None,
-        sample_weight: Any = None,
-        **kwargs: Any,
-    ) -> keras.callbacks.History:
-        """Trains on a dataset of string batches, or on two lists of texts.
-
-        Hashing runs in the dataset, in parallel with the training steps.
-
-        Args:
-            x: `tf.data.Dataset` of batches `(query, document)`, or a list
-                of queries.
-            y: List of the clicked titles, when x is a list.
-            batch_size: Pairs in a batch, for lists; 256 by default.
-            epochs: See `keras.Model.fit`.
-            verbose: See `keras.Model.fit`.
-            callbacks: See `keras.Model.fit`.
-            validation_split: Share of the lists, at their end, whose loss is
-                measured after each epoch and that are not trained on.
-            validation_data: A dataset, or a pair of lists, shuffled once.
-            shuffle: Whether lists are shuffled anew in each epoch.
-            class_weight: Not supported; must be `None`.
-            sample_weight: Not supported; must be `None`.
-            **kwargs: See `keras.Model.fit`: `initial_epoch`,
-                `steps_per_epoch`, `validation_steps`,
-                `validation_batch_size`, `validation_freq`.
-
-        Returns:
-            The history: loss and accuracy of each epoch. Accuracy is the
-            share of rows whose clicked document is nearer than every
-            negative.
-
-        Raises:
-            InputError: x and y are neither a dataset of pairs nor two lists
-                of equal length, weights are given, or an encoder was not
-                adapted.
-            tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
-                parts of a batch have different numbers of rows.
-        """
-        self._refuse(class_weight=class_weight, sample_weight=sample_weight)
-        for tower in self.towers:
-            if tower.needs_adapt:
-                raise InputError(
-                    f"{tower.name} has not been adapted: call "
-                    "adapt(titles) with the document titles before fit, or "
-                    "train with dssm.train"
-                )
-        if validation_split:
-            x, y, validation_data = split_pairs(x, y, validation_split)
-        if validation_data is not None:
-            if isinstance(validation_data, tf.data.Dataset):
-                validation_data = (validation_data, None)
-            queries, documents, *weights = validation_data
-            self._refuse(sample_weight=weights[0] if weights else None)
-            size = kwargs.pop("validation_batch_size", None) or batch_size
-            validation_data = self._hashed(
-                pair_batches(queries, documents, size, shuffle_seed=self.seed)
-            )
-        seed = self.seed + self._steps_done() if shuffle else None
-        pairs = self._batches(x, y, batch_size, seed)
-        if not isinstance(callbacks, keras.callbacks.CallbackList):
-            callbacks = [
-                SyncAtEpochEnd(),
-                ForgetOutdated(),
-                ZeroLossWarning(),
-                *keras.tree.flatten(callbacks or []),
-            ]
-        if replica_count(self) > 1:  # which update all rows in each step
-            self.sync_weights()
-        try:
-            return self._fit(
-                pairs,
-                callbacks,
-                epochs=epochs,
-                verbose=verbose,
-                validation_data=validation_data,
-                **kwargs,
-            )
-        finally:
-            self.sync_weights()
-
-    def evaluate(
-        self,
-        x: Any = None,
-        y: Any = None,
-        batch_size: int | None = None,
-        verbose: Any = "auto",
-        sample_weight: Any = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Measures loss and accuracy; x and y as for `fit`.
-
-        The negatives of a pair come from its batch, so lists are shuffled
-        first, always in the same order.
-        """
-        self._refuse(sample_weight=sample_weight)
-        pairs = pair_batches(x, y, batch_size, shuffle_seed=self.seed)
-        self.sync_weights()
-        return super().evaluate(self._hashed(pairs), verbose=verbose, **kwargs)
-
-    def predict(
-        self,
-        x: Any,
-        y: Any = None,
-        batch_size: int | None = None,
-        verbose: Any = "auto",
-        **kwargs: Any,
-    ) -> Any:
-        """Returns the cosines of pairs, `(pairs,)`; x and y as for `fit`."""
-        pairs = pair_batches(x, y, batch_size)
-        self.sync_weights()
-        if is_empty(pairs):  # Keras would raise UnboundLocalError
-            return np.zeros(0, self.compute_dtype)
-        return super().predict(self._hashed(pairs), verbose=verbose, **kwargs)
-
-    def _batches(
-        self,
-        x: Any,
-        y: Any = None,
-        batch_size: int | None = None,
-        shuffle_seed: int | None = None,
-    ) -> tf.data.Dataset:
-        return pair_batches(x, y, batch_size, shuffle_seed, reshuffle=True)
-
-
 @register
-class TwoTower(PairModel):
+class TwoTower(SyncedWeights, HashedModel):
     """Trains a query encoder and a document encoder on clicks.
 
     Palangi et al. 2016, Fig. 3. `fit` takes a `tf.data.Dataset` of batches
@@ -543,6 +226,13 @@ class TwoTower(PairModel):
     float `(batch, 1 + k)`, for the logQ correction (`ClickFrequencies` adds
     it); `teacher` and `teacher_texts`, the vectors of an outside encoder, for
     the loss `Distillation` (`TaughtBatches` adds them).
+
+    Rows of the trigram tables that a batch does not read are updated later
+    (`LazyRows`). They are brought up to date before the weights are read:
+    by `encode`, `get_weights`, saving, `evaluate`, `predict`, exporting and
+    a direct call. Within an epoch, call `sync_weights()` from a callback
+    before your own `tf.function` or functional model uses an encoder, and
+    before you read a variable itself.
 
     Args:
         query_encoder: Encoder of queries, parameters Lambda_Q.
@@ -568,6 +258,18 @@ class TwoTower(PairModel):
     (1, 96)
     """
 
+    hasher: PairHasher
+
+    rankings_hint = "measure rankings with dssm.RankingEvaluation"
+    export_hint = (
+        "keras_lstm_dssm.export.export_models(model, folder), which writes "
+        "both encoders as SavedModels"
+    )
+    weights_hint = "repeat the pairs that are to count more"
+
+    joint_step: "JointStep | None" = None
+    """Joins the training steps of several workers, see `train_jointly`."""
+
     def __init__(
         self,
         query_encoder: TextEncoder,
@@ -577,14 +279,11 @@ class TwoTower(PairModel):
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(PairHasher(query_encoder, document_encoder), **kwargs)
-        if negatives not in NEGATIVES:
-            raise InputError(
-                f"negatives must be one of {', '.join(NEGATIVES)}, "
-                f"not {negatives!r}"
-            )
-        if n < 1:
-            raise InputError(f"n must be at least 1, not {n}")
+        super().__init__(
+            PairHasher(query_encoder, document_encoder), seed, **kwargs
+        )
+        check_choice(NEGATIVES, negatives=negatives)
+        check_at_least(1, n=n)
         widths = query_encoder.dimension, document_encoder.dimension
         if widths[0] != widths[1]:
             raise InputError(
@@ -595,7 +294,7 @@ class TwoTower(PairModel):
         self.document_encoder = document_encoder
         self.negatives = negatives
         self.n = n
-        self.seed = seed
+        self._joint_rows: list[JointRows] = []
         for tower in self.towers:
             tower.build((None,))  # summaries show the recorded shape
 
@@ -654,6 +353,153 @@ class TwoTower(PairModel):
         for tower, cache in zip(self.towers, caches, strict=False):
             if isinstance(tower, CombinedEncoder):
                 tower.adapt(titles, cache=cache)
+
+    def compile(
+        self,
+        optimizer: Any,
+        loss: Any,
+        jit_compile: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Sets optimizer and loss; each tower's gradients form a group.
+
+        Args:
+            optimizer: `NesterovMomentum`, or any Keras optimizer.
+            loss: `CosineSoftmax`.
+            jit_compile: Must be `False`: XLA has no string operations.
+            **kwargs: See `keras.Model.compile`; loss and accuracy are the
+                only metrics.
+
+        Raises:
+            InputError: Metrics, XLA or half precision are requested.
+        """
+        self.sync_weights()  # pending updates of the previous optimizer
+        super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)
+        if hasattr(self.optimizer, "set_groups"):
+            self.optimizer.set_groups(
+                [tower.trainable_variables for tower in self.towers]
+            )
+        if getattr(self.optimizer, "lazy", False):
+            self.optimizer.set_tables(
+                [table for tower in self.towers for table in tower.tables]
+            )
+        for tower in self.towers:
+            for layer in (tower, *tower.embeddings):
+                layer.before_read = getattr(self.optimizer, "sync", None)
+
+    def fit(  # type: ignore[override]
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        class_weight: Any = None,
+        sample_weight: Any = None,
+        **kwargs: Any,
+    ) -> keras.callbacks.History:
+        """Trains on a dataset of string batches, or on two lists of texts.
+
+        Hashing runs in the dataset, in parallel with the training steps.
+
+        Args:
+            x: `tf.data.Dataset` of batches `(query, document)`, or a list
+                of queries.
+            y: List of the clicked titles, when x is a list.
+            batch_size: Pairs in a batch, for lists; 256 by default.
+            epochs: See `keras.Model.fit`.
+            verbose: See `keras.Model.fit`.
+            callbacks: See `keras.Model.fit`.
+            validation_split: Share of the lists, at their end, whose loss is
+                measured after each epoch and that are not trained on.
+            validation_data: A dataset, or a pair of lists, shuffled once.
+            shuffle: Whether lists are shuffled anew in each epoch.
+            class_weight: Not supported; must be `None`.
+            sample_weight: Not supported; must be `None`.
+            **kwargs: See `keras.Model.fit`: `initial_epoch`,
+                `steps_per_epoch`, `validation_steps`,
+                `validation_batch_size`, `validation_freq`.
+
+        Returns:
+            The history: loss and accuracy of each epoch. Accuracy is the
+            share of rows whose clicked document is nearer than every
+            negative.
+
+        Raises:
+            InputError: x and y are neither a dataset of pairs nor two lists
+                of equal length, weights are given, or an encoder was not
+                adapted.
+            tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
+                parts of a batch have different numbers of rows.
+        """
+        if validation_split:
+            x, y, validation_data = split_pairs(x, y, validation_split)
+        if validation_data is not None:
+            if isinstance(validation_data, tf.data.Dataset):
+                validation_data = (validation_data, None)
+            queries, documents, *weights = validation_data
+            self._refuse(sample_weight=weights[0] if weights else None)
+            size = kwargs.pop("validation_batch_size", None) or batch_size
+            validation_data = pair_batches(
+                queries, documents, size, shuffle_seed=self.seed
+            )
+        if not isinstance(callbacks, keras.callbacks.CallbackList):
+            callbacks = [
+                SyncAtEpochEnd(),
+                ForgetOutdated(),
+                ZeroLossWarning(),
+                *keras.tree.flatten(callbacks or []),
+            ]
+        if replica_count(self) > 1:  # which update all rows in each step
+            self.sync_weights()
+        try:
+            return super().fit(
+                x,
+                y=y,
+                batch_size=batch_size,
+                epochs=epochs,
+                verbose=verbose,
+                callbacks=callbacks,
+                validation_data=validation_data,
+                shuffle=shuffle,
+                class_weight=class_weight,
+                sample_weight=sample_weight,
+                **kwargs,
+            )
+        finally:
+            self.sync_weights()
+
+    def evaluate(  # type: ignore[override]
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Measures loss and accuracy; x and y as for `fit`.
+
+        The negatives of a pair come from its batch, so lists are shuffled
+        first, always in the same order.
+        """
+        self._refuse(sample_weight=sample_weight)
+        pairs = pair_batches(x, y, batch_size, shuffle_seed=self.seed)
+        self.sync_weights()
+        return super().evaluate(pairs, verbose=verbose, **kwargs)
+
+    def _check_ready(self) -> None:
+        for tower in self.towers:
+            if tower.needs_adapt:
+                raise InputError(
+                    f"{tower.name} has not been adapted: call "
+                    "adapt(titles) with the document titles before fit, or "
+                    "train with dssm.train"
+                )
 
     def call(self, inputs: tuple[Any, Any]) -> tf.Tensor:
         """Returns the cosine of each query and its document."""
@@ -810,6 +656,127 @@ class TwoTower(PairModel):
                 f"negatives={self.negatives!r} and {self.loss!r}"
             )
         return gamma
+
+    def predict(
+        self,
+        x: Any,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        **kwargs: Any,
+    ) -> Any:
+        """Returns the cosines of pairs, `(pairs,)`; x and y as for `fit`."""
+        pairs = pair_batches(x, y, batch_size)
+        self.sync_weights()
+        if is_empty(pairs):  # Keras would raise UnboundLocalError
+            return np.zeros(0, self.compute_dtype)
+        return super().predict(self._hashed(pairs), verbose=verbose, **kwargs)
+
+    def predict_step(self, data: tuple[Any, Any]) -> tf.Tensor:
+        """Returns the cosines of a batch of pairs."""
+        pairs = self._batch(data)
+        return self((pairs.query, pairs.document))
+
+    def sync_weights(self) -> None:
+        """Brings the trigram tables up to date with the last training step.
+
+        Rarely needs to be called directly, see the docstring of the class.
+        """
+        for tower in self.towers:
+            tower.sync_weights()
+
+    def train_jointly(self, joint_step: "JointStep") -> None:
+        """Makes each training step one of all workers' batches.
+
+        All workers must have equal weights and call `fit` with the same
+        number of batches.
+
+        Args:
+            joint_step: What the workers exchange.
+        """
+        self.joint_step = joint_step
+        self.hasher.fingerprints = True
+        self.train_function = None  # traced anew
+
+    def _batches(
+        self,
+        x: Any,
+        y: Any = None,
+        batch_size: int | None = None,
+        shuffle_seed: int | None = None,
+    ) -> tf.data.Dataset:
+        return pair_batches(x, y, batch_size, shuffle_seed, reshuffle=True)
+
+    def _before_gradient(self, batch: HashedPairs) -> None:
+        """Moves the weights to the look-ahead point of Algorithm 1."""
+        if not hasattr(self.optimizer, "look_ahead"):
+            return
+        # Tied towers are one, and read the rows of `batch.query`.
+        read = (
+            [joint.rows for joint in self._joint_rows]
+            if self.joint_step
+            else [
+                words.trigrams
+                for words in (batch.query, batch.document)[: len(self.towers)]
+            ]
+        )
+        rows = [
+            (table, of_tower)
+            for tower, of_tower in zip(self.towers, read, strict=True)
+            for table in tower.tables
+        ]
+        self.optimizer.look_ahead(self.trainable_variables, rows)
+
+    def _joined(self, batch: HashedPairs) -> HashedPairs:
+        """Exchanges rows and titles with the other workers.
+
+        Raises:
+            InputError: The batch has a teacher's vectors.
+        """
+        if self.joint_step is None:
+            return batch
+        if batch.teacher is not None or batch.fingerprints is None:
+            raise InputError(
+                "several workers train on strings and without a teacher: got "
+                "batches with a teacher's vectors, or hashed ones"
+            )
+        clicked = batch.document.text_index
+        candidates = tf.concat([clicked[:, None], batch.negatives], axis=1)
+        fingerprints = batch.fingerprints
+        if len(self.towers) == 1:  # `document` has the queries, too
+            titles, index = tf.unique(tf.reshape(candidates, [-1]))
+            candidates = tf.reshape(index, tf.shape(candidates))
+            clicked = candidates[:, 0]
+            fingerprints = tf.gather(fingerprints, titles)
+        log_q = None
+        if batch.log_q is not None:
+            log_q = log_q_sums(batch.log_q, candidates, tf.size(fingerprints))
+        self._joint_rows, joint = self.joint_step.join(
+            [
+                words.trigrams
+                for words in (batch.query, batch.document)[: len(self.towers)]
+            ],
+            [tower.trigrams.size for tower in self.towers],
+            fingerprints,
+            clicked,
+            tf.shape(candidates)[1],
+            log_q,
+        )
+        return batch._replace(joint=joint)
+
+    def _summed(
+        self, loss: tf.Tensor, gradients: list[Any]
+    ) -> tuple[tf.Tensor, list[Any]]:
+        """Adds the loss and the gradients of the other workers."""
+        if self.joint_step is None:
+            return loss, gradients
+        rows_of = {
+            id(table): rows
+            for tower, rows in zip(self.towers, self._joint_rows, strict=True)
+            for table in tower.tables
+        }
+        rows = [rows_of.get(id(v)) for v in self.trainable_variables]
+        return self.joint_step.sum_gradients(loss, gradients, rows)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""

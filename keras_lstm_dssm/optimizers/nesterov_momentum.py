@@ -1,8 +1,7 @@
-"""NesterovMomentum: the update (6), exact while the momentum changes.
+"""`NesterovMomentum`, the optimizer of Palangi et al. 2016, Algorithm 1.
 
-LazyRows: Nesterov's method on a table of which a batch reads few rows.
-Renormalisation of each tower's gradient, Algorithm 1.
-NesterovSchedule: the paper's momentum over a run, as a callback.
+Tables of which a batch reads few rows are updated lazily, with equal results.
+`NesterovSchedule` sets the momentum during a training.
 """
 
 import threading
@@ -573,7 +572,7 @@ class NesterovSchedule(keras.callbacks.Callback):
         return self.middle if inside else self.ends
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Checks that optimizer and dataset support the schedule."""
+        """Checks that the momentum can be set and the steps are known."""
         momentum = getattr(self.model.optimizer, "momentum", None)
         if not isinstance(momentum, keras.Variable):
             raise InputError(

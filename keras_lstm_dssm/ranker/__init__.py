@@ -1,4 +1,4 @@
-"""Rankers: boosted trees over what several systems know of a pair of texts."""
+"""Rankers, boosted trees over the scores of several systems."""
 
 from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
 from keras_lstm_dssm.ranker.overlap_features import OverlapFeatures

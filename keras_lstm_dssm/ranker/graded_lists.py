@@ -1,7 +1,4 @@
-"""GradedLists: titles with grades for each query, to train rankers on.
-
-DevLists: measures scores of the judged titles of dev.
-"""
+"""Lists of titles with grades, for training rankers and measuring them."""
 
 import os
 from collections import Counter

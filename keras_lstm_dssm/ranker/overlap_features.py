@@ -1,8 +1,4 @@
-"""OverlapFeatures: numbers of how the words of query and title overlap.
-
-Words, stems and letter trigrams of pairs of texts, in the graph.
-EqualWords: the words that the query and the title of a pair share.
-"""
+"""Features of how the words of a query and of a title overlap, in the graph."""
 
 from collections import Counter
 from collections.abc import Iterable

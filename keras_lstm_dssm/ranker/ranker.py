@@ -1,8 +1,6 @@
-"""Ranker: boosted trees over the features of pairs.
+"""`Ranker`, its features, and its files in a run folder.
 
-What a ranker reads of trained models: cosines and scores of pairs.
-PairFeatures: all numbers that a ranker has of a query and a title.
-The files of a ranker in its run folder.
+A feature is the cosine or the score of a trained model, or an overlap of words.
 """
 
 import gzip

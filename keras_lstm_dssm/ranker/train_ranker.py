@@ -1,7 +1,4 @@
-"""Trains boosted trees by LightGBM, and chooses the best on dev.
-
-train_ranker: from grades or clicks and trained models to a ranker.
-"""
+"""`train_ranker`, which trains LightGBM trees and chooses the best on dev."""
 
 import dataclasses
 import os

@@ -1,7 +1,4 @@
-"""The settings of the tables of each paper, and of a table of few clicks.
-
-TableSettings: what the results of a table depend on.
-"""
+"""The settings of the tables of each paper, and of a table of few clicks."""
 
 import dataclasses
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Strings -> words -> letter-trigram ids, in TensorFlow and TF.Text ops."""
+"""Text operations in the graph: strings, words and ids of letter trigrams."""
 
 from keras_lstm_dssm.text.caches import HashedTextCache, NormalizedTextCache
 from keras_lstm_dssm.text.sentences import graph_sentences, split_sentences

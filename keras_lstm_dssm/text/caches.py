@@ -1,7 +1,6 @@
-"""HashedTextCache: hashes texts into batches, and caches their words.
+"""Caches of hashed and of normalised texts, for datasets of many epochs.
 
-DataFunction: a Python function that `tf.data` calls.
-NormalizedTextCache: normalises texts, and caches the results.
+A Python function that `tf.data` calls fills them.
 """
 
 import atexit

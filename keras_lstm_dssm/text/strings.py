@@ -1,6 +1,6 @@
-"""Converts texts to string tensors, and encodes them in batches.
+"""Conversion of texts to string tensors, and loops over batches of them.
 
-Scores pairs of texts in batches of similar length.
+The loops encode or score texts in batches of similar length.
 """
 
 from collections.abc import Callable, Iterator

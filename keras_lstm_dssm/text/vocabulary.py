@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.text.strings import as_bytes
 from keras_lstm_dssm.text.word_batch import WordBatch, distinct_texts, pad_words
 from keras_lstm_dssm.text.word_hashing import (
@@ -183,9 +183,8 @@ def vocabulary_of(
     >>> vocabulary_of(["red hat", "Blue hat"])
     ['hat', 'blue', 'red']
     """
-    for name, number in (("min_count", min_count), ("max_words", max_words)):
-        if number is not None and number < 1:
-            raise InputError(f"{name} must be at least 1, not {number}")
+    check_at_least(1, min_count=min_count)
+    check_at_least(1, max_words=max_words)
     counts: Counter[bytes] = Counter()
     for words in split_in_batches(texts, split):
         counts.update(words.flat_values.numpy().tolist())

@@ -1,6 +1,6 @@
-"""WordBatch: a batch of texts as integer ids, without repetitions.
+"""`WordBatch`, a batch of texts as ids of distinct texts, words and trigrams.
 
-Hashes one short text with few operations, for a server's single queries.
+A single short text is hashed with fewer operations, for a server's queries.
 """
 
 import functools

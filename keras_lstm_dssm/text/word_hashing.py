@@ -1,7 +1,4 @@
-"""Word hashing, W_h of the paper: text -> words -> letter trigrams.
-
-Stems of English words, in the graph.
-"""
+"""Word hashing of Huang et al. 2013: texts, words, stems, letter trigrams."""
 
 import string
 from collections.abc import Iterable
@@ -10,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_choice
 from keras_lstm_dssm.text.strings import as_strings
 
 # A word of a text ends with a space or with the text.
@@ -148,10 +145,7 @@ def check_split(max_words: int | None, split: str) -> None:
         raise InputError(
             f"max_words must be at least 1 or None, not {max_words}"
         )
-    if split not in WORD_SPLITS:
-        raise InputError(
-            f"split must be one of {', '.join(WORD_SPLITS)}, not {split!r}"
-        )
+    check_choice(WORD_SPLITS, split=split)
 
 
 def normalize(texts: Iterable[str | bytes], split: str = "space") -> list[str]:

@@ -1,4 +1,4 @@
-"""Training: what a run is trained on, and the road from `train` to a run."""
+"""Training of two towers, pair scorers and KeyVec, from data to run folder."""
 
 from keras_lstm_dssm.training.config import WorkerSettings
 from keras_lstm_dssm.training.document_targets import (

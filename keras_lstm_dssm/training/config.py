@@ -1,15 +1,8 @@
-"""TrainingData: the data, validation data and dev task of a training.
-
-WorkerSettings: recipe, data and seed of a training by several processes.
-"""
+"""The data and the settings of a training, as `config.json` stores them."""
 
 import os
 from collections.abc import Container, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
-
-import keras
-import tensorflow as tf
 
 from keras_lstm_dssm.callbacks.best_epoch import RankingEvaluation
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
@@ -31,7 +24,6 @@ from keras_lstm_dssm.evaluation.task import (
     document_tasks,
 )
 from keras_lstm_dssm.files import check_plain_file, read_json, write_json
-from keras_lstm_dssm.fingerprints import files_hash
 from keras_lstm_dssm.models.kinds import (
     AnyRecipe,
     find_recipe,
@@ -40,7 +32,6 @@ from keras_lstm_dssm.models.kinds import (
 from keras_lstm_dssm.models.recipes import KeyVecRecipe, Recipe, ScorerRecipe
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.training.initial_model import Parent
-from keras_lstm_dssm.version import __version__
 
 TWO_TOWERS, PAIR_SCORERS, KEYVEC = "two towers", "pair scorers", "a KeyVec"
 
@@ -356,31 +347,6 @@ class WorkerSettings(NamedTuple):
             settings.seed,
             (config.get("init") or {}).get("path"),
         )
-
-
-def worker_versions(
-    run: RunFolder, settings: WorkerSettings | None
-) -> dict[str, Any]:
-    """Returns what must be equal on all workers, for `check_equal`."""
-    package = Path(__file__).parents[1]
-    sources = sorted(
-        Path(folder, name)
-        for folder, _, names in os.walk(package, followlinks=True)
-        for name in names
-        if name.endswith(".py")
-    )
-    settings = settings or WorkerSettings({}, {})
-    return {
-        "keras_lstm_dssm": __version__,
-        "keras_lstm_dssm with source files of hash": files_hash(sources)[:12],
-        "TensorFlow": tf.__version__,
-        "Keras": keras.__version__,
-        "output": str(run.path.absolute()),
-        "seed": settings.seed,
-        "init": settings.init,
-        **{f"recipe {k}": v for k, v in settings.recipe.items()},
-        **settings.data,
-    }
 
 
 _ABSENT = dict.fromkeys(("negatives_from", "salience", "teacher", "replay"))

@@ -1,27 +1,23 @@
-"""DocumentTargets: the salient sentences and key words of documents.
+"""The targets of `KeyVec`: salient sentences and key words of documents.
 
-KeyWords: chooses the key words of documents, the targets of `KeyVec`.
-DocumentExamples: batches of documents with their targets, shuffled.
+`DocumentExamples` streams documents with their targets in shuffled batches.
 """
 
-import gzip
 import itertools
-import json
 import math
 import os
-import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.data.batches import permutation
 from keras_lstm_dssm.data.documents import Document
-from keras_lstm_dssm.errors import InputError, import_optional
-from keras_lstm_dssm.files import open_gzip, replacing
+from keras_lstm_dssm.errors import InputError, check_choice, import_optional
+from keras_lstm_dssm.files import read_json_gz, write_json_gz
 from keras_lstm_dssm.settings.choices import KEY_WORDS_OF
 from keras_lstm_dssm.text.strings import as_bytes
 from keras_lstm_dssm.text.word_hashing import EMPTY_TEXT, check_split, normalize
@@ -84,11 +80,7 @@ class KeyWords:
     ) -> None:
         if count < 1:
             raise InputError(f"count must be 1 or more, not {count}")
-        if source not in KEY_WORDS_OF:
-            raise InputError(
-                f"source must be one of {', '.join(KEY_WORDS_OF)}, not "
-                f"{source!r}"
-            )
+        check_choice(KEY_WORDS_OF, source=source)
         check_split(None, split)
         if stop_words is None:
             stop_words = import_optional(
@@ -288,11 +280,7 @@ class DocumentTargets:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the targets to a file, `.json.gz`."""
         value = {"counts": asdict(self.counts), "targets": self.targets}
-        with (
-            replacing(path) as partial,
-            gzip.open(partial, "wt", encoding="utf-8") as file,
-        ):
-            json.dump(value, file)
+        write_json_gz(path, value)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> "DocumentTargets":
@@ -301,21 +289,14 @@ class DocumentTargets:
         Raises:
             InputError: The file is missing or damaged.
         """
-        try:
-            with open_gzip(path) as file:
-                value = json.load(file)
+
+        def parse(value: Any) -> "DocumentTargets":
             targets = {
                 key: Target(*target) for key, target in value["targets"].items()
             }
             return cls(targets, SalienceCounts(**value["counts"]))
-        except (
-            OSError, EOFError, zlib.error, ValueError, KeyError, TypeError,
-            AttributeError,
-        ) as error:  # fmt: skip
-            raise InputError(
-                f"{os.fspath(path)}: found no targets of documents ({error});"
-                " restore the file, or train anew in another --output"
-            ) from error
+
+        return read_json_gz(path, parse, "targets of documents")
 
 
 _POOL = 16

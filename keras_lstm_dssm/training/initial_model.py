@@ -1,4 +1,4 @@
-"""Parent: the trained model whose weights another training starts from."""
+"""`Parent`, the trained model whose weights another training starts from."""
 
 import os
 from collections.abc import Sequence

@@ -1,8 +1,4 @@
-"""DocumentTraining: the model and the plan of a training of a KeyVec.
-
-DocumentPlan: the documents that a KeyVec is trained on, and their order.
-new_keyvec: builds, initialises and compiles the `KeyVec` of a recipe.
-"""
+"""The training of a `KeyVec`: its model, its documents and their order."""
 
 import math
 import os

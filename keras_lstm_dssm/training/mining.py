@@ -1,13 +1,7 @@
-"""Hard negatives: documents near a query that nobody clicked for it.
+"""Negatives that trained towers mine: titles near a query, without a click."""
 
-Lists of clicked titles and of negatives that trained towers find.
-"""
-
-import gzip
 import itertools
-import json
 import os
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +13,7 @@ from keras_lstm_dssm.data.click_log import ClickLog, Pair
 from keras_lstm_dssm.data.triples import JudgedList, clicked_lists
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index, TitleClusters, unit_vectors
-from keras_lstm_dssm.files import open_gzip, replacing
+from keras_lstm_dssm.files import read_json_gz, write_json_gz
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text.caches import NormalizedTextCache
@@ -249,17 +243,10 @@ class HardNegatives:
             for query, nearest in titles.items()
         }
         content = {"epoch": epoch, "titles": list(number), "rows": rows}
-        with (
-            replacing(self.path) as partial,
-            gzip.open(partial, "wt", _LEVEL, encoding="utf-8") as file,
-        ):
-            # `json.dump` would encode without its fast encoder.
-            file.write(json.dumps(content))
+        write_json_gz(self.path, content, _LEVEL)
 
     def _read(self, epoch: int) -> dict[str, list[str]]:
-        try:
-            with open_gzip(self.path) as file:
-                mined = json.load(file)
+        def parse(mined: Any) -> dict[str, list[str]]:
             if mined["epoch"] != epoch:
                 raise ValueError(f"mined before epoch {mined['epoch'] + 1}")
             titles = mined["titles"]
@@ -267,15 +254,9 @@ class HardNegatives:
                 query: [titles[row] for row in rows]
                 for query, rows in mined["rows"].items()
             }
-        except (
-            OSError, EOFError, zlib.error, ValueError, LookupError, TypeError,
-            AttributeError,
-        ) as error:  # fmt: skip
-            raise InputError(
-                f"{self.path}: found no negatives mined before epoch"
-                f" {epoch + 1} ({error}); restore the file, or train anew in"
-                " another --output"
-            ) from error
+
+        content = f"negatives mined before epoch {epoch + 1}"
+        return read_json_gz(self.path, parse, content)
 
 
 FILE_NAME = "mined_lists.json.gz"
@@ -323,11 +304,7 @@ class MinedLists:
         titles = (" ".join(title.split()) for title in self.log.documents())
         index = Index(towers, titles)
         lists = list(clicked_lists(self.log, self.top, index, self.seed))
-        with (
-            replacing(self.path) as partial,
-            gzip.open(partial, "wt", encoding="utf-8") as file,
-        ):
-            json.dump({"lists": lists}, file)
+        write_json_gz(self.path, {"lists": lists})
         return lists
 
     def read(self) -> list[JudgedList]:
@@ -337,17 +314,12 @@ class MinedLists:
             InputError: The file is missing or damaged, or the log has another
                 number of clicks.
         """
-        try:
-            with open_gzip(self.path) as file:
-                lists = [JudgedList(*one) for one in json.load(file)["lists"]]
-            mined = sum(len(one.positives) for one in lists)
-        except (
-            OSError, EOFError, zlib.error, ValueError, KeyError, TypeError
-        ) as error:  # fmt: skip
-            raise InputError(
-                f"{self.path}: found no mined negatives ({error}); restore"
-                " the file, or train anew in another --output"
-            ) from error
+
+        def parse(value: Any) -> tuple[list[JudgedList], int]:
+            lists = [JudgedList(*fields) for fields in value["lists"]]
+            return lists, sum(len(judged.positives) for judged in lists)
+
+        lists, mined = read_json_gz(self.path, parse, "mined negatives")
         clicks = sum(1 for _ in self.log)
         if clicks != mined:
             raise InputError(

@@ -1,7 +1,4 @@
-"""Replay: old clicks that are mixed into the training on new ones.
-
-RedrawnTitles: synthetic pairs that change from epoch to epoch.
-"""
+"""Old clicks mixed into a training on new ones, and redrawn synthetic pairs."""
 
 import math
 import os

@@ -1,6 +1,6 @@
-"""Salient sentences: the targets that p_i of `KeyVec` is trained on.
+"""Salient sentences, which `KeyVec` learns to find, and their teachers.
 
-Teachers of salience: how similar a sentence is to those of a summary.
+A teacher computes how similar a sentence is to those of the summary.
 """
 
 import itertools

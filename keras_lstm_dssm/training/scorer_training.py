@@ -1,7 +1,4 @@
-"""ScorerTraining: what judged lists or clicks train a pair scorer as.
-
-TriplePlan: the triples that a pair scorer is trained on, and their order.
-"""
+"""The training of a pair scorer: its model, its triples and their order."""
 
 import os
 import sys

@@ -1,9 +1,7 @@
-"""TrainingSession: runs one training and writes its results.
+"""`TrainingSession`, which trains a model and writes its run folder.
 
-BasePlan: what the plans of all kinds of training have in common.
-config.json of a run: what a new run writes, and a resumed run checks.
-BaseTraining: what the trainings of all kinds of models have in common.
-fit_plan: fits a model to a plan, in one or several calls of `fit`.
+`BasePlan` and `BaseTraining` are the bases of the trainings of all kinds of
+models.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""skip_gram_vectors: the vectors with which the words of a vocabulary start."""
+"""Skip-gram vectors, with which the words of a vocabulary start."""
 
 import functools
 import hashlib
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.errors import InputError, check_at_least, import_optional
 from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.text.vocabulary import split_in_batches
 
@@ -87,15 +87,10 @@ def skip_gram_vectors(
     >>> skip_gram_vectors(["red hat", "blue hat"], ["hat", "red"]).shape
     (2, 50)
     """
-    for name, number in (
-        ("dimension", dimension),
-        ("window", window),
-        ("epochs", epochs),
-    ):
-        if number < 1:
-            raise InputError(f"{name} must be at least 1, not {number}")
-    if seed < 0:
-        raise InputError(f"seed must be at least 0, not {seed}")
+    check_at_least(1, dimension=dimension)
+    check_at_least(1, window=window)
+    check_at_least(1, epochs=epochs)
+    check_at_least(0, seed=seed)
     import_optional("gensim.models.word2vec", "baselines")  # raises without
     if not isinstance(texts, str | bytes):  # which `split_in_batches` refuses
         texts = tuple(texts)

@@ -1,8 +1,4 @@
-"""TowerTraining: what clicks and a recipe of two towers are trained as.
-
-The teacher of a run: opened, fits the clicks, stays the same.
-TrainingPlan: the pairs that two towers are trained on, and their order.
-"""
+"""The training of two towers: the model, pairs and their order, the teacher."""
 
 import os
 import sys

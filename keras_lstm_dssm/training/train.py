@@ -1,4 +1,4 @@
-"""train: from data and a recipe to a trained model, in one call."""
+"""`train` and `resume`, which train a model by a recipe in one call."""
 
 import os
 import tempfile

@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.layers.packed_sequence import (
-    FlatPacking,
-    Packing,
-    RowSequences,
-)
+from keras_lstm_dssm.layers.packed_sequence import FlatPacking, RowSequences
+from tests.layers.plain_packing import Packing
 
 LENGTHS = [2, 4, 1, 4]
 RANDOM = np.random.default_rng(0)

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import InputError, PeepholeLSTM, Recurrent, RNNCell
-from keras_lstm_dssm.layers.packed_sequence import Packing
 from tests import reference
+from tests.layers.plain_packing import Packing
 
 TIME, FEATURES, UNITS = 5, 4, 3
 LENGTHS = [3, 5, 1, 3]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.layers.packed_sequence import Packing, pack, unpack
+from keras_lstm_dssm.layers.packed_sequence import pack, unpack
+from tests.layers.plain_packing import Packing
 
 TIME = 5
 LENGTHS = [3, 5, 1, 3]

@@ -10,10 +10,11 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import VocabularyVectors
 from keras_lstm_dssm.models.document_batch import (
     DocumentHasher,
+    HashedDocuments,
     document_batches,
-    is_hashed,
     sentence_lists,
 )
+from keras_lstm_dssm.models.text_model import is_hashed
 from tests.models.small_keyvec import DOCUMENTS, EXAMPLES, SALIENT
 
 
@@ -92,7 +93,7 @@ def test_datasets_pass_through() -> None:
     batches = document_batches(EXAMPLES, 2)
     assert document_batches(batches) is batches
     hashed = small_hasher(None).dataset(batches)
-    assert is_hashed(hashed.element_spec)
+    assert is_hashed(hashed.element_spec, HashedDocuments)
     assert document_batches(hashed) is hashed
     assert small_hasher(None).dataset(hashed) is hashed
 

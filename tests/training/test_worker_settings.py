@@ -4,11 +4,12 @@ import pathlib
 
 import pytest
 
+from keras_lstm_dssm.distributed import worker
+from keras_lstm_dssm.distributed.worker import worker_versions
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.training import WorkerSettings, config
-from keras_lstm_dssm.training.config import worker_versions
+from keras_lstm_dssm.training import WorkerSettings
 
 
 def test_the_recipe_is_best_or_that_of_the_run_to_continue(
@@ -49,7 +50,7 @@ def test_what_must_be_equal_on_all_workers(
         (folder / "module.py").write_text("1\n")
     (package / "tools").symlink_to(linked)
     monkeypatch.setattr(
-        config, "__file__", str(package / "training" / "config.py")
+        worker, "__file__", str(package / "distributed" / "worker.py")
     )
     run = RunFolder(tmp_path / "run")
     settings = WorkerSettings.make("clicks.tsv", "lstm_32", seed=5)
