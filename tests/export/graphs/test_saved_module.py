@@ -39,4 +39,5 @@ def test_all_signatures_are_checked() -> None:
             if name in ("serve", "keys", "filtered") and "def " in line:
                 assert before.strip().startswith("@signature("), (file, name)
                 found.append((file.stem, name))
-    assert len(found) == 8 and ("keyvec", "keys") in found
+    # Encoders and KeyVecs share one `serve`.
+    assert len(found) == 7 and ("keyvec", "keys") in found
