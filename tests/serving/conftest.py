@@ -106,6 +106,6 @@ def send(served: Served) -> Iterator[Send]:
 
 @pytest.fixture
 def numbers(tiny_models: Path, tmp_path: Path) -> Path:
-    """A folder of one model, which is soon loaded."""
+    """Returns a folder of models that has the tiny model `numbers` alone."""
     (tmp_path / "numbers").symlink_to(tiny_models / "numbers")
     return tmp_path
