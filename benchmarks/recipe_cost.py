@@ -6,14 +6,14 @@ are counted here, beside the training steps.
 
 import tempfile
 import time
-from pathlib import Path
 
 from keras_lstm_dssm.benchmarks.measurement import (
     fit_seconds,
     memory_megabytes,
 )
-from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.models import PRESETS
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.tower_training import TowerTraining
 
 
@@ -43,15 +43,16 @@ def measure_recipe(
     True
     """
     recipe = PRESETS[preset].replace(mine_clusters=mine_clusters)
-    training = TowerTraining(recipe, 0, ClickLog(path), path)
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
+        config = TrainingConfig(path, recipe)
+        training = TowerTraining(config, RunFolder(folder))
         model = training.new_model()
-        plan = training.plan(Path(folder), model)
+        training.prepare(model)
         # The first epoch that begins with mining; the log is counted here.
-        first = recipe.mine_every * plan.steps_per_epoch
+        first = recipe.mine_every * training.steps_per_epoch
         prepared = time.perf_counter()
-        batches, _ = plan.batches_of_a_fit(first, model)
+        batches, _ = training.batches_of_fit(first, model)
         mined = time.perf_counter()
         step = fit_seconds(model, batches, steps) / recipe.batch_size
     prepare_seconds, mining_seconds = prepared - start, mined - prepared
@@ -62,6 +63,6 @@ def measure_recipe(
         "prepare_seconds": prepare_seconds,
         "mining_seconds": mining_seconds,
         "step_microseconds_per_pair": 1e6 * step,
-        "microseconds_per_pair": 1e6 * (step + in_an_epoch / plan.examples),
+        "microseconds_per_pair": 1e6 * (step + in_an_epoch / training.examples),
         "peak_gigabytes": memory_megabytes("VmHWM") / 1000,
     }

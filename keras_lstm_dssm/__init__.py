@@ -39,9 +39,7 @@ from keras_lstm_dssm.losses import (
     KeyVecLoss,
     PairwiseHinge,
 )
-from keras_lstm_dssm.models.keyvec import KeyVec
-from keras_lstm_dssm.models.pair_scorer import PairScorer
-from keras_lstm_dssm.models.recipes import (
+from keras_lstm_dssm.models import (
     KEYVEC_PRESETS,
     PRESETS,
     SCORER_PRESETS,
@@ -49,6 +47,8 @@ from keras_lstm_dssm.models.recipes import (
     Recipe,
     ScorerRecipe,
 )
+from keras_lstm_dssm.models.keyvec import KeyVec
+from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.optimizers.adagrad import Adagrad
 from keras_lstm_dssm.optimizers.nesterov_momentum import (

@@ -1,9 +1,11 @@
-"""The decorator that registers every Keras class of this package."""
+"""The decorator that registers Keras classes, and a search among them."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import keras
+
+from keras_lstm_dssm.errors import InputError
 
 PACKAGE = "keras_lstm_dssm"
 
@@ -20,3 +22,34 @@ def register(cls: T) -> T:
         package=PACKAGE
     )
     return decorate(cls)
+
+
+def registered_class(argument: str, name: str, base: type) -> Any:
+    """Return the registered class of a name that a recipe has.
+
+    Args:
+        argument: The argument that has the name, for the message.
+        name: `"LSTMEncoder"` for a class of this package, or
+            `"my_package>GRUEncoder"` for one that is registered with
+            `keras.saving.register_keras_serializable("my_package")`.
+        base: The base class that it must have.
+
+    Raises:
+        InputError: No such class is registered.
+
+    Example:
+    >>> registered_class("encoder", "DSSMEncoder", dssm.TextEncoder).__name__
+    'DSSMEncoder'
+    """
+    names = {
+        full.removeprefix(f"{PACKAGE}>"): cls
+        for full, cls in keras.saving.get_custom_objects().items()
+        if isinstance(cls, type) and issubclass(cls, base) and cls is not base
+    }
+    if not isinstance(name, str) or name not in names:
+        raise InputError(
+            f"{argument} is {name!r}: expected one of "
+            f"{', '.join(sorted(names))}; or import the module that registers "
+            "it"
+        )
+    return names[name]

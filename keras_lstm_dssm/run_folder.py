@@ -21,8 +21,7 @@ from keras_lstm_dssm.files import (
     replacing,
     write_json,
 )
-from keras_lstm_dssm.models.keyvec import KeyVec
-from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.models.kinds import KINDS, kind_of
 from keras_lstm_dssm.models.two_tower import TwoTower
 
 __all__ = ["RunFolder", "load_run"]
@@ -33,8 +32,6 @@ _UNREADABLE = (
 )  # fmt: skip
 """Errors that Keras raises for a damaged, foreign or malicious file."""
 
-
-_KINDS = {PairScorer: "pair scorer", KeyVec: "KeyVec"}
 
 _OWN_FILES = (
     "config.json", "last.keras", "model.keras", "history.csv",
@@ -161,9 +158,9 @@ class RunFolder:
             InputError: The folder has no model, or one that cannot be read.
         """
         if is_ranker(self.path):
-            from keras_lstm_dssm.ranker.ranker import load_ranker
-
-            return load_ranker(self.path)
+            load = KINDS["ranker"].load
+            assert load is not None
+            return load(self.path)
         self.check_trained()
         return self._load(self.model)
 
@@ -187,10 +184,9 @@ class RunFolder:
         """
         model = self.load_model()
         if not isinstance(model, TwoTower):
-            kind = _KINDS.get(type(model), "ranker")
             raise InputError(
-                f"{self.path}: found a {kind}, which has no encoders of "
-                "queries and titles: expected the run of two towers"
+                f"{self.path}: found a {kind_of(model).noun}, which has no "
+                "encoders of queries and titles: expected the run of two towers"
             )
         return model
 
@@ -259,8 +255,7 @@ class RunFolder:
         try:
             # Safe mode: nothing in the file is run as code.
             model = keras.saving.load_model(path, safe_mode=True)
-            if not isinstance(model, TwoTower | PairScorer | KeyVec):
-                raise TypeError(f"found a {type(model).__name__}")
+            kind_of(model)
             return model
         except _UNREADABLE as error:
             raise InputError(

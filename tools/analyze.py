@@ -49,7 +49,7 @@ from keras_lstm_dssm.settings.reports import ReportSettings
 from keras_lstm_dssm.text_files import text_lines
 from keras_lstm_dssm.tools.analyze_flags import check_used
 from keras_lstm_dssm.tools.flags.analyze import COMMAND_LINE, FLAGS
-from keras_lstm_dssm.tools.train_flags import allowed_bad_lines
+from keras_lstm_dssm.tools.settings_flags import allowed_bad_lines
 from keras_lstm_dssm.training import DocumentTargets
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
 

@@ -8,7 +8,7 @@ from keras_lstm_dssm.command_line import definers, new_flags
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import MAP_METHODS
 from keras_lstm_dssm.settings.reports import ReportSettings
-from keras_lstm_dssm.tools.train_flags import define_bad_line_flags
+from keras_lstm_dssm.tools.settings_flags import define_bad_line_flags
 
 _DEFAULTS = ReportSettings()
 

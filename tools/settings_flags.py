@@ -1,7 +1,7 @@
 """Flags that are made from the fields of settings dataclasses."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from absl import flags
@@ -52,7 +52,10 @@ def define_settings(
             marks = ", ".join(users[name])
             lower = text if text[1:2].isupper() else text[0].lower() + text[1:]
             text = f"{marks[0].upper()}{marks[1:]}: {lower}"
-        _define(values, field, field.default if defaults else None, text)
+        default = field.default if defaults else None
+        if default is dataclasses.MISSING:
+            default = None
+        _define(values, field, default, text)
 
 
 def _define(
@@ -90,15 +93,33 @@ def check_finite(values: flags.FlagValues, name: str) -> None:
     )
 
 
-def given_settings(
-    values: flags.FlagValues, classes: Collection[type[Settings]]
-) -> dict[str, Any]:
-    """Returns the flags that are not `None`, for the fields of some classes."""
-    names = dict.fromkeys(
-        field.name for cls in classes for field in dataclasses.fields(cls)
+def flag_names(classes: Iterable[type[Settings]]) -> list[str]:
+    """Returns the names of the flags for the fields of some classes."""
+    return list(
+        dict.fromkeys(
+            field.name
+            for cls in classes
+            for field in dataclasses.fields(cls)
+            if field.metadata.get("flag", True)
+        )
     )
-    return {
-        name: values[name].value
-        for name in names
-        if name in values and values[name].value is not None
-    }
+
+
+def define_bad_line_flags(values: flags.FlagValues) -> None:
+    """Defines `--on_bad_line` and `--max_bad_lines`."""
+    define = definers(values)
+    define.enum(
+        "on_bad_line", "stop", ["stop", "skip"],
+        "What to do with a line of the data that is not a click, or not a "
+        "document: stop and report its number, or skip and count it.",
+    )  # fmt: skip
+    define.integer(
+        "max_bad_lines", 100,
+        "With --on_bad_line=skip: largest number of bad lines; more stop the "
+        "program.", 0,
+    )  # fmt: skip
+
+
+def allowed_bad_lines(values: flags.FlagValues) -> int:
+    """Returns how many bad lines of the data the parsed flags allow."""
+    return values.max_bad_lines if values.on_bad_line == "skip" else 0

@@ -11,7 +11,7 @@ from typing import Any
 from keras_lstm_dssm.data import describe, describe_bad, open_files, split_log
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.tools.flags.split import COMMAND_LINE, FLAGS
-from keras_lstm_dssm.tools.train_flags import allowed_bad_lines
+from keras_lstm_dssm.tools.settings_flags import allowed_bad_lines
 
 
 def main(_: list[str]) -> dict[str, Any]:

@@ -12,64 +12,73 @@ from typing import Any
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import describe_bad
-from keras_lstm_dssm.distributed.cluster import in_cluster
+from keras_lstm_dssm.distributed.cluster import Cluster, in_cluster
+from keras_lstm_dssm.distributed.worker import train_worker
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
+from keras_lstm_dssm.models import AnyRecipe, find_recipe, recipe_from_dict
+from keras_lstm_dssm.ranker.train_ranker import MINED, SELECT, TreeOptions
 from keras_lstm_dssm.run_folder import RunFolder, check_resumable
 from keras_lstm_dssm.settings.presets import RANKER
-from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
-from keras_lstm_dssm.tools.flagged_recipe import check_unchanged, flagged_recipe
-from keras_lstm_dssm.tools.flags.train import COMMAND_LINE, FLAGS
-from keras_lstm_dssm.tools.ranker_flags import check_ranker_flags
-from keras_lstm_dssm.tools.train_flags import allowed_bad_lines, data_options
-from keras_lstm_dssm.tools.train_ranker import train_by_flags
-from keras_lstm_dssm.tools.train_workers import (
-    is_first_worker,
-    train_by_workers,
-    trains_by_workers,
+from keras_lstm_dssm.settings.recipes import (
+    KeyVecRecipe,
+    Recipe,
+    ScorerRecipe,
 )
+from keras_lstm_dssm.settings.training import TrainingConfig
+from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
+from keras_lstm_dssm.tools.flags.train import COMMAND_LINE, FLAGS
+from keras_lstm_dssm.tools.settings_flags import allowed_bad_lines, flag_names
+from keras_lstm_dssm.training.initial_model import InitialModel
+
+OPTION_FLAGS = flag_names([TrainingConfig])
+"""Flags that are options of a training."""
+
+RECIPE_FLAGS = flag_names([Recipe, ScorerRecipe, KeyVecRecipe])
+"""Flags that set the attribute of that name in the preset's recipe."""
+
+_OF_WORKERS = ("ray_address", "worker_cpus", "start_minutes")
+_OF_RANKER = ("features", "encoder")
+_SHARED_WITH_RANKER = (
+    "data", "dev", "select", "patience", "min_relevant", "seed",
+    "mined_negatives", "on_bad_line", "max_bad_lines", "preset", "output",
+    "resume", "json", "debug", "help",
+)  # fmt: skip
 
 
 def main(_: list[str]) -> dict[str, Any]:
     """Trains, or resumes; returns the last epoch's metrics."""
     run = RunFolder(FLAGS.output)
-    check_ranker_flags(FLAGS)
+    _check_ranker_flags()
     if FLAGS.preset == RANKER:
-        if in_cluster():
-            raise InputError("one process trains a ranker: unset TF_CONFIG")
-        _check(run)
-        return train_by_flags(FLAGS, run, allowed_bad_lines(FLAGS))
-    options: dict[str, Any] = {
-        "save_minutes": FLAGS.save_minutes,
-        "histograms": FLAGS.histograms,
-    }
-    if trains_by_workers(FLAGS):
+        return _train_ranker(run)
+    options = {name: FLAGS[name].value for name in OPTION_FLAGS}
+    options["max_bad_lines"] = allowed_bad_lines(FLAGS)
+    if _trains_by_workers():
         epochs = _finished_epochs(run)
         _warn_without_teacher()
-        train_by_workers(FLAGS, run)
-        if not is_first_worker():
+        _train_by_workers(run, options)
+        if not _is_first_worker():
             return {}
         finished = bool(epochs) and run.read_history() == epochs
     elif FLAGS.resume:
         check_resumable(run.path)
-        check_unchanged(FLAGS, run.read_config())
+        check_unchanged(run.read_config())
         epochs = run.read_history()
         use_one_intra_op_thread()
         with _sigterm_as_ctrl_c():
-            dssm.resume(run.path, **options)
+            dssm.resume(
+                run.path,
+                save_minutes=FLAGS.save_minutes,
+                histograms=FLAGS.histograms,
+            )
         finished = run.read_history() == epochs
     else:
         _check(run)
         _warn_without_teacher()
         use_one_intra_op_thread()
         with _sigterm_as_ctrl_c():
-            dssm.train(
-                FLAGS.data,
-                flagged_recipe(FLAGS),
-                output=run.path,
-                **data_options(FLAGS),
-                **options,
-            )
+            dssm.train(recipe=flagged_recipe(), output=run.path, **options)
         finished = False
     metrics = run.read_metrics()
     for name in ("data", "validation"):
@@ -85,12 +94,87 @@ def main(_: list[str]) -> dict[str, Any]:
     return metrics["train"]
 
 
+def flagged_recipe() -> AnyRecipe:
+    """Returns the preset's recipe, changed by the flags that are set.
+
+    With `--init`, and no `--preset`, it is that of the run to continue.
+
+    Raises:
+        InputError: Two values exclude each other, or a flag is not one of
+            this kind of recipe; there is no such run.
+    """
+    recipe = find_recipe(FLAGS.preset)
+    if FLAGS.init and not FLAGS["preset"].present:
+        recipe = InitialModel.recipe_of(FLAGS.init)
+    changes = {
+        name: FLAGS[name].value
+        for name in (*RECIPE_FLAGS, "oov_buckets")
+        if FLAGS[name].value is not None
+    }
+    if isinstance(recipe, Recipe) and "oov_buckets" in changes:
+        recipe = recipe.with_encoder(oov_buckets=changes.pop("oov_buckets"))
+    for name in changes:
+        if name.startswith("teacher_") and not FLAGS.teacher:
+            raise InputError(
+                f"--{name} is used with --teacher only: name the folder of "
+                "lstm-dssm-teach, or leave it out"
+            )
+    for name in changes:
+        if not hasattr(recipe, name):
+            raise InputError(
+                f"--{name} is not a flag of --preset={FLAGS.preset}: leave it "
+                "out"
+            )
+    return recipe.replace(**changes)
+
+
+def check_unchanged(config: dict[str, Any]) -> None:
+    """Checks that no flag of `lstm-dssm-train --resume` changes the run.
+
+    A flag that is given has to have the value with which the run was started.
+
+    Args:
+        config: Content of the run's `config.json`.
+
+    Raises:
+        InputError: A flag differs.
+    """
+    recipe = recipe_from_dict(config.get("recipe", {}))
+    name, network = recipe.network()
+    if FLAGS["preset"].present and (
+        find_recipe(FLAGS.preset).network() != (name, network)
+    ):
+        network.pop("oov_buckets", None)  # a flag of its own
+        raise InputError(
+            f"--preset={FLAGS.preset}: the run in {FLAGS.output} was "
+            f"started with {name}({network}); "
+            "leave the flag out, or train anew in another --output"
+        )
+    known = {**recipe.to_dict(), **config}
+    known["init"] = (config.get("init") or {}).get("path")
+    if isinstance(recipe, Recipe):
+        known["oov_buckets"] = recipe.oov_buckets
+    for name in (*OPTION_FLAGS, *RECIPE_FLAGS, "oov_buckets"):
+        flag = FLAGS[name]
+        if not flag.present or name not in known:
+            continue
+        value = flag.value
+        if name in OPTION_FLAGS:
+            value = TrainingConfig.stored_value(name, value)
+        if value != known[name]:
+            raise InputError(
+                f"--{name}={flag.value}: the run in {FLAGS.output} was "
+                f"started with {known[name]}; leave the flag out, or train "
+                "anew in another --output"
+            )
+
+
 def _finished_epochs(run: RunFolder) -> list[dict[str, float]]:
-    """Checks a run that workers start or go on with; returns its figures."""
+    """Checks a run that workers start or go on with; returns its metrics."""
     if not FLAGS.resume:
         check_folder(run.path)
     elif run.config.exists():
-        check_unchanged(FLAGS, run.read_config())
+        check_unchanged(run.read_config())
     return run.read_history()
 
 
@@ -109,7 +193,7 @@ def _check(run: RunFolder) -> None:
 
 def _warn_without_teacher() -> None:
     """Warns of a new run by the preset `taught` that has no teacher."""
-    is_new = not FLAGS.resume and is_first_worker()
+    is_new = not FLAGS.resume and _is_first_worker()
     if is_new and FLAGS.preset == "taught" and not FLAGS.teacher:
         print(
             "warning: --preset=taught has the schedule for a --teacher, and"
@@ -126,6 +210,109 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _check_ranker_flags() -> None:
+    """Checks that no flag is set which the preset does not use."""
+    is_ranker = FLAGS.preset == RANKER
+    used = (*_SHARED_WITH_RANKER, *_OF_RANKER)
+    for name in FLAGS:
+        wrong = name not in used if is_ranker else name in _OF_RANKER
+        if FLAGS[name].present and wrong:
+            raise InputError(
+                f"--{name} is not a flag of --preset={FLAGS.preset}: leave it "
+                "out"
+            )
+
+
+def _train_ranker(run: RunFolder) -> dict[str, Any]:
+    """Trains a ranker into a run folder; returns its metrics."""
+    if in_cluster():
+        raise InputError("one process trains a ranker: unset TF_CONFIG")
+    _check(run)
+    if FLAGS.resume:
+        raise InputError(
+            "--resume is not a flag of --preset=ranker, which is trained in"
+            " one go: leave it out"
+        )
+    options = TreeOptions()
+    if FLAGS.patience is not None:
+        options = TreeOptions(patience=FLAGS.patience)
+    dssm.train_ranker(
+        FLAGS.data,
+        FLAGS.features,
+        encoder=FLAGS.encoder,
+        output=run.path,
+        dev=FLAGS.dev,
+        select=FLAGS.select if FLAGS["select"].present else SELECT,
+        options=options,
+        seed=FLAGS.seed,
+        min_relevant=FLAGS.min_relevant,
+        mined_negatives=FLAGS.mined_negatives or MINED,
+        max_bad_lines=allowed_bad_lines(FLAGS),
+    )
+    print(f"wrote {run.path}")
+    return run.read_metrics()["train"]
+
+
+def _trains_by_workers() -> bool:
+    """Returns whether this process is to train together with others."""
+    if (FLAGS.workers or 1) > 1 or in_cluster():
+        return True
+    for name in _OF_WORKERS:
+        if FLAGS[name].present:
+            raise InputError(
+                f"--{name} is set, but one process trains: leave it out, or "
+                "set --workers or TF_CONFIG"
+            )
+    return False
+
+
+def _is_first_worker() -> bool:
+    """Returns whether this process reports the results."""
+    return not in_cluster() or Cluster.from_environment().first
+
+
+def _train_by_workers(run: RunFolder, options: dict[str, Any]) -> None:
+    """Trains as one of the workers of `TF_CONFIG`, or starts all workers."""
+    TrainingConfig.check_options_of_workers(options)
+    config = None
+    if not FLAGS.resume:
+        if not FLAGS.data:
+            raise InputError(
+                "--data is missing: expected `api`, a BEIR folder or click "
+                "files"
+            )
+        config = TrainingConfig(recipe=flagged_recipe(), **options)
+        config.check_workers()
+    minutes: dict[str, Any] = {
+        "save_minutes": FLAGS.save_minutes,
+        "start_minutes": FLAGS.start_minutes,
+    }
+    if in_cluster():
+        cluster = Cluster.from_environment()
+        if FLAGS.workers not in (None, cluster.size):
+            raise InputError(
+                f"--workers={FLAGS.workers}: found {cluster.size} workers in "
+                "TF_CONFIG: leave the flag out, or unset TF_CONFIG"
+            )
+        if FLAGS.ray_address:
+            raise InputError(
+                "--ray_address and TF_CONFIG are both set: expected one of "
+                "them: leave the flag out, or unset TF_CONFIG"
+            )
+        train_worker(run.path, config, threads=FLAGS.worker_cpus, **minutes)
+        return
+    from keras_lstm_dssm.distributed.on_ray import train_on_ray
+
+    train_on_ray(
+        run.path,
+        config,
+        workers=FLAGS.workers,
+        address=FLAGS.ray_address,
+        cpus=FLAGS.worker_cpus,
+        **minutes,
+    )
 
 
 run = COMMAND_LINE.program(main)

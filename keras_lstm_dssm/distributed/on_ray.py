@@ -23,7 +23,7 @@ from keras_lstm_dssm.distributed.worker import LOST, train_worker
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.private_api import ray_on_loopback
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.training.config import WorkerSettings
+from keras_lstm_dssm.settings.training import TrainingConfig
 
 _CONNECT_SECONDS = 10.0
 _RETRY_SECONDS = 1.0
@@ -138,12 +138,12 @@ _LOOK_SECONDS = 0.5
 
 def train_on_ray(
     output: str | os.PathLike[str],
-    settings: WorkerSettings | None = None,
+    config: TrainingConfig | None = None,
     *,
     workers: int | None = None,
     address: str | None = None,
     cpus: int | None = None,
-    save_minutes: float = 10.0,
+    save_minutes: float | None = None,
     start_minutes: float = 5.0,
     max_failures: int = 3,
     verbose: bool = True,
@@ -158,8 +158,8 @@ def train_on_ray(
 
     Args:
         output: The run folder, which all machines must see under this path.
-        settings: What to train on, see `WorkerSettings.make`. Default
-            `None`: goes on with the run in the folder.
+        config: What to train on. Default `None`: goes on with the run in the
+            folder.
         workers: Number of workers. Default `None`: that of the run.
         address: The Ray cluster, such as `"auto"`. Default `None`: Ray is
             started on this machine and ends with the training.
@@ -176,13 +176,13 @@ def train_on_ray(
         KeyboardInterrupt: The training was stopped; a checkpoint is saved.
 
     Example:
-    >>> settings = WorkerSettings.make("clicks-*.tsv.gz", "best")
-    >>> train_on_ray("RUN", settings, workers=2)
+    >>> config = TrainingConfig("clicks-*.tsv.gz", "best")
+    >>> train_on_ray("RUN", config, workers=2)
     """
     ray = import_optional("ray", "ray")
     import_optional("ray.train", "ray")
     run = RunFolder(os.path.abspath(output))
-    if settings is None:
+    if config is None:
         found = run.read_config().get("workers", 1)
         workers = workers or found
         if workers != found:
@@ -191,6 +191,7 @@ def train_on_ray(
                 "give as many, or train anew in another --output"
             )
     else:
+        config.check_workers()
         run.check_new()
     if not workers:
         raise InputError("workers is missing: expected their number")
@@ -206,7 +207,7 @@ def train_on_ray(
         trainer = _trainer(
             {
                 "output": str(run.path),
-                "settings": settings and settings._asdict(),
+                "config": config and config.to_dict(),
                 "save_minutes": save_minutes,
                 "start_minutes": start_minutes,
                 "threads": cpus,
@@ -220,20 +221,17 @@ def train_on_ray(
         raise KeyboardInterrupt
 
 
-def _loop(config: dict[str, Any]) -> dict[str, Any]:
+def _loop(arguments: dict[str, Any]) -> dict[str, Any]:
     """Trains as one of Ray's workers.
 
     Returns:
         How it ended. What is wrong for all workers is a result, not an error,
         since Ray would start the workers again.
     """
-    settings = config.pop("settings")
+    options = arguments.pop("config")
+    config = options and TrainingConfig.from_dict(options)
     try:
-        train_worker(
-            **config,
-            settings=settings and WorkerSettings(**settings),
-            verbose=0,
-        )
+        train_worker(**arguments, config=config, verbose=0)
     except JointError as error:
         return {"error": str(error)}
     except Stopped:
@@ -242,14 +240,14 @@ def _loop(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _trainer(
-    config: dict[str, Any], run: Path, workers: int, cpus: int, failures: int
+    arguments: dict[str, Any], run: Path, workers: int, cpus: int, failures: int
 ) -> Any:
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.tensorflow import TensorflowTrainer
 
     return TensorflowTrainer(
         _loop,
-        train_loop_config=config,
+        train_loop_config=arguments,
         scaling_config=ScalingConfig(
             num_workers=workers, resources_per_worker={"CPU": cpus}
         ),

@@ -1,19 +1,123 @@
-"""Recipes found by a preset's name, or by the settings of a run."""
+"""The kinds of models, and their presets and recipes, found by name."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.models.recipes import (
-    KEYVEC_PRESETS,
-    PRESETS,
-    SCORER_PRESETS,
+from keras_lstm_dssm.models.keyvec import KeyVec
+from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.settings import presets
+from keras_lstm_dssm.settings.recipes import (
     KeyVecRecipe,
     Recipe,
     ScorerRecipe,
 )
 
 AnyRecipe = Recipe | ScorerRecipe | KeyVecRecipe
+
+PRESETS: dict[str, Recipe] = {
+    name: Recipe(**settings) for name, settings in presets.TOWER_PRESETS.items()
+}
+"""Name -> recipe: the systems of the paper's Table IV with its sizes; `best`,
+chosen on the dev splits of four data sets (docs/results/best.md), where it is
+above BM25 on two, level on homedepot and below on wikiqa, whose clicks are
+few; and `taught`, for training with a teacher, chosen on wikiqa, where it is
+above `best` and below BM25 (docs/results/few_clicks.md)."""
+
+SCORER_PRESETS: dict[str, ScorerRecipe] = {
+    name: ScorerRecipe(**settings)
+    for name, settings in presets.SCORER_PRESETS.items()
+}
+"""Name -> recipe: MV-LSTM and the models that Wan et al. 2016 compare it with.
+A name that ends with `_wan` is the smaller form that they ran; without, that
+of the model's own paper."""
+
+KEYVEC_PRESETS: dict[str, KeyVecRecipe] = {
+    name: KeyVecRecipe(**settings)
+    for name, settings in presets.KEYVEC_PRESETS.items()
+}
+"""Name -> recipe: KeyVec, learnt from excerpts; the same with key words of all
+the text; KeyVec with the loss as printed, learnt from whole documents; and
+what is left of `keyvec` without L_read, without L_enc, and with a p_i of 1
+for all sentences."""
+
+
+class ModelKind(NamedTuple):
+    """Describes a kind of model; upper layers have dictionaries by its name.
+
+    Attributes:
+        name: The name in these dictionaries, the `kind` of a recipe.
+        noun: What messages call it.
+        model: The class of the models.
+        recipe: The class of the recipes; `None` without recipes.
+        presets: Name -> recipe.
+        marker: A setting that only these recipes have.
+        load: Loads a model from the folder of its run; `None` for one that
+            Keras loads.
+    """
+
+    name: str
+    noun: str
+    model: type
+    recipe: Any = None
+    presets: Mapping[str, Any] = {}
+    marker: str = ""
+    load: Callable[[Path], Any] | None = None
+
+    @property
+    def has_epochs(self) -> bool:
+        """Whether Keras trains it, so that a training can be continued."""
+        return self.load is None
+
+
+KINDS: dict[str, ModelKind] = {}
+"""Name -> kind of model."""
+
+
+def register_kind(kind: ModelKind) -> ModelKind:
+    """Adds a kind of model to those that `kind_of` finds."""
+    KINDS[kind.name] = kind
+    return kind
+
+
+TOWERS = register_kind(
+    ModelKind("towers", "two towers", TwoTower, Recipe, PRESETS)
+)
+SCORER = register_kind(
+    ModelKind(
+        "scorer", "pair scorer", PairScorer, ScorerRecipe, SCORER_PRESETS,
+        "matcher",
+    )
+)  # fmt: skip
+KEYVEC = register_kind(
+    ModelKind(
+        "keyvec", "KeyVec", KeyVec, KeyVecRecipe, KEYVEC_PRESETS,
+        "max_sentences",
+    )
+)  # fmt: skip
+
+
+def kind_of(model: Any) -> ModelKind:
+    """Returns the kind of a model or of a recipe.
+
+    Raises:
+        InputError: It is neither.
+
+    Example:
+    >>> kind_of(dssm.PRESETS["dssm"]).noun
+    'two towers'
+    """
+    for kind in KINDS.values():
+        if isinstance(model, kind.model) or (
+            kind.recipe and isinstance(model, kind.recipe)
+        ):
+            return kind
+    raise InputError(
+        f"found a {type(model).__name__}, expected a model: "
+        f"{', '.join(kind.model.__name__ for kind in KINDS.values())}"
+    )
 
 
 def find_recipe(recipe: str | AnyRecipe) -> AnyRecipe:
@@ -28,16 +132,14 @@ def find_recipe(recipe: str | AnyRecipe) -> AnyRecipe:
     """
     if isinstance(recipe, AnyRecipe):
         return recipe
-    presets: dict[str, AnyRecipe] = {
-        **PRESETS,
-        **SCORER_PRESETS,
-        **KEYVEC_PRESETS,
-    }
-    if recipe not in presets:
+    known: dict[str, AnyRecipe] = {}
+    for kind in KINDS.values():
+        known |= kind.presets
+    if recipe not in known:
         raise InputError(
-            f"unknown preset {recipe!r}: expected one of {', '.join(presets)}"
+            f"unknown preset {recipe!r}: expected one of {', '.join(known)}"
         )
-    return presets[recipe]
+    return known[recipe]
 
 
 def recipe_from_dict(values: Mapping[str, Any]) -> AnyRecipe:
@@ -51,11 +153,7 @@ def recipe_from_dict(values: Mapping[str, Any]) -> AnyRecipe:
     >>> recipe_from_dict(recipe.to_dict()) == recipe
     True
     """
-    kinds: dict[str, type[AnyRecipe]] = {
-        "matcher": ScorerRecipe,
-        "max_sentences": KeyVecRecipe,
-    }
-    for name, kind in kinds.items():
-        if name in values:
-            return kind.from_dict(values)
+    for kind in KINDS.values():
+        if kind.marker in values:
+            return kind.recipe.from_dict(values)
     return Recipe.from_dict(values)

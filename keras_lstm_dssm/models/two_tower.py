@@ -315,7 +315,7 @@ class TwoTower(SyncedWeights, HashedModel):
         Raises:
             InputError: There is no such preset, or a change is wrong.
         """
-        from keras_lstm_dssm.models.recipes import PRESETS
+        from keras_lstm_dssm.models.kinds import PRESETS
 
         if preset not in PRESETS:
             raise InputError(

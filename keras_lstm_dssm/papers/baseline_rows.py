@@ -37,7 +37,7 @@ from keras_lstm_dssm.files import (
     read_json,
     write_json,
 )
-from keras_lstm_dssm.models.recipes import ScorerRecipe
+from keras_lstm_dssm.models import ScorerRecipe
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.papers.baselines import (
     LSASystem,

@@ -1,6 +1,6 @@
 """The table of towers distilled from a teacher, and of mixtures."""
 
-from keras_lstm_dssm.models.recipes import PRESETS
+from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.papers.report import (
     choices_table,
     closing_notes,

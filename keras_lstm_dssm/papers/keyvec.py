@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from keras_lstm_dssm.evaluation.clustering import CLUSTER_MEASURES
 from keras_lstm_dssm.evaluation.task import CLUSTER, DOCUMENT_MEASURES, RETRIEVE
-from keras_lstm_dssm.models.recipes import KEYVEC_PRESETS
+from keras_lstm_dssm.models import KEYVEC_PRESETS
 from keras_lstm_dssm.papers.report import (
     TextTable,
     choices_table,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keras_lstm_dssm.models.recipes import SCORER_PRESETS
+from keras_lstm_dssm.models import SCORER_PRESETS
 from keras_lstm_dssm.papers.report import (
     TextTable,
     choices_table,

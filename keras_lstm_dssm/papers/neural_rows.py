@@ -18,10 +18,10 @@ from keras_lstm_dssm.evaluation.systems import (
     system_of,
 )
 from keras_lstm_dssm.evaluation.task import document_sentences
+from keras_lstm_dssm.models import KeyVecRecipe, Recipe, ScorerRecipe
 from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.models.kinds import AnyRecipe
 from keras_lstm_dssm.models.pair_scorer import PairScorer
-from keras_lstm_dssm.models.recipes import KeyVecRecipe, Recipe, ScorerRecipe
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.papers.baseline_rows import Hyperparameters, TrainedSystem
 from keras_lstm_dssm.papers.rows import Row

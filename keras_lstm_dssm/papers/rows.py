@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.models import KeyVecRecipe, ScorerRecipe
 from keras_lstm_dssm.models.kinds import AnyRecipe
-from keras_lstm_dssm.models.recipes import KeyVecRecipe, ScorerRecipe
 
 _FEED_FORWARD = ("DSSMEncoder", "CLSMEncoder")
 _RECURRENT = ("MVLSTM", "RecurrentCosine")

@@ -24,7 +24,7 @@ from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
 from keras_lstm_dssm.evaluation.runs import Run, write_run
 from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.files import read_json, write_csv, write_json
-from keras_lstm_dssm.models.recipes import KeyVecRecipe, Recipe, ScorerRecipe
+from keras_lstm_dssm.models import KeyVecRecipe, Recipe, ScorerRecipe
 from keras_lstm_dssm.papers.baseline_rows import (
     MODEL_FILE,
     Hyperparameters,

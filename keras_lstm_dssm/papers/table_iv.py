@@ -5,7 +5,7 @@ from pathlib import Path
 
 from keras_lstm_dssm.analysis.drawing import curve_chart
 from keras_lstm_dssm.files import read_json, write_csv
-from keras_lstm_dssm.models.recipes import PRESETS, Recipe
+from keras_lstm_dssm.models import PRESETS, Recipe
 from keras_lstm_dssm.papers.baseline_rows import Hyperparameters
 from keras_lstm_dssm.papers.report import (
     MODE_TITLES,

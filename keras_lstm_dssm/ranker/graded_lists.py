@@ -17,7 +17,7 @@ from keras_lstm_dssm.evaluation.runs import Run, rank_lists
 from keras_lstm_dssm.evaluation.task import Task, graded_qrels
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text.word_hashing import normalize
-from keras_lstm_dssm.training.config import DataOptions, open_clicks
+from keras_lstm_dssm.training.session import open_clicks
 
 
 class DevLists:
@@ -220,11 +220,13 @@ class GradedLists:
 
 
 def open_graded_lists(
-    options: DataOptions,
+    data: Any,
     run: RunFolder,
     mined: int,
     index_of: Any = None,
     seed: int = 0,
+    min_relevant: int = 1,
+    max_bad_lines: int = 0,
 ) -> tuple[GradedLists, str]:
     """Opens grades or clicks.
 
@@ -232,12 +234,14 @@ def open_graded_lists(
     anything else is read as clicks, with mined titles of grade 0.
 
     Args:
-        options: The data.
+        data: See `train_ranker`.
         run: The folder for clicks that are made from grades.
         mined: Number of mined titles for each query of clicks.
         index_of: Function from titles to the `Index` that finds the mined
             titles; by default BM25 is used.
         seed: Seed of mined titles that are drawn.
+        min_relevant: Grade from which a title counts as clicked.
+        max_bad_lines: Number of bad lines of click files to leave out.
 
     Returns:
         The lists, and a specification from which they can be opened again.
@@ -245,7 +249,6 @@ def open_graded_lists(
     Raises:
         InputError: The data are missing or wrong.
     """
-    data = options.data
     if isinstance(data, str | os.PathLike) and is_collection(data):
         collection = open_collection(os.fspath(data))
         if "train" in collection.splits and any(
@@ -253,7 +256,7 @@ def open_graded_lists(
             for judged in collection.qrels("train").values()
         ):
             return GradedLists.from_collection(collection), os.fspath(data)
-    log, spec = open_clicks(options, run)
+    log, spec = open_clicks(data, run, min_relevant, max_bad_lines)
     # White space as in the lists, whose titles are the ids.
     index = index_of and index_of(
         " ".join(title.split()) for title in log.documents()

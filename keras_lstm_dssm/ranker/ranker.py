@@ -31,6 +31,7 @@ from keras_lstm_dssm.files import (
     write_json,
     write_text,
 )
+from keras_lstm_dssm.models.kinds import ModelKind, register_kind
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
@@ -574,3 +575,6 @@ def load_ranker(folder: str | os.PathLike[str]) -> Ranker:
         ) from error
     sources = open_sources(runs, encoder, digests, encoder_digest)
     return Ranker(PairFeatures(overlap, sources), trees, weights)
+
+
+RANKER = register_kind(ModelKind("ranker", "ranker", Ranker, load=load_ranker))

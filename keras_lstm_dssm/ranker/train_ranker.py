@@ -31,7 +31,7 @@ from keras_lstm_dssm.ranker.ranker import (
     write_ranker,
 )
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.training.config import DataOptions, dev_spec
+from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.version import __version__
 
 
@@ -368,11 +368,13 @@ def train_ranker(
             if isinstance(source, TowerCosine)
         ]
         graded, spec = open_graded_lists(
-            DataOptions(data, min_relevant, max_bad_lines),
+            data,
             run,
             mined_negatives,
             (lambda titles: Index(towers[0], titles)) if towers else None,
             seed,
+            min_relevant,
+            max_bad_lines,
         )
         if verbose:
             print(graded.describe(), flush=True)
@@ -412,7 +414,7 @@ def train_ranker(
             config = {
                 "version": __version__,
                 "data": absolute_spec(spec),
-                "dev": dev_spec(dev, saved=True),
+                "dev": TrainingConfig.stored_value("dev", dev),
                 "select": select,
                 "min_relevant": min_relevant,
                 "max_bad_lines": max_bad_lines,

@@ -38,6 +38,9 @@ WORDS = ("vocabulary", "stems", "trigrams")
 KEY_WORDS_OF = ("summary", "document")
 """The texts whose words of highest TF-IDF are key words, see `KeyWords`."""
 
+SALIENCE_TEACHERS = ("bm25", "trigrams", "lead")
+"""The names of teachers of salient sentences that are not trained."""
+
 DEFAULT_SALIENCE = "bm25"
 """The default teacher of salient sentences."""
 

@@ -136,7 +136,8 @@ def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
 def help_of(cls: type) -> dict[str, str]:
     """Returns the entries of the `Attributes:` section, for users of flags.
 
-    They have no references to classes and functions of Python.
+    They have no references to classes and functions of Python, and no
+    sentences that begin with "In Python".
 
     Example:
     >>> help_of(Example := type("Example", (), {"__doc__": '''Has a size.
@@ -157,7 +158,11 @@ def help_of(cls: type) -> dict[str, str]:
         name: re.sub(
             r'`"([^"`]*)"`',
             r"`\1`",
-            re.sub(r", see `[^`]*`", "", " ".join(entry.split())),
+            re.sub(
+                r", see `[^`]*`| In Python [^.]*\.",
+                "",
+                " ".join(entry.split()),
+            ),
         )
         for name, entry in re.findall(
             r"^(\w+): (.*?)(?=^\w|\Z)", text, re.MULTILINE | re.DOTALL

@@ -1,6 +1,6 @@
 """Training of two towers, pair scorers and KeyVec, from data to run folder."""
 
-from keras_lstm_dssm.training.config import WorkerSettings
+from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.document_targets import (
     DocumentExamples,
     DocumentTargets,
@@ -8,10 +8,7 @@ from keras_lstm_dssm.training.document_targets import (
 )
 from keras_lstm_dssm.training.mining import HardNegatives, mine_negatives
 from keras_lstm_dssm.training.salience import salience_teacher
-from keras_lstm_dssm.training.scorer_training import TriplePlan
-from keras_lstm_dssm.training.session import fit_plan
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
-from keras_lstm_dssm.training.tower_training import TrainingPlan
 from keras_lstm_dssm.training.train import resume, train
 
 __all__ = [
@@ -19,10 +16,7 @@ __all__ = [
     "DocumentTargets",
     "HardNegatives",
     "KeyWords",
-    "TrainingPlan",
-    "TriplePlan",
-    "WorkerSettings",
-    "fit_plan",
+    "TrainingConfig",
     "mine_negatives",
     "resume",
     "salience_teacher",

@@ -1,4 +1,4 @@
-"""`Parent`, the trained model whose weights another training starts from."""
+"""`InitialModel`, whose weights another training starts from."""
 
 import os
 from collections.abc import Sequence
@@ -8,19 +8,16 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import weights_hash
-from keras_lstm_dssm.models.keyvec import KeyVec
-from keras_lstm_dssm.models.kinds import AnyRecipe, recipe_from_dict
-from keras_lstm_dssm.models.pair_scorer import PairScorer
-from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.models.kinds import AnyRecipe, kind_of, recipe_from_dict
 from keras_lstm_dssm.run_folder import RunFolder, is_ranker
 
 _OF_TRAINING = {"seed", "negatives", "n", "dropout", "max_sentences"}
-"""Arguments of a model, not of its layers, that may be others in a child."""
+"""Arguments of a model, not of its layers, that a new training may change."""
 
 _NAMES = {"name", "build_config"}
 
 
-class Parent(NamedTuple):
+class InitialModel(NamedTuple):
     """Holds a trained model, and where it comes from.
 
     Attributes:
@@ -34,8 +31,8 @@ class Parent(NamedTuple):
     path: str | None = None
 
     @classmethod
-    def open(cls, init: Any) -> "Parent":
-        """Opens the parent that `train` was given as `init`.
+    def open(cls, init: Any) -> "InitialModel":
+        """Opens the model that `train` was given as `init`.
 
         Args:
             init: A trained model, or the folder of its run.
@@ -51,7 +48,7 @@ class Parent(NamedTuple):
 
     @staticmethod
     def recipe_of(init: str | os.PathLike[str]) -> AnyRecipe:
-        """Reads the recipe of a parent, without loading its model.
+        """Reads the recipe of a run, without loading its model.
 
         A process that is to be one of several workers can do so before
         TensorFlow has connected them.
@@ -64,7 +61,7 @@ class Parent(NamedTuple):
         """
         run = RunFolder(init)
         if is_ranker(run.path):
-            raise _no_parent("Ranker", os.fspath(init))
+            raise _not_continued("Ranker", os.fspath(init))
         run.check_trained()
         return recipe_from_dict(run.read_config().get("recipe", {}))
 
@@ -83,7 +80,7 @@ class Parent(NamedTuple):
     @property
     def vocabulary(self) -> Sequence[str]:
         """The words for `ScorerRecipe.build` or `KeyVecRecipe.build`."""
-        if isinstance(self.model, KeyVec):
+        if hasattr(self.model, "key_vocabulary"):
             return self.model.key_vocabulary
         return getattr(self.model.words, "vocabulary", ())
 
@@ -92,45 +89,40 @@ class Parent(NamedTuple):
         """The stems for `KeyVecRecipe.build`, if it reads stems."""
         return self.model.words.vocabulary if self.words == "stems" else ()
 
-    def check_kind(self, kind: type) -> None:
-        """Checks the class of the model.
+    def check(self, recipe: AnyRecipe) -> None:
+        """Checks the class of the model, and what its words are read as.
 
         Raises:
-            InputError: It is another than that of the recipe.
+            InputError: They are others than those of the recipe.
         """
-        if not isinstance(self.model, kind):
+        expected = kind_of(recipe).model
+        if not isinstance(self.model, expected):
             raise InputError(
                 f"{self._name}: found a {type(self.model).__name__}, expected "
-                f"a {kind.__name__}, as the recipe makes it: leave the preset "
-                "out, or name another run"
+                f"a {expected.__name__}, as the recipe makes it: leave the "
+                "preset out, or name another run"
             )
-
-    def check_words(self, words: str) -> None:
-        """Checks that words are read as the recipe says.
-
-        Raises:
-            InputError: They are read otherwise.
-        """
-        if self.words != words:
+        words = getattr(recipe, "words", None)
+        if words is not None and self.words != words:
             raise InputError(
                 f"{self._name}: found words={self.words!r}, expected {words!r} "
                 "as in the recipe: leave the flag out, or train anew"
             )
 
-    def give_weights(self, model: Any) -> None:
+    def copy_weights_to(self, model: Any) -> None:
         """Copies all weights to a model, adapted statistics included.
 
         Args:
             model: A new model, as the recipe makes it.
 
         Raises:
-            InputError: It has another network than the parent.
+            InputError: It has another network than this model.
         """
-        parent, child = _network(self.model), _network(model)
-        for name, value in child.items():
-            if parent.get(name) != value:
+        initial, new = _network(self.model), _network(model)
+        for name, value in new.items():
+            if initial.get(name) != value:
                 raise InputError(
-                    f"{self._name}: found {name}={_short(parent.get(name))}, "
+                    f"{self._name}: found {name}={_short(initial.get(name))}, "
                     f"expected {_short(value)} as in the recipe: leave the "
                     "preset and its flags out, or train anew without init"
                 )
@@ -144,8 +136,8 @@ class Parent(NamedTuple):
 
 
 def _checked(model: Any, name: str) -> Any:
-    if not isinstance(model, TwoTower | PairScorer | KeyVec):
-        raise _no_parent(type(model).__name__, name)
+    if not kind_of(model).has_epochs:
+        raise _not_continued(type(model).__name__, name)
     if not all(np.isfinite(weight.numpy()).all() for weight in model.weights):
         raise InputError(
             f"{name}: found weights that are not finite; the training failed: "
@@ -154,7 +146,7 @@ def _checked(model: Any, name: str) -> Any:
     return model
 
 
-def _no_parent(kind: str, name: str) -> InputError:
+def _not_continued(kind: str, name: str) -> InputError:
     return InputError(
         f"{name}: found a {kind}, whose training cannot be continued: expected "
         "two towers, a pair scorer or a KeyVec, or the folder of its run"

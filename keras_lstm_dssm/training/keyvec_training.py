@@ -1,16 +1,12 @@
 """The training of a `KeyVec`: its model, its documents and their order."""
 
-import math
 import os
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -18,75 +14,28 @@ from keras_lstm_dssm.callbacks.best_epoch import BestEpoch, ValidationLoss
 from keras_lstm_dssm.data.documents import DocumentFolder
 from keras_lstm_dssm.data.sources import open_documents
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.losses import KeyVecLoss
+from keras_lstm_dssm.evaluation.clustering import CLUSTER_MEASURES, ClusterTask
+from keras_lstm_dssm.evaluation.task import (
+    CLUSTER,
+    RETRIEVE,
+    Task,
+    document_tasks,
+)
 from keras_lstm_dssm.models.keyvec import KeyVec
-from keras_lstm_dssm.models.recipes import KeyVecRecipe
-from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.recipes import KeyVecRecipe
+from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
 from keras_lstm_dssm.text.word_hashing import normalize
-from keras_lstm_dssm.training.config import KEYVEC, DataOptions, TrainingData
 from keras_lstm_dssm.training.document_targets import (
     TARGETS_FILE,
     DocumentExamples,
     DocumentTargets,
     KeyWords,
 )
-from keras_lstm_dssm.training.initial_model import Parent
-from keras_lstm_dssm.training.salience import SalienceCounts, salience_teacher
-from keras_lstm_dssm.training.session import BasePlan, BaseTraining
+from keras_lstm_dssm.training.initial_model import InitialModel
+from keras_lstm_dssm.training.salience import salience_teacher
+from keras_lstm_dssm.training.session import Training
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
-
-
-@dataclass(frozen=True)
-class DocumentPlan(BasePlan):
-    """Describes the documents that a `KeyVec` is trained on, and their order.
-
-    The counterpart of `TrainingPlan`.
-
-    Attributes:
-        documents: The documents with their targets.
-        recipe: Epochs, batch size and excerpts.
-        seed: Seed of the order of the documents.
-        counts: How many of their sentences are salient.
-        left_out: What is wrong -> number of lines that are left out.
-    """
-
-    documents: DocumentExamples
-    recipe: KeyVecRecipe
-    seed: int
-    counts: SalienceCounts
-    left_out: Mapping[str, int] = field(default_factory=dict)
-
-    log = None
-    examples_name = "documents"
-
-    @property
-    def examples(self) -> int:
-        """Documents in an epoch."""
-        return len(self.documents)
-
-    @property
-    def bad_lines(self) -> Mapping[str, int]:
-        """What is wrong -> number of lines of the data that are left out."""
-        return self.left_out
-
-    def batches(self, first: int) -> tf.data.Dataset:
-        """Returns the batches from training step `first` on."""
-        return self.documents.batches(
-            self.recipe.batch_size,
-            epochs=self.recipe.epochs,
-            seed=self.seed,
-            first_step=first,
-            excerpt=self.recipe.excerpt,
-        )
-
-    def describe(self) -> str:
-        """Returns a line for users about the documents to train on.
-
-        It states how many there are, and how many of their sentences the
-        model is to find.
-        """
-        return f"{self.examples:,} documents; {self.counts.describe()}"
 
 
 def new_keyvec(
@@ -143,29 +92,8 @@ def new_keyvec(
         model.word_scores.kernel.assign(
             recipe.key_word_start * _directions(vectors).T
         )
-    compile_keyvec(model, recipe, documents)
+    recipe.compile(model, documents)
     return model
-
-
-def compile_keyvec(model: KeyVec, recipe: KeyVecRecipe, documents: int) -> None:
-    """Compiles a `KeyVec` with the optimizer and the loss of its recipe.
-
-    Args:
-        model: The model.
-        recipe: The recipe.
-        documents: The number of training documents. With `recipe.decay` the
-            learning rate falls to 0 over `recipe.epochs` passes over them.
-    """
-    learning_rate: Any = recipe.learning_rate
-    if recipe.decay:
-        steps = recipe.epochs * math.ceil(documents / recipe.batch_size)
-        learning_rate = keras.optimizers.schedules.CosineDecay(
-            learning_rate, steps
-        )
-    model.compile(
-        keras.optimizers.Adam(learning_rate),
-        KeyVecLoss(recipe.read_weight, recipe.word_weight, recipe.normalize),
-    )
 
 
 def _directions(vectors: np.ndarray) -> np.ndarray:
@@ -182,90 +110,117 @@ def _directions(vectors: np.ndarray) -> np.ndarray:
 _UNSEEN = 0.1  # the count of a word that is no key word of any document
 
 
-@dataclass(frozen=True)
-class DocumentTraining(BaseTraining):
-    """Makes the model and the plan of a training of a `KeyVec`.
+class KeyVecTraining(Training):
+    """The training of a `KeyVec`.
 
-    The counterpart of `TowerTraining`. The model is trained on the documents
-    of the split train, and its validation loss is that of dev.
+    The model is trained on the documents of the split train, and its
+    validation loss is that of dev.
 
     Attributes:
-        recipe: The recipe.
-        seed: Seed of the weights and of all random draws.
-        spec: Data specification from which `folder` can be opened again.
         folder: The documents.
         targets: The salient sentences and key words of the documents of train
             and of dev; its counts are those of train.
     """
 
     recipe: KeyVecRecipe
-    seed: int
-    spec: str
-    folder: DocumentFolder
-    targets: DocumentTargets
 
-    log = None
+    examples_name = "documents"
 
-    @classmethod
-    def open(
-        cls,
-        recipe: KeyVecRecipe,
-        seed: int,
-        run: RunFolder,
-        options: DataOptions,
-    ) -> "DocumentTraining":
+    def open(self) -> None:
         """Opens the documents; computes their targets, or reads them again.
 
-        `options.salience` is the teacher of salient sentences, or the
-        targets. These are written into the run folder, so that a resumed
-        run has the same ones, whatever has become of the teacher.
-
-        Raises:
-            InputError: The documents or the teacher are wrong, or options are
-                given that only other models use.
+        `salience` is the teacher of salient sentences, or the targets. These
+        are written into the run folder, so that a resumed run has the same
+        ones, whatever has become of the teacher.
         """
-        options.check(KEYVEC)
-        folder, spec = _open_folder(options, recipe)
-        if not folder.count("train"):
+        self.folder, self.spec = _open_folder(self.config)
+        if not self.folder.count("train"):
             raise InputError(
-                f"{folder.folder}: found no document of the split train,"
+                f"{self.folder.folder}: found no document of the split train,"
                 " expected documents to learn from: give some the split train"
             )
-        path = run.path / TARGETS_FILE
-        if options.resumed:
-            return cls(
-                recipe, seed, spec, folder, DocumentTargets.from_file(path)
-            )
-        targets = options.salience
-        if not isinstance(targets, DocumentTargets):
-            targets = _targets(folder, targets, recipe.key_words_of)
-        targets.write(path)
-        return cls(recipe, seed, spec, folder, targets)
+        path = self.run.path / TARGETS_FILE
+        if self.resumed:
+            self.targets = DocumentTargets.from_file(path)
+        else:
+            targets = self.config.salience
+            if not isinstance(targets, DocumentTargets):
+                source = self.recipe.key_words_of
+                targets = _targets(self.folder, targets, source)
+            targets.write(path)
+            self.targets = targets
 
-    def new_model(self, parent: Parent | None = None) -> KeyVec:
+    def count(self) -> int:
+        """Returns the number of documents in an epoch."""
+        return len(self._documents)
+
+    @cached_property
+    def bad_lines(self) -> Mapping[str, int]:
+        """What is wrong -> number of lines of the data that are left out."""
+        return self.folder.counts.bad_lines
+
+    @cached_property
+    def _documents(self) -> DocumentExamples:
+        return DocumentExamples(self.folder.of("train"), self.targets)
+
+    def batches(self, first: int) -> tf.data.Dataset:
+        """Returns the batches from training step `first` on."""
+        return self._documents.batches(
+            self.recipe.batch_size,
+            epochs=self.recipe.epochs,
+            seed=self.config.seed,
+            first_step=first,
+            excerpt=self.recipe.excerpt,
+        )
+
+    def describe(self) -> str:
+        """Returns a line for users about the documents to train on.
+
+        It states how many there are, and how many of their sentences the
+        model is to find.
+        """
+        return f"{self.examples:,} documents; {self.targets.counts.describe()}"
+
+    def dev_task(self, spec: str) -> Task | ClusterTask:
+        """Opens the documents of dev, to search or to cluster them.
+
+        They are clustered if `select` is a measure of clusters.
+        """
+        config = self.config
+        folder = open_documents(
+            spec, config.max_bad_lines, self.recipe.max_sentences
+        )
+        tasks = document_tasks(folder, "dev", config.min_relevant)
+        kind = CLUSTER if config.select in CLUSTER_MEASURES else RETRIEVE
+        if kind not in tasks:
+            needs = {CLUSTER: "two classes", RETRIEVE: "qrels/dev.tsv"}
+            raise InputError(
+                f"{spec}: found no {needs[kind]} in the split dev, "
+                f"expected by {config.select}: choose another measure "
+                "(select), or no dev, for the validation loss"
+            )
+        return tasks[kind]
+
+    def new_model(self, initial: InitialModel | None = None) -> KeyVec:
         """Builds and compiles the model; see `new_keyvec`.
 
-        That of a parent has its words and its key words: others in the new
-        documents stay unknown.
+        That of a trained model has its words and its key words: others in the
+        new documents stay unknown.
 
         The biases of the words start at the logarithms of their shares of all
         key words. From zeros, the vectors of all documents would first learn
         these shares together: after an epoch, their cosines are nearly 1.
         """
-        if parent is not None:
-            parent.check_kind(KeyVec)
-            parent.check_words(self.recipe.words)
-            model = self.recipe.build(
-                self.seed, parent.vocabulary, stems=parent.stems
-            )
-            parent.give_weights(model)
-            compile_keyvec(model, self.recipe, self.folder.count("train"))
+        recipe, seed = self.recipe, self.config.seed
+        if initial is not None:
+            initial.check(recipe)
+            model = recipe.build(seed, initial.vocabulary, stems=initial.stems)
+            initial.copy_weights_to(model)
+            recipe.compile(model, self.folder.count("train"))
             return model
         train = self.folder.of("train")
         sentences = [text for one in train for text in one.sentences]
-        model = new_keyvec(
-            self.recipe, self.seed, sentences, self.folder.count("train")
-        )
+        model = new_keyvec(recipe, seed, sentences, self.folder.count("train"))
         counts = self.key_word_counts
         shares = np.full(len(model.key_lookup) + 1, _UNSEEN)
         np.add.at(shares, model.key_word_ids(counts), list(counts.values()))
@@ -273,24 +228,12 @@ class DocumentTraining(BaseTraining):
         model.word_scores.bias.assign(np.log(shares / shares.sum()))
         return model
 
-    def plan(
-        self, folder: Path, model: KeyVec, resumed: bool = False
-    ) -> DocumentPlan:
-        """Makes the plan."""
-        return DocumentPlan(
-            DocumentExamples(self.folder.of("train"), self.targets),
-            self.recipe,
-            self.seed,
-            self.targets.counts,
-            self.folder.counts.bad_lines,
-        )
-
     @property
     def max_bad_lines(self) -> int:
         """Number of bad lines of the documents that may be left out."""
         return self.folder.max_bad_lines
 
-    def best_epoch(self, data: TrainingData, dev: Any) -> BestEpoch | None:
+    def best_epoch(self) -> BestEpoch | None:
         """Returns the callback that chooses the best epoch.
 
         Without a dev task, the loss on the documents of the split dev is
@@ -298,16 +241,16 @@ class DocumentTraining(BaseTraining):
         the training, only if there is a `patience`. It rises long before
         the vectors stop improving.
         """
-        if dev is not None or data.dev is not None:
-            return super().best_epoch(data, dev)
+        if self.config.dev is not None:
+            return super().best_epoch()
         if not self.folder.count("dev"):
             return None
         documents = DocumentExamples(self.folder.of("dev"), self.targets)
         return ValidationLoss(
             documents.in_order(self.recipe.batch_size),
-            data.every,
-            keep_best=data.patience is not None,
-            patience=data.patience,
+            self.config.every,
+            keep_best=self.config.patience is not None,
+            patience=self.config.patience,
         )
 
     def warn(self, model: KeyVec) -> None:
@@ -372,15 +315,13 @@ class DocumentTraining(BaseTraining):
         )
 
 
-def _open_folder(
-    options: DataOptions, recipe: KeyVecRecipe
-) -> tuple[DocumentFolder, str]:
+def _open_folder(config: TrainingConfig) -> tuple[DocumentFolder, str]:
     """Opens the documents; returns them and their data specification."""
-    data = options.data
+    data, max_sentences = config.data, config.recipe.max_sentences
     if isinstance(data, DocumentFolder):
-        if data.max_sentences != recipe.max_sentences:
+        if data.max_sentences != max_sentences:
             data = DocumentFolder(
-                data.folder, data.max_bad_lines, recipe.max_sentences
+                data.folder, data.max_bad_lines, max_sentences
             )
         return data, data.folder
     if not isinstance(data, str | os.PathLike):
@@ -390,8 +331,7 @@ def _open_folder(
             " train other presets, such as best"
         )
     spec = os.fspath(data)
-    folder = open_documents(spec, options.max_bad_lines, recipe.max_sentences)
-    return folder, spec
+    return open_documents(spec, config.max_bad_lines, max_sentences), spec
 
 
 def _targets(

@@ -19,6 +19,7 @@ from keras_lstm_dssm.evaluation.bm25 import alphanumeric
 from keras_lstm_dssm.evaluation.measures import evaluate
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.choices import SALIENCE_TEACHERS
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_hashing import TRIGRAMS, split_words, trigram_ids
 
@@ -218,9 +219,6 @@ def agreement(
         float(np.mean([marks.mean() for marks in salient])),
     )
 
-
-TEACHERS = ("bm25", "trigrams", "lead")
-"""The names of the teachers that are not trained."""
 
 _DOCUMENTS_AT_ONCE = 64
 
@@ -460,7 +458,7 @@ def salience_teacher(
     if not os.path.isdir(teacher):
         raise InputError(
             f"salience is {os.fspath(teacher)!r}: found no such folder, "
-            f"expected one of {', '.join(TEACHERS)}, or the folder of a run of "
-            "two towers"
+            f"expected one of {', '.join(SALIENCE_TEACHERS)}, or the folder of "
+            "a run of two towers"
         )
     return TowerTeacher(RunFolder(teacher).load_towers())

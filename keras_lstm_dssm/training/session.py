@@ -1,59 +1,180 @@
-"""`TrainingSession`, which trains a model and writes its run folder.
+"""`Training`, the base of the trainings of all kinds of models, and `fit`."""
 
-`BasePlan` and `BaseTraining` are the bases of the trainings of all kinds of
-models.
-"""
-
+import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.callbacks.best_epoch import BestEpoch
+from keras_lstm_dssm.callbacks.best_epoch import BestEpoch, RankingEvaluation
 from keras_lstm_dssm.callbacks.checkpoint import Checkpoint, HistoryFile
 from keras_lstm_dssm.callbacks.failures import DeadNetwork, Diverged, explain
-from keras_lstm_dssm.callbacks.gate_histograms import GateHistograms
 from keras_lstm_dssm.data.batches import training_batches
-from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
+from keras_lstm_dssm.data.sources import open_files, open_log
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.clustering import ClusterTask
+from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.layers.letter_trigrams import SyncAtEpochEnd
 from keras_lstm_dssm.model_cards.record import record_training
-from keras_lstm_dssm.models.kinds import AnyRecipe
 from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovSchedule
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.training.config import TrainingData
-from keras_lstm_dssm.training.initial_model import Parent
+from keras_lstm_dssm.settings.training import TrainingConfig
+from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.version import __version__
 
+_T = TypeVar("_T")
 
-class BasePlan(ABC):
-    """Base of the plans: the examples, their order, and the training steps.
+
+class Processes:
+    """Does what a training asks of its processes, here of one process.
+
+    `distributed.worker.Workers` does it for several workers.
 
     Attributes:
-        recipe: Epochs and batch size.
-        log: The click log of the examples; `None` if they are no clicks.
+        first: Whether this process writes the run folder.
+        size: Number of processes.
     """
 
-    recipe: AnyRecipe
-    log: ClickLog | None
+    first: bool = True
+    size: int = 1
+
+    def on_first(self, function: Callable[[], _T]) -> _T:
+        """Calls a function in the first process; all have its result."""
+        return function()
+
+    def on_each(self, function: Callable[[], _T]) -> _T:
+        """Calls a function in each process."""
+        return function()
+
+    def only_on_first(self, function: Callable[[], _T]) -> _T | None:
+        """Calls a function in the first process, which alone has its result."""
+        return function()
+
+    def open_clicks(
+        self, open_log: Callable[[], tuple[ClickLog, str]]
+    ) -> tuple[ClickLog, str]:
+        """Opens the clicks; returns them, and their data specification."""
+        log, spec = open_log()
+        log.files()  # raises for a wrong file before the work
+        return log, spec
+
+    def shard(self, training: "Training", model: Any) -> None:
+        """Lets a training read this process's part of the data."""
+
+    def best_epoch(self, training: "Training") -> BestEpoch | None:
+        """Returns the callback that chooses the best epoch, or `None`."""
+        return training.best_epoch()
+
+    def settings(self) -> dict[str, Any]:
+        """Returns what `config.json` holds of the processes."""
+        return {}
+
+    def start(self, model: Any, run: RunFolder) -> Any:
+        """Returns the model that this process trains."""
+        return model
+
+    def join(
+        self, model: Any, training: "Training"
+    ) -> list[keras.callbacks.Callback]:
+        """Makes the steps of the model those of all processes."""
+        return []
+
+
+ONE_PROCESS = Processes()
+
+
+class Training(ABC):
+    """Opens the data of one kind of model, makes the model and its batches.
+
+    Args:
+        config: The options of the training.
+        run: The run folder, for the files of the training.
+        resumed: Whether to read the files that the run has written before.
+        processes: The processes that train.
+
+    Attributes:
+        spec: Data specification from which the data can be opened again.
+        log: The click log of the examples; `None` if they are no clicks.
+        examples: Number of pairs, triples or documents in an epoch.
+        steps_per_epoch: Training steps in an epoch.
+        bad_lines: What is wrong -> number of lines that are left out.
+    """
 
     examples_name = "pairs"
     """What the examples are called in messages."""
 
-    @property
+    spec: str
+    log: ClickLog | None = None
+
+    def __init__(
+        self,
+        config: TrainingConfig,
+        run: RunFolder,
+        resumed: bool = False,
+        processes: Processes = ONE_PROCESS,
+    ) -> None:
+        self.config = config
+        self.recipe: Any = config.recipe
+        self.run = run
+        self.resumed = resumed
+        self.processes = processes
+        self.open()
+
     @abstractmethod
-    def examples(self) -> int:
-        """Number of pairs, triples or documents in an epoch."""
+    def open(self) -> None:
+        """Opens and checks the data."""
+
+    @abstractmethod
+    def new_model(self, initial: InitialModel | None = None) -> Any:
+        """Builds and compiles the model.
+
+        Args:
+            initial: The trained model whose weights, adapted statistics and
+                words it takes; `None` for random weights.
+        """
+
+    def prepare(self, model: Any) -> None:  # noqa: B027 (most have none)
+        """Writes or reads the files that depend on the model."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Returns the number of examples in an epoch."""
 
     @abstractmethod
     def batches(self, first: int) -> tf.data.Dataset:
         """Returns the batches from training step `first` on."""
 
-    def batches_of_a_fit(
+    @abstractmethod
+    def describe(self) -> str:
+        """Describes the amount of data in one line."""
+
+    @abstractmethod
+    def warn(self, model: Any) -> None:
+        """Prints warnings about the data to standard error."""
+
+    @abstractmethod
+    def dev_task(self, spec: str) -> Any:
+        """Opens `dev`, for `RankingEvaluation`."""
+
+    def best_epoch(self) -> BestEpoch | None:
+        """Returns the callback that chooses the best epoch, or `None`."""
+        config = self.config
+        dev = config.dev
+        if dev is None:
+            return None
+        if not isinstance(dev, Task | ClusterTask):
+            dev = self.dev_task(config.stored_value("dev", dev))
+        return RankingEvaluation(
+            dev, config.select, config.every, True, config.patience,
+            config.min_relevant,
+        )  # fmt: skip
+
+    def batches_of_fit(
         self, first: int, model: Any
     ) -> tuple[tf.data.Dataset, int]:
         """Returns the batches for one call of `fit`, and where it ends.
@@ -73,20 +194,8 @@ class BasePlan(ABC):
 
         It must if the next epoch overwrites a file that a resume from an older
         checkpoint would need.
-
-        Args:
-            epochs: Number of complete epochs.
         """
         return False
-
-    @abstractmethod
-    def describe(self) -> str:
-        """Describes the amount of data in one line."""
-
-    @property
-    def bad_lines(self) -> Mapping[str, int]:
-        """What is wrong -> number of lines of the data that are left out."""
-        return self.log.bad_lines() if self.log else {}
 
     @property
     def logs(self) -> tuple[ClickLog, ...]:
@@ -99,50 +208,112 @@ class BasePlan(ABC):
         return []
 
     @property
+    def max_bad_lines(self) -> int:
+        """Number of bad lines of the data that may be left out."""
+        return self.log.max_bad_lines if self.log else 0
+
+    @cached_property
+    def examples(self) -> int:
+        """Number of pairs, triples or documents in an epoch."""
+        return self.count()
+
+    @cached_property
     def steps_per_epoch(self) -> int:
         """Training steps in an epoch."""
         return -(-self.examples // self.recipe.batch_size)
 
-    @property
-    def total_steps(self) -> int:
-        """Training steps in all epochs."""
-        return self.recipe.epochs * self.steps_per_epoch
+    @cached_property
+    def bad_lines(self) -> Mapping[str, int]:
+        """What is wrong -> number of lines of the data that are left out."""
+        return self.log.bad_lines() if self.log else {}
+
+    def settings(self) -> dict[str, Any]:
+        """Returns what `config.json` holds of the options.
+
+        Raises:
+            InputError: An option cannot be written into a run folder.
+        """
+        return self.config.replace(
+            data=self.spec, max_bad_lines=self.max_bad_lines
+        ).to_dict()
+
+    def check_same_data(self, stored: Mapping[str, Any]) -> None:
+        """Checks that the data are those that the run was started with.
+
+        Args:
+            stored: Content of the run's `config.json`.
+
+        Raises:
+            InputError: The number of examples or of bad lines has changed.
+        """
+        found = self.examples, sum(self.bad_lines.values())
+        expected = stored["pairs"], stored["bad_lines"]
+        if found != expected:
+            raise InputError(
+                f"{stored['data']}: found {found[0]} {self.examples_name} and "
+                f"{found[1]} bad lines, expected the {expected[0]} and "
+                f"{expected[1]} that the run was started with; restore them, "
+                "or train anew in another --output"
+            )
 
 
-"""Settings that `config.json` of an earlier version lacks, and their value."""
+def open_clicks(
+    data: Any, run: RunFolder, min_relevant: int = 1, max_bad_lines: int = 0
+) -> tuple[ClickLog, str]:
+    """Opens the clicks that `train` was given, in any of their forms.
+
+    Returns:
+        The log, and a specification from which it can be opened again.
+
+    Raises:
+        InputError: The clicks are missing or wrong.
+    """
+    if isinstance(data, ClickLog):
+        return data, ",".join(map(os.fspath, data.paths))
+    if isinstance(data, str | os.PathLike):
+        spec = os.fspath(data)
+        copy = run.path / "clicks.train.tsv"
+        return open_log(spec, min_relevant, copy, max_bad_lines), spec
+    path = run.path / "clicks.tsv"
+    return write_pairs(data, path), str(path)
 
 
-def new_config(
-    data: TrainingData,
-    recipe: AnyRecipe,
-    seed: int,
-    parent: Parent | None,
-    plan: BasePlan,
-) -> dict[str, Any]:
-    """Returns the content of `config.json` of a new run.
+def open_validation(config: TrainingConfig) -> ClickLog | None:
+    """Opens and checks the clicks for the loss after each epoch."""
+    if config.validation is None:
+        return None
+    validation = open_files(config.validation, config.max_bad_lines)
+    validation.files()  # raises for a wrong file before the work
+    return validation
+
+
+def config_of_run(
+    run: RunFolder, stored: Mapping[str, Any], **options: Any
+) -> TrainingConfig:
+    """Returns the options of a run that is resumed.
 
     Args:
-        data: The data.
-        recipe: The recipe.
-        seed: Seed of the weights and of all random draws.
-        parent: The trained model that the run starts from, or `None`.
-        plan: The plan, whose numbers of examples and of bad lines a resumed
-            run compares with its own, see `check_same_data`.
+        run: The run folder.
+        stored: Content of its `config.json`.
+        **options: Options that are not stored there.
+
+    Raises:
+        InputError: An option is missing.
     """
-    return {
-        "version": __version__,
-        **data._asdict(),
-        "init": parent and parent.describe(),
-        "seed": seed,
-        "recipe": recipe.to_dict(),
-        "pairs": plan.examples,
-        "bad_lines": sum(plan.bad_lines.values()),
-    }
+    try:
+        for name in ("pairs", "bad_lines"):  # for `check_same_data`
+            stored[name]
+        return TrainingConfig.from_dict(stored, **options)
+    except (KeyError, TypeError) as error:
+        raise InputError(
+            f"{run.config}: {error} is missing, expected the settings of "
+            "a run; restore the file, or train anew in another --output"
+        ) from None
 
 
-def warn_of_version(run: RunFolder, config: Mapping[str, Any]) -> None:
+def warn_of_version(run: RunFolder, stored: Mapping[str, Any]) -> None:
     """Prints a line if a run that goes on was started by another version."""
-    version = config.get("version")
+    version = stored.get("version")
     if version not in (None, __version__):
         print(
             f"warning: {run.path}: the run was started with version {version},"
@@ -152,121 +323,125 @@ def warn_of_version(run: RunFolder, config: Mapping[str, Any]) -> None:
         )
 
 
-def check_same_data(config: Mapping[str, Any], plan: BasePlan) -> None:
-    """Checks that the data are those that the run was started with.
+def restore(
+    training: Training, best: BestEpoch | None, model: Any, saved: bool
+) -> None:
+    """Restores the metrics of the epochs before a resume.
 
     Args:
-        config: Content of the run's `config.json`.
-        plan: The plan that was made of the data now.
-
-    Raises:
-        InputError: The number of examples or of bad lines has changed.
+        training: The training.
+        best: Callback that chooses the best epoch, or `None`.
+        model: The model of the last checkpoint.
+        saved: Whether this process writes the run folder.
     """
-    found = plan.examples, sum(plan.bad_lines.values())
-    expected = config["pairs"], config["bad_lines"]
-    if found != expected:
-        raise InputError(
-            f"{config['data']}: found {found[0]} {plan.examples_name} and "
-            f"{found[1]} bad lines, expected the {expected[0]} and "
-            f"{expected[1]} that the run was started with; restore them, "
-            "or train anew in another --output"
-        )
+    if best is None:
+        return
+    run, last = training.run, training.recipe.epochs
+    best.on_best = _saver(run) if saved else None
+    steps = int(model.optimizer.iterations.numpy())
+    epochs, inside = divmod(steps, training.steps_per_epoch)
+    rows = {int(row["epoch"]): row for row in run.read_history()}
+    for epoch in range(1, epochs + 1):
+        if best.name in rows.get(epoch, {}):
+            best.count(epoch, rows[epoch][best.name])
+    if best.best is not None and best.keep_best:
+        best.best_weights = run.load_model().get_weights()
+    is_due = epochs and epochs not in rows and best.is_due(epochs, last)
+    if is_due and not inside:
+        # Stopped after an epoch's last step, before its evaluation.
+        logs: dict[str, float] = {}
+        callbacks: list[keras.callbacks.Callback] = [best]
+        if saved:
+            callbacks.append(HistoryFile(run, epochs - 1))
+        for callback in callbacks:
+            callback.set_model(model)
+            callback.set_params({"epochs": last})
+            callback.on_epoch_end(epochs - 1, logs)
 
 
-class BaseTraining(ABC):
-    """Base of the trainings: makes the model and the plan.
-
-    A subclass is a frozen dataclass. Its class method `open` takes the recipe,
-    the seed, the run folder and `DataOptions`.
-
-    Attributes:
-        recipe: The recipe.
-        seed: Seed of the weights and of all random draws.
-        spec: Data specification from which the data can be opened again.
-        log: The click log that is learnt from; `None` for other data.
-    """
-
-    recipe: AnyRecipe
-    seed: int
-    spec: str
-    log: ClickLog | None
-
-    @abstractmethod
-    def new_model(self, parent: Parent | None = None) -> Any:
-        """Builds and compiles the model.
-
-        Args:
-            parent: The trained model whose weights, adapted statistics and
-                words it takes; `None` for random weights.
-
-        Raises:
-            InputError: The parent is not of the recipe's network.
-        """
-
-    @abstractmethod
-    def plan(self, folder: Path, model: Any, resumed: bool = False) -> BasePlan:
-        """Makes the plan.
-
-        Args:
-            folder: The folder of the run, for the files of the plan.
-            model: The model.
-            resumed: Whether to use files that the run has written.
-        """
-
-    @abstractmethod
-    def warn(self, model: Any) -> None:
-        """Prints warnings about the data to standard error."""
-
-    @property
-    def max_bad_lines(self) -> int:
-        """Number of bad lines of the data that may be left out."""
-        return self.log.max_bad_lines if self.log else 0
-
-    def best_epoch(self, data: TrainingData, dev: Any) -> BestEpoch | None:
-        """Returns the callback that chooses the best epoch, or `None`.
-
-        Args:
-            data: The settings of the run.
-            dev: The `Task` or `ClusterTask` that `train` was given as `dev`;
-                `None` for that of `data`.
-        """
-        return data.ranking(self.recipe, dev)
-
-
-def fit_plan(
+def fit(
+    training: Training,
     model: Any,
-    plan: Any,
+    best: BestEpoch | None = None,
+    validation: ClickLog | None = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
     verbose: Any = 0,
-    **kwargs: Any,
+    saved: bool = False,
+) -> Any:
+    """Trains to the end, and writes the model and its metrics.
+
+    Args:
+        training: The data and its order.
+        model: The compiled model, which goes on from its last training step.
+        best: Callback that measures the model after epochs and keeps the
+            best one, or `None`.
+        validation: Clicks for the loss after each epoch, or `None`.
+        callbacks: Further callbacks, see `keras.Model.fit`.
+        verbose: See `keras.Model.fit`.
+        saved: Whether checkpoints, metrics and the model are written.
+    """
+    run = training.run
+    done = int(model.optimizer.iterations.numpy())
+    files: list[keras.callbacks.Callback] = []
+    if saved:
+        if best:
+            best.on_best = _saver(run)
+        minutes = training.config.save_minutes
+        files = [
+            HistoryFile(run, done // training.steps_per_epoch),
+            Checkpoint(run, minutes, training.needs_checkpoint),
+            keras.callbacks.TensorBoard(run.logs, write_graph=False),
+        ]
+    if verbose:
+        print(f"{training.describe()}; {model.count_params():,} parameters")
+    measured = [best] if best else []
+    joined = training.processes.join(model, training)
+    try:
+        if not (best and best.should_stop):
+            _fit_epochs(
+                training,
+                model,
+                [*joined, *training.watches, *measured, *files, *callbacks],
+                verbose,
+                # Shuffled, always in one order: negatives come from the
+                # batch, and in file order they could be more similar
+                # than in training.
+                validation
+                and training_batches(
+                    validation, training.recipe.batch_size, epochs=1, seed=0
+                ),
+            )
+    except KeyboardInterrupt:
+        if saved and not (best and best.best_weights):
+            _saver(run)(model)
+        raise
+    except (DeadNetwork, Diverged, tf.errors.OpError) as error:
+        logs = (*training.logs, validation) if validation else training.logs
+        explain(error, run if saved else None, model, logs, training.batches)
+        raise
+    if best and best.best_weights is not None:
+        model.set_weights(best.best_weights)
+    if saved:
+        _write_results(training, model, validation)
+    return model
+
+
+def _fit_epochs(
+    training: Training,
+    model: Any,
+    callbacks: Sequence[keras.callbacks.Callback],
+    verbose: Any,
+    validation: tf.data.Dataset | None,
 ) -> None:
-    """Fits a compiled model from its last training step to the plan's end.
+    """Fits a model from its last training step to the end.
 
     The last training step is that of `optimizer.iterations`. Callbacks see
     one training, although `fit` is called again after each mining. If the
     optimizer has a momentum to change, it follows the recipe's schedule, if
     there is one.
-
-    Args:
-        model: The `TwoTower`, `PairScorer` or `KeyVec`.
-        plan: The data and its order, a `TrainingPlan`, `TriplePlan` or
-            `DocumentPlan`.
-        callbacks: See `keras.Model.fit`; one that sets `model.stop_training`
-            ends the training.
-        verbose: See `keras.Model.fit`.
-        **kwargs: Other arguments of `fit`: `validation_data`.
-
-    Example:
-    >>> recipe = dssm.Recipe("DSSMEncoder", {"units": [4]}, epochs=1)
-    >>> recipe = recipe.replace(batch_size=2)
-    >>> model = recipe.build()
-    >>> model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax(gamma=5.0))
-    >>> clicks = dssm.data.open_log("parts")
-    >>> fit_plan(model, dssm.training.TrainingPlan(clicks, recipe))
-    >>> int(model.optimizer.iterations)
-    2
     """
-    recipe, steps, end = plan.recipe, plan.steps_per_epoch, plan.total_steps
+    recipe, steps = training.recipe, training.steps_per_epoch
+    end = recipe.epochs * steps
     done = int(model.optimizer.iterations.numpy())
     before: list[keras.callbacks.Callback] = []
     if hasattr(model, "sync_weights"):
@@ -297,7 +472,7 @@ def fit_plan(
     )
     while done < end:
         epoch, inside = divmod(done, steps)
-        batches, last = plan.batches_of_a_fit(done, model)
+        batches, last = training.batches_of_fit(done, model)
         if inside:
             # `fit` has a fixed number of steps per epoch: the rest of an
             # interrupted epoch needs a call of its own.
@@ -316,7 +491,7 @@ def fit_plan(
             steps_per_epoch=steps - inside,
             callbacks=one_training,
             verbose=verbose,
-            **kwargs,
+            validation_data=validation,
         )
         done = last * steps
         if model.stop_training:
@@ -342,130 +517,26 @@ class _OneTraining(keras.callbacks.CallbackList):
         super().on_train_end(self._last_logs)
 
 
-class TrainingSession(NamedTuple):
-    """Runs one training with its callbacks, and writes its results.
+def _saver(run: RunFolder) -> Callable[[Any], None]:
+    """Returns a function that saves a model as that of a run."""
+    return lambda model: run.save(without_optimizer(model), run.model)
 
-    Attributes:
-        run: The folder of its files.
-        saved: Whether checkpoints, figures and the model are written to it.
-        plan: The data and its order.
-        validation: Clicks for the loss after each epoch, or `None`.
-        best_epoch: Callback that measures the model after epochs and keeps
-            the best one, or `None`.
-    """
 
-    run: RunFolder
-    saved: bool
-    plan: BasePlan
-    validation: ClickLog | None
-    best_epoch: BestEpoch | None
-
-    def restore(self, model: Any) -> None:
-        """Restores the figures of the epochs before a resume."""
-        best = self.best_epoch
-        if best is None:
-            return
-        best.on_best = self._save_model if self.saved else None
-        steps = int(model.optimizer.iterations.numpy())
-        epochs, inside = divmod(steps, self.plan.steps_per_epoch)
-        rows = {int(row["epoch"]): row for row in self.run.read_history()}
-        for epoch in range(1, epochs + 1):
-            if best.name in rows.get(epoch, {}):
-                best.count(epoch, rows[epoch][best.name])
-        if best.best is not None and best.keep_best:
-            best.best_weights = self.run.load_model().get_weights()
-        if (
-            epochs
-            and not inside
-            and epochs not in rows
-            and best.is_due(epochs, self.plan.recipe.epochs)
-        ):
-            # Stopped after an epoch's last step, before its evaluation.
-            logs: dict[str, float] = {}
-            callbacks: list[keras.callbacks.Callback] = [best]
-            if self.saved:
-                callbacks.append(HistoryFile(self.run, epochs - 1))
-            for callback in callbacks:
-                callback.set_model(model)
-                callback.set_params({"epochs": self.plan.recipe.epochs})
-                callback.on_epoch_end(epochs - 1, logs)
-
-    def fit(
-        self,
-        model: Any,
-        callbacks: Sequence[keras.callbacks.Callback],
-        verbose: Any,
-        save_minutes: float,
-        histograms: bool,
-    ) -> Any:
-        """Trains to the end, and writes the model and its figures."""
-        run, plan, best = self.run, self.plan, self.best_epoch
-        validation = self.validation
-        if verbose == "auto":
-            verbose = 1 if sys.stdout.isatty() else 2
-        done = int(model.optimizer.iterations.numpy())
-        files: list[keras.callbacks.Callback] = []
-        if self.saved:
-            if best:
-                best.on_best = self._save_model
-            files = [
-                HistoryFile(run, done // plan.steps_per_epoch),
-                Checkpoint(run, save_minutes, plan.needs_checkpoint),
-                keras.callbacks.TensorBoard(run.logs, write_graph=False),
-            ]
-        if histograms:
-            gates = GateHistograms.from_log(run.logs / "gates", model, plan.log)
-            files.append(gates)
-        if verbose:
-            print(f"{plan.describe()}; {model.count_params():,} parameters")
-        measured = [best] if best else []
-        try:
-            if not (best and best.should_stop):
-                fit_plan(
-                    model,
-                    plan,
-                    [*plan.watches, *measured, *files, *callbacks],
-                    verbose,
-                    # Shuffled, always in one order: negatives come from the
-                    # batch, and in file order they could be more similar
-                    # than in training.
-                    validation_data=validation
-                    and training_batches(
-                        validation, plan.recipe.batch_size, epochs=1, seed=0
-                    ),
-                )
-        except KeyboardInterrupt:
-            if self.saved and not (best and best.best_weights):
-                self._save_model(model)
-            raise
-        except (DeadNetwork, Diverged, tf.errors.OpError) as error:
-            logs = (*plan.logs, validation) if validation else plan.logs
-            explain(
-                error, run if self.saved else None, model, logs, plan.batches
-            )
-            raise
-        if best and best.best_weights is not None:
-            model.set_weights(best.best_weights)
-        if self.saved:
-            self._write_results(model)
-        return model
-
-    def _save_model(self, model: Any) -> None:
-        self.run.save(without_optimizer(model), self.run.model)
-
-    def _write_results(self, model: Any) -> None:
-        run = self.run
-        self._save_model(model)
-        history = run.read_history()
-        # Empty if stopped between the last step of epoch 1 and its figures.
-        run.add_metrics("train", history[-1] if history else {})
-        bad_lines = {"data": self.plan.bad_lines}
-        if self.validation:
-            bad_lines["validation"] = self.validation.bad_lines()
-        for name, bad in bad_lines.items():
-            if bad:
-                run.add_metrics(f"bad_lines/{name}", dict(bad))
-        record_training(run.path, self.plan.log)
+def _write_results(
+    training: Training, model: Any, validation: ClickLog | None
+) -> None:
+    run = training.run
+    _saver(run)(model)
+    history = run.read_history()
+    # Empty if stopped between the last step of epoch 1 and its metrics.
+    run.add_metrics("train", history[-1] if history else {})
+    bad_lines = {"data": training.bad_lines}
+    if validation:
+        bad_lines["validation"] = validation.bad_lines()
+    for name, bad in bad_lines.items():
+        if bad:
+            run.add_metrics(f"bad_lines/{name}", dict(bad))
+    record_training(run.path, training.log)
 
 
 def without_optimizer(model: Any) -> Any:

@@ -1,11 +1,10 @@
 """The training of two towers: the model, pairs and their order, the teacher."""
 
-import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -17,46 +16,24 @@ from keras_lstm_dssm.data.batches import (
     training_batches,
 )
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
-from keras_lstm_dssm.data.sources import judged_negatives, titles_of
+from keras_lstm_dssm.data.sources import (
+    judged_negatives,
+    open_collection,
+    titles_of,
+)
 from keras_lstm_dssm.data.statistics import alphabet_warning
 from keras_lstm_dssm.distillation.teacher_vectors import (
     TaughtBatches,
     TeacherVectors,
 )
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import read_json, write_json
-from keras_lstm_dssm.losses import CosineSoftmax, Distillation
-from keras_lstm_dssm.models.recipes import Recipe
+from keras_lstm_dssm.files import check_plain_file, read_json, write_json
 from keras_lstm_dssm.models.two_tower import TwoTower, ZeroLossWarning
-from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
-from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.training.config import (
-    TWO_TOWERS,
-    DataOptions,
-    given_texts,
-    open_clicks,
-)
-from keras_lstm_dssm.training.initial_model import Parent
+from keras_lstm_dssm.settings.recipes import Recipe
+from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.mining import HardNegatives
 from keras_lstm_dssm.training.replay import RedrawnTitles, Replay, ReplaySpec
-from keras_lstm_dssm.training.session import BasePlan, BaseTraining
-
-Teacher = str | os.PathLike[str] | TeacherVectors
-
-
-def open_teacher(teacher: Teacher | None) -> TeacherVectors | None:
-    """Opens a teacher's vectors.
-
-    Args:
-        teacher: Folder that `lstm-dssm-teach` has written, or its vectors, or
-            `None`.
-
-    Raises:
-        InputError: The folder is wrong.
-    """
-    if teacher is None or isinstance(teacher, TeacherVectors):
-        return teacher
-    return TeacherVectors.open(teacher)
+from keras_lstm_dssm.training.session import Training, open_clicks
 
 
 def check_knows(
@@ -83,27 +60,6 @@ def check_knows(
         )
 
 
-def teacher_folder(teacher: Teacher | None, saved: bool) -> str | None:
-    """Returns the folder of a teacher, for `config.json`, or `None`.
-
-    Args:
-        teacher: As `train` was given it.
-        saved: Whether the run is written to a folder, to be resumed.
-
-    Raises:
-        InputError: The run is to be written, and the vectors are not those of
-            a folder.
-    """
-    if isinstance(teacher, TeacherVectors):
-        if teacher.folder is None and saved:
-            raise InputError(
-                "teacher has vectors of no folder, which a resumed run cannot"
-                " read: give the folder of lstm-dssm-teach, or no output"
-            )
-        return teacher.folder
-    return None if teacher is None else os.path.abspath(teacher)
-
-
 def check_same_teacher(
     teacher: TeacherVectors, folder: Path, resumed: bool
 ) -> None:
@@ -128,14 +84,13 @@ def check_same_teacher(
         )
 
 
-@dataclass(frozen=True)
-class TrainingPlan(BasePlan):
-    """Describes the data that a model is trained on, and their order.
+class TowerTraining(Training):
+    """The training of two towers.
 
     Attributes:
+        clicks: The clicks, without synthetic pairs and old clicks.
         log: The pairs to train on: clicks and synthetic pairs.
-        recipe: Epochs, batch size and the schedule of the momentum.
-        seed: Seed of the order of the pairs.
+        teacher: Vectors of an outside encoder to learn from, or `None`.
         negatives: Negatives beside those that the model takes from the
             batch: judged ones, or ones mined between epochs.
         frequencies: Click frequencies of titles, for the logQ correction.
@@ -144,32 +99,146 @@ class TrainingPlan(BasePlan):
             has those from which they are made.
         replay: Old clicks that are mixed in, others in each epoch; `log` has
             none of them.
+        rows: Pairs of this process in a batch.
+        joint_steps: Training steps in an epoch of several workers; `None` for
+            one process.
 
     Example:
-    >>> recipe = dssm.PRESETS["lstm_32"].replace(epochs=2, batch_size=2)
-    >>> plan = TrainingPlan(dssm.data.open_log("parts"), recipe)
-    >>> plan.examples, plan.steps_per_epoch, plan.total_steps
-    (3, 2, 4)
+    >>> config = TrainingConfig("parts", dssm.PRESETS["lstm_32"])
+    >>> training = TowerTraining(config, RunFolder("RUN"))
+    >>> training.examples, training.steps_per_epoch
+    (3, 1)
     """
 
-    log: ClickLog
     recipe: Recipe
-    seed: int = 0
-    negatives: GivenNegatives | HardNegatives | None = None
-    frequencies: ClickFrequencies | None = None
-    taught: TaughtBatches | None = None
-    redrawn: RedrawnTitles | None = None
-    replay: Replay | None = None
+    log: ClickLog
 
-    @property
-    def examples(self) -> int:
-        """Pairs in an epoch."""
+    def open(self) -> None:
+        """Opens and checks the clicks."""
+        config = self.config
+        self.clicks, self.spec = self.processes.open_clicks(
+            lambda: open_clicks(
+                config.data, self.run, config.min_relevant, config.max_bad_lines
+            )
+        )
+        self.log = self.clicks
+        self.rows = self.recipe.batch_size
+        self.joint_steps: int | None = None
+        self.titles, self.judged = self._given_texts()
+        if self.recipe.judged_negatives and self.judged is None:
+            self.judged = self.processes.on_each(
+                lambda: judged_negatives(self.spec, config.min_relevant)
+            )
+        teacher = config.teacher
+        if not (teacher is None or isinstance(teacher, TeacherVectors)):
+            teacher = TeacherVectors.open(teacher)
+        self.teacher: TeacherVectors | None = teacher
+        if self.teacher is not None:
+            for texts in (self.queries, self.data_titles):
+                check_knows(self.teacher, texts, self.spec)
+
+    def _given_texts(
+        self,
+    ) -> tuple[tuple[str, ...], Mapping[str, Sequence[str]] | None]:
+        """Returns the titles and the judged titles that `train` was given.
+
+        They are written beside the clicks of Python, and read when the run is
+        resumed.
+        """
+        path = self.run.path / "given_texts.json"
+        if self.resumed:
+            check_plain_file(path, self.run.path)
+            given = read_json(path) if path.exists() else {}
+            return tuple(given.get("titles", ())), given.get("judged")
+        titles, judged = tuple(self.config.titles), self.config.judged
+        if judged is not None:
+            judged = {
+                query: list(negatives) for query, negatives in judged.items()
+            }
+        if titles or judged is not None:
+            write_json(path, {"titles": titles, "judged": judged})
+        return titles, judged
+
+    def new_model(self, initial: InitialModel | None = None) -> TwoTower:
+        """Builds, adapts and compiles the model.
+
+        That of a trained model is adapted already: the word weights stay
+        those of the titles that it was adapted to.
+        """
+        model = self.recipe.build(self.config.seed)
+        if initial is not None:
+            initial.check(self.recipe)
+            initial.copy_weights_to(model)
+        if model.needs_adapt:
+            model.adapt(self.all_titles)
+        self.recipe.compile(model, self.teacher is not None)
+        return model
+
+    def prepare(self, model: TwoTower) -> None:
+        """Makes synthetic pairs, negatives and what else batches are made of.
+
+        Raises:
+            InputError: A resumed run has another teacher than it began with.
+        """
+        recipe, config, folder = self.recipe, self.config, self.run.path
+        seed = config.seed
+        self.split_of_titles = model.document_encoder.trigrams.split
+        self.taught: TaughtBatches | None = None
+        if self.teacher is not None:
+            check_same_teacher(self.teacher, folder, self.resumed)
+            texts = [*self.queries, *self.all_titles]
+            self.taught = TaughtBatches(self.teacher, texts)
+        self.replay: Replay | None = None
+        if replay := ReplaySpec.parse(config.replay):
+            self.replay = Replay(
+                replay, self.clicks.count(), folder, seed,
+                config.min_relevant, self.clicks.max_bad_lines,
+            )  # fmt: skip
+        self.redrawn: RedrawnTitles | None = None
+        if recipe.title_pairs:
+            path = folder / "title_pairs.tsv"
+            if not (self.resumed and path.exists()):
+                pairs = title_pairs(self.all_titles, recipe.title_pairs, seed)
+                write_pairs(pairs, path)
+            self.log = ClickLog(
+                [*self.clicks.paths, path], self.clicks.max_bad_lines
+            )
+            if self.taught:
+                self.redrawn = RedrawnTitles(
+                    self.clicks, ClickLog(path), folder / "epoch_pairs.tsv",
+                    seed,
+                )  # fmt: skip
+        self.negatives: GivenNegatives | HardNegatives | None = None
+        if recipe.judged_negatives and self.judged is not None:
+            self.negatives = GivenNegatives(
+                self.judged,
+                recipe.judged_negatives,
+                seed,
+                model.query_encoder.trigrams.split,
+            )
+        elif recipe.hard_negatives:
+            self.negatives = HardNegatives(
+                folder / "hard_negatives.json.gz",
+                self.clicks,
+                recipe.hard_negatives,
+                recipe.mine_every,
+                recipe.mine_top,
+                seed,
+                from_start=config.init is not None,
+                clusters=recipe.mine_clusters,
+                known=self.replay.log if self.replay else (),
+            )
+
+    @cached_property
+    def frequencies(self) -> ClickFrequencies | None:
+        """Click frequencies of titles, for the logQ correction."""
+        if not self.recipe.logq:
+            return None
+        return ClickFrequencies.from_log(self.log, split=self.split_of_titles)
+
+    def count(self) -> int:
+        """Returns the number of pairs in an epoch."""
         return self.log.count() + (self.replay.rows if self.replay else 0)
-
-    @property
-    def logs(self) -> tuple[ClickLog, ...]:
-        """The click logs that are read while training."""
-        return (self.log,)
 
     def batches(
         self, first: int, negatives: GivenNegatives | None = None
@@ -181,18 +250,20 @@ class TrainingPlan(BasePlan):
         """
         log, epochs = self.log, self.recipe.epochs
         frequencies = self.frequencies
-        if self.redrawn or self.replay:
+        if self._differs_by_epoch:
             epoch = first // self.steps_per_epoch
             log, epochs = self._log_of(epoch), epoch + 1
-        if self.replay and frequencies:  # those of what batches are drawn from
+        if self.replay and frequencies:
+            # Those of what batches are drawn from.
             frequencies = ClickFrequencies.from_log(log, frequencies.split)
         batches = training_batches(
             log,
-            self.recipe.batch_size,
+            self.rows,
             epochs=epochs,
-            seed=self.seed,
+            seed=self.config.seed,
             first_step=first,
             shuffle_buffer=self.recipe.shuffle_buffer,
+            steps_per_epoch=self.joint_steps,
         )
         if negatives:
             batches = negatives.attach(batches, first)
@@ -202,6 +273,10 @@ class TrainingPlan(BasePlan):
             batches = self.taught.attach(batches)
         return batches
 
+    @property
+    def _differs_by_epoch(self) -> bool:
+        return bool(self.redrawn or self.replay)
+
     def _log_of(self, epoch: int) -> ClickLog:
         """Returns the pairs of an epoch that differ from those of others."""
         if self.redrawn:
@@ -209,14 +284,32 @@ class TrainingPlan(BasePlan):
         assert self.replay
         return self.replay.joined(self.log, epoch)
 
-    def describe(self) -> str:
-        """Describes the amount of data."""
+    def batches_of_fit(
+        self, first: int, model: TwoTower
+    ) -> tuple[tf.data.Dataset, int]:
+        """Mines negatives if they are due; see `Training.batches_of_fit`."""
+        epoch, inside = divmod(first, self.steps_per_epoch)
+        negatives, last = self.negatives, self.recipe.epochs
+        if isinstance(negatives, HardNegatives):
+            last = min(last, negatives.next_mining(epoch))
+            negatives = self._mined(negatives, epoch, model, not inside)
+        if self._differs_by_epoch:
+            last = epoch + 1
+        return self.batches(first, negatives), last
+
+    def _mined(
+        self, hard: HardNegatives, epoch: int, model: TwoTower, begins: bool
+    ) -> GivenNegatives | None:
+        """Mines in the first process; the others read what it has written."""
+        clicks = hard.clicks
         if self.replay:
-            return (
-                f"{self.examples:,} pairs, {self.replay.rows:,} of them old "
-                "clicks"
-            )
-        return f"{self.examples:,} pairs"
+            clicks = self.replay.joined(clicks, epoch)
+        mined = self.processes.only_on_first(
+            lambda: hard.of_epoch(epoch, model, begins, clicks)
+        )
+        if self.processes.first:
+            return mined
+        return hard.of_epoch(epoch, model, False, clicks)
 
     def needs_checkpoint(self, epochs: int) -> bool:
         """Returns whether negatives are mined before the next epoch."""
@@ -226,245 +319,37 @@ class TrainingPlan(BasePlan):
         )
 
     @property
+    def logs(self) -> tuple[ClickLog, ...]:
+        """The click logs that are read while training."""
+        return (self.log,)
+
+    @property
     def watches(self) -> list[keras.callbacks.Callback]:
         """The callback that warns of a training without negatives."""
         return [ZeroLossWarning()]
 
-    def batches_of_a_fit(
-        self, first: int, model: TwoTower
-    ) -> tuple[tf.data.Dataset, int]:
-        """Mines negatives if they are due; see `BasePlan.batches_of_a_fit`."""
-        epoch, inside = divmod(first, self.steps_per_epoch)
-        negatives, last = self.negatives, self.recipe.epochs
-        if isinstance(negatives, HardNegatives):
-            last = min(last, negatives.next_mining(epoch))
-            mined = negatives.clicks
-            if self.replay:
-                mined = self.replay.joined(mined, epoch)
-            negatives = negatives.of_epoch(epoch, model, not inside, mined)
-        if self.redrawn or self.replay:
-            last = epoch + 1
-        return self.batches(first, negatives), last
+    def describe(self) -> str:
+        """Describes the amount of data."""
+        text = f"{self.examples:,} pairs"
+        if self.replay:
+            text += f", {self.replay.rows:,} of them old clicks"
+        if self.processes.size > 1:
+            text += f", {self.processes.size} workers"
+        return text
 
-
-def make_plan(
-    recipe: Recipe,
-    seed: int,
-    clicks: ClickLog,
-    titles: Callable[[], Sequence[str]],
-    folder: Path,
-    model: TwoTower,
-    judged: Mapping[str, Sequence[str]] | None = None,
-    resumed: bool = False,
-    taught: TaughtBatches | None = None,
-    replay: Replay | None = None,
-    continued: bool = False,
-) -> TrainingPlan:
-    """Makes the plan that a recipe describes.
-
-    Args:
-        recipe: The `Recipe` of the training.
-        seed: Seed of the order, of synthetic pairs and of drawn negatives.
-        clicks: The click log, without synthetic pairs.
-        titles: Function that returns all document titles, clicked or not,
-            for the synthetic pairs.
-        folder: Folder for the files of the plan, `title_pairs.tsv`,
-            `epoch_pairs.tsv` and `hard_negatives.json.gz`.
-        model: The model, whose encoders determine which texts are equal.
-        judged: Query -> titles judged not relevant, for
-            `recipe.judged_negatives`.
-        resumed: Whether to use an existing `title_pairs.tsv`.
-        taught: What adds a teacher's vectors to the batches; the synthetic
-            pairs are then redrawn for each epoch.
-        replay: Old clicks to mix in, none of which is mined as a negative.
-        continued: Whether the model is trained already, so that negatives
-            are mined from the first epoch on.
-    """
-    log = clicks
-    redrawn = None
-    if recipe.title_pairs:
-        path = folder / "title_pairs.tsv"
-        if not (resumed and path.exists()):
-            write_pairs(title_pairs(titles(), recipe.title_pairs, seed), path)
-        log = ClickLog([*clicks.paths, path], clicks.max_bad_lines)
-        if taught:
-            redrawn = RedrawnTitles(
-                clicks, ClickLog(path), folder / "epoch_pairs.tsv", seed
-            )
-    negatives: GivenNegatives | HardNegatives | None = None
-    if recipe.judged_negatives and judged is not None:
-        negatives = GivenNegatives(
-            judged,
-            recipe.judged_negatives,
-            seed,
-            model.query_encoder.trigrams.split,
-        )
-    elif recipe.hard_negatives:
-        negatives = HardNegatives(
-            folder / "hard_negatives.json.gz",
-            clicks,
-            recipe.hard_negatives,
-            recipe.mine_every,
-            recipe.mine_top,
-            seed,
-            from_start=continued,
-            clusters=recipe.mine_clusters,
-            known=replay.log if replay else (),
-        )
-    return TrainingPlan(
-        log,
-        recipe,
-        seed,
-        negatives,
-        ClickFrequencies.from_log(
-            log, split=model.document_encoder.trigrams.split
-        )
-        if recipe.logq
-        else None,
-        taught,
-        redrawn,
-        replay,
-    )
-
-
-@dataclass(frozen=True)
-class TowerTraining(BaseTraining):
-    """Makes the model and the plan of a training of two towers.
-
-    Attributes:
-        recipe: The recipe.
-        seed: Seed of the weights and of all random draws.
-        log: The clicks.
-        spec: Data specification from which `log` can be opened again.
-        titles: Titles beyond those of `spec`.
-        judged: Query -> titles judged not relevant.
-        teacher: Vectors of an outside encoder to learn from, or `None`.
-        replay: Old clicks to mix in, or `None`.
-        continued: Whether the weights start from those of a trained model.
-        min_relevant: Grade from which a judged title counts as clicked.
-    """
-
-    recipe: Recipe
-    seed: int
-    log: ClickLog
-    spec: str
-    titles: tuple[str, ...] = ()
-    judged: Mapping[str, Sequence[str]] | None = None
-    teacher: TeacherVectors | None = None
-    replay: ReplaySpec | None = None
-    continued: bool = False
-    min_relevant: int = 1
-
-    @classmethod
-    def open(
-        cls,
-        recipe: Recipe,
-        seed: int,
-        run: RunFolder,
-        options: DataOptions,
-    ) -> "TowerTraining":
-        """Opens and checks the clicks.
-
-        Raises:
-            InputError: The clicks are wrong, or options are given that only
-                other models use.
-        """
-        options.check(TWO_TOWERS)
-        replay = ReplaySpec.parse(options.replay)
-        if replay and options.teacher is not None:
-            raise InputError(
-                "replay and teacher are both set: expected one of them, since "
-                "a teacher has no vectors of old clicks: leave one out"
-            )
-        log, spec = open_clicks(options, run)
-        log.files()  # raises for a wrong file before the work
-        titles, judged = given_texts(options, run)
-        if recipe.judged_negatives and judged is None:
-            judged = judged_negatives(spec, options.min_relevant)
-        training = cls(
-            recipe, seed, log, spec, titles, judged,
-            open_teacher(options.teacher),
-            replay, options.continued, options.min_relevant,
-        )  # fmt: skip
-        if training.teacher is not None:
-            for texts in (training.queries, training.data_titles):
-                check_knows(training.teacher, texts, spec)
-        return training
-
-    def new_model(self, parent: Parent | None = None) -> TwoTower:
-        """Builds, adapts and compiles the model.
-
-        That of a parent is adapted already: the word weights stay those of
-        the titles that the parent was adapted to.
-        """
-        recipe = self.recipe
-        model = recipe.build(self.seed)
-        if parent is not None:
-            parent.check_kind(TwoTower)
-            parent.give_weights(model)
-        if model.needs_adapt:
-            model.adapt(self.all_titles)
-        model.compile(
-            NesterovMomentum(
-                recipe.learning_rate,
-                recipe.momentum_ends,
-                threshold=recipe.threshold,
-            ),
-            CosineSoftmax(recipe.gamma)
-            if self.teacher is None
-            else Distillation(
-                recipe.gamma,
-                recipe.teacher_weight,
-                recipe.teacher_temperature,
-                recipe.teacher_gamma,
-            ),
-        )
-        return model
-
-    def plan(
-        self, folder: Path, model: TwoTower, resumed: bool = False
-    ) -> TrainingPlan:
-        """Makes the plan; see `make_plan`.
-
-        Raises:
-            InputError: A resumed run has another teacher than it began with.
-        """
-        taught = None
-        if self.teacher is not None:
-            check_same_teacher(self.teacher, folder, resumed)
-            texts = [*self.queries, *self.all_titles]
-            taught = TaughtBatches(self.teacher, texts)
-        replay = self.replay and Replay(
-            self.replay,
-            self.log.count(),
-            folder,
-            self.seed,
-            self.min_relevant,
-            self.max_bad_lines,
-        )
-        return make_plan(
-            self.recipe,
-            self.seed,
-            self.log,
-            lambda: self.all_titles,
-            folder,
-            model,
-            self.judged,
-            resumed,
-            taught,
-            replay,
-            self.continued,
-        )
+    def dev_task(self, spec: str) -> Any:
+        """Opens the collection whose dev queries are searched."""
+        return open_collection(spec)
 
     @cached_property
     def queries(self) -> list[str]:
         """The queries, each once; reads the whole click log."""
-        return list(dict.fromkeys(pair.query for pair in self.log))
+        return list(dict.fromkeys(pair.query for pair in self.clicks))
 
     @cached_property
     def data_titles(self) -> list[str]:
         """The titles of the data, each once; reads the whole click log."""
-        return titles_of(self.spec, self.log)
+        return titles_of(self.spec, self.clicks)
 
     @property
     def all_titles(self) -> list[str]:
@@ -473,6 +358,6 @@ class TowerTraining(BaseTraining):
 
     def warn(self, model: TwoTower) -> None:
         """Prints a warning if the encoders cannot read the clicks' letters."""
-        if not self.recipe.encoder_config.get("oov_buckets"):
-            if line := alphabet_warning(self.log):
+        if not self.recipe.oov_buckets:
+            if line := alphabet_warning(self.clicks):
                 print(f"warning: {line}", file=sys.stderr)

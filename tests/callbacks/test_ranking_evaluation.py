@@ -13,7 +13,9 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import ClusterTask, DenseSystem, Task
-from keras_lstm_dssm.training.config import TrainingData
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.training import TrainingConfig
+from keras_lstm_dssm.training.tower_training import TowerTraining
 from tests.conftest import TOPICS
 from tests.training.small_trainings import EpochWeights, check_equal
 
@@ -69,13 +71,17 @@ def test_the_figure_is_that_of_the_weights_after_the_epoch(
 
 
 def test_the_whole_corpus_of_a_collection_is_searched(
-    collection_folder: pathlib.Path, model: dssm.TwoTower
+    collection_folder: pathlib.Path,
+    model: dssm.TwoTower,
+    tmp_path: pathlib.Path,
 ) -> None:
     ranking = dssm.RankingEvaluation(Collection(collection_folder))
     assert len(ranking.task.queries) == len(ranking.task.documents) == 6
     assert (ranking.task.depth, ranking.name) == (100, "dev_mrr@10")
     options = {"dev": str(collection_folder), "min_relevant": 2}
-    from_flags = TrainingData("", **options).ranking(dssm.PRESETS["dssm"])
+    config = TrainingConfig(str(collection_folder), "dssm", **options)
+    training = TowerTraining(config, RunFolder(tmp_path))
+    from_flags = training.best_epoch()
     assert from_flags is not None and from_flags.task.min_relevant == 2
     ranking.set_model(model)
     assert 1 / 6 <= ranking.evaluate() <= 1

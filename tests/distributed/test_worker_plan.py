@@ -1,7 +1,7 @@
 """What each of several workers reads, and what they do together."""
 
-import dataclasses
 import pathlib
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,12 +15,15 @@ from keras_lstm_dssm.distributed.collectives import JointError
 from keras_lstm_dssm.distributed.joint_callbacks import (
     JointEvaluation,
     JointFigures,
+    StopTogether,
 )
-from keras_lstm_dssm.distributed.worker import WorkerPlan, share_of
+from keras_lstm_dssm.distributed.joint_step import JointStep
+from keras_lstm_dssm.distributed.worker import Workers
 from keras_lstm_dssm.models import PRESETS
-from keras_lstm_dssm.models.two_tower import ZeroLossWarning
-from keras_lstm_dssm.training import HardNegatives, mining
-from keras_lstm_dssm.training.tower_training import TrainingPlan
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.training import TrainingConfig
+from keras_lstm_dssm.training import mining
+from keras_lstm_dssm.training.tower_training import TowerTraining
 from tests.distributed.threads import run_workers
 
 RECIPE = PRESETS["dssm"].replace(
@@ -35,17 +38,40 @@ def write(path: pathlib.Path, count: int) -> str:
     return str(path)
 
 
-def plans(paths: list[str], **options: Any) -> list[WorkerPlan]:
-    recipe = RECIPE.replace(**options)
-    plan = TrainingPlan(ClickLog(paths), recipe, seed=3)
-    return run_workers(2, lambda workers: share_of(plan, workers, "space"))
+def shared(workers: Any, config: TrainingConfig) -> TowerTraining:
+    """Opens the data of a training, and takes the part of a worker."""
+    model = small_model()
+    run = pathlib.Path(config.data.split(",")[0]).parent
+    processes = Workers(workers, threading.Event())
+    training = TowerTraining(config, RunFolder(run), processes=processes)
+    training.prepare(model)
+    processes.shard(training, model)
+    return training
+
+
+def small_model() -> Any:
+    trigrams = SimpleNamespace(split="space")
+    encoder = SimpleNamespace(trigrams=trigrams)
+    return SimpleNamespace(query_encoder=encoder, document_encoder=encoder)
+
+
+def trainings(
+    paths: list[str], max_bad_lines: int = 0, **options: Any
+) -> list[TowerTraining]:
+    config = TrainingConfig(
+        ",".join(paths),
+        RECIPE.replace(**options),
+        seed=3,
+        max_bad_lines=max_bad_lines,
+    )
+    return run_workers(2, lambda workers: shared(workers, config))
 
 
 def test_equal_steps_of_unequal_parts(tmp_path: pathlib.Path) -> None:
     """47 and 30 pairs in batches of 5: the first leaves 17 out, others each
     time."""
     paths = [write(tmp_path / "a.tsv", 47), write(tmp_path / "b.tsv", 30)]
-    both = plans(paths)
+    both = trainings(paths)
     assert [plan.steps_per_epoch for plan in both] == [6, 6]
     assert [plan.examples for plan in both] == [60, 60]
     assert both[0].describe() == "60 pairs, 2 workers"
@@ -67,18 +93,18 @@ def test_click_frequencies_are_those_of_the_whole_log(
 ) -> None:
     paths = [write(tmp_path / "a.tsv", 47), write(tmp_path / "b.tsv", 30)]
     whole = ClickFrequencies.from_log(ClickLog(paths))
-    for plan in plans(paths):
+    for plan in trainings(paths):
         np.testing.assert_array_equal(plan.frequencies.log_q, whole.log_q)
 
 
 def test_wrong_logs_and_sizes(tmp_path: pathlib.Path) -> None:
     paths = [write(tmp_path / "a.tsv", 12), str(tmp_path / "b.tsv")]
     (tmp_path / "b.tsv").write_text("query\ttitle\nno tab\n")
-    for error in plans(paths):
+    for error in trainings(paths):
         assert isinstance(error, JointError)
         assert "worker 1 (host1:1): " in str(error)
         assert "b.tsv:2: found no tab" in str(error)
-    for error in plans(paths[:1], batch_size=1):
+    for error in trainings(paths[:1], batch_size=1):
         assert "batch_size is 1: expected 2 or more" in str(error)
 
 
@@ -88,14 +114,10 @@ def test_bad_lines_of_all_workers_are_added(tmp_path: pathlib.Path) -> None:
         with open(path, "a") as file:
             file.write("no tab\n")
 
-    def shares(max_bad_lines: int) -> list[Any]:
-        plan = TrainingPlan(ClickLog(paths, max_bad_lines), RECIPE, seed=3)
-        return run_workers(2, lambda workers: share_of(plan, workers, "space"))
-
-    for plan in shares(2):
+    for plan in trainings(paths, 2):
         assert plan.bad_lines == {"no tab": 2}
         assert plan.examples == 24
-    for error in shares(1):  # each part has one, which is allowed
+    for error in trainings(paths, 1):  # each part has one, which is allowed
         assert isinstance(error, JointError)
         assert "found 2 bad lines in the parts of all workers" in str(error)
 
@@ -111,18 +133,19 @@ def test_worker_0_mines_what_all_workers_read(
         return {query: [f"not {query}"] for query, _ in clicks}
 
     monkeypatch.setattr(mining, "mine_negatives", mine)
-    log = ClickLog(paths)
-    negatives = HardNegatives(tmp_path / "mined.json.gz", log, k=1, every=1)
-    recipe = RECIPE.replace(logq=False)
-    whole = TrainingPlan(log, recipe, 3, negatives)
-    trigrams = SimpleNamespace(split="space")
-    model = SimpleNamespace(query_encoder=SimpleNamespace(trigrams=trigrams))
+    config = TrainingConfig(
+        ",".join(paths),
+        RECIPE.replace(logq=False, hard_negatives=1, mine_every=1),
+        seed=3,
+    )
 
     def read(workers: Any) -> list[Any]:
-        plan = share_of(whole, workers, "space")
-        assert plan.negatives.of_epoch(0, model, True) is None
-        mined = plan.negatives.of_epoch(1, model, True)
-        return [*plan.batches(plan.steps, mined)]
+        training, model = shared(workers, config), small_model()
+        unmined, last = training.batches_of_fit(0, model)
+        assert last == 1 and len(next(iter(unmined))) == 2
+        batches, last = training.batches_of_fit(training.steps_per_epoch, model)
+        assert last == 2
+        return [*batches]
 
     for batches in run_workers(2, read):
         assert len(batches) == 4
@@ -132,14 +155,21 @@ def test_worker_0_mines_what_all_workers_read(
     assert minings == [paths]
 
 
-def test_what_workers_do_together_comes_before_other_callbacks(
-    tmp_path: pathlib.Path,
-) -> None:
-    (plan, _) = plans([write(tmp_path / "a.tsv", 20)] * 2)
-    callback = keras.callbacks.Callback()
-    together = dataclasses.replace(plan, callbacks=(callback,))
-    assert [type(one) for one in plan.watches] == [ZeroLossWarning]
-    assert together.watches[0] is callback and len(together.watches) == 2
+def test_workers_take_joint_steps(tmp_path: pathlib.Path) -> None:
+    """What they do together is for the callbacks before all others."""
+    joined: list[Any] = []
+
+    def work(workers: Any) -> list[Any]:
+        processes = Workers(workers, threading.Event())
+        training = SimpleNamespace(
+            recipe=RECIPE, run=RunFolder(tmp_path), config=None
+        )
+        model = SimpleNamespace(train_jointly=joined.append)
+        return processes.join(model, training)  # type: ignore[arg-type]
+
+    for callbacks in run_workers(2, work):
+        assert [type(one) for one in callbacks] == [JointFigures, StopTogether]
+    assert [type(one) for one in joined] == [JointStep] * 2
 
 
 class Small(keras.Model):

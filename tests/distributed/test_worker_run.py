@@ -1,47 +1,52 @@
-"""`WorkerRun` resumes a run of the same settings only."""
+"""A run of several workers is resumed with the same settings only."""
 
 import pathlib
 from typing import Any
 
 import pytest
 
-from keras_lstm_dssm.distributed.collectives import JointError
-from keras_lstm_dssm.distributed.worker import WorkerRun
+from keras_lstm_dssm.distributed.collectives import JointError, on_first
+from keras_lstm_dssm.distributed.worker import read_stored
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.training import WorkerSettings
+from keras_lstm_dssm.settings.training import TrainingConfig
+from keras_lstm_dssm.training.session import config_of_run
 from tests.distributed.threads import run_workers
 
-SETTINGS = WorkerSettings.make("clicks.tsv", PRESETS["dssm"], seed=3)
+CONFIG = TrainingConfig("clicks.tsv", PRESETS["dssm"], seed=3)
 
 
 def opened(
-    folder: pathlib.Path, settings: WorkerSettings | None, **changes: Any
+    folder: pathlib.Path, config: TrainingConfig | None, **changes: Any
 ) -> list[Any]:
-    """Lets two workers open a run that has `SETTINGS` with `changes`."""
-    config = {
-        **SETTINGS.data, "init": None, "seed": SETTINGS.seed,
-        "recipe": SETTINGS.recipe, "pairs": 5, "bad_lines": 0, "workers": 2,
+    """Lets two workers open a run that has `CONFIG` with `changes`."""
+    stored = {
+        **CONFIG.to_dict(), "pairs": 5, "bad_lines": 0, "workers": 2,
         **changes,
     }  # fmt: skip
-    config = {name: value for name, value in config.items() if value != ""}
-    write_json(folder / "config.json", config)
+    stored = {name: value for name, value in stored.items() if value != ""}
+    write_json(folder / "config.json", stored)
     run = RunFolder(folder)
-    return run_workers(2, lambda workers: WorkerRun(workers, run, settings))
+    return run_workers(
+        2,
+        lambda workers: on_first(
+            workers, lambda: read_stored(run, config, workers.cluster.size)
+        ),
+    )
 
 
-@pytest.mark.parametrize("settings", [None, SETTINGS])
+@pytest.mark.parametrize("config", [None, CONFIG])
 def test_a_run_of_an_earlier_version_is_resumed(
-    settings: WorkerSettings | None, tmp_path: pathlib.Path
+    config: TrainingConfig | None, tmp_path: pathlib.Path
 ) -> None:
     """A setting that its `config.json` lacks gets its default value."""
-    recipe = dict(SETTINGS.recipe)
+    recipe = PRESETS["dssm"].to_dict()
     del recipe["mine_clusters"]
-    runs = opened(tmp_path, settings, recipe=recipe, replay="")
-    for run in runs:
-        assert run.resumed and run.settings == SETTINGS
-        assert run.recipe == PRESETS["dssm"]
+    for stored in opened(tmp_path, config, recipe=recipe, replay=""):
+        found = config_of_run(RunFolder(tmp_path), stored)
+        assert found.to_dict() == CONFIG.to_dict()
+        assert found.recipe == PRESETS["dssm"]
 
 
 @pytest.mark.parametrize(
@@ -55,5 +60,5 @@ def test_a_run_of_an_earlier_version_is_resumed(
 def test_what_is_wrong_is_raised_by_all(
     changes: dict[str, Any], message: str, tmp_path: pathlib.Path
 ) -> None:
-    for error in opened(tmp_path, SETTINGS, **changes):
+    for error in opened(tmp_path, CONFIG, **changes):
         assert isinstance(error, JointError) and message in str(error)

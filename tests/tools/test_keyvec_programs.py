@@ -18,8 +18,7 @@ from keras_lstm_dssm.files import read_json
 from keras_lstm_dssm.models import KEYVEC_PRESETS
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import evaluate, train
-from keras_lstm_dssm.tools.flagged_recipe import flagged_recipe
-from keras_lstm_dssm.tools.keyvec_flags import KEYVEC_FLAGS
+from keras_lstm_dssm.tools.settings_flags import flag_names
 from tests.tools.conftest import Refused
 from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
 
@@ -42,12 +41,14 @@ def parsed(*flags: str) -> dssm.KeyVecRecipe:
     for name in train.FLAGS:
         train.FLAGS[name].unparse()
     train.FLAGS(["train", *flags])
-    return flagged_recipe(train.FLAGS)
+    recipe = train.flagged_recipe()
+    assert isinstance(recipe, dssm.KeyVecRecipe)
+    return recipe
 
 
 def test_each_flag_changes_a_value_of_the_recipe() -> None:
     """Compares the recipes that parsed flags make; nothing is trained."""
-    assert set(KEYVEC_FLAGS) < set(FLAGS)
+    assert set(flag_names([dssm.KeyVecRecipe])) == set(FLAGS)
     recipe = KEYVEC_PRESETS["keyvec"]
     assert parsed("--preset=keyvec") == recipe
     for name, value in FLAGS.items():

@@ -14,7 +14,7 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.distributed import on_ray
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.tools import train, train_workers
+from keras_lstm_dssm.tools import train
 from tests.tools.conftest import Refused
 
 
@@ -86,8 +86,8 @@ def test_ray_starts_the_workers(
 ) -> None:
     given: dict[str, Any] = {}
 
-    def train_on_ray(output: Path, settings: Any, **options: Any) -> None:
-        given.update(output=output, settings=settings, **options)
+    def train_on_ray(output: Path, config: Any, **options: Any) -> None:
+        given.update(output=output, config=config, **options)
         RunFolder(output).add_metrics("train", {"loss": 0.5})
 
     monkeypatch.setattr(on_ray, "train_on_ray", train_on_ray)
@@ -99,13 +99,13 @@ def test_ray_starts_the_workers(
         "--start_minutes=9", "--seed=5", f"--json={figures}",
     )  # fmt: skip
     assert code == 0
-    settings = given.pop("settings")
+    config = given.pop("config")
     assert given == {
         "output": output, "workers": 2, "address": "auto", "cpus": 3,
         "save_minutes": 7, "start_minutes": 9,
     }  # fmt: skip
-    assert settings.recipe == dssm.PRESETS["dssm"].replace(epochs=4).to_dict()
-    assert (settings.data["data"], settings.seed) == ("api", 5)
+    assert config.recipe == dssm.PRESETS["dssm"].replace(epochs=4)
+    assert (config.data, config.seed) == ("api", 5)
     printed = capsys.readouterr().out
     assert printed == f"wrote {RunFolder(output).model}\n"
     assert json.loads(figures.read_text()) == {"loss": 0.5}
@@ -127,19 +127,19 @@ def test_a_worker_goes_on_and_the_first_one_reports(
     """
     given: dict[str, Any] = {}
 
-    def train_worker(output: Path, settings: Any, **options: Any) -> None:
-        given.update(settings=settings, **options)
+    def train_worker(output: Path, config: Any, **options: Any) -> None:
+        given.update(config=config, **options)
         with RunFolder(output).history.open("a") as file:
             file.writelines(last_line for _ in range(epochs))
 
-    monkeypatch.setattr(train_workers, "train_worker", train_worker)
+    monkeypatch.setattr(train, "train_worker", train_worker)
     join(monkeypatch, rank)
     output = shutil.copytree(trained_run, tmp_path / "run")
     last_line = RunFolder(output).history.read_text().splitlines(True)[-1]
     code = run(output, "--resume", "--batch_size=17")
     refused(code, "--batch_size=17: the run in")
     assert run(output, "--resume", "--worker_cpus=3") == 0
-    assert (given["settings"], given["threads"]) == (None, 3)
+    assert (given["config"], given["threads"]) == (None, 3)
     printed = capsys.readouterr().out
     if rank:
         assert printed == ""

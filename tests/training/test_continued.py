@@ -18,9 +18,11 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.tools import train as program
 from keras_lstm_dssm.training import replay as replay_module
 from keras_lstm_dssm.training.replay import Replay, ReplaySpec
+from keras_lstm_dssm.training.tower_training import TowerTraining
 from tests.conftest import TOPICS
 from tests.tools.conftest import Refused, refused  # noqa: F401
 from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
@@ -189,15 +191,15 @@ def test_old_clicks_are_drawn_once_in_an_epoch(
 def test_log_q_counts_what_the_epoch_draws(
     logs: pathlib.Path, parent: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    from keras_lstm_dssm.training.tower_training import make_plan
-
-    model = dssm.load_run(parent)
-    new = ClickLog(logs / "new.tsv")
-    replay = Replay(ReplaySpec(str(logs / "old.tsv"), 0.5), 40, tmp_path, 1)
-    plan = make_plan(
-        SMALL.replace(title_pairs=0, hard_negatives=0), 1, new, list,
-        tmp_path, model, replay=replay,
-    )  # fmt: skip
+    config = TrainingConfig(
+        ClickLog(logs / "new.tsv"),
+        SMALL.replace(title_pairs=0, hard_negatives=0),
+        seed=1,
+        init=parent,
+        replay=(logs / "old.tsv", 0.5),
+    )
+    plan = TowerTraining(config, RunFolder(tmp_path))
+    plan.prepare(dssm.load_run(parent))
     assert plan.steps_per_epoch == 2
     for first in (0, 2):
         rows = [

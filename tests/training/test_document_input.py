@@ -9,9 +9,9 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Document, write_documents
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.training.config import DataOptions
+from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.document_targets import DocumentTargets, Target
-from keras_lstm_dssm.training.keyvec_training import DocumentTraining
+from keras_lstm_dssm.training.keyvec_training import KeyVecTraining
 from tests.training.small_documents import (
     QUICK_KEYVEC,
     documents,
@@ -47,15 +47,11 @@ def test_what_documents_lack_is_told(
     few[0] = few[0]._replace(summary=[])
     few[1] = few[1]._replace(summary=["unheard"])
     write_documents(tmp_path / "data", few, {}, {})
-    work = DocumentTraining.open(
-        QUICK_KEYVEC.replace(skip_gram=False),
-        0,
-        RunFolder(tmp_path),
-        DataOptions(str(tmp_path / "data"), salience="bm25"),
-    )
+    recipe = QUICK_KEYVEC.replace(skip_gram=False)
+    config = TrainingConfig(str(tmp_path / "data"), recipe, salience="bm25")
+    work = KeyVecTraining(config, RunFolder(tmp_path))
     model = work.new_model()
-    plan = work.plan(tmp_path, model)
-    assert plan.describe() == (
+    assert work.describe() == (
         "8 documents; salient: 20.5% of 39 sentences, theta 0.999995; of 8"
         " documents 12.5% have none above theta and keep their most similar"
         " sentence, 100.0% have the largest number; 1 without a summary: the"
@@ -83,12 +79,9 @@ def test_words_of_the_document_need_no_summary(
     few[0] = few[0]._replace(summary=[])
     few[1] = few[1]._replace(summary=["unheard"])
     write_documents(tmp_path / "data", few, {}, {})
-    work = DocumentTraining.open(
-        QUICK_KEYVEC.replace(key_words_of="document", skip_gram=False),
-        0,
-        RunFolder(tmp_path),
-        DataOptions(str(tmp_path / "data"), salience="bm25"),
-    )
+    recipe = QUICK_KEYVEC.replace(key_words_of="document", skip_gram=False)
+    config = TrainingConfig(str(tmp_path / "data"), recipe, salience="bm25")
+    work = KeyVecTraining(config, RunFolder(tmp_path))
     assert all(target.key_words for target in work.targets.targets.values())
     work.warn(work.new_model())
     error = capsys.readouterr().err.splitlines()
@@ -106,17 +99,17 @@ def test_documents_without_any_summary(
     few = documents({"train": 4, "dev": 2})
     none = [one._replace(summary=[]) for one in few]
     write_documents(tmp_path / "data", none, {}, {})
-    options = DataOptions(str(tmp_path / "data"), salience="bm25")
     recipe = QUICK_KEYVEC.replace(key_words_of="document", skip_gram=False)
+    config = TrainingConfig(str(tmp_path / "data"), recipe, salience="bm25")
     run = RunFolder(tmp_path)
-    work = DocumentTraining.open(recipe, 0, run, options)
+    work = KeyVecTraining(config, run)
     work.warn(work.new_model())
     (line,) = capsys.readouterr().err.splitlines()
     assert "100.0% of 4 documents to train on have no summary" in line
     for target in work.targets.targets.values():
         assert target.salient == [0] and target.key_words
     with pytest.raises(InputError, match="no training document with a summ"):
-        DocumentTraining.open(QUICK_KEYVEC, 0, run, options)
+        KeyVecTraining(config.replace(recipe=QUICK_KEYVEC), run)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from keras_lstm_dssm.papers.rows import Row
 from keras_lstm_dssm.papers.table_data import open_document_data
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training import (
     DocumentExamples,
@@ -31,8 +32,8 @@ from keras_lstm_dssm.training import (
     salience_teacher,
     skip_gram_vectors,
 )
-from keras_lstm_dssm.training.config import TrainingData
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
+from keras_lstm_dssm.training.keyvec_training import KeyVecTraining
 from tests.fresh_process import FreshProcesses
 from tests.training.small_documents import (
     QUICK_KEYVEC,
@@ -295,23 +296,26 @@ def test_the_dev_task_is_that_of_the_measure(
     folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     write_documents(tmp_path / "data", documents(), {}, {})
+
+    def dev_evaluation(**options: Any) -> Any:
+        config = TrainingConfig(str(folder), QUICK_KEYVEC, **options)
+        return KeyVecTraining(config, RunFolder(tmp_path)).best_epoch()
+
     for data, select, queries in (
         (folder, "map", 2),
         (folder, "ari", None),
         (tmp_path / "data", "ami", None),
     ):
-        settings = TrainingData("", dev=str(data), select=select)
-        task = settings.ranking(QUICK_KEYVEC).task
+        task = dev_evaluation(dev=str(data), select=select).task
         assert len(task.documents) == 4
         if queries:
             assert len(task.queries) == queries
         else:
             assert task.sizes["classes"] == 2
-    settings = TrainingData("", dev=str(tmp_path / "data"))
     with pytest.raises(
         InputError, match="no qrels/dev.tsv in the split dev, e"
     ):
-        settings.ranking(QUICK_KEYVEC)
+        dev_evaluation(dev=str(tmp_path / "data"))
 
 
 def test_a_trained_model_is_loaded_by_a_fresh_process(

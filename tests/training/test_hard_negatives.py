@@ -9,9 +9,10 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import GivenNegatives, Pair, write_pairs
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import index
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training import HardNegatives, mine_negatives
-from keras_lstm_dssm.training.replay import Replay, ReplaySpec
-from keras_lstm_dssm.training.tower_training import make_plan
+from keras_lstm_dssm.training.tower_training import TowerTraining
 from tests.training.small_trainings import BEST
 
 CLICKS = [
@@ -100,23 +101,15 @@ def test_known_pairs_are_no_negatives(
     ] * 2
     log = write_pairs(CLICKS, tmp_path / "new.tsv")
     recipe = BEST.replace(mine_clusters=clusters, mine_every=1)
-    replay = Replay(
-        ReplaySpec(str(write_pairs(old, tmp_path / "old.tsv").paths[0]), 0.1),
-        len(CLICKS), tmp_path, seed=1,
-    )  # fmt: skip
-    plan = make_plan(
-        recipe,
-        1,
-        log,
-        list,
-        tmp_path,
-        best_model,
-        replay=replay,
-        continued=True,
+    old_path = write_pairs(old, tmp_path / "old.tsv").paths[0]
+    config = TrainingConfig(
+        log, recipe, seed=1, init=best_model, replay=(old_path, 0.1)
     )
-    assert isinstance(plan.negatives, HardNegatives)
-    plan.negatives.of_epoch(0, best_model, begins=True)
-    found = plan.negatives._read(0)
+    training = TowerTraining(config, RunFolder(tmp_path))
+    training.prepare(best_model)
+    assert isinstance(training.negatives, HardNegatives)
+    training.negatives.of_epoch(0, best_model, begins=True)
+    found = training.negatives._read(0)
     assert set(found["garden hose"]) == {"nylon rope"}
     assert set(found["lamp"]) == {"rubber garden hose", "hose, 50 ft"}
     assert set(found["rope"]) == {title for _, title in CLICKS} - {"nylon rope"}
@@ -129,11 +122,14 @@ def test_negatives_are_looked_up_by_the_words_that_the_encoder_reads(
     log = write_pairs(CLICKS, tmp_path / "clicks.tsv")
     mined = HardNegatives(tmp_path / "mined.json.gz", log, k=1, every=1)
     given = mined.of_epoch(1, best_model, begins=True)
-    judged = make_plan(
-        BEST.replace(judged_negatives=1), 0, log, list, tmp_path, best_model,
-        {"garden hose": ["desk"]},
-    ).negatives  # fmt: skip
-    for negatives in (given, judged):
+    config = TrainingConfig(
+        log,
+        BEST.replace(judged_negatives=1),
+        judged={"garden hose": ["desk"]},
+    )
+    training = TowerTraining(config, RunFolder(tmp_path))
+    training.prepare(best_model)
+    for negatives in (given, training.negatives):
         assert isinstance(negatives, GivenNegatives)
         assert negatives.split == "alphanumeric"
 

@@ -9,8 +9,8 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import ClickLog, clicked_lists
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.tools import train
-from keras_lstm_dssm.training.config import DataOptions
 from keras_lstm_dssm.training.mining import FILE_NAME, MinedLists
 from keras_lstm_dssm.training.scorer_training import ScorerTraining
 from tests.conftest import TOPICS
@@ -54,8 +54,8 @@ def test_the_towers_nearest_titles_are_the_negatives(
     assert mined.read() == mined.mine(towers) == lists
 
     run = dssm.run_folder.RunFolder(tmp_path)
-    options = DataOptions(log, negatives_from=towers)
-    work = ScorerTraining.open(RECIPE, 0, run, options)
+    config = TrainingConfig(log, RECIPE, negatives_from=towers)
+    work = ScorerTraining(config, run)
     assert set(work.triples) == {
         (one.query, one.positives[0], negative)
         for one in lists

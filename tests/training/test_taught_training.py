@@ -13,7 +13,7 @@ from keras_lstm_dssm.data import ClickLog, Collection
 from keras_lstm_dssm.distillation.teacher_vectors import TeacherVectors, teach
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.training.config import DataOptions
+from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.tower_training import TowerTraining
 from tests.conftest import TOPICS
 from tests.training.small_trainings import (
@@ -207,10 +207,10 @@ def test_queries_and_titles_are_each_read_once(
     monkeypatch.setattr(
         Collection, "_texts", count("corpus", Collection._texts)
     )
-    options = DataOptions(str(collection_folder), teacher=teacher)
-    training = TowerTraining.open(TAUGHT, 0, RunFolder(tmp_path), options)
-    plan = training.plan(tmp_path, training.new_model())
-    assert plan.taught is not None
+    config = TrainingConfig(str(collection_folder), TAUGHT, teacher=teacher)
+    training = TowerTraining(config, RunFolder(tmp_path))
+    training.prepare(training.new_model())
+    assert training.taught is not None
     # For the queries, for the clicked titles, and for the first ones.
     assert sorted(reads) == ["clicks", "clicks", "corpus"]
 

@@ -16,7 +16,7 @@ Example:
 """
 
 from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
-from keras_lstm_dssm.tools.train_flags import define_bad_line_flags
+from keras_lstm_dssm.tools.settings_flags import define_bad_line_flags
 
 FLAGS = new_flags()
 define = definers(FLAGS)

@@ -21,15 +21,24 @@ weights of another one, on new clicks and a share of old ones. `--workers=2`
 trains on two processes, or on as many machines of a Ray cluster.
 """
 
-from absl import flags
-
 from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
-from keras_lstm_dssm.tools.train_flags import (
-    EXPECTED_FINITE,
-    define_train_flags,
-    is_finite,
+from keras_lstm_dssm.settings.presets import (
+    KEYVEC_PRESETS,
+    RANKER,
+    SCORER_PRESETS,
+    TOWER_PRESETS,
 )
-from keras_lstm_dssm.tools.worker_flags import define_worker_flags
+from keras_lstm_dssm.settings.recipes import (
+    KeyVecRecipe,
+    Recipe,
+    ScorerRecipe,
+)
+from keras_lstm_dssm.settings.training import TrainingConfig
+from keras_lstm_dssm.tools.settings_flags import (
+    check_finite,
+    define_bad_line_flags,
+    define_settings,
+)
 
 FLAGS = new_flags()
 define = definers(FLAGS)
@@ -38,21 +47,64 @@ define.bool(
     "resume", False,
     "Continue the run in --output, with the settings it was started with.",
 )  # fmt: skip
-define_train_flags(FLAGS)
+define_settings(
+    FLAGS, {"": TrainingConfig}, leave_out=["max_bad_lines"], defaults=True
+)
+define_bad_line_flags(FLAGS)
+define.enum(
+    "preset", "lstm_96",
+    [*TOWER_PRESETS, *SCORER_PRESETS, *KEYVEC_PRESETS, RANKER],
+    "Recipe: two towers (a system of the paper, `best`, or `taught` for "
+    "--teacher), a pair scorer (such as `mv_lstm_tensor`), `keyvec` for "
+    "documents, or `ranker`, boosted trees over --features "
+    "(docs/ranker.md). The flags of a recipe change single values of it; "
+    "their default is the preset's.",
+)  # fmt: skip
+define_settings(
+    FLAGS,
+    {
+        "two towers": Recipe,
+        "pair scorers": ScorerRecipe,
+        "KeyVec": KeyVecRecipe,
+    },
+)
+define.integer(
+    "oov_buckets", None,
+    "Two towers: embedding rows for letters beyond a-z and 0-9: 8192 for "
+    "texts in other scripts; 0, as in the paper, reads all such letters as #.",
+    0,
+)  # fmt: skip
+define.list(
+    "features", [],
+    "Ranker: folders of runs of two towers and of pair scorers, separated "
+    "by commas, whose scores are features beside the overlap of words. "
+    "The first towers find the candidates when the ranker is served.",
+)  # fmt: skip
+define.string(
+    "encoder", None,
+    "Ranker: a sentence encoder of others whose cosine is a feature, as "
+    "for lstm-dssm-teach; a ranker with one cannot be exported.",
+)  # fmt: skip
+define.integer(
+    "workers", None,
+    "Two towers: train by this many processes, which Ray Train starts and "
+    "restarts (docs/scaling.md). Without it, a process that finds "
+    "TF_CONFIG is one of the workers that it names.", 1,
+)  # fmt: skip
+define.string(
+    "ray_address", None,
+    "With --workers: the Ray cluster, `auto` for the one of this machine; "
+    "by default Ray is started here and ends with the training.",
+)  # fmt: skip
+define.integer(
+    "worker_cpus", None,
+    "With workers: cores and threads of each; by default the cluster's "
+    "cores by --workers, and all cores with TF_CONFIG.", 1,
+)  # fmt: skip
 define.float(
-    "save_minutes", 10.0,
-    "Minutes since the last checkpoint after which one is saved within an "
-    "epoch.",
-    0.0,
+    "start_minutes", 5.0,
+    "With workers: minutes to wait for all of them to start.", 0.0,
 )  # fmt: skip
-define.bool(
-    "histograms", False,
-    "Also write histograms of the gates for TensorBoard, in logs/gates.",
-)  # fmt: skip
-define_worker_flags(FLAGS)
-for name in ("save_minutes", "start_minutes"):
-    flags.register_validator(
-        name, is_finite, EXPECTED_FINITE, flag_values=FLAGS
-    )
+check_finite(FLAGS, "start_minutes")
 
 COMMAND_LINE = CommandLine(__doc__, FLAGS, required=["output"])

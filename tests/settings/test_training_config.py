@@ -1,4 +1,4 @@
-"""The settings that several workers share, and what must be equal on them."""
+"""`TrainingConfig`: what it derives, refuses and writes."""
 
 import pathlib
 
@@ -9,24 +9,27 @@ from keras_lstm_dssm.distributed.worker import worker_versions
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.training import WorkerSettings
+from keras_lstm_dssm.settings.training import TrainingConfig
 
 
 def test_the_recipe_is_best_or_that_of_the_run_to_continue(
     trained_run: pathlib.Path,
 ) -> None:
-    settings = WorkerSettings.make("clicks.tsv")
-    assert settings.recipe == PRESETS["best"].to_dict()
-    assert settings.init is None
-    settings = WorkerSettings.make("clicks.tsv", init=trained_run)
+    config = TrainingConfig("clicks.tsv")
+    assert config.recipe == PRESETS["best"]
+    assert config.init is None
+    config = TrainingConfig("clicks.tsv", init=trained_run)
     expected = PRESETS["lstm_32"].replace(epochs=3, batch_size=16)
-    assert settings.recipe == expected.to_dict()
-    assert settings.init == str(trained_run)
+    assert config.recipe == expected
+    assert config.to_dict()["init"] == str(trained_run)
 
 
 def test_pair_scorers_are_trained_by_one_process() -> None:
     with pytest.raises(InputError, match="several workers train two towers"):
-        WorkerSettings.make("clicks.tsv", "mv_lstm_cosine")
+        TrainingConfig("clicks.tsv", "mv_lstm_cosine").check_workers()
+    replay = TrainingConfig("new.tsv", init="RUN", recipe="best", replay="o:1")
+    with pytest.raises(InputError, match="--replay is not supported by sever"):
+        replay.check_workers()
 
 
 def test_patience_is_that_of_the_recipe_where_epochs_are_evaluated() -> None:
@@ -36,8 +39,8 @@ def test_patience_is_that_of_the_recipe_where_epochs_are_evaluated() -> None:
         ({"dev": "api"}, 4),
         ({"dev": "api", "patience": 7}, 7),
     ):
-        settings = WorkerSettings.make("clicks.tsv", recipe, **options)
-        assert settings.data["patience"] == expected
+        config = TrainingConfig("clicks.tsv", recipe, **options)
+        assert config.patience == expected
 
 
 def test_what_must_be_equal_on_all_workers(
@@ -53,8 +56,8 @@ def test_what_must_be_equal_on_all_workers(
         worker, "__file__", str(package / "distributed" / "worker.py")
     )
     run = RunFolder(tmp_path / "run")
-    settings = WorkerSettings.make("clicks.tsv", "lstm_32", seed=5)
-    versions = worker_versions(run, settings)
+    config = TrainingConfig("clicks.tsv", "lstm_32", seed=5)
+    versions = worker_versions(run, config)
     assert versions["output"] == str(tmp_path / "run")
     assert versions["seed"] == 5
     assert versions["recipe encoder_config"] == {"cells": 32}
@@ -63,11 +66,11 @@ def test_what_must_be_equal_on_all_workers(
     assert worker_versions(run, None)["seed"] == 0
 
     (package / "notes.txt").write_text("no source\n")
-    assert worker_versions(run, settings) == versions
+    assert worker_versions(run, config) == versions
     (linked / "module.py").write_text("2\n")
     changed = {
         name
-        for name, value in worker_versions(run, settings).items()
+        for name, value in worker_versions(run, config).items()
         if value != versions[name]
     }
     assert changed == {"keras_lstm_dssm with source files of hash"}

@@ -1,0 +1,649 @@
+"""Recipes, the settings that determine the trained weights of a model.
+
+The recipes can be imported without TensorFlow; `build` and `compile` import
+the models, the losses and the optimizers.
+"""
+
+import dataclasses
+import inspect
+import math
+import random
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.settings.choices import (
+    KEY_WORDS_OF,
+    NEGATIVES,
+    TOWERS,
+    WORDS,
+)
+from keras_lstm_dssm.settings.fields import Settings, setting
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+    from keras_lstm_dssm.layers.word_vectors import (
+        TrigramVectors,
+        VocabularyVectors,
+    )
+    from keras_lstm_dssm.matchers.matcher import Matcher
+    from keras_lstm_dssm.models.keyvec import KeyVec
+    from keras_lstm_dssm.models.pair_scorer import PairScorer
+    from keras_lstm_dssm.models.two_tower import TwoTower
+
+_SHARE = {"below": 1, "expected": "0 or more, and less than 1", "flag": False}
+
+
+def _arguments() -> Any:
+    """Declares a field for the arguments of an encoder or a matcher."""
+    return dataclasses.field(default_factory=dict, metadata={"flag": False})
+
+
+def check_arguments(
+    made: type, base: type, name: str, config: Any, without: Collection[str]
+) -> None:
+    """Checks that a class has the arguments of a configuration.
+
+    Args:
+        made: The class, whose constructors up to `base` are looked at.
+        base: The base class of all such classes.
+        name: What the configuration is called in the message.
+        config: Argument -> value.
+        without: Arguments that a recipe sets itself.
+
+    Raises:
+        InputError: `config` is no mapping, or has an unknown argument.
+    """
+    known = {"dtype", "trainable"}
+    for each in made.__mro__:
+        if issubclass(each, base):
+            known.update(inspect.signature(each.__init__).parameters)
+    known -= {"self", "kwargs", "name", *without}
+    if not isinstance(config, Mapping) or not known.issuperset(config):
+        raise InputError(
+            f"{name} is {config!r}: expected arguments of {made.__name__}, "
+            f"which are {', '.join(sorted(known))}"
+        )
+
+
+@contextmanager
+def seeded_initializers(seed: int) -> Iterator[None]:
+    """Makes all weights that are created meanwhile a function of `seed`."""
+    # An initializer without a seed draws one from Python's own generator.
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe(Settings):
+    """Holds all that determines the trained weights, but data and seed.
+
+    `dssm.train`, `lstm-dssm-train` and the benchmarks train from a recipe,
+    and `config.json` of a run folder holds it: equal recipes, data and seeds
+    give equal weights in all of them. Palangi et al. 2016 is the source of
+    the defaults: separate parameters, 4 random negatives, the momentum 0.9 /
+    0.995 / 0.9 of section IV.
+
+    Attributes:
+        encoder: Name of the encoder class, such as `"LSTMEncoder"`; or
+            `"my_package>GRUEncoder"` for a subclass of `TextEncoder` that is
+            registered with Keras under this name.
+        encoder_config: Arguments of both encoders.
+        document_encoder_config: Arguments of the document encoder that
+            override `encoder_config`; unused with tied towers.
+        towers: `"equal_start"`, two encoders with their own parameters that
+            start from the same random weights, so that texts which share
+            trigrams are similar before any training; `"separate"`, two
+            encoders with different random weights; or `"tied"`, one encoder
+            for queries and documents.
+        negatives: `"random"`, `n` random documents of the batch, as in the
+            paper; or `"in_batch"`, all other documents of the batch, which
+            often gives better models, see `TwoTower`.
+        n: Number of random negatives for a query.
+        gamma: Scale of the cosines in the softmax, see `CosineSoftmax`.
+        learning_rate: The fixed learning rate, epsilon of (6).
+        threshold: Norm above which the gradient of a tower is scaled down to
+            it, th_G of Algorithm 1; `None` for no limit.
+        momentum_ends: Momentum mu in the first and the last training steps.
+        momentum_middle: Momentum mu in the training steps in between.
+        momentum_fraction: Share of all training steps in the first part, and
+            also in the last part.
+        epochs: Passes over the training pairs.
+        batch_size: Pairs in a batch.
+        shuffle_buffer: Pairs held in memory to be shuffled, see
+            `data.training_batches`; a longer log is shuffled in blocks of
+            lines.
+        title_pairs: Synthetic pairs to train on beside the clicks, made from
+            each title, clicked or not: some words of the title, a fifth of
+            them misspelled, as the query, see `data.title_pairs`.
+        hard_negatives: Mined negatives for each click: titles near the query
+            that were not clicked for it, see `HardNegatives`.
+        mine_every: Epochs between two minings; the first epochs, as many,
+            have no mined negatives.
+        mine_top: Number of nearest documents that mined negatives are drawn
+            from.
+        mine_clusters: Clusters of titles that a query is compared with in
+            mining, such as 16 in a log of a million titles; 0 for all
+            titles, of a large log a sample, see `mine_negatives`.
+        judged_negatives: Negatives for each click from the documents of a
+            BEIR folder that were judged not relevant for the query; they
+            replace the mined ones.
+        logq: Whether in-batch scores are corrected for how often each title
+            is clicked (logQ correction), see `ClickFrequencies`.
+        patience: Evaluations on dev without a better figure after which the
+            training stops, if there is dev; 0 trains all epochs.
+        teacher_weight: With a teacher: the weight of its part of the loss,
+            see `Distillation`.
+        teacher_temperature: With a teacher: what its cosines are divided by
+            in the softmax; a smaller one compares the nearest titles only.
+        teacher_gamma: With a teacher: scale of the model's cosines that are
+            compared with the teacher's.
+
+    Raises:
+        InputError: A value is out of range, or two of them exclude each
+            other.
+
+    Example:
+    >>> recipe = PRESETS["lstm_96"].replace(negatives="in_batch", epochs=8)
+    >>> Recipe.from_dict(recipe.to_dict()) == recipe
+    True
+    """
+
+    kind: ClassVar[str] = "towers"
+
+    encoder: str = setting("LSTMEncoder", flag=False)
+    encoder_config: Mapping[str, Any] = _arguments()
+    document_encoder_config: Mapping[str, Any] = _arguments()
+    towers: str = setting("equal_start", choices=TOWERS)
+    negatives: str = setting("random", choices=NEGATIVES)
+    n: int = 4
+    gamma: float = setting(10.0, above=0)
+    learning_rate: float = setting(0.1, above=0)
+    threshold: float | None = setting(1.0, above=0)
+    momentum_ends: float = setting(0.9, **_SHARE)
+    momentum_middle: float = setting(0.995, **_SHARE)
+    momentum_fraction: float = setting(0.02, **_SHARE)
+    epochs: int = 5
+    batch_size: int = 256
+    shuffle_buffer: int = 100_000
+    title_pairs: int = 0
+    hard_negatives: int = 0
+    mine_every: int = 2
+    mine_top: int = 30
+    mine_clusters: int = 0
+    judged_negatives: int = 0
+    logq: bool = False
+    patience: int = setting(0, flag=False)
+    teacher_weight: float = setting(4.0, above=0)
+    teacher_temperature: float = setting(0.05, above=0)
+    teacher_gamma: float = setting(16.0, above=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        encoder, base = self._encoder()
+        for name in ("encoder_config", "document_encoder_config"):
+            check_arguments(encoder, base, name, getattr(self, name), ())
+        if self.hard_negatives and self.judged_negatives:
+            raise InputError(
+                "hard_negatives and judged_negatives are both set: expected "
+                "one of them; set the other to 0"
+            )
+        if self.logq and self.negatives != "in_batch":
+            raise InputError(
+                "logq corrects in-batch negatives, but negatives is "
+                f"{self.negatives!r}: set negatives to 'in_batch'"
+            )
+
+    def replace(self, **changes: Any) -> "Recipe":
+        """Returns a copy with some values changed.
+
+        Args:
+            **changes: Attribute -> value. Judged negatives replace mined
+                ones, so that setting the first alone clears the second.
+
+        Raises:
+            InputError: There is no such attribute, or a value is wrong.
+        """
+        if changes.get("judged_negatives"):
+            changes.setdefault("hard_negatives", 0)
+        return super().replace(**changes)
+
+    def with_encoder(self, **config: Any) -> "Recipe":
+        """Returns a copy with some arguments of both encoders changed.
+
+        Example:
+        >>> PRESETS["lstm_96"].with_encoder(oov_buckets=8192).encoder_config
+        {'cells': 96, 'oov_buckets': 8192}
+        """
+        return self.replace(encoder_config={**self.encoder_config, **config})
+
+    def _encoder(self) -> "tuple[type[TextEncoder], type[TextEncoder]]":
+        """Returns the class of the encoders, and its base class."""
+        from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+        from keras_lstm_dssm.registration import registered_class
+
+        return registered_class(
+            "encoder", self.encoder, TextEncoder
+        ), TextEncoder
+
+    @property
+    def oov_buckets(self) -> int:
+        """Rows of the encoders' tables for letters beyond a-z and 0-9."""
+        return self.encoder_config.get("oov_buckets", 0)
+
+    def network(self) -> tuple[str, dict[str, Any]]:
+        """Returns what a preset determines, and no flag can change."""
+        return self.encoder, {**self.encoder_config, "oov_buckets": 0}
+
+    def build(self, seed: int = 0) -> "TwoTower":
+        """Makes the model with random weights, not adapted or compiled.
+
+        Args:
+            seed: Seed of the weights and of the random negatives, default 0.
+        """
+        from keras_lstm_dssm.models.two_tower import TwoTower
+
+        make = self._encoder()[0]
+        config = dict(self.encoder_config)
+        with seeded_initializers(seed):
+            if self.towers == "tied":
+                query = document = make(name="encoder", **config)
+            else:
+                query = make(name="query_encoder", **config)
+                config.update(self.document_encoder_config)
+                document = make(name="document_encoder", **config)
+        if self.towers == "equal_start":
+            document.set_weights(query.get_weights())
+        return TwoTower(query, document, self.negatives, self.n, seed)
+
+    def compile(self, model: "TwoTower", teacher: bool = False) -> None:
+        """Compiles a model with the optimizer and the loss of the recipe.
+
+        Args:
+            model: The model, adapted if it needs that.
+            teacher: Whether the batches have a teacher's vectors, from which
+                the model learns beside the clicks. Default `False`.
+        """
+        from keras_lstm_dssm.losses import CosineSoftmax, Distillation
+        from keras_lstm_dssm.optimizers import NesterovMomentum
+
+        model.compile(
+            NesterovMomentum(
+                self.learning_rate,
+                self.momentum_ends,
+                threshold=self.threshold,
+            ),
+            Distillation(
+                self.gamma,
+                self.teacher_weight,
+                self.teacher_temperature,
+                self.teacher_gamma,
+            )
+            if teacher
+            else CosineSoftmax(self.gamma),
+        )
+
+
+class WordsRecipe(Settings):
+    """Base of `ScorerRecipe` and `KeyVecRecipe`: makes the word vectors.
+
+    Attributes:
+        words: `"vocabulary"`, one vector for each word of the training texts;
+            `"stems"`, one for all forms of a word, see `cut_endings`; or
+            `"trigrams"`, the sum of the vectors of a word's letter trigrams.
+        word_dimension: Width of the word vectors.
+        max_words: Number of words to read of each text.
+    """
+
+    words: str
+    word_dimension: int
+    max_words: int
+
+    @property
+    def split(self) -> str:
+        """The rule that separates words, see `normalize_texts`."""
+        return "stems" if self.words == "stems" else "alphanumeric"
+
+    def _new_words(
+        self, vocabulary: Sequence[str], vectors: "np.ndarray | None"
+    ) -> "VocabularyVectors | TrigramVectors":
+        """Makes the layer that turns texts into word vectors.
+
+        Args:
+            vocabulary: The words or stems; not used for trigrams.
+            vectors: Their vectors, `[words, word_dimension]`; `None` for a
+                random start.
+
+        Raises:
+            InputError: The vocabulary is missing or wrong.
+        """
+        from keras_lstm_dssm.layers.word_vectors import (
+            TrigramVectors,
+            VocabularyVectors,
+        )
+
+        options: dict[str, Any] = {
+            "dimension": self.word_dimension,
+            "max_words": self.max_words,
+            "name": "words",
+        }
+        if self.words == "trigrams":
+            return TrigramVectors(**options)
+        words = VocabularyVectors(vocabulary, split=self.split, **options)
+        if vectors is not None:
+            words.set_vectors(vectors)
+        return words
+
+
+@dataclasses.dataclass(frozen=True)
+class KeyVecRecipe(WordsRecipe):
+    """Holds all that determines the trained weights, but data and seed.
+
+    The counterpart of `Recipe` for `KeyVec`. Widths are those of Bi and Ma
+    2017 where the paper gives them: 150 for sentences, 100 for documents.
+
+    Attributes:
+        words: `"vocabulary"`, one vector for each word of the training
+            documents (the paper's); `"stems"`, one for all forms of a word,
+            without their English endings; or `"trigrams"`, the sum of the
+            vectors of a word's letter trigrams, which reads any word.
+        word_dimension: Width of the word vectors.
+        max_words: Number of words to read of each sentence.
+        max_sentences: Number of sentences to read of each document.
+        min_count: Occurrences in the training documents from which a word is
+            in the vocabulary of the documents and of key words; and a stem in
+            that of the stems.
+        vocabulary_size: Largest number of words of the vocabulary, the most
+            frequent ones.
+        skip_gram: Whether the words of a vocabulary start from skip-gram
+            vectors of the training documents (the paper's), or from random
+            ones.
+        skip_gram_epochs: Passes over the training documents for these
+            vectors.
+        key_words_of: The text whose words of highest TF-IDF are a document's
+            key words: `"summary"` (the paper's), or `"document"`, sentences
+            and summary, so that a document without a summary has some, too.
+        key_word_start: Factor of the initial weights W_v of the key words:
+            their skip-gram vectors, scaled to unit length, less the mean of
+            all. 0 for random initial weights; the paper gives none.
+        filters: Number of filters of each window of the convolution.
+        windows: Numbers of words in a window.
+        units: Width of the LSTM of each direction.
+        dimension: Width of the documents' vectors.
+        weighted: Whether sentences are weighted by p_i; with `False` all p_i
+            are 1.
+        read_weight: Factor of L_read, the loss of salient sentences; 0 leaves
+            it out.
+        word_weight: Factor of L_enc, the loss of key words; 0 leaves it out.
+        dropout: Share of the numbers of the sentences' vectors that a
+            training step sets to 0.
+        normalize: Whether the parts of the loss are means over sentences and
+            over key words, and not sums.
+        excerpt: Largest number of sentences of the excerpts that are learnt,
+            see `DocumentExamples.batches`; 0 for whole documents (the
+            paper's).
+        learning_rate: Learning rate of Adam.
+        decay: Whether the learning rate falls to 0 over all training steps,
+            along half a cosine (Loshchilov and Hutter 2017,
+            https://arxiv.org/abs/1608.03983), or stays.
+        epochs: Passes over the documents.
+        patience: Epochs without a smaller validation loss after which the
+            training stops, and the best epoch is the model; 0 trains all
+            epochs, and the last one is the model.
+        batch_size: Documents in a batch.
+
+    Raises:
+        InputError: A value is out of range.
+
+    Example:
+    >>> recipe = KEYVEC_PRESETS["keyvec"].replace(dimension=50)
+    >>> recipe.build(vocabulary=["hat", "red"]).dimension
+    50
+    """
+
+    kind: ClassVar[str] = "keyvec"
+
+    words: str = setting("vocabulary", choices=WORDS)
+    word_dimension: int = 100
+    max_words: int = 60
+    max_sentences: int = 250
+    min_count: int = 5
+    vocabulary_size: int = 30_000
+    skip_gram: bool = True
+    skip_gram_epochs: int = 5
+    key_words_of: str = setting("summary", choices=KEY_WORDS_OF)
+    key_word_start: float = setting(0.0, least=0)
+    filters: int = 50
+    windows: Sequence[int] = setting((3, 4, 5), flag=False)
+    units: int = 100
+    dimension: int = 100
+    weighted: bool = setting(True, flag=False)
+    read_weight: float = setting(1.0, least=0)
+    word_weight: float = setting(1.0, least=0)
+    dropout: float = setting(
+        0.0, below=1, expected="a number of 0 or more, below 1"
+    )
+    normalize: bool = False
+    excerpt: int = 0
+    learning_rate: float = setting(0.001, above=0)
+    decay: bool = False
+    epochs: int = 40
+    patience: int = setting(0, flag=False)
+    batch_size: int = 32
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.windows or not all(
+            type(width) is int and width > 0 for width in self.windows
+        ):
+            raise InputError(
+                f"windows is {self.windows!r}: expected whole numbers of 1 or "
+                "more"
+            )
+        # A recipe that was read from JSON has a list, and is equal.
+        object.__setattr__(self, "windows", tuple(self.windows))
+
+    def network(self) -> tuple[str, dict[str, Any]]:
+        """Returns what a preset determines, and no flag can change."""
+        return "KeyVec", {"weighted": self.weighted, "windows": self.windows}
+
+    def build(
+        self,
+        seed: int = 0,
+        vocabulary: Sequence[str] = (),
+        vectors: "np.ndarray | None" = None,
+        stems: Sequence[str] = (),
+    ) -> "KeyVec":
+        """Makes the model, not yet compiled.
+
+        Args:
+            seed: Seed of the weights, default 0.
+            vocabulary: The words that can be key words, see `vocabulary_of`;
+                with `words="vocabulary"` also those that are read.
+            vectors: The vectors of the words or stems that are read, `[words,
+                word_dimension]`, such as those of `skip_gram_vectors`.
+                Default `None` for a random start; not used with
+                `words="trigrams"`.
+            stems: The stems that are read, for `words="stems"`; see
+                `vocabulary_of`. Each word of `vocabulary` must have another
+                one; it stands for all words of that stem.
+
+        Raises:
+            InputError: The vocabulary is missing or wrong.
+        """
+        from keras_lstm_dssm.models.keyvec import KeyVec
+
+        with seeded_initializers(seed):
+            return KeyVec(
+                self._new_words(
+                    stems if self.words == "stems" else vocabulary, vectors
+                ),
+                None if self.words == "vocabulary" else vocabulary,
+                self.filters,
+                self.windows,
+                self.units,
+                self.dimension,
+                self.weighted,
+                self.dropout,
+                self.max_sentences,
+                seed,
+            )
+
+    def compile(self, model: "KeyVec", documents: int) -> None:
+        """Compiles a model with the optimizer and the loss of the recipe.
+
+        Args:
+            model: The model.
+            documents: The number of training documents. With `decay` the
+                learning rate falls to 0 over `epochs` passes over them.
+        """
+        import keras
+
+        from keras_lstm_dssm.losses import KeyVecLoss
+
+        learning_rate: Any = self.learning_rate
+        if self.decay:
+            steps = self.epochs * math.ceil(documents / self.batch_size)
+            learning_rate = keras.optimizers.schedules.CosineDecay(
+                learning_rate, steps
+            )
+        model.compile(
+            keras.optimizers.Adam(learning_rate),
+            KeyVecLoss(self.read_weight, self.word_weight, self.normalize),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ScorerRecipe(WordsRecipe):
+    """Holds all that determines the trained weights, but data and seed.
+
+    The counterpart of `Recipe` for `PairScorer`. Wan et al. 2016 is the
+    source of the defaults.
+
+    Attributes:
+        matcher: Name of the matcher class, such as `"MVLSTM"`; or
+            `"my_package>MyMatcher"` for a subclass of `Matcher` that is
+            registered with Keras under this name.
+        matcher_config: Arguments of the matcher, without `word_dimension`.
+        words: `"vocabulary"`, one vector for each word of the training texts
+            (the paper's); `"stems"`, one for all forms of a word, without
+            their English endings; or `"trigrams"`, the sum of the vectors of
+            a word's letter trigrams, which needs no vocabulary and reads any
+            word.
+        word_dimension: Width of the word vectors.
+        max_words: Number of words to read of each text.
+        min_count: Occurrences in the training texts from which a word is in
+            the vocabulary.
+        skip_gram: Whether the words of a vocabulary start from skip-gram
+            vectors of the training texts (the paper's), or from random ones.
+        skip_gram_epochs: Passes over the training texts for these vectors.
+            The paper trained them on corpora of many million words; on few
+            texts, gensim's default of 5 passes leaves them near their start.
+        margin: Margin of the hinge loss, see `PairwiseHinge`.
+        learning_rate: Learning rate of `Adagrad`.
+        epochs: Passes over the triples.
+        batch_size: Triples in a batch.
+        mined_negatives: Negatives that are mined for each query of a click
+            log, see `Triples.from_clicks`. Judged lists have their own.
+
+    Raises:
+        InputError: A value is out of range.
+
+    Example:
+    >>> recipe = SCORER_PRESETS["mv_lstm_tensor"].replace(words="trigrams")
+    >>> recipe.build().matcher.k
+    5
+    """
+
+    kind: ClassVar[str] = "scorer"
+
+    matcher: str = setting("MVLSTM", flag=False)
+    matcher_config: Mapping[str, Any] = _arguments()
+    words: str = setting("vocabulary", choices=WORDS)
+    word_dimension: int = 50
+    max_words: int = 50
+    min_count: int = 1
+    skip_gram: bool = True
+    skip_gram_epochs: int = 30
+    margin: float = setting(1.0, above=0)
+    learning_rate: float = setting(0.03, above=0)
+    epochs: int = 7
+    batch_size: int = 128
+    mined_negatives: int = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        matcher, base = self._matcher()
+        without = ("word_dimension",)
+        check_arguments(
+            matcher, base, "matcher_config", self.matcher_config, without
+        )
+        if self.matcher == "DeepMatch" and self.words == "trigrams":
+            raise InputError(
+                "DeepMatch reads the words of a vocabulary: expected words="
+                "'vocabulary' or 'stems', found 'trigrams'"
+            )
+
+    def _matcher(self) -> "tuple[type[Matcher], type[Matcher]]":
+        """Returns the class of the matcher, and its base class."""
+        from keras_lstm_dssm.matchers.matcher import Matcher
+        from keras_lstm_dssm.registration import registered_class
+
+        return registered_class("matcher", self.matcher, Matcher), Matcher
+
+    def network(self) -> tuple[str, dict[str, Any]]:
+        """Returns what a preset determines, and no flag can change."""
+        return self.matcher, dict(self.matcher_config)
+
+    def with_matcher(self, **config: Any) -> "ScorerRecipe":
+        """Returns a copy with some arguments of the matcher changed.
+
+        Example:
+        >>> SCORER_PRESETS["mv_lstm_cosine"].with_matcher(k=1).matcher_config
+        {'interaction': 'cosine', 'k': 1}
+        """
+        return self.replace(matcher_config={**self.matcher_config, **config})
+
+    def build(
+        self,
+        seed: int = 0,
+        vocabulary: Sequence[str] = (),
+        vectors: "np.ndarray | None" = None,
+    ) -> "PairScorer":
+        """Makes the model, not pre-trained or compiled.
+
+        Args:
+            seed: Seed of the weights, default 0.
+            vocabulary: The words or stems, see `vocabulary_of`; not used for
+                trigrams.
+            vectors: Their vectors, `[words, word_dimension]`, such as those
+                of `skip_gram_vectors`. Default `None` for a random start.
+
+        Raises:
+            InputError: The vocabulary is missing or wrong.
+        """
+        from keras_lstm_dssm.models.pair_scorer import PairScorer
+
+        with seeded_initializers(seed):
+            words = self._new_words(vocabulary, vectors)
+            matcher = self._matcher()[0](
+                self.word_dimension, name="matcher", **self.matcher_config
+            )
+        return PairScorer(words, matcher, seed)
+
+    def compile(self, model: "PairScorer") -> None:
+        """Compiles a model with the optimizer and the loss of the recipe."""
+        from keras_lstm_dssm.losses import PairwiseHinge
+        from keras_lstm_dssm.optimizers import Adagrad
+
+        model.compile(
+            Adagrad(self.learning_rate, multipliers=model.matcher.multipliers),
+            PairwiseHinge(self.margin),
+        )

@@ -1,0 +1,307 @@
+"""`TrainingConfig`, all options of a training.
+
+The arguments of `train`, the flags of `lstm-dssm-train`, the content of
+`config.json` and the settings of several workers are its fields.
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.settings.choices import (
+    CLUSTER_MEASURES,
+    DEFAULT_SALIENCE,
+    MEASURES,
+    SALIENCE_TEACHERS,
+)
+from keras_lstm_dssm.settings.fields import Settings, setting
+
+_USERS = {
+    "towers": "two towers",
+    "scorer": "pair scorers",
+    "keyvec": "a KeyVec",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingConfig(Settings):
+    """Holds all options of a training but its folder and its processes.
+
+    Each option is also a flag of `lstm-dssm-train`, but for `titles` and
+    `judged`. A field that only one kind of model uses is declared with its
+    `kind`; `joint=False` says that several workers do not support it.
+
+    Attributes:
+        data: Clicks: `"api"`, `"api_sentences"`, a BEIR folder, or click
+            files (.tsv, .tsv.gz, globs); or several of these, separated by
+            commas. For a KeyVec, documents: `"api_documents"` or a folder of
+            them. A pair scorer learns from the judged lists of a BEIR folder,
+            or from clicks with mined negatives. In Python also a `ClickLog`,
+            any iterable of (query, clicked title), or a `DocumentFolder`.
+        recipe: Name of a preset; or a `Recipe`, of two towers, a
+            `ScorerRecipe`, of a pair scorer, or a `KeyVecRecipe`. By default
+            that of the run `init`, or `"best"` without one.
+        validation: Click files for the loss after each epoch.
+        dev: `"api"` or a BEIR folder, whose dev queries are searched in its
+            whole corpus after epochs; the best epoch becomes the model. Pair
+            scorers, also of `"api_sentences"`: rerank the judged lists of
+            dev. KeyVec: `"api_documents"` or a folder of documents; without
+            dev, the loss on the documents of the split dev is measured. In
+            Python also a `Collection`, a `Task` or a `ClusterTask`.
+        select: With `dev`: the measure that decides which epoch is best;
+            those of clusters, from `f1` on, are for a KeyVec. Ranker: by
+            default ndcg@3.
+        every: With `dev`: evaluate every n epochs.
+        patience: With `dev`: evaluations without a better value before the
+            training stops; by default as the recipe of two towers says
+            (`best`: 3), and never for other models. KeyVec without `dev`:
+            epochs without a smaller loss on the split dev, whose best epoch
+            then becomes the model; by default as the recipe says.
+        min_relevant: For a BEIR folder without clicks: grade from which a
+            judged title of the training split counts as clicked.
+        max_bad_lines: Number of bad lines of click files, or of documents,
+            to leave out.
+        negatives_from: Pair scorers: folder of a run of two towers, whose
+            nearest titles, not those by BM25, are the mined negatives of
+            click files. In Python also a `TwoTower`.
+        salience: KeyVec: what finds the salient sentences of a document,
+            which the model learns to recognise: `"bm25"` (the default),
+            `"trigrams"` or, as in the paper, a trained encoder (folder of a
+            run of two towers) compare them with the summary; `"lead"` takes
+            the first. In Python also a `TwoTower`, or the `DocumentTargets`
+            themselves.
+        teacher: Two towers: folder of lstm-dssm-teach, whose vectors the
+            towers also learn from, made for the same data. In Python also
+            `TeacherVectors`.
+        replay: With `init`, two towers: old click files, a colon and how many
+            of their clicks each epoch draws for a new one, such as
+            old.tsv:0.2. In Python also a pair of log and share.
+        init: Folder of a run, from whose weights a new run of the same
+            network starts, with the recipe of that run unless another one is
+            named (docs/retrain.md). In Python also a trained model.
+        seed: Seed of the weights, the order and all random draws.
+        titles: Two towers: document titles beyond those of `data`, for the
+            statistics of words and for synthetic pairs.
+        judged: Two towers: query -> titles judged not relevant, for a recipe
+            with `judged_negatives`; by default those of the BEIR folder.
+        save_minutes: Minutes since the last checkpoint after which one is
+            saved within an epoch.
+        histograms: Whether to write histograms of the gates for TensorBoard,
+            in logs/gates.
+
+    Raises:
+        InputError: A value is out of range, is not used by this kind of
+            model, or excludes another.
+
+    Example:
+    >>> config = TrainingConfig("parts", "lstm_96", seed=1)
+    >>> config.recipe.encoder_config, config.seed
+    ({'cells': 96}, 1)
+    """
+
+    noun: ClassVar[str] = "training"
+
+    data: Any
+    recipe: Any = setting(None, flag=False)
+    validation: str | None = None
+    dev: Any = None
+    select: str = setting("mrr@10", names=(*MEASURES, *CLUSTER_MEASURES))
+    every: int = setting(1, expected="1 or more")
+    patience: int | None = setting(None, expected="1 or more")
+    min_relevant: int = 1
+    max_bad_lines: int = 0
+    negatives_from: Any = setting(None, kind="scorer", joint=False)
+    salience: Any = setting(None, kind="keyvec", joint=False)
+    teacher: Any = setting(None, kind="towers", joint=False)
+    replay: Any = setting(None, kind="towers", joint=False)
+    init: Any = None
+    seed: int = setting(0, most=2**32 - 1)
+    titles: Any = setting(
+        (), kind="towers", stored=False, joint=False, flag=False
+    )
+    judged: Any = setting(
+        None, kind="towers", stored=False, joint=False, flag=False
+    )
+    save_minutes: float = setting(10.0, least=0, stored=False)
+    histograms: bool = setting(False, stored=False, joint=False)
+
+    def __post_init__(self) -> None:
+        if self.init is None and self.replay is not None:
+            raise InputError(
+                "replay mixes old clicks into a training that is continued: "
+                "give init, the run to continue, or name all clicks as data"
+            )
+        recipe = self._find_recipe()
+        patience, salience = self.patience, self.salience
+        if (
+            patience is None
+            and recipe.kind == "towers"
+            and self.dev is not None
+        ):
+            patience = recipe.patience or None
+        if recipe.kind == "keyvec":
+            salience = DEFAULT_SALIENCE if salience is None else salience
+            if self.dev is None:  # the validation loss stops it
+                patience = recipe.patience if patience is None else patience
+                recipe = recipe.replace(patience=patience)
+                patience = patience or None  # 0 stops nothing
+        object.__setattr__(self, "recipe", recipe)
+        object.__setattr__(self, "patience", patience)
+        object.__setattr__(self, "salience", salience)
+        super().__post_init__()
+        self._check_kind()
+
+    def _find_recipe(self) -> Any:
+        from keras_lstm_dssm.models.kinds import find_recipe
+        from keras_lstm_dssm.training.initial_model import InitialModel
+
+        recipe = self.recipe
+        if recipe is None and isinstance(self.init, str | os.PathLike):
+            recipe = InitialModel.recipe_of(self.init)
+        return find_recipe("best" if recipe is None else recipe)
+
+    def _check_kind(self) -> None:
+        kind = self.recipe.kind
+        if self.validation is not None and kind != "towers":
+            raise InputError(
+                "validation measures the loss of two towers: for a pair "
+                "scorer, give judged lists as dev; that of a KeyVec is "
+                "measured on the documents of the split dev"
+            )
+        for field in dataclasses.fields(self):
+            user = field.metadata.get("kind", kind)
+            if user != kind and getattr(self, field.name):
+                raise InputError(
+                    f"{field.name} is used by {_USERS[user]} only: leave it "
+                    f"out for {_USERS[kind]}"
+                )
+        if self.replay is not None and self.teacher is not None:
+            raise InputError(
+                "replay and teacher are both set: expected one of them, since "
+                "a teacher has no vectors of old clicks: leave one out"
+            )
+
+    @staticmethod
+    def check_options_of_workers(options: Mapping[str, Any]) -> None:
+        """Checks that several workers support all options that are set.
+
+        Args:
+            options: Name of a field -> value.
+
+        Raises:
+            InputError: One is not supported.
+        """
+        for field in dataclasses.fields(TrainingConfig):
+            if not field.metadata.get("joint", True) and options.get(
+                field.name
+            ):
+                raise InputError(
+                    f"--{field.name} is not supported by several workers: "
+                    "leave it out, or train without --workers and TF_CONFIG"
+                )
+
+    def check_workers(self) -> None:
+        """Checks that several workers can train the model.
+
+        Raises:
+            InputError: They train two towers only, or do not support an
+                option.
+        """
+        if self.recipe.kind != "towers":
+            raise InputError(
+                "several workers train two towers only: leave the workers "
+                "out for a pair scorer or a KeyVec"
+            )
+        self.check_options_of_workers(vars(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns what `config.json` holds of the options.
+
+        Raises:
+            InputError: An option cannot be written into a run folder.
+        """
+        values = {
+            name: self.stored_value(name, getattr(self, name))
+            for name in self.stored_names()
+            if name != "recipe"
+        }
+        return {**values, "recipe": self.recipe.to_dict()}
+
+    @classmethod
+    def stored_names(cls) -> list[str]:
+        """Returns the names of the options that `config.json` holds."""
+        return [
+            field.name
+            for field in dataclasses.fields(cls)
+            if field.metadata.get("stored", True)
+        ]
+
+    @staticmethod
+    def stored_value(name: str, value: Any) -> Any:
+        """Returns the value of an option as `config.json` holds it.
+
+        Paths are absolute. A model is named by its class, since a resumed run
+        reads what it has taught from a file.
+
+        Raises:
+            InputError: It cannot be written there.
+        """
+        from keras_lstm_dssm.data.sources import absolute_spec
+        from keras_lstm_dssm.training.replay import ReplaySpec
+
+        if value is None or isinstance(value, int | float | Mapping):
+            return value
+        if name == "replay":
+            return str(ReplaySpec.parse(value))
+        if name in ("dev", "teacher") and hasattr(value, "folder"):
+            value = value.folder
+        if name == "teacher" and value is None:
+            raise InputError(
+                "teacher has vectors of no folder, which a resumed run cannot"
+                " read: give the folder of lstm-dssm-teach, or no output"
+            )
+        is_path = isinstance(value, str | os.PathLike)
+        if name == "dev" and not is_path:
+            raise InputError(
+                f"dev is a {type(value).__name__}, which a run folder cannot "
+                "hold to be resumed: give the folder of the collection, or no "
+                "output"
+            )
+        if name in ("data", "validation", "dev"):
+            return absolute_spec(os.fspath(value))
+        if name == "select" or value in SALIENCE_TEACHERS:
+            return value
+        if not is_path:
+            return f"a {type(value).__name__}"
+        return os.path.abspath(value)
+
+    @classmethod
+    def from_dict(
+        cls, values: Mapping[str, Any], **options: Any
+    ) -> "TrainingConfig":
+        """Makes the options of a run from the content of `config.json`.
+
+        Args:
+            values: The content; that of earlier versions, too, which lack the
+                options of one kind of model.
+            **options: Options that the content does not have.
+
+        Raises:
+            KeyError: An option is missing.
+        """
+        from keras_lstm_dssm.models.kinds import recipe_from_dict
+
+        added = {
+            field.name
+            for field in dataclasses.fields(cls)
+            if "kind" in field.metadata or field.name == "init"
+        }
+        stored = {
+            name: values[name]
+            for name in cls.stored_names()
+            if name in values or name not in added
+        }
+        stored["recipe"] = recipe_from_dict(stored["recipe"])
+        return cls(**stored, **options)
