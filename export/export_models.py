@@ -49,6 +49,7 @@ from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.model_cards.record import write_models_card
 from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
+from keras_lstm_dssm.models.kinds import TOWERS, kind_of
 from keras_lstm_dssm.ranker import Ranker
 
 Graphs = dict[str, Callable[[], ServedModule]]
@@ -115,7 +116,8 @@ def export_models(
     [PosixPath('models/query_encoder/1'), ...]
     """
     check_retriever_options(vectors, max_k)
-    graphs = _graphs(model, documents, vectors, max_k, progress)
+    kind = TOWERS if isinstance(model, Mixture) else kind_of(model)
+    graphs = GRAPHS[kind.name](model, documents, vectors, max_k, progress)
     _check_output(output, graphs)
     modules = {name: make() for name, make in graphs.items()}
     with publication(output):
@@ -216,71 +218,79 @@ def export_retriever(
     return publish_module(module, base, version)
 
 
-def _graphs(
-    model: TwoTower | PairScorer | KeyVec | Mixture | Ranker,
+def _tower_graphs(
+    model: TwoTower | Mixture,
     documents: Documents | EncodedParts | None,
-    vectors: str,
-    max_k: int,
-    progress: bool,
+    *options: Any,
 ) -> Graphs:
-    """Returns what is exported of a model; see `export_models`."""
-    if isinstance(model, PairScorer):
-        if documents is not None:
-            raise InputError(
-                "documents are for the retriever of a KeyVec or of two towers, "
-                "and this model is a pair scorer: leave them out"
-            )
-        return {"scorer": lambda: ScorerModule(model)}
-    if isinstance(model, Ranker):
-        if isinstance(documents, EncodedParts):
-            raise InputError(
-                f"{documents.folder}: found encoded titles, expected a file of "
-                "titles, whose words a ranker compares: name the file"
-            )
-        graphs: Graphs = {"ranker": lambda: RankerModule(model)}
-        if documents is not None:
-            graphs["two_stage"] = lambda: TwoStageModule(
-                model,
-                documents.ids,
-                documents.titles,
-                documents.tags,
-                vectors,
-                max_k,
-                progress,
-            )
-        return graphs
-    query, document = _encoders(model)
-    if query is document:
-        graphs = {"keyvec": lambda: query}
-    else:
-        graphs = {
-            "query_encoder": lambda: query,
-            "document_encoder": lambda: document,
-        }
+    towers = mixture_towers(model) if isinstance(model, Mixture) else model
+    query = EncoderModule(towers.query_encoder)
+    document = EncoderModule(towers.document_encoder)
+    return {
+        "query_encoder": lambda: query,
+        "document_encoder": lambda: document,
+        **_retriever_graph(query, document, documents, *options),
+    }
+
+
+def _keyvec_graphs(
+    model: KeyVec, documents: Documents | EncodedParts | None, *options: Any
+) -> Graphs:
+    module = KeyVecModule(model)
+    return {
+        "keyvec": lambda: module,
+        **_retriever_graph(module, module, documents, *options),
+    }
+
+
+def _scorer_graphs(
+    model: PairScorer, documents: Documents | EncodedParts | None, *_: Any
+) -> Graphs:
     if documents is not None:
-        graphs["retriever"] = lambda: _retriever(
-            query, document, documents, vectors, max_k, progress
+        raise InputError(
+            "documents are for the retriever of a KeyVec or of two towers, "
+            "and this model is a pair scorer: leave them out"
+        )
+    return {"scorer": lambda: ScorerModule(model)}
+
+
+def _ranker_graphs(
+    model: Ranker, documents: Documents | EncodedParts | None, *options: Any
+) -> Graphs:
+    if isinstance(documents, EncodedParts):
+        raise InputError(
+            f"{documents.folder}: found encoded titles, expected a file of "
+            "titles, whose words a ranker compares: name the file"
+        )
+    graphs: Graphs = {"ranker": lambda: RankerModule(model)}
+    if documents is not None:
+        graphs["two_stage"] = lambda: TwoStageModule(
+            model, documents.ids, documents.titles, documents.tags, *options
         )
     return graphs
 
 
-def _encoders(
-    model: TwoTower | KeyVec | Mixture,
-) -> tuple[EncodingModule, EncodingModule]:
-    """Returns the encoders of queries and of documents; a KeyVec is both."""
-    if isinstance(model, KeyVec):
-        module = KeyVecModule(model)
-        return module, module
-    if isinstance(model, Mixture | TwoTower):
-        towers = mixture_towers(model) if isinstance(model, Mixture) else model
-        return (
-            EncoderModule(towers.query_encoder),
-            EncoderModule(towers.document_encoder),
-        )
-    raise InputError(
-        f"found {type(model).__name__}, expected a TwoTower, a Mixture, a "
-        "PairScorer, a KeyVec or a Ranker"
-    )
+GRAPHS: dict[str, Callable[..., Graphs]] = {
+    "towers": _tower_graphs,
+    "scorer": _scorer_graphs,
+    "keyvec": _keyvec_graphs,
+    "ranker": _ranker_graphs,
+}
+"""Name of a kind of model -> function of model, documents, `vectors`, `max_k`
+and `progress` that returns what is exported of it."""
+
+
+def _retriever_graph(
+    query: EncodingModule,
+    document: EncodingModule,
+    documents: Documents | EncodedParts | None,
+    *options: Any,
+) -> Graphs:
+    if documents is None:
+        return {}
+    return {
+        "retriever": lambda: _retriever(query, document, documents, *options)
+    }
 
 
 def _retriever(

@@ -134,24 +134,24 @@ class Workers(Processes):
         """
         assert isinstance(training, TowerTraining)
         recipe, cluster = training.recipe, self.collectives.cluster
+        most = training.clicks.max_bad_lines
         if recipe.batch_size < self.size:
             raise JointError(
                 f"batch_size is {recipe.batch_size}: expected {self.size} or "
                 "more, a pair for each worker"
             )
-        if model is None:  # only its rules of words are read
-            training.resumed = True
-            training.prepare(recipe.build(training.config.seed))
-        whole = training.log
-        paths = list(whole.paths)
-        cut = paths[-1:] if recipe.title_pairs else []
 
         def read() -> dict[str, Any]:
+            if model is None:  # only its rules of words are read
+                training.resumed = True
+                training.prepare(recipe.build(training.config.seed))
+            paths = list(training.log.paths)
+            cut = paths[-1:] if recipe.title_pairs else []
             training.log = DealtLog(
                 paths[: len(paths) - len(cut)],
                 cluster.rank,
                 cluster.size,
-                whole.max_bad_lines,
+                most,
                 cut,
             )
             return {
@@ -164,12 +164,11 @@ class Workers(Processes):
         for part in parts:
             for problem, count in part["bad"].items():
                 bad[problem] = bad.get(problem, 0) + count
-        if sum(bad.values()) > whole.max_bad_lines:
+        if sum(bad.values()) > most:
             raise JointError(
-                f"{paths[0]}: found {sum(bad.values())} bad lines in the parts "
-                "of all workers, more than "
-                f"--max_bad_lines={whole.max_bad_lines}: correct or remove "
-                "them"
+                f"{training.clicks.paths[0]}: found {sum(bad.values())} bad "
+                f"lines in the parts of all workers, more than "
+                f"--max_bad_lines={most}: correct or remove them"
             )
         shares = [
             cluster.share(recipe.batch_size, rank) for rank in range(self.size)

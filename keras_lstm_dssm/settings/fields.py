@@ -138,15 +138,6 @@ def help_of(cls: type) -> dict[str, str]:
 
     They have no references to classes and functions of Python, and no
     sentences that begin with "In Python".
-
-    Example:
-    >>> help_of(Example := type("Example", (), {"__doc__": '''Has a size.
-    ...
-    ...     Attributes:
-    ...         size: Number of words, `"all"`
-    ...             for all of them.
-    ...     '''}))
-    {'size': 'Number of words, `all` for all of them.'}
     """
     section = re.search(
         r"^Attributes:\n(.*?)(?=^\S|\Z)",

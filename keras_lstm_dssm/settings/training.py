@@ -271,7 +271,9 @@ class TrainingConfig(Settings):
             )
         if name in ("data", "validation", "dev"):
             return absolute_spec(os.fspath(value))
-        if name == "select" or value in SALIENCE_TEACHERS:
+        if name == "select" or (
+            name == "salience" and value in SALIENCE_TEACHERS
+        ):
             return value
         if not is_path:
             return f"a {type(value).__name__}"

@@ -102,12 +102,6 @@ class TowerTraining(Training):
         rows: Pairs of this process in a batch.
         joint_steps: Training steps in an epoch of several workers; `None` for
             one process.
-
-    Example:
-    >>> config = TrainingConfig("parts", dssm.PRESETS["lstm_32"])
-    >>> training = TowerTraining(config, RunFolder("RUN"))
-    >>> training.examples, training.steps_per_epoch
-    (3, 1)
     """
 
     recipe: Recipe

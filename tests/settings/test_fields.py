@@ -1,0 +1,122 @@
+"""Settings: fields with bounds, and the help and the flags made of them."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+from absl import flags
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.settings.fields import Settings, help_of, setting
+from keras_lstm_dssm.settings.recipes import (
+    KeyVecRecipe,
+    Recipe,
+    ScorerRecipe,
+)
+from keras_lstm_dssm.settings.training import TrainingConfig
+from keras_lstm_dssm.tools.settings_flags import define_settings, flag_names
+
+
+@dataclasses.dataclass(frozen=True)
+class Size(Settings):
+    """Has a size.
+
+    Attributes:
+        size: Number of words, such as `"all"`
+            for all of them, see `Words`. In Python also a list.
+        kind: The kind, a colon: `None` for any.
+        share: Share of it.
+        rate: Rate of it.
+        fast: Whether it is fast.
+        hidden: No flag.
+
+    Raises:
+        InputError: It is wrong.
+    """
+
+    size: int | None = setting(None, most=9)
+    kind: str = setting("one", choices=("one", "two"))
+    share: float = setting(0.0, below=1, expected="less than 1")
+    rate: float = setting(1.0, above=0)
+    fast: bool = False
+    hidden: int = setting(0, flag=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Other(Settings):
+    """Has a rate.
+
+    Attributes:
+        rate: Another text.
+    """
+
+    rate: float = setting(2.0, above=0)
+
+
+def test_the_help_is_that_of_the_attributes() -> None:
+    texts = help_of(Size)
+    assert texts["size"] == "Number of words, such as `all` for all of them."
+    assert texts["kind"] == "The kind, a colon: `None` for any."
+    assert texts["hidden"] == "No flag."
+    assert list(texts) == [field.name for field in dataclasses.fields(Size)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"size": 0}, "size is 0: expected a whole number of 1 or more"),
+        ({"size": 10}, "size is 10: expected a whole number"),
+        ({"kind": "three"}, "kind is 'three': expected one of one, two"),
+        ({"kind": None}, "kind is None: expected one of one, two"),
+        ({"share": 1.0}, "share is 1.0: expected less than 1"),
+        ({"rate": float("nan")}, "rate is nan: expected a finite number above"),
+        ({"fast": 1}, "fast is 1: expected True or False"),
+        ({"hidden": -1}, "hidden is -1: expected a whole number of 0 or more"),
+        ({"width": 1}, "a recipe has no 'width': expected one of fast, "),
+    ],
+    ids=str,
+)
+def test_bounds(changes: dict[str, Any], message: str) -> None:
+    assert Size().replace(size=9, share=0) == Size(9, share=0)
+    for make in (Size().replace, lambda **some: Size.from_dict(some)):
+        with pytest.raises(InputError, match=message):
+            make(**changes)
+
+
+def parsed(*arguments: str) -> flags.FlagValues:
+    values = flags.FlagValues()
+    define_settings(values, {"sizes": Size, "others": Other})
+    values(["program", *arguments])
+    return values
+
+
+def test_flags() -> None:
+    values = parsed("--size=9", "--kind=two", "--rate=0.5", "--fast")
+    assert flag_names([Size, Other]) == [
+        "size", "kind", "share", "rate", "fast"
+    ]  # fmt: skip
+    assert "hidden" not in values
+    found = {name: values[name].value for name in flag_names([Size])}
+    assert found == {
+        "size": 9, "kind": "two", "share": None, "rate": 0.5, "fast": True
+    }  # fmt: skip
+    assert values["rate"].help == "Rate of it."
+    assert values["size"].help.startswith("Sizes: number of words, such")
+    for wrong in (
+        "--size=0", "--size=10", "--kind=three", "--share=1", "--rate=0",
+        "--rate=nan", "--rate=1e31",
+    ):  # fmt: skip
+        with pytest.raises(flags.IllegalFlagValueError):
+            parsed(wrong)
+    values = flags.FlagValues()
+    define_settings(values, {"sizes": Size}, leave_out=["fast"], defaults=True)
+    values(["program"])
+    assert (values.kind, values.rate) == ("one", 1.0)
+    assert "fast" not in values
+
+
+@pytest.mark.parametrize(
+    "cls", [Recipe, ScorerRecipe, KeyVecRecipe, TrainingConfig]
+)
+def test_every_option_is_documented(cls: type[Settings]) -> None:
+    assert list(help_of(cls)) == [one.name for one in dataclasses.fields(cls)]
