@@ -14,7 +14,7 @@ from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
 from keras_lstm_dssm.layers.pooling import OrderedKMax, dynamic_k
 from keras_lstm_dssm.layers.scoring_mlp import small_uniform
 from keras_lstm_dssm.private_api import accept_any_arguments
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 
 PADDINGS = ("wide", "narrow")
 
@@ -80,7 +80,7 @@ def masked_max_pool(
 
 
 @register
-class MaskedConvolution(keras.layers.Layer):
+class MaskedConvolution(Configured, keras.layers.Layer):
     """Applies filters to each window of words, texts have their own lengths.
 
         z_i = g_i f(W [x_i; ..; x_{i+width-1}] + b)
@@ -171,17 +171,6 @@ class MaskedConvolution(keras.layers.Layer):
             lengths = tf.minimum(lengths, tf.shape(vectors)[1] - outside)
         return zero_padding(self.convolution(vectors), lengths), lengths
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "width": self.width,
-            "padding": self.padding,
-            "activation": self.activation,
-            "use_bias": self.use_bias,
-        }
-
 
 class Features(NamedTuple):
     """Holds the features of a batch of texts.
@@ -195,7 +184,7 @@ class Features(NamedTuple):
     lengths: tf.Tensor
 
 
-class ConvolutionStack(keras.layers.Layer):
+class ConvolutionStack(Configured, keras.layers.Layer):
     """Base of the stacks: the convolutions and their arguments.
 
     Args:
@@ -274,16 +263,6 @@ class ConvolutionStack(keras.layers.Layer):
         result = self(vectors, lengths)[-1]
         return tf.reshape(result.values, [-1, self.flat_width])
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "width": self.width,
-            "activation": self.activation,
-            "use_bias": self.use_bias,
-        }
-
 
 @register
 class WindowPoolingStack(ConvolutionStack):
@@ -348,10 +327,6 @@ class WindowPoolingStack(ConvolutionStack):
             values, lengths = masked_max_pool(*convolution(values, lengths))
             maps.append(Features(values, lengths))
         return maps
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {**super().get_config(), "max_words": self.max_words}
 
 
 @register
@@ -422,14 +397,6 @@ class KMaxStack(ConvolutionStack):
         shape = [None, self.k_top, self.filters[-1]]
         top = tf.ensure_shape(pooled.values, shape)
         return [*maps, Features(top, pooled.lengths)]
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "k_top": self.k_top,
-            "k_min": self.k_min,
-        }
 
 
 def halved_time(time: int, width: int, layers: int) -> int:

@@ -15,7 +15,7 @@ from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
 from keras_lstm_dssm.layers.packed_sequence import RowSequences
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
 from keras_lstm_dssm.private_api import accept_any_inputs
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.text.word_batch import WordBatch
 
 
@@ -43,7 +43,7 @@ def sentence_weights(logits: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
 
 
 @register
-class DocumentEncoder(keras.layers.Layer):
+class DocumentEncoder(Configured, keras.layers.Layer):
     """Represents documents by a weighted mean of their sentences.
 
         d = tanh(W_d (sum_i p_i / (sum_j p_j) h_i) + b_d)
@@ -93,17 +93,9 @@ class DocumentEncoder(keras.layers.Layer):
         weights = sentence_weights(logits, document)[:, tf.newaxis]
         return self.dense(tf.math.segment_sum(weights * states, document))
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "state_dimension": self.state_dimension,
-            "dimension": self.dimension,
-        }
-
 
 @register
-class SentenceEncoder(keras.layers.Layer):
+class SentenceEncoder(Configured, keras.layers.Layer):
     """Represents sentences by convolutions and a maximum over time.
 
         s_f = relu(max_t (W_f [w_t; ..; w_{t+k-1}]) + b_f)
@@ -203,15 +195,6 @@ class SentenceEncoder(keras.layers.Layer):
             largest.append(_largest_sums(products, rows, sentence, training))
         return tf.nn.relu(tf.concat(largest, axis=1) + self.bias)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "word_dimension": self.word_dimension,
-            "filters": self.filters,
-            "windows": self.windows,
-        }
-
 
 def windows_of(
     lengths: tf.Tensor, width: int
@@ -294,7 +277,7 @@ def _largest_sums(
 
 
 @register
-class SentenceReader(keras.layers.Layer):
+class SentenceReader(Configured, keras.layers.Layer):
     """Computes states and probabilities of sentences by a bidirectional LSTM.
 
         h_i = [h_forward(i); h_backward(i)]
@@ -379,12 +362,3 @@ class SentenceReader(keras.layers.Layer):
         if not self.scores:
             return states, tf.zeros(tf.shape(states)[:1], states.dtype)
         return states, self.score(states)[:, 0]
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "sentence_dimension": self.sentence_dimension,
-            "units": self.units,
-            "scores": self.scores,
-        }

@@ -9,7 +9,7 @@ from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
 from keras_lstm_dssm.layers.cosine import cosine_pairs, unit
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
 from keras_lstm_dssm.layers.scoring_mlp import near_identity, small_uniform
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 
 Prepared = tuple[tf.Tensor, ...]
 
@@ -229,14 +229,6 @@ class WeightedInteraction(Interaction):
             return factors
         return tf.matmul(factors, factors, transpose_b=True)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "dimension": self.dimension,
-            "rank": self.rank,
-        }
-
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "WeightedInteraction":
         """Create an interaction; those of version 0.2.0 have no factors."""
@@ -355,17 +347,13 @@ class TensorInteraction(WeightedInteraction):
     def _activate(self, cells: tf.Tensor) -> tf.Tensor:
         return tf.nn.relu(cells)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {**super().get_config(), "slices": self.slices}
-
 
 KINDS = ("indirect", "direct", "concat")
 ACTIVATIONS = ("sigmoid", "relu", "tanh", "linear")
 
 
 @register
-class PhraseSimilarity(keras.layers.Layer):
+class PhraseSimilarity(Configured, keras.layers.Layer):
     """Compares all phrases of two texts, before a monotone activation.
 
         indirect: f(g1' W g2 + b), W near the identity at the start
@@ -472,17 +460,6 @@ class PhraseSimilarity(keras.layers.Layer):
         if self.kind == "direct":
             return tf.exp(values)
         return keras.activations.get(self.activation)(values)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "dimension": self.dimension,
-            "kind": self.kind,
-            "activation": self.activation,
-            "use_bias": self.use_bias,
-            "beta": self.beta,
-        }
 
 
 def sum_squares(vectors: tf.Tensor) -> tf.Tensor:

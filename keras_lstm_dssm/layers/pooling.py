@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import check_at_least, check_choice
 from keras_lstm_dssm.private_api import accept_any_arguments
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 
 MODES = ("max", "min")
 REPEATS = ("modulo", "double")
@@ -57,7 +57,7 @@ def regions(
 
 
 @register
-class DynamicPooling(keras.layers.Layer):
+class DynamicPooling(Configured, keras.layers.Layer):
     """Reduces matrices of different sizes to matrices of one size.
 
     The real rows and the real columns of each matrix are divided into regions
@@ -147,16 +147,6 @@ class DynamicPooling(keras.layers.Layer):
         )
         return tf.where(lengths[:, None, None, None] > 0, pooled, 0)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "rows": self.rows,
-            "columns": self.columns,
-            "mode": self.mode,
-            "repeat": self.repeat,
-        }
-
 
 class StrongestCells(NamedTuple):
     """Holds the largest cells of each pair of texts, largest first.
@@ -182,7 +172,7 @@ class StrongestCells(NamedTuple):
 
 
 @register
-class KMaxPooling(keras.layers.Layer):
+class KMaxPooling(Configured, keras.layers.Layer):
     """Takes the k largest cells of each matrix, for each slice alone.
 
     The values are in descending order, zeros where a pair has fewer than k
@@ -286,10 +276,6 @@ class KMaxPooling(keras.layers.Layer):
             tf.where(exists, tf.gather(rows, row_index, batch_dims=2), -1),
             tf.where(exists, index % n, -1),
         )
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {**super().get_config(), "k": self.k}
 
 
 def dynamic_k(

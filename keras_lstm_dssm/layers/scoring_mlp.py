@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 
 
 def small_uniform(limit: float = 0.1) -> keras.initializers.Initializer:
@@ -31,7 +31,7 @@ def near_identity() -> Callable[..., tf.Tensor]:
 
 
 @register
-class ScoringMLP(keras.layers.Layer):
+class ScoringMLP(Configured, keras.layers.Layer):
     """Computes the score of a pair from its features.
 
         r = f(W_r q + b_r) for each hidden layer;  s = W_s r + b_s
@@ -103,11 +103,3 @@ class ScoringMLP(keras.layers.Layer):
         for layer in self.dense:
             values = layer(values)
         return self.score(values)[:, 0]
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "hidden": self.hidden,
-            "activation": self.activation,
-        }

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.text.word_batch import WordBatch
 
 _TABLES, _TABLE_ROWS = 2, 2048  # tables of signs
@@ -22,7 +22,7 @@ _START_OFFSET = 1_343_714_438
 
 
 @register
-class WordSketch(keras.layers.Layer):
+class WordSketch(Configured, keras.layers.Layer):
     """Maps each word to a fixed row of random signs, weighted by sqrt(IDF).
 
     The row of a word is `w(word) r(word) + w(start) r(start)`: r is a row of
@@ -182,14 +182,6 @@ class WordSketch(keras.layers.Layer):
             tf.where(in_start, mixed, 0), words.word_index
         )
         return [whole % _PRIME, (start + _START_OFFSET) % _PRIME]
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        names = ("units", "buckets", "start", "seed")
-        return {
-            **super().get_config(),
-            **{name: getattr(self, name) for name in names},
-        }
 
 
 def _mix(numbers: tf.Tensor) -> tf.Tensor:

@@ -119,19 +119,6 @@ class ARCI(Matcher):
         """Score pairs of features."""
         return self.mlp(tf.concat([query, document], axis=1))
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "width": self.width,
-            "activation": self.activation,
-            "use_bias": self.use_bias,
-            "pooling": self.pooling,
-            "hidden": self.hidden,
-            "max_words": self.max_words,
-        }
-
 
 @register
 class ARCII(Matcher):
@@ -253,17 +240,6 @@ class ARCII(Matcher):
             values = tf.nn.max_pool2d(values, 2, 2, "SAME")
             rows, columns = (rows + 1) // 2, (columns + 1) // 2
         return self.mlp(tf.reshape(values, [-1, self.flat_width]))
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "width": self.width,
-            "padding": self.padding,
-            "hidden": self.hidden,
-            "max_words": self.max_words,
-        }
 
 
 def zero_padding_2d(

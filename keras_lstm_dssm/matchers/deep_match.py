@@ -448,14 +448,3 @@ class DeepMatch(Matcher):
             tf.tensordot(first, kernel, [[1, 2], [0, 1]]) + self.second_bias
         )
         return self.output_layers(second)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        names = (
-            "topics", "units", "rank", "committee", "largest", "mass",
-            "overlap", "passes",
-        )  # fmt: skip
-        return {
-            **super().get_config(),
-            **{name: getattr(self, name) for name in names},
-        }

@@ -10,13 +10,14 @@ from keras_lstm_dssm.errors import InputError, check_at_least, check_precision
 from keras_lstm_dssm.layers.packed_sequence import RowSequences
 from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 from keras_lstm_dssm.private_api import accept_any_inputs
+from keras_lstm_dssm.registration import Configured
 
 SIDES = ("query", "document")
 
 Texts = WordSequences | RowSequences
 
 
-class Matcher(keras.layers.Layer):
+class Matcher(Configured, keras.layers.Layer):
     """Base of the matchers: two sequences of word vectors give a score.
 
     A subclass implements `match`, and `represent` for the part that depends
@@ -188,10 +189,6 @@ class Matcher(keras.layers.Layer):
             self.represent(document, "document", training),
             training,
         )
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {**super().get_config(), "word_dimension": self.word_dimension}
 
 
 def as_rows(texts: Texts) -> RowSequences:

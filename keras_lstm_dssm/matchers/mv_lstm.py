@@ -30,7 +30,7 @@ from keras_lstm_dssm.layers.pooling import (
 from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP, small_uniform
 from keras_lstm_dssm.layers.word_vectors import WordSequences
 from keras_lstm_dssm.matchers.matcher import Matcher, Texts, as_rows
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 
 _DOCUMENT_PARTS = 4
 _QUERY_PARTS = 2
@@ -121,7 +121,7 @@ def order_by_length(
 
 
 @register
-class PositionalBiLSTM(keras.layers.Layer):
+class PositionalBiLSTM(Configured, keras.layers.Layer):
     """Represents each position of a text by an LSTM in each direction.
 
         p_t = [h_forward(t); h_backward(t)]
@@ -199,16 +199,6 @@ class PositionalBiLSTM(keras.layers.Layer):
             words = gather_sum(texts.table, texts.index, training=training)
             outputs = tf.concat([words, outputs], axis=1)
         return unit(outputs) if self.unit_length else outputs
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "word_dimension": self.word_dimension,
-            "units": self.units,
-            "include_word": self.include_word,
-            "unit_length": self.unit_length,
-        }
 
 
 def lstm(
@@ -518,23 +508,6 @@ class MVLSTM(Matcher):
         if self.interaction == "cosine":
             return CosineInteraction(**policy)
         return DotInteraction(**policy)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "interaction": self.interaction,
-            "slices": self.slices,
-            "rank": self.rank,
-            "k": self.k,
-            "hidden": self.hidden,
-            "share": self.share,
-            "include_word": self.include_word,
-            "unit_length": self.unit_length,
-            "pooling": self.pooling,
-            "grid": self.grid,
-        }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "MVLSTM":

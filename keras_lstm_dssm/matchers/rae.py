@@ -381,14 +381,3 @@ class RAE(Matcher):
         sizes = 2 * query.lengths - 1, 2 * document.lengths - 1
         pooled = self.pooling(cells, *sizes)
         return tf.reshape(pooled, [-1, self.size * self.size])
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        names = (
-            "head", "tree", "size", "hidden", "max_words", "numbers",
-            "epochs", "learning_rate",
-        )  # fmt: skip
-        return {
-            **super().get_config(),
-            **{name: getattr(self, name) for name in names},
-        }

@@ -13,7 +13,7 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
 from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 from keras_lstm_dssm.private_api import accept_any_inputs
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 
 
 class Trees(NamedTuple):
@@ -119,7 +119,7 @@ def _uniform(seed: int | None) -> keras.initializers.Initializer:
 
 
 @register
-class RecursiveAutoencoder(keras.layers.Layer):
+class RecursiveAutoencoder(Configured, keras.layers.Layer):
     """Merges the words of a text, two neighbours at a time, into one vector.
 
     A parent is p = tanh(W_e [c1; c2] + b_e), and its children are
@@ -392,15 +392,6 @@ class RecursiveAutoencoder(keras.layers.Layer):
             maximum_iterations=self.max_words - 1,
         )
         return children, nodes
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "dimension": self.dimension,
-            "tree": self.tree,
-            "max_words": self.max_words,
-        }
 
 
 def clip(texts: WordSequences, max_words: int) -> tuple[tf.Tensor, tf.Tensor]:
