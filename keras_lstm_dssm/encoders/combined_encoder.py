@@ -119,12 +119,7 @@ class CombinedEncoder(LSTMEncoder):
         without_long = self.length_norm < 1 and self.long.numpy() == 1
         return self.word_sketch.needs_adapt or bool(without_long)
 
-    @property
-    def trained_dimension(self) -> int:
-        """Number of columns without those of the sketch."""
-        return self.dimension - self.sketch - 1
-
-    def adapt(
+    def adapt(  # type: ignore[override]
         self,
         texts: Sequence[str | bytes],
         batch_size: int = 2048,
@@ -158,43 +153,38 @@ class CombinedEncoder(LSTMEncoder):
             np.percentile(np.concatenate(lengths), _LONG_PERCENTILE)
         )
 
+    def training_cache(self, cache: HashedTextCache) -> Any:
+        """Return a cache of the untrained columns, too."""
+        # A subclass may compose its vectors in another way.
+        return (
+            FixedColumns(self, cache)
+            if type(self) is CombinedEncoder
+            else cache
+        )
+
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Compute and concatenate the three parts."""
-        fixed = (
-            self.compose_fixed(words) if words.fixed is None else words.fixed
-        )
-        return tf.concat(
-            [self.compose_trained(words, training), fixed], axis=-1
-        )
+        return tf.concat(self.blocks(words, training), axis=-1)
 
-    def compose_trained(
+    def blocks(
         self, words: WordBatch, training: bool = False
-    ) -> tf.Tensor:
-        """Compute the first two parts of the vectors, which are trained.
-
-        Returns:
-            `(texts, trained_dimension)`.
-        """
+    ) -> tuple[tf.Tensor, ...]:
+        """Compute the first two parts, which are trained, and the third one."""
         bag = self.bag_embedding(words, training=training)
         parts = (
             super().compose(words, training),
             gather_sum(bag, *words.flat(), training=training),
         )
-        return tf.concat(
+        trained = tf.concat(
             [
                 unit(part) * factor
                 for part, factor in zip(parts, self._factors[:2], strict=True)
             ],
             axis=-1,
         )
-
-    def compose_fixed(self, words: WordBatch) -> tf.Tensor:
-        """Compute the third part of the vectors, which has no trained weights.
-
-        Returns:
-            `(texts, dimension - trained_dimension)`.
-        """
-        return self.scale_sketches(self.sum_sketches(words))
+        if words.fixed is not None:
+            return trained, words.fixed
+        return trained, self.scale_sketches(self.sum_sketches(words))
 
     def sum_sketches(self, words: WordBatch) -> tf.Tensor:
         """Sum the sketches of each distinct text's words, `(texts, sketch)`."""
@@ -231,16 +221,6 @@ class CombinedEncoder(LSTMEncoder):
         """The norms of the three parts of a vector, whose squares sum to 1."""
         total = sum(self.shares)
         return [(share / total) ** 0.5 for share in self.shares]
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "bag": self.bag,
-            "sketch": self.sketch,
-            "shares": self.shares,
-            "length_norm": self.length_norm,
-        }
 
 
 MAX_BYTES = 1 << 28
@@ -283,7 +263,7 @@ class FixedColumns:
         self.encoder = encoder
         self.cache = cache
         self._dtype = np.dtype(encoder.compute_dtype)
-        self._width = encoder.dimension - encoder.trained_dimension
+        self._width = encoder.sketch + 1
         ids = tf.TensorSpec([None], tf.int32)
         words = tf.TensorSpec([None, None], tf.int32)
         self._compute = tf.function(

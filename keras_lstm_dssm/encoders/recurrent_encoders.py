@@ -75,14 +75,6 @@ class RNNEncoder(TextEncoder):
         """The RNN and its embedding."""
         return [(self.embedding, self.rnn)]
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "truncate": self.truncate,
-        }
-
 
 @register
 class LSTMEncoder(TextEncoder):
@@ -144,16 +136,6 @@ class LSTMEncoder(TextEncoder):
         width = self.cells * len(lstm.cell.gates)
         lstm.build((None, None, width))
         return self._embedding(width, f"embedding{suffix}"), lstm
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "cells": self.cells,
-            "peephole": self.peephole,
-            "forget_gate": self.forget_gate,
-            "truncate": self.truncate,
-        }
 
 
 @register

@@ -16,6 +16,8 @@ from keras_lstm_dssm.layers.letter_trigrams import (
 )
 from keras_lstm_dssm.layers.recurrent import Recurrent
 from keras_lstm_dssm.private_api import accept_any_inputs
+from keras_lstm_dssm.registration import added_arguments
+from keras_lstm_dssm.text.caches import HashedTextCache
 from keras_lstm_dssm.text.strings import as_strings, encode_in_batches
 from keras_lstm_dssm.text.word_batch import (
     WordBatch,
@@ -109,6 +111,16 @@ class TextEncoder(SyncedWeights, keras.Model):
             of each row of the batch.
         """
         raise NotImplementedError(f"{type(self).__name__}.compose")
+
+    def blocks(
+        self, words: WordBatch, training: bool = False
+    ) -> tuple[tf.Tensor, ...]:
+        """Compute the vectors as blocks of columns, for a loss.
+
+        Only the first block depends on trained weights. Vectors of several
+        blocks have length 1, so that their inner product is a cosine.
+        """
+        return (self.compose(words, training),)
 
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
         """Encode strings, or a `WordBatch`."""
@@ -275,10 +287,17 @@ class TextEncoder(SyncedWeights, keras.Model):
         """Whether `adapt` must be called before training; here `False`."""
         return False
 
-    @property
-    def trained_dimension(self) -> int:
-        """Number of columns of the vectors, the first ones, that learn."""
-        return self.dimension
+    def adapt(self, texts: Sequence[str | bytes], **kwargs: Any) -> None:
+        """Compute statistics of the titles of documents; here there are none.
+
+        Args:
+            texts: The titles of all documents, each of them once.
+            **kwargs: See `CombinedEncoder.adapt`.
+        """
+
+    def training_cache(self, cache: HashedTextCache) -> Any:
+        """Return what hashes the texts of a training, by a cache of texts."""
+        return cache
 
     @property
     def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
@@ -319,4 +338,5 @@ class TextEncoder(SyncedWeights, keras.Model):
             "name": self.name,
             "dtype": self.dtype_policy.name,
             **{name: hashing[name] for name in names},
+            **added_arguments(self, TextEncoder),
         }

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.private_api import accept_any_inputs
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.text.caches import HashedTextCache
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_batch import WordBatch, distinct_words
@@ -26,7 +26,7 @@ from keras_lstm_dssm.text.word_hashing import (
 
 
 @register
-class LetterTrigrams(keras.layers.Layer):
+class LetterTrigrams(Configured, keras.layers.Layer):
     """Hashes each word of each text into its letter trigrams.
 
     Computes `l(t) = W_h x(t)` of Palangi et al. 2016, eq. (1). W_h is fixed:
@@ -132,16 +132,6 @@ class LetterTrigrams(keras.layers.Layer):
         shape = self.compute_output_shape(texts.shape)
         return keras.KerasTensor(shape, "int32", ragged=True)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "alphabet": self.alphabet,
-            "oov_buckets": self.oov_buckets,
-            "max_words": self.max_words,
-            "split": self.split,
-        }
-
 
 class SyncedWeights(keras.layers.Layer):
     """Base of layers and models some of whose rows are updated lazily.
@@ -190,14 +180,6 @@ class SyncedWeights(keras.layers.Layer):
         """Load the variables, see `keras.layers.Layer`."""
         self.sync_weights()
         super().load_own_variables(store)
-
-
-class SyncAtEpochEnd(keras.callbacks.Callback):
-    """Brings all weights of a model up to date at the end of each epoch."""
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Update the rows that no batch has read."""
-        self.model.sync_weights()
 
 
 def gather_sum(

@@ -1,4 +1,4 @@
-"""`HashedModel`, the base of the models, and `Hasher`, of their batches."""
+"""`TextModel`, the base of the models, and `Hasher`, of their batches."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import NOT_FINITE, InputError, check_precision
+from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.private_api import (
     BuiltModel,
     DistributedOptimizer,
@@ -148,7 +149,43 @@ def _is_marker(part: Any) -> bool:
     return tf.is_tensor(part) and part.dtype == _MARKER
 
 
-class HashedModel(BuiltModel):
+class OneProcess:
+    """What a training step exchanges with other processes: nothing.
+
+    `JointStep` overrides all methods, for a training by several workers.
+    """
+
+    def join(self, model: Any, batch: Any) -> Any:
+        """Adds to a batch what the other processes' batches have."""
+        return batch
+
+    def rows_read(self, model: Any, batch: Any) -> Sequence[tuple[Any, Any]]:
+        """Returns each table with the rows that the step reads."""
+        rows: Sequence[tuple[Any, Any]] = model.rows_read(batch)
+        return rows
+
+    def share_titles(
+        self, titles: Sequence[tf.Tensor], batch: Any
+    ) -> Sequence[tf.Tensor]:
+        """Adds the vectors of the other processes' titles."""
+        return titles
+
+    def all_clicked(self, batch: Any) -> tuple[tf.Tensor, Any]:
+        """Returns the clicked title of each row, and this process's first."""
+        return batch.candidates[:, 0], 0
+
+    def sum(
+        self, model: Any, batch: Any, loss: tf.Tensor, gradients: list[Any]
+    ) -> tuple[tf.Tensor, list[Any]]:
+        """Adds the loss and the gradients of the other processes."""
+        return loss, gradients
+
+    def weigh(self, loss: tf.Tensor, batch: Any) -> tf.Tensor:
+        """Multiplies a mean loss by the share of this process's rows."""
+        return loss
+
+
+class TextModel(BuiltModel):
     """Base of `TwoTower`, `PairScorer` and `KeyVec`: compiles and fits.
 
     A subclass implements `batch_loss`, `call`, `predict` and `_batches`, and
@@ -172,6 +209,9 @@ class HashedModel(BuiltModel):
     weights_hint: str
     """What to do in place of giving labels or weights."""
 
+    exchange = OneProcess()
+    """What a training step exchanges with other processes."""
+
     def __init__(self, hasher: Hasher, seed: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.hasher = hasher
@@ -180,9 +220,20 @@ class HashedModel(BuiltModel):
         accept_any_inputs(self)
         self.built = True
 
+    def sync_weights(self) -> None:
+        """Brings lazily updated tables up to date; here there are none."""
+
+    def fit_callbacks(self) -> list[keras.callbacks.Callback]:
+        """Returns what a training calls before the user's callbacks."""
+        return []
+
     def batch_loss(self, batch: Any, training: bool) -> tf.Tensor:
         """Returns the loss of a hashed batch, and updates the metrics."""
         raise NotImplementedError(f"{type(self).__name__}.batch_loss")
+
+    def rows_read(self, batch: Any) -> Sequence[tuple[Any, Any]]:
+        """Returns each table with the rows that a batch reads."""
+        return ()
 
     def compile(self, optimizer: Any, loss: Any, **kwargs: Any) -> None:
         """Sets optimizer and loss.
@@ -320,12 +371,14 @@ class HashedModel(BuiltModel):
             tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
                 weights stay those before the step.
         """
-        batch = self._joined(self._batch(data))
+        batch = self.exchange.join(self, self._batch(data))
         variables = self.trainable_variables
-        optimizer = self.optimizer
-        step = getattr(optimizer, "eager_step", nullcontext)
-        with step() if tf.executing_eagerly() else nullcontext():
-            self._before_gradient(batch)
+        optimizer, nesterov = self.optimizer, self._nesterov()
+        eager = tf.executing_eagerly()
+        with nesterov.eager_step() if nesterov and eager else nullcontext():
+            if nesterov:
+                rows = self.exchange.rows_read(self, batch)
+                nesterov.look_ahead(variables, rows)
             with tf.GradientTape() as tape:
                 loss = optimizer.scale_loss(
                     self.batch_loss(batch, training=True)
@@ -342,7 +395,7 @@ class HashedModel(BuiltModel):
                     else gradient
                     for gradient in gradients
                 ]
-            loss, gradients = self._summed(loss, gradients)
+            loss, gradients = self.exchange.sum(self, batch, loss, gradients)
             # Checking one number in the graph takes no measurable time.
             finite = tf.debugging.assert_all_finite(loss, NOT_FINITE)
             with tf.control_dependencies([finite]):
@@ -455,8 +508,8 @@ class HashedModel(BuiltModel):
 
     def _sync_optimizer(self) -> None:
         """Takes the weights back from the look-ahead point, all of them."""
-        optimizer = self.optimizer if self.compiled else None
-        getattr(optimizer, "sync", lambda: None)()
+        if nesterov := self._nesterov():
+            nesterov.sync()
 
     def _refuse(self, **given: Any) -> None:
         """Checks that no labels or weights are given.
@@ -473,24 +526,13 @@ class HashedModel(BuiltModel):
                     f"{name} is not supported: {self.weights_hint}"
                 )
 
-    def _joined(self, batch: Any) -> Any:
-        """Adds what other workers' batches have: nothing."""
-        return batch
+    def _nesterov(self) -> NesterovMomentum | None:
+        """Returns the optimizer if it moves weights to a look-ahead point.
 
-    def _summed(
-        self, loss: tf.Tensor, gradients: list[Any]
-    ) -> tuple[tf.Tensor, list[Any]]:
-        """Adds the loss and the gradients of other workers: nothing."""
-        return loss, gradients
-
-    def _before_gradient(self, batch: Any) -> None:
-        """Moves the weights to where the gradient is computed.
-
-        With `NesterovMomentum` this is the look-ahead point of Algorithm 1,
-        here of all rows of all weights.
+        Not an attribute or a property, under which Keras would save it.
         """
-        if hasattr(self.optimizer, "look_ahead"):
-            self.optimizer.look_ahead(self.trainable_variables)
+        optimizer = self.optimizer if self.compiled else None
+        return optimizer if isinstance(optimizer, NesterovMomentum) else None
 
     def _check_strategy(self) -> None:
         if self.compiled and not shares_strategy(self, self.optimizer):

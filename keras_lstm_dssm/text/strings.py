@@ -3,9 +3,9 @@
 The loops encode or score texts in batches of similar length.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -43,7 +43,28 @@ def as_strings(texts: Any) -> tf.Tensor:
 
 
 _BATCH_BYTES = 1 << 19
-WORKERS = 2  # one thread hashes a batch while the other encodes one
+_WORKERS = 2  # one thread hashes a batch while the other encodes one
+
+B = TypeVar("B")
+R = TypeVar("R")
+
+
+def run_batches(
+    function: Callable[[B], R],
+    batches: Sequence[B],
+    label: str,
+    progress: bool,
+    done: int = 0,
+) -> Iterator[tuple[B, R]]:
+    """Yields each batch and its result, computed two batches at a time.
+
+    The thread-safe function has run for `done` batches before these.
+    """
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        results = pool.map(function, batches)
+        total = done + len(batches)
+        bar = tqdm(results, label, total, initial=done, disable=not progress)
+        yield from zip(batches, bar, strict=True)
 
 
 def encode_in_batches(
@@ -126,13 +147,8 @@ def arrays_in_batches(
     first = vectors(batches[0])
     result = np.empty((len(strings), first.shape[1]), first.dtype)
     result[batches[0]] = first
-    with ThreadPoolExecutor(WORKERS) as pool:
-        encoded = pool.map(vectors, batches[1:])
-        bar = tqdm(
-            encoded, "encode", len(batches), initial=1, disable=not progress
-        )
-        for rows, rest in zip(batches[1:], bar, strict=True):
-            result[rows] = rest
+    for rows, rest in run_batches(vectors, batches[1:], "encode", progress, 1):
+        result[rows] = rest
     return result
 
 
@@ -167,11 +183,8 @@ def score_in_batches(
     if not batches:
         return np.zeros(0, np.float32)
     result = np.zeros(0)
-    with ThreadPoolExecutor(WORKERS) as pool:
-        scored: Iterator[np.ndarray] = pool.map(score, batches)
-        bar = tqdm(scored, "score", len(batches), disable=not progress)
-        for rows, scores in zip(batches, bar, strict=True):
-            if not len(result):
-                result = np.empty(len(order), scores.dtype)
-            result[rows] = scores
+    for rows, scores in run_batches(score, batches, "score", progress):
+        if not len(result):
+            result = np.empty(len(order), scores.dtype)
+        result[rows] = scores
     return result

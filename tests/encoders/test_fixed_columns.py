@@ -46,8 +46,9 @@ def check(batch: WordBatch, encoder: CombinedEncoder, texts: list[str]) -> None:
     np.testing.assert_allclose(
         encoder.compose(batch), encoder.compose(plain), atol=error
     )
+    np.testing.assert_array_equal(encoder.blocks(batch)[1], batch.fixed)
     np.testing.assert_array_equal(
-        encoder.compose(batch)[:, encoder.trained_dimension :], batch.fixed
+        encoder.compose(batch)[:, encoder.cells + encoder.bag :], batch.fixed
     )
 
 
