@@ -1,6 +1,6 @@
 """`CombinedEncoder`: the vectors of an LSTM, of trigrams and of words, joined.
 
-`FixedColumns` caches the columns of these vectors that are not trained.
+`UntrainedColumnCache` caches the columns of these vectors that are not trained.
 """
 
 import threading
@@ -23,7 +23,7 @@ from keras_lstm_dssm.text.caches import (
     Fields,
     HashedTextCache,
     batch_of_fields,
-    written,
+    store_rows,
 )
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_batch import WordBatch
@@ -157,7 +157,7 @@ class CombinedEncoder(LSTMEncoder):
         """Return a cache of the untrained columns, too."""
         # A subclass may compose its vectors in another way.
         return (
-            FixedColumns(self, cache)
+            UntrainedColumnCache(self, cache)
             if type(self) is CombinedEncoder
             else cache
         )
@@ -182,8 +182,8 @@ class CombinedEncoder(LSTMEncoder):
             ],
             axis=-1,
         )
-        if words.fixed is not None:
-            return trained, words.fixed
+        if words.untrained is not None:
+            return trained, words.untrained
         return trained, self.scale_sketches(self.sum_sketches(words))
 
     def sum_sketches(self, words: WordBatch) -> tf.Tensor:
@@ -230,7 +230,7 @@ _VECTOR = 64
 """A multiple of the count of numbers that one vector instruction reads."""
 
 
-class FixedColumns:
+class UntrainedColumnCache:
     """Hashes texts, and looks up the untrained columns of their vectors.
 
     The last columns of a `CombinedEncoder`'s vector are a sketch of the words
@@ -249,8 +249,8 @@ class FixedColumns:
     Example:
     >>> encoder = CombinedEncoder(cells=32, bag=32, sketch=63)
     >>> encoder.adapt(["steel hex bolt", "wood glue"])
-    >>> columns = FixedColumns(encoder, encoder.trigrams.cache())
-    >>> columns.distinct(tf.constant(["hex bolts"])).fixed.shape
+    >>> columns = UntrainedColumnCache(encoder, encoder.trigrams.cache())
+    >>> columns.distinct(tf.constant(["hex bolts"])).untrained.shape
     TensorShape([1, 64])
     """
 
@@ -276,7 +276,7 @@ class FixedColumns:
         self._most = max_bytes // (self._width * self._dtype.itemsize)
         self._empty()
 
-    def forget_outdated(self) -> None:
+    def clear_if_stale(self) -> None:
         """Empties the cache if it was filled with other weights.
 
         The columns depend on the variables of `encoder.word_sketch` and on
@@ -297,15 +297,15 @@ class FixedColumns:
         self._row_of_text = np.empty(0, np.int32)  # -1 for none
 
     def distinct(self, texts: tf.Tensor) -> WordBatch:
-        """Hashes texts into a `WordBatch` that includes the field `fixed`.
+        """Hashes texts into a `WordBatch` that includes the field `untrained`.
 
         Args:
             texts: String tensor `[batch]`, which may be empty.
         """
         types = [*FIELD_TYPES, tf.as_dtype(self._dtype)]
-        *fields, fixed = DataFunction(self._distinct, types)(texts)
-        fixed.set_shape([None, self._width])
-        return batch_of_fields(fields)._replace(fixed=fixed)
+        *fields, untrained = DataFunction(self._distinct, types)(texts)
+        untrained.set_shape([None, self._width])
+        return batch_of_fields(fields)._replace(untrained=untrained)
 
     def _distinct(self, texts: np.ndarray) -> tuple[np.ndarray, ...]:
         fields, numbers = self.cache.fields(texts)
@@ -356,7 +356,7 @@ class FixedColumns:
             computed = self._computed(fields)
             result[new] = computed[WordBatch(*fields).text_index]
             stored = order[: self._most - self._stored]
-            self._columns = written(
+            self._columns = store_rows(
                 self._columns, self._stored, computed[: len(stored)]
             )
             end = self._stored + len(stored)

@@ -8,7 +8,7 @@ from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.layers.letter_trigrams import TrigramEmbedding, gather_sum
 from keras_lstm_dssm.layers.packed_sequence import pack
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
-from keras_lstm_dssm.layers.recurrent import Recurrent, last_output_of_one
+from keras_lstm_dssm.layers.recurrent import Recurrent, run_single_sequence
 from keras_lstm_dssm.layers.recurrent_cell import RNNCell
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.word_batch import WordBatch
@@ -25,7 +25,7 @@ def _run(
         # A batch of one text has no padding.
         projected = layer.project(embedding(words))
         values = tf.gather(projected, words.words[0])
-        return last_output_of_one(layer.cell, values)
+        return run_single_sequence(layer.cell, values)
     steps = pack(words.words, words.lengths)
     projected = layer.project(embedding(words, training=training))
     values = gather_sum(projected, steps.values, training=training)

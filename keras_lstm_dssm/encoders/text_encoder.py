@@ -21,8 +21,8 @@ from keras_lstm_dssm.text.caches import HashedTextCache
 from keras_lstm_dssm.text.strings import as_strings, encode_in_batches
 from keras_lstm_dssm.text.word_batch import (
     WordBatch,
-    is_one_short_text,
-    words_of_one_text,
+    hash_single_text,
+    is_single_short_text,
 )
 
 WHOLE_VECTOR = "whole vector"
@@ -204,14 +204,14 @@ class TextEncoder(SyncedWeights, keras.Model):
         Returns:
             `(1, dimension)`.
         """
-        words = words_of_one_text(
+        words = hash_single_text(
             text, self.trigrams.oov_buckets, self.trigrams.split
         )
         return unit(self.compose(words))
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
         """Return whether a batch is one text that `unit_vector` encodes."""
-        return is_one_short_text(texts, self.trigrams.max_words)
+        return is_single_short_text(texts, self.trigrams.max_words)
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if self._graph is None:

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.layers.packed_sequence import (
     FlatPacking,
-    RowSequences,
+    FlatSequences,
     earlier_values,
     last_rows,
 )
@@ -173,7 +173,7 @@ _KEPT = ("i", "f", "g", "o")
 
 def run_on_rows(
     layers: Sequence[PeepholeLSTM],
-    sequences: RowSequences,
+    sequences: FlatSequences,
     training: bool = False,
 ) -> tf.Tensor:
     """Run an LSTM forward, and perhaps another one backward, over sequences.

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
-from keras_lstm_dssm.layers.packed_sequence import RowSequences
+from keras_lstm_dssm.layers.packed_sequence import FlatSequences
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import Configured, register
@@ -353,7 +353,7 @@ class SentenceReader(Configured, keras.layers.Layer):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Compute h and the logits of p."""
         layers = self.forward_lstm, self.backward_lstm
-        rows = RowSequences(
+        rows = FlatSequences(
             sentences,
             tf.convert_to_tensor(index, tf.int32),
             tf.convert_to_tensor(lengths, tf.int32),

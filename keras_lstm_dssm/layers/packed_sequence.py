@@ -5,7 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 
-class RowSequences(NamedTuple):
+class FlatSequences(NamedTuple):
     """Holds sequences of different lengths whose values are rows of a table.
 
     Attributes:
@@ -23,7 +23,7 @@ class RowSequences(NamedTuple):
     @classmethod
     def from_padded(
         cls, vectors: tf.Tensor, lengths: tf.Tensor
-    ) -> "RowSequences":
+    ) -> "FlatSequences":
         """Convert padded sequences; each value becomes a row of the table.
 
         Args:
@@ -34,9 +34,9 @@ class RowSequences(NamedTuple):
         table = tf.boolean_mask(vectors, is_value)
         return cls(table, tf.range(tf.shape(table)[0]), lengths)
 
-    def joined(self, other: "RowSequences") -> "RowSequences":
+    def joined(self, other: "FlatSequences") -> "FlatSequences":
         """Append other sequences."""
-        return RowSequences(
+        return FlatSequences(
             tf.concat([self.table, other.table], axis=0),
             tf.concat(
                 [self.index, other.index + tf.shape(self.table)[0]], axis=0

@@ -26,7 +26,7 @@ from keras_lstm_dssm.registration import register
 _STEPS = 2
 
 
-def last_output_of_one(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
+def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
     """Run a cell over one sequence, from states of zero.
 
     The result matches that of `run_to_last_output` for one row, which takes

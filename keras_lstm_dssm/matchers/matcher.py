@@ -7,14 +7,14 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_at_least, check_precision
-from keras_lstm_dssm.layers.packed_sequence import RowSequences
+from keras_lstm_dssm.layers.packed_sequence import FlatSequences
 from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import Configured
 
 SIDES = ("query", "document")
 
-Texts = WordSequences | RowSequences
+Texts = WordSequences | FlatSequences
 
 
 class Matcher(Configured, keras.layers.Layer):
@@ -57,8 +57,8 @@ class Matcher(Configured, keras.layers.Layer):
     trains_words = True
     """Whether training changes the word vectors; `PairScorer` reads it."""
 
-    reads_rows = False
-    """Whether `represent` also takes `RowSequences`, without padding, in which
+    reads_flat = False
+    """Whether `represent` also takes `FlatSequences`, without padding, in which
     each distinct word has one row; `PairScorer` reads it."""
 
     def __init__(self, word_dimension: int = 50, **kwargs: Any) -> None:
@@ -120,7 +120,7 @@ class Matcher(Configured, keras.layers.Layer):
 
         Args:
             texts: The word vectors of distinct texts: `WordSequences`, or of
-                a matcher that `reads_rows` also `RowSequences`.
+                a matcher that `reads_flat` also `FlatSequences`.
             side: `"query"` or `"document"`, for matchers with separate
                 weights.
             training: Whether a gradient will be computed. Default `False`.
@@ -191,11 +191,11 @@ class Matcher(Configured, keras.layers.Layer):
         )
 
 
-def as_rows(texts: Texts) -> RowSequences:
-    """Convert padded word vectors to `RowSequences`."""
-    if isinstance(texts, RowSequences):
+def as_rows(texts: Texts) -> FlatSequences:
+    """Convert padded word vectors to `FlatSequences`."""
+    if isinstance(texts, FlatSequences):
         return texts
-    return RowSequences.from_padded(texts.vectors, texts.lengths)
+    return FlatSequences.from_padded(texts.vectors, texts.lengths)
 
 
 def rows_of(represented: Any, index: tf.Tensor) -> Any:

@@ -20,7 +20,7 @@ from keras_lstm_dssm.layers.interactions import (
     TensorInteraction,
 )
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
-from keras_lstm_dssm.layers.packed_sequence import RowSequences
+from keras_lstm_dssm.layers.packed_sequence import FlatSequences
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
 from keras_lstm_dssm.layers.pooling import (
     DynamicPooling,
@@ -179,11 +179,11 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
 
     def call(self, texts: WordSequences, training: bool = False) -> tf.Tensor:
         """Compute p_t of all positions."""
-        rows = RowSequences.from_padded(texts.vectors, texts.lengths)
+        rows = FlatSequences.from_padded(texts.vectors, texts.lengths)
         flat = self.flat(rows, training)
         return rows.padded(flat, tf.shape(texts.vectors)[1])
 
-    def flat(self, texts: RowSequences, training: bool = False) -> tf.Tensor:
+    def flat(self, texts: FlatSequences, training: bool = False) -> tf.Tensor:
         """Compute p_t of all positions, one text after the other.
 
         Args:
@@ -289,7 +289,7 @@ class MVLSTM(Matcher):
     TensorShape([2])
     """
 
-    reads_rows = True
+    reads_flat = True
 
     def __init__(
         self,

@@ -53,7 +53,7 @@ class RecurrentCosine(Matcher):
     TensorShape([2])
     """
 
-    reads_rows = True
+    reads_flat = True
 
     def __init__(
         self,

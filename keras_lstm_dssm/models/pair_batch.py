@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.combined_encoder import FixedColumns
+from keras_lstm_dssm.encoders.combined_encoder import UntrainedColumnCache
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
@@ -178,7 +178,7 @@ class PairHasher(Hasher):
             if self.tied
             else document_encoder.training_cache(self.document_cache)
         )
-        self._with_fixed = of_query, of_document
+        self._with_untrained = of_query, of_document
 
     def __call__(
         self,
@@ -262,7 +262,7 @@ class PairHasher(Hasher):
         )
 
     def dataset(
-        self, batches: tf.data.Dataset, fixed: bool = False
+        self, batches: tf.data.Dataset, untrained: bool = False
     ) -> tf.data.Dataset:
         """Hashes a dataset's batches, in parallel with the training steps.
 
@@ -271,10 +271,9 @@ class PairHasher(Hasher):
         Args:
             batches: Dataset of batches of texts, or of hashed ones, which are
                 left as they are.
-            fixed: Whether each batch includes the untrained columns of its
-                vectors (`WordBatch.fixed`). Only the model of these encoders
-                can then read the dataset, and only with its present weights.
-                Default `False`.
+            untrained: Whether each batch includes the columns of its vectors
+                that are not trained. Only the model of these encoders can then
+                read the dataset, and only with its present weights.
 
         Raises:
             InputError: The texts are hashed already, and the towers tied.
@@ -288,22 +287,22 @@ class PairHasher(Hasher):
                     "dataset of strings"
                 )
             return batches
-        if fixed:
-            self.forget_outdated()
-            hash_batch = partial(self, caches=self._with_fixed)
+        if untrained:
+            self.clear_if_stale()
+            hash_batch = partial(self, caches=self._with_untrained)
         else:
             caches = self.query_cache, self.document_cache
             hash_batch = partial(self, caches=caches)
         return hashed_in_parallel(batches, hash_batch)
 
-    def forget_outdated(self) -> None:
+    def clear_if_stale(self) -> None:
         """Empties the caches of untrained columns that other weights filled.
 
-        See `FixedColumns.forget_outdated`.
+        See `UntrainedColumnCache.clear_if_stale`.
         """
-        for columns in set(self._with_fixed):  # tied towers share one
-            if isinstance(columns, FixedColumns):
-                columns.forget_outdated()
+        for columns in set(self._with_untrained):  # tied towers share one
+            if isinstance(columns, UntrainedColumnCache):
+                columns.clear_if_stale()
 
 
 def _rules(trigrams: LetterTrigrams) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers.packed_sequence import RowSequences
+from keras_lstm_dssm.layers.packed_sequence import FlatSequences
 from keras_lstm_dssm.layers.word_vectors import WordVectors
 from keras_lstm_dssm.matchers.matcher import Matcher, rows_of
 from keras_lstm_dssm.models.pair_batch import pair_batches
@@ -377,10 +377,10 @@ class PairScorer(TextModel):
 
     def _sequences(self, words: WordBatch, training: bool = False) -> Any:
         """Returns the word vectors of the distinct texts of a batch."""
-        if not self.matcher.reads_rows:
+        if not self.matcher.reads_flat:
             return self.words(words, training=training)
         table = self.words.embedding(words, training=training)
-        return RowSequences(table, words.flat()[0], words.lengths)
+        return FlatSequences(table, words.flat()[0], words.lengths)
 
     def _documents_of_query(self, query: Any, texts: tf.Tensor) -> tf.Tensor:
         words = self.words.distinct(texts)

@@ -34,14 +34,14 @@ class Hasher:
         raise NotImplementedError(f"{type(self).__name__}.__call__")
 
     def dataset(
-        self, batches: tf.data.Dataset, fixed: bool = False
+        self, batches: tf.data.Dataset, untrained: bool = False
     ) -> tf.data.Dataset:
         """Hashes a dataset's batches, in parallel with the training steps.
 
         Args:
             batches: Dataset of batches of texts, or of hashed ones, which are
                 left as they are.
-            fixed: Whether `PairHasher` adds the untrained columns of vectors.
+            untrained: Whether `PairHasher` adds untrained columns of vectors.
         """
         if is_hashed(batches.element_spec, self.hashed):
             return batches
@@ -559,7 +559,7 @@ class TextModel(BuiltModel):
         """
         check_not_empty(batches)
         if replica_count(self) == 1:
-            batches = self.hasher.dataset(batches, fixed=training)
+            batches = self.hasher.dataset(batches, untrained=training)
             if is_distributed(self):
                 batches = batches.map(_with_markers)
         elif hasattr(batches.element_spec[0], "_fields"):

@@ -128,7 +128,7 @@ class EpochBounds(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Compares the weights with those that filled the caches (15 ms)."""
-        self.model.hasher.forget_outdated()
+        self.model.hasher.clear_if_stale()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Brings the rows that no batch has read up to date."""

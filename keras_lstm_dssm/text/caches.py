@@ -185,7 +185,7 @@ class HashedTextCache:
                 return self._batch(numbers)
         without_order = self._hash(tf.constant(texts))[:6]
         trigrams, trigram_index, *fields = (f.numpy() for f in without_order)
-        order = _sorting(trigram_index, len(trigrams))
+        order = _stable_argsort(trigram_index, len(trigrams))
         return (trigrams, trigram_index, *fields, order), None
 
     def fields_of(self, numbers: np.ndarray) -> tuple[Fields, np.ndarray]:
@@ -222,7 +222,7 @@ class HashedTextCache:
             padded,
             lengths,
             place[index].astype(np.int32),
-            _sorting(trigram_index, len(trigrams)),
+            _stable_argsort(trigram_index, len(trigrams)),
         )
         return fields, distinct
 
@@ -245,11 +245,11 @@ class HashedTextCache:
 
     def _cache_words(self, texts: list[bytes]) -> list[int]:
         """Caches the words of normalised texts; returns the texts' numbers."""
-        new = _add(self._text_of_words, texts)
+        new = _assign_ids(self._text_of_words, texts)
         if new:
             words = [text.split(b" ")[: self.max_words] for text in new]
             flat = list(itertools.chain.from_iterable(words))
-            if distinct := _add(self._word_numbers, flat):
+            if distinct := _assign_ids(self._word_numbers, flat):
                 ids, word = self._trigrams(tf.constant(distinct))
                 self._trigrams_of_word.add(
                     ids.numpy(), np.bincount(word, minlength=len(distinct))
@@ -281,8 +281,8 @@ class _Rows:
         """Adds rows, one after the other in `values`."""
         start, first = int(self._ends[self._rows]), self._rows + 1
         ends = start + np.cumsum(lengths)
-        self._values = written(self._values, start, values)
-        self._ends = written(self._ends, first, ends)
+        self._values = store_rows(self._values, start, values)
+        self._ends = store_rows(self._ends, first, ends)
         self._rows += len(lengths)
 
     def lengths(self, rows: np.ndarray) -> np.ndarray:
@@ -299,7 +299,7 @@ class _Rows:
         return self._values[places], index
 
 
-def written(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
+def store_rows(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
     """Writes rows into an array from row `start` on.
 
     Returns:
@@ -334,7 +334,7 @@ def _unique(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     return values[is_first], number[first]
 
 
-def _sorting(values: np.ndarray, size: int) -> np.ndarray:
+def _stable_argsort(values: np.ndarray, size: int) -> np.ndarray:
     """Computes the indices that sort `values` in ascending order, stably.
 
     Args:
@@ -349,7 +349,7 @@ def _sorting(values: np.ndarray, size: int) -> np.ndarray:
     return np.argsort(values, kind="stable").astype(np.int32)
 
 
-def _add(numbers: dict[bytes, int], names: list[bytes]) -> list[bytes]:
+def _assign_ids(numbers: dict[bytes, int], names: list[bytes]) -> list[bytes]:
     """Assigns consecutive numbers to names that have none.
 
     Args:

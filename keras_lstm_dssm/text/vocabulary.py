@@ -12,8 +12,8 @@ from keras_lstm_dssm.text.word_batch import WordBatch, distinct_texts, pad_words
 from keras_lstm_dssm.text.word_hashing import (
     EMPTY_TEXT,
     normalize,
+    split_without_stems,
     split_words,
-    whole_words,
 )
 
 UNKNOWN = 0
@@ -55,7 +55,7 @@ class Vocabulary(tf.Module):
     ) -> None:
         super().__init__()
         # Not all stems are their own stem: "focusing", "focus", "focu".
-        _check(words, whole_words(split))
+        _check(words, split_without_stems(split))
         self.split = split
         self._size = len(words)
         # TensorFlow would wrap a list, and look for variables in it.

@@ -54,7 +54,7 @@ class WordBatch(NamedTuple):
     A batch of 1,024 titles holds some 12,000 words but only 3,000 distinct
     ones, and fewer distinct trigrams still. Each is looked up once, and its
     gradient summed once. Two texts are distinct if their normalised words
-    differ (see `normalize_texts`). All fields but `fixed` are int32.
+    differ (see `normalize_texts`). All fields but `untrained` are int32.
 
     Attributes:
         trigrams: `[r]`, the ids of the distinct trigrams.
@@ -70,9 +70,9 @@ class WordBatch(NamedTuple):
         text_index: `[batch]`, the index of the distinct text of each row.
         trigram_order: `[m]`, the order that sorts `trigram_index`, which a
             gradient needs; or `None`: it is sorted then.
-        fixed: Float `[u, width]`, the untrained columns of the vectors that
-            one encoder gives these texts (see `FixedColumns`); or `None`: the
-            encoder computes them.
+        untrained: Float `[u, width]`, the untrained columns of the vectors
+            that one encoder gives these texts (see `UntrainedColumnCache`); or
+            `None`: the encoder computes them.
 
     Example:
     >>> batch = dssm.LetterTrigrams().distinct(["bolt", "hex bolt", "Bolt"])
@@ -87,7 +87,7 @@ class WordBatch(NamedTuple):
     lengths: tf.Tensor
     text_index: tf.Tensor
     trigram_order: tf.Tensor | None = None
-    fixed: tf.Tensor | None = None
+    untrained: tf.Tensor | None = None
 
     def flat(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Lists the words of all distinct texts, one text after the other.
@@ -210,8 +210,8 @@ no more than n + 1 words.
 """
 
 
-def is_one_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
-    """Returns whether `words_of_one_text` can hash a batch.
+def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
+    """Returns whether `hash_single_text` can hash a batch.
 
     Args:
         texts: String tensor `[batch]`.
@@ -222,9 +222,9 @@ def is_one_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
         nor `MAX_LETTERS` can cut.
 
     Example:
-    >>> bool(is_one_short_text(tf.constant(["hex bolt"]), max_words=128))
+    >>> bool(is_single_short_text(tf.constant(["hex bolt"]), max_words=128))
     True
-    >>> bool(is_one_short_text(tf.constant(["bolt", "nut"]), max_words=128))
+    >>> bool(is_single_short_text(tf.constant(["bolt", "nut"]), max_words=128))
     False
     """
     limit = (
@@ -234,7 +234,7 @@ def is_one_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
     return tf.equal(tf.size(texts), 1) & tf.reduce_all(lengths <= limit)
 
 
-def words_of_one_text(
+def hash_single_text(
     text: tf.Tensor, oov_buckets: int = 0, split: str = "space"
 ) -> WordBatch:
     """Hashes one text into a `WordBatch`, with a third of the operations.
@@ -244,7 +244,7 @@ def words_of_one_text(
     that occurs twice is looked up twice; the vectors are the same.
 
     Args:
-        text: String tensor `[1]` for which `is_one_short_text` is true.
+        text: String tensor `[1]` for which `is_single_short_text` is true.
         oov_buckets: Number of ids for trigrams of other letters, default 0.
         split: The rule that separates words; see `normalize_texts`.
 
@@ -253,7 +253,7 @@ def words_of_one_text(
         too, by which layers know that they can leave out the packing.
 
     Example:
-    >>> words_of_one_text(tf.constant(["a b a"])).words.numpy().tolist()
+    >>> hash_single_text(tf.constant(["a b a"])).words.numpy().tolist()
     [[0, 1, 2]]
     """
     normal = normalize_texts(text, split=split)

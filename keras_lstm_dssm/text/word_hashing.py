@@ -19,7 +19,7 @@ _ENDINGS = (
 )
 
 
-def cut_endings(texts: tf.Tensor) -> tf.Tensor:
+def stem_words(texts: tf.Tensor) -> tf.Tensor:
     """Removes English endings of plurals and of verbs from all words.
 
     The rules are those of the S stemmer (Harman 1991, "How effective is
@@ -32,7 +32,7 @@ def cut_endings(texts: tf.Tensor) -> tf.Tensor:
             them.
 
     Example:
-    >>> cut_endings(tf.constant(["batteries", "lighting boxes"])).numpy()
+    >>> stem_words(tf.constant(["batteries", "lighting boxes"])).numpy()
     array([b'battery', b'light box'], dtype=object)
     """
     for ending, replacement in _ENDINGS:
@@ -69,11 +69,11 @@ _SPACES = {
 }
 
 
-def whole_words(split: str) -> str:
+def split_without_stems(split: str) -> str:
     """Returns the rule by which texts have the same words with their endings.
 
     Example:
-    >>> whole_words("stems"), whole_words("space")
+    >>> split_without_stems("stems"), split_without_stems("space")
     ('alphanumeric', 'space')
     """
     return "alphanumeric" if split == "stems" else split
@@ -101,7 +101,7 @@ def normalize_texts(
         split: `"space"`, the paper's rule; or `"alphanumeric"`, where words
             are runs of letters, digits and marks, and every other character
             counts as a space; or `"stems"`, where these words lose their
-            English endings, see `cut_endings`.
+            English endings, see `stem_words`.
 
     Returns:
         String tensor `[batch]`: the words, single spaces between them.
@@ -121,10 +121,12 @@ def normalize_texts(
     )
     folded = tf_text.case_fold_utf8(tf_text.normalize_utf8(valid, "NFKC"))
     joined = tf.strings.strip(
-        tf.strings.regex_replace(folded, _SPACES[whole_words(split)], " ")
+        tf.strings.regex_replace(
+            folded, _SPACES[split_without_stems(split)], " "
+        )
     )
     if split == "stems":
-        joined = cut_endings(joined)
+        joined = stem_words(joined)
     return tf.where(tf.equal(joined, ""), EMPTY_TEXT, joined)
 
 
@@ -262,7 +264,7 @@ def trigrams_of_letters(
     known = points < len(_CODES)
     code = tf.gather(_CODES, tf.where(known, points, 0))
     if not oov_buckets:
-        exact = _join(_neighbours(tf.where(known, code, 0), word))
+        exact = _trigram_code(_neighbours(tf.where(known, code, 0), word))
         return tf.cast(exact, tf.int32)
     inside = known & ((code > 0) | tf.equal(points, ord("#")))
     triple = _neighbours(tf.where(inside, code, 0), word)
@@ -280,7 +282,7 @@ def trigrams_of_letters(
     bucket = TRIGRAMS + tf.math.floormod(
         tf.math.floormod(mixed, _PRIME), oov_buckets
     )
-    ids = tf.where(outside > 0, bucket, _join(triple))
+    ids = tf.where(outside > 0, bucket, _trigram_code(triple))
     return tf.cast(ids, tf.int32)
 
 
@@ -294,6 +296,6 @@ def _neighbours(values: tf.Tensor, word: tf.Tensor) -> list[tf.Tensor]:
     return [before[:size], values, after[:size]]
 
 
-def _join(triple: list[tf.Tensor]) -> tf.Tensor:
+def _trigram_code(triple: list[tf.Tensor]) -> tf.Tensor:
     first, second, third = triple
     return (first * len(LETTERS) + second) * len(LETTERS) + third
