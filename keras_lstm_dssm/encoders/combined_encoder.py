@@ -235,23 +235,9 @@ class UntrainedColumnCache:
 
     The last columns of a `CombinedEncoder`'s vector are a sketch of the words
     (`WordSketch`), which training does not change. A training reads the same
-    texts in every epoch. The sketch of a text is computed when a batch first
-    contains the text, and stored; later batches copy it.
-
-    The cache is bounded: when it is full, the columns of texts that it does
-    not hold are computed each time.
-
-    Args:
-        encoder: The encoder of the texts.
-        cache: Cache of hashed texts with the encoder's hashing settings.
-        max_bytes: Largest size of the stored columns.
-
-    Example:
-    >>> encoder = CombinedEncoder(cells=32, bag=32, sketch=63)
-    >>> encoder.adapt(["steel hex bolt", "wood glue"])
-    >>> columns = UntrainedColumnCache(encoder, encoder.trigrams.cache())
-    >>> columns.distinct(tf.constant(["hex bolts"])).untrained.shape
-    TensorShape([1, 64])
+    texts in every epoch: the columns of a text are computed when a batch first
+    contains it, and stored, up to `max_bytes`; those of texts that a full cache
+    does not hold are computed each time.
     """
 
     def __init__(
@@ -279,9 +265,9 @@ class UntrainedColumnCache:
     def clear_if_stale(self) -> None:
         """Empties the cache if it was filled with other weights.
 
-        The columns depend on the variables of `encoder.word_sketch` and on
-        `encoder.long`, which `adapt` sets. Must be called whenever these may
-        have changed, before further texts are hashed.
+        They are those of `encoder.word_sketch` and `encoder.long`, which
+        `adapt` sets. To be called before texts are hashed after a possible
+        change.
         """
         weights = weights_hash(
             [*self.encoder.word_sketch.variables, self.encoder.long]
@@ -297,11 +283,7 @@ class UntrainedColumnCache:
         self._row_of_text = np.empty(0, np.int32)  # -1 for none
 
     def distinct(self, texts: tf.Tensor) -> WordBatch:
-        """Hashes texts into a `WordBatch` that includes the field `untrained`.
-
-        Args:
-            texts: String tensor `[batch]`, which may be empty.
-        """
+        """Hashes strings `[batch]` into a `WordBatch`, with all columns."""
         types = [*FIELD_TYPES, tf.as_dtype(self._dtype)]
         *fields, untrained = DataFunction(self._distinct, types)(texts)
         untrained.set_shape([None, self._width])
@@ -321,11 +303,10 @@ class UntrainedColumnCache:
     def _of_words(self, words: WordBatch) -> tf.Tensor:
         """Computes the untrained columns of texts, `(texts, width)`.
 
-        A text gets the same bits whatever other texts are in its batch.
-        Vector instructions round powers and roots differently from those for
-        a single number, which TensorFlow uses for what does not fill a
-        vector. A resumed run computes the columns in other batches, and must
-        get equal bits.
+        A text gets the same bits whatever other texts are in its batch: a
+        resumed run computes the columns in other batches. Vector instructions
+        round powers and roots differently from those for a single number, which
+        TensorFlow uses for what does not fill a vector.
         """
         sketch = self.encoder.sum_sketches(words)
         texts = tf.shape(sketch)[0]
@@ -333,14 +314,7 @@ class UntrainedColumnCache:
         return self.encoder.scale_sketches(padded)[:texts]
 
     def _cached(self, numbers: np.ndarray) -> np.ndarray:
-        """Copies the columns of cached texts, computes and stores the others.
-
-        Args:
-            numbers: int `[texts]`, distinct numbers of hashed texts.
-
-        Returns:
-            `[texts, width]`.
-        """
+        """Copies columns of cached texts; computes and stores the others."""
         short = numbers.max(initial=-1) + 1 - len(self._row_of_text)
         if short > 0:
             more = max(short, len(self._row_of_text))

@@ -90,14 +90,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         accept_any_inputs(self)
 
     def build(self, input_shape: Any) -> None:
-        """Do nothing: the constructor has created all weights.
-
-        Keras records the shape, and shows it in the summary of a model that
-        contains the encoder.
-
-        Args:
-            input_shape: `(batch,)`.
-        """
+        """Record the shape for summaries; all weights exist already."""
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Compute the vector of each distinct text from its words.

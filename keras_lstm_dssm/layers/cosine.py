@@ -29,7 +29,7 @@ def unit(y: tf.Tensor) -> tf.Tensor:
 def _unit_and_scale(y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Return unit vectors as `unit` does, and what each was multiplied by.
 
-    The factors are `(..., 1)`, and 0 for a zero vector, which has no gradient.
+    The factors are `(..., 1)`; 0 for a zero vector, which has no gradient.
     """
     square = tf.reduce_sum(y * y, axis=-1, keepdims=True)
     zero = square <= 1e-30  # False for NaN

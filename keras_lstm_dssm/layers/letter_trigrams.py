@@ -92,11 +92,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         return TRIGRAMS + self.oov_buckets
 
     def build(self, input_shape: Any) -> None:
-        """Do nothing: there are no weights.
-
-        Args:
-            input_shape: `(batch,)`, recorded by Keras for summaries.
-        """
+        """Do nothing but record the shape: there are no weights."""
 
     def call(self, texts: Any) -> tf.RaggedTensor:
         """List the trigram ids of each word of each text."""
@@ -140,14 +136,6 @@ class SyncedWeights(keras.layers.Layer):
     (`LazyRows`) sets `before_read` to a function that brings all rows up to
     date. It is called before the weights are read or replaced as a whole: by
     `get_weights`, `set_weights`, saving and loading.
-
-    Attributes:
-        before_read: Function called without arguments by `sync_weights`.
-            Default `None`: all weights are up to date.
-
-    Example:
-    >>> encoder.before_read = optimizer.sync
-    >>> weights = encoder.get_weights()  # after `optimizer.sync()`
     """
 
     before_read: Callable[[], None] | None = None
@@ -204,25 +192,15 @@ def gather_sum(
     Args:
         values: Float tensor `(rows, width)`.
         index: int `(n,)`, rows of `values`.
-        segment: int `(n,)`, ascending. Default `None` for a plain gather, in
-            which each index is its own segment.
-        segments: Number of segments. Default `None`: the last one in
-            `segment` plus 1.
-        training: Whether a gradient will be computed, default `True`. With
-            `False` the gradient is TensorFlow's, slower but equal, and an
-            exported graph has no custom gradient, about which loaders would
-            warn.
-        order: int `(n,)`, the order that sorts `index`. Default `None`: a
-            gradient sorts it.
+        segment: int `(n,)`, ascending; `None` for a plain gather.
+        segments: Number of segments. Default: the last one in `segment` plus 1.
+        training: Whether a gradient will be computed. With `False` it is
+            TensorFlow's, and an exported graph has no custom gradient, about
+            which loaders would warn.
+        order: int `(n,)`, the order that sorts `index`, if it is known.
 
     Returns:
         Float tensor `(segments, width)`.
-
-    Example:
-    >>> gather_sum(tf.constant([[1.0], [10.0]]), [0, 1, 1], [0, 0, 1])
-    <tf.Tensor: shape=(2, 1), dtype=float32, numpy=
-    array([[11.],
-           [10.]], dtype=float32)>
     """
     index = tf.convert_to_tensor(index)
 
@@ -303,11 +281,7 @@ class TrigramEmbedding(SyncedWeights):
         self.build((None,))
 
     def build(self, input_shape: Any) -> None:
-        """Do nothing: the constructor has created the table.
-
-        Args:
-            input_shape: `(words,)`, recorded by Keras for summaries.
-        """
+        """Record the shape; the constructor has created the table."""
 
     def call(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Sum the table's rows by word."""

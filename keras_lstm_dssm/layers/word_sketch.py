@@ -101,11 +101,7 @@ class WordSketch(Configured, keras.layers.Layer):
         self.build((None,))
 
     def build(self, input_shape: Any) -> None:
-        """Do nothing: the constructor has created all weights.
-
-        Args:
-            input_shape: `(words,)`, recorded by Keras for summaries.
-        """
+        """Record the shape; the constructor has created all weights."""
 
     def call(self, words: WordBatch) -> tf.Tensor:
         """Add the rows of each word and of its start."""
@@ -164,11 +160,7 @@ class WordSketch(Configured, keras.layers.Layer):
         return rows
 
     def _keys(self, words: WordBatch) -> list[tf.Tensor]:
-        """Compute two keys of each word, of the whole word and of its start.
-
-        Returns:
-            Two int64 tensors `(words,)`, of numbers below the prime.
-        """
+        """Compute two keys of each word, of the whole word and of its start."""
         # A sum ignores the order of the trigrams, but hardly any two words
         # have the same trigrams in another order.
         mixed = tf.gather(

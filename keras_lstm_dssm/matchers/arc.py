@@ -245,16 +245,7 @@ class ARCII(Matcher):
 def zero_padding_2d(
     cells: tf.Tensor, rows: tf.Tensor, columns: tf.Tensor
 ) -> tf.Tensor:
-    """Set the cells past the last row or column of each matrix to 0.
-
-    Args:
-        cells: Float `[pairs, m, n, channels]`.
-        rows: int32 `[pairs]`, number of real rows.
-        columns: int32 `[pairs]`, number of real columns.
-
-    Returns:
-        Float `[pairs, m, n, channels]`.
-    """
+    """Set cells `[pairs, m, n, channels]` past the last row or column to 0."""
     shape = tf.shape(cells)
     real_rows = tf.sequence_mask(rows, shape[1])[:, :, tf.newaxis, tf.newaxis]
     real_columns = tf.sequence_mask(columns, shape[2])[:, tf.newaxis, :]

@@ -199,12 +199,7 @@ def as_rows(texts: Texts) -> FlatSequences:
 
 
 def rows_of(represented: Any, index: tf.Tensor) -> Any:
-    """Gather one row of represented texts for each pair.
-
-    Args:
-        represented: Result of `Matcher.represent`.
-        index: int32 `(pairs,)`.
-    """
+    """Gather one row of represented texts for each pair."""
     return tf.nest.map_structure(
         lambda part: tf.gather(part, index), represented
     )

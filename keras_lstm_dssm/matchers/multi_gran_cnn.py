@@ -178,14 +178,7 @@ class MultiGranCNN(Matcher):
 
 
 def joined(parts: Sequence[Features]) -> Features:
-    """Join sequences of each text to one, without padding in between.
-
-    Args:
-        parts: Features of the same texts and of the same width.
-
-    Returns:
-        The real positions of each part, one part after the other.
-    """
+    """Join sequences of each text to one, without padding in between."""
     lengths = tf.add_n([part.lengths for part in parts])
     values = tf.concat([part.values for part in parts], axis=1)
     masks = [

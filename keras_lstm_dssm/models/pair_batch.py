@@ -138,23 +138,12 @@ class PairHasher(Hasher):
     With tied towers, queries and documents are hashed together, so that a
     training step reads each row of their one table once.
 
-    Args:
-        query_encoder: The encoder of queries.
-        document_encoder: The encoder of documents.
-
     Attributes:
         fingerprints: Whether to compute those of the titles, for a training
             by several workers. Default `False`.
         query_cache: `HashedTextCache` of the queries.
         document_cache: `HashedTextCache` of the documents; the same object
             as `query_cache` if both encoders have the same hashing settings.
-
-    Example:
-    >>> encoder = LSTMEncoder(8)
-    >>> hasher = PairHasher(encoder, encoder)
-    >>> pairs = hasher(tf.constant(["bolt"]), tf.constant(["hex bolt"]))
-    >>> pairs.candidates.numpy().tolist(), pairs.titles.numpy().tolist()
-    ([[0]], [0])
     """
 
     hashed = HashedPairs
@@ -189,16 +178,9 @@ class PairHasher(Hasher):
     ) -> HashedPairs:
         """Hashes the texts of a batch of pairs; a `WordBatch` stays as it is.
 
-        Args:
-            query: Strings `[batch]` or `WordBatch`.
-            document: Strings `[batch]` or `WordBatch`.
-            extras: With strings: `negatives`, strings `[batch, k]`; `log_q`,
-                float `[batch]` or `[batch, 1 + k]`; `teacher`, float `[batch,
-                2 + k, d]`, with `teacher_texts`, int `[batch, 2 + k]`; each
-                optional.
-            caches: Two objects with a method `distinct`, which hash the
-                queries and the documents in place of the encoders' layers. A
-                graph that contains caches cannot be saved. Default `None`.
+        `extras` of strings are the third part of a batch, see `TwoTower`. The
+        `distinct` of `caches` hashes queries and documents in place of the
+        layers; a graph that contains caches cannot be saved.
         """
         extras = extras or {}
         if isinstance(query, WordBatch):
@@ -296,10 +278,7 @@ class PairHasher(Hasher):
         return hashed_in_parallel(batches, hash_batch)
 
     def clear_if_stale(self) -> None:
-        """Empties the caches of untrained columns that other weights filled.
-
-        See `UntrainedColumnCache.clear_if_stale`.
-        """
+        """Empties caches of untrained columns that other weights filled."""
         for columns in set(self._with_untrained):  # tied towers share one
             if isinstance(columns, UntrainedColumnCache):
                 columns.clear_if_stale()
@@ -318,14 +297,8 @@ def pair_batches(
 ) -> tf.data.Dataset:
     """Makes a dataset of string batches; a given dataset is returned as it is.
 
-    Args:
-        x: Dataset of `(query, document)` batches, with or without a dict as
-            third part (see `TwoTower`), or a list of queries.
-        y: List of documents, as many as queries.
-        batch_size: Pairs in a batch, for lists; 256 by default.
-        shuffle_seed: Seed by which lists are shuffled; `None` keeps the
-            order.
-        reshuffle: Whether each pass over the dataset has another order.
+    Lists of queries and documents are shuffled by `shuffle_seed`, with
+    `reshuffle` anew in each pass; `None` keeps the order.
 
     Raises:
         InputError: The lists differ in length, or a dataset does not hold
@@ -347,16 +320,8 @@ def pair_batches(
 def split_pairs(x: Any, y: Any, share: float) -> tuple[Any, Any, Any]:
     """Splits two lists into pairs to train on and, at the end, to validate on.
 
-    Args:
-        x: List of queries.
-        y: List of documents.
-        share: Share of the pairs to validate on, between 0 and 1.
-
-    Returns:
-        `(queries, documents, (queries, documents))`.
-
-    Raises:
-        InputError: x is a dataset, or a part would be empty.
+    Returns `(queries, documents, (queries, documents))`. Raises `InputError` if
+    x is a dataset, or a part would be empty.
     """
     if isinstance(x, tf.data.Dataset):
         raise InputError(

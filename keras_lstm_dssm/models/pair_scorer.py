@@ -33,10 +33,8 @@ from lstm_dssm_client.texts import pairs_as_bytes, query_as_bytes
 class HashedTriples(NamedTuple):
     """Holds a hashed batch of triples, each distinct text once.
 
-    Attributes:
-        query: The queries; its `text_index` is `[batch]`.
-        document: The positives and, after them, the negatives; its
-            `text_index` is `[2 * batch]`.
+    The `text_index` of `query` is `[batch]`; that of `document`, the positives
+    and after them the negatives, is `[2 * batch]`.
     """
 
     query: WordBatch
@@ -44,20 +42,7 @@ class HashedTriples(NamedTuple):
 
 
 class TripleHasher(Hasher):
-    """Hashes batches of texts for a `PairScorer`.
-
-    Args:
-        words: The layer that will look up the words.
-
-    Example:
-    >>> hasher = TripleHasher(scorer.words)
-    >>> hasher(
-    ...     tf.constant(["bolt"]),
-    ...     tf.constant(["hex bolt"]),
-    ...     tf.constant(["wood glue"]),
-    ... ).document.text_index.shape
-    TensorShape([2])
-    """
+    """Hashes batches of texts for a `PairScorer`."""
 
     hashed = HashedTriples
 
@@ -82,15 +67,8 @@ def triple_batches(
 ) -> tf.data.Dataset:
     """Makes a dataset of string batches; a given dataset is returned as it is.
 
-    Args:
-        x: Dataset of `(query, positive, negative)` batches, or three lists
-            of texts of equal length.
-        batch_size: Triples in a batch, for lists; 128 by default.
-        shuffle_seed: Seed by which lists are shuffled, anew in each pass;
-            `None` keeps the order.
-
-    Raises:
-        InputError: x is neither, or its parts are not strings of one length.
+    Three lists of texts are shuffled by `shuffle_seed`, anew in each pass;
+    `None` keeps the order.
     """
     if isinstance(x, tf.data.Dataset):
         if not is_hashed(x.element_spec, HashedTriples):

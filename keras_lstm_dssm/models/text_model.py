@@ -38,10 +38,8 @@ class Hasher:
     ) -> tf.data.Dataset:
         """Hashes a dataset's batches, in parallel with the training steps.
 
-        Args:
-            batches: Dataset of batches of texts, or of hashed ones, which are
-                left as they are.
-            untrained: Whether `PairHasher` adds untrained columns of vectors.
+        Hashed ones are left as they are. `PairHasher` can add the `untrained`
+        columns of vectors.
         """
         if is_hashed(batches.element_spec, self.hashed):
             return batches
@@ -82,12 +80,9 @@ def is_string_batch(spec: Any) -> bool:
 
 
 def check_three_lists(x: Any, parts: str, lists: str) -> None:
-    """Checks that the examples of a model are three lists.
+    """Raises `InputError` if the examples of a model are not three lists.
 
-    Args:
-        x: The examples, which are no dataset.
-        parts: What the error calls the parts of a batch.
-        lists: What the error calls the lists.
+    The message calls the parts of a batch `parts`, and the lists `lists`.
     """
     if not isinstance(x, Sequence) or isinstance(x, str) or len(x) != 3:
         raise InputError(
@@ -101,16 +96,8 @@ def check_rows(**parts: Any) -> Any:
     """Checks that all parts of a batch have the same number of rows.
 
     In a graph, the numbers are known only when it runs. It then raises
-    `tf.errors.InvalidArgumentError`.
-
-    Args:
-        **parts: Name -> tensor, of which the first axis has the rows.
-
-    Returns:
-        The operation that checks it, for `tf.control_dependencies`.
-
-    Raises:
-        InputError: The numbers are known, and differ.
+    `tf.errors.InvalidArgumentError`; returns the operation that checks it, for
+    `tf.control_dependencies`.
     """
     message = "expected equal numbers of rows in the parts of a batch: found"
     known = {name: part.shape[0] for name, part in parts.items()}
@@ -189,12 +176,7 @@ class TextModel(BuiltModel):
     """Base of `TwoTower`, `PairScorer` and `KeyVec`: compiles and fits.
 
     A subclass implements `batch_loss`, `call`, `predict` and `_batches`, and
-    sets the hints below.
-
-    Args:
-        hasher: Turns batches of texts into the input of a training step.
-        seed: Seed of the order of lists in `fit`.
-        **kwargs: Arguments of `keras.Model`.
+    sets the hints below. `seed` is that of the order of lists in `fit`.
     """
 
     own_metrics = "two metrics, loss and accuracy"
@@ -489,14 +471,9 @@ class TextModel(BuiltModel):
         batch_size: int | None = None,
         shuffle_seed: int | None = None,
     ) -> tf.data.Dataset:
-        """Makes a dataset of batches from lists.
+        """Makes a dataset of batches from lists, see `fit`; a dataset stays.
 
-        Args:
-            x: See `fit`; a dataset is returned as it is.
-            y: See `fit`.
-            batch_size: Examples in a batch, for lists.
-            shuffle_seed: Seed by which lists are shuffled, anew in each pass;
-                `None` keeps the order.
+        `shuffle_seed` shuffles lists anew in each pass; `None` keeps the order.
         """
         raise NotImplementedError(f"{type(self).__name__}._batches")
 
@@ -512,14 +489,7 @@ class TextModel(BuiltModel):
             nesterov.sync()
 
     def _refuse(self, **given: Any) -> None:
-        """Checks that no labels or weights are given.
-
-        Args:
-            **given: Name of the argument -> `None`.
-
-        Raises:
-            InputError: One of them is not `None`.
-        """
+        """Raises `InputError` if labels or weights are given."""
         for name, value in given.items():
             if value is not None:
                 raise InputError(
@@ -552,11 +522,7 @@ class TextModel(BuiltModel):
     def _hashed(
         self, batches: tf.data.Dataset, training: bool = False
     ) -> tf.data.Dataset:
-        """Hashes in the dataset, unless replicas divide its batches.
-
-        Raises:
-            InputError: It has no batches.
-        """
+        """Hashes in the dataset, unless replicas divide its batches."""
         check_not_empty(batches)
         if replica_count(self) == 1:
             batches = self.hasher.dataset(batches, untrained=training)
@@ -575,12 +541,7 @@ class TextModel(BuiltModel):
         return batches.with_options(options)
 
     def _record(self, loss: tf.Tensor, accurate: tf.Tensor) -> None:
-        """Updates the metrics.
-
-        Args:
-            loss: The mean loss of a batch.
-            accurate: bool `(batch,)`.
-        """
+        """Updates the metrics: mean loss of a batch, and bool `(batch,)`."""
         # Keras divides the loss by the number of replicas, for the sum of
         # their gradients.
         (mean_loss,) = (m for m in self.metrics if m.name == "loss")

@@ -101,13 +101,8 @@ def random_negatives(
 def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """Returns for each query whether its clicked document is the nearest.
 
-    Args:
-        cosines: Float `(batch, candidates)`.
-        labels: Their labels, see `random_negatives`; or int `(batch,)`, the
-            columns of the clicked documents.
-
-    Returns:
-        bool `(batch,)`.
+    Labels of cosines `(batch, candidates)` are as in `random_negatives`; or int
+    `(batch,)`, the columns of the clicked documents.
     """
     if labels.shape.rank == 1:
         of_clicked = tf.gather(cosines, labels, batch_dims=1)

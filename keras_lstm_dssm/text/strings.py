@@ -18,18 +18,8 @@ from lstm_dssm_client.texts import as_bytes, slices_of_size
 def as_strings(texts: Any) -> tf.Tensor:
     """Converts a tensor, or any iterable of strings or bytes, to a tensor.
 
-    Args:
-        texts: String tensor `(batch,)`, or iterable of `str` or `bytes`.
-
-    Returns:
-        String tensor `(batch,)`.
-
-    Raises:
-        InputError: `texts` is neither, or an element is not a string.
-
-    Example:
-    >>> as_strings(["bolt", "nut"]).numpy().tolist()
-    [b'bolt', b'nut']
+    Raises `InputError` if it is neither strings `(batch,)` nor such an
+    iterable.
     """
     if tf.is_tensor(texts):
         if texts.dtype != tf.string or texts.shape.rank not in (1, None):
@@ -75,24 +65,7 @@ def encode_in_batches(
 ) -> np.ndarray:
     """Encodes texts by a TensorFlow function; see `arrays_in_batches`.
 
-    Args:
-        encode: Thread-safe function from strings `(batch,)` to vectors
-            `(batch, d)`.
-        texts: Any iterable of strings.
-        batch_size: The number of texts in a batch.
-        progress: Whether to show a progress bar.
-
-    Returns:
-        Array `[texts, d]`, in the order of `texts`.
-
-    Raises:
-        InputError: An element of `texts` is not a string.
-
-    Example:
-    >>> def count_letters(texts):
-    ...     return tf.strings.length(texts)[:, tf.newaxis]
-    >>> encode_in_batches(count_letters, ["bolt", "nut"], 1, False).tolist()
-    [[4], [3]]
+    The thread-safe function turns strings `(batch,)` into vectors `(batch, d)`.
     """
     return arrays_in_batches(
         lambda rows: encode(tf.constant(rows, tf.string, [len(rows)])).numpy(),
@@ -120,15 +93,6 @@ def arrays_in_batches(
 
     Returns:
         Array `[texts, d]`, in the order of `texts`.
-
-    Raises:
-        InputError: An element of `texts` is not a string.
-
-    Example:
-    >>> def count_bytes(texts):
-    ...     return np.array([[len(text)] for text in texts])
-    >>> arrays_in_batches(count_bytes, ["bolt", "nut"], 1, False).tolist()
-    [[4], [3]]
     """
     strings = as_bytes(texts)
     # A batch of texts of similar length needs little padding.
@@ -160,17 +124,8 @@ def score_in_batches(
 ) -> np.ndarray:
     """Scores rows in batches of similar length, two batches at a time.
 
-    Args:
-        score: Thread-safe function from rows `[n]` to their scores `[n]`.
-        lengths: A length for each row; similar ones need little padding.
-        batch_size: The number of rows in a batch.
-        progress: Whether to show a progress bar.
-
-    Returns:
-        Array `[rows]`, in their order; float32 for no rows.
-
-    Raises:
-        InputError: `batch_size` is below 1.
+    The thread-safe function turns rows `[n]` into their scores `[n]`. Returns
+    `[rows]`, in the order of `lengths`; float32 for no rows.
     """
     if batch_size < 1:
         raise InputError(f"batch_size must be 1 or more, not {batch_size}")

@@ -23,12 +23,8 @@ def traced_once(function: F) -> F:
     """Decorates a function of texts, to trace it once for all graphs.
 
     Every dataset and every model hashes its texts in a graph of its own, and
-    tracing the hashing takes longer than hashing a small batch. With the
-    decorator, these graphs call one function. Eager calls are not affected.
-
-    Args:
-        function: Its first argument is a string tensor `[batch]`, the others
-            are hashable.
+    tracing the hashing takes longer than hashing a small batch. The first
+    argument is a string tensor `[batch]`, the others are hashable.
     """
 
     @functools.cache
@@ -109,21 +105,10 @@ def distinct_words(
     max_words: int | None = None,
     split: str = "space",
 ) -> WordBatch:
-    """Hashes texts into a `WordBatch`.
+    """Hashes strings `[batch]` into a `WordBatch`.
 
     Gives the same result in `tf.data`, in a `tf.function` and in an exported
     graph.
-
-    Args:
-        texts: String tensor `[batch]`, which may be empty.
-        oov_buckets: Number of ids for trigrams of other letters, default 0.
-        max_words: Number of words kept of each text; see `split_words`.
-        split: The rule that separates words; see `normalize_texts`.
-
-    Example:
-    >>> batch = distinct_words(tf.constant(["a b", "b", "a b"]))
-    >>> batch.words.numpy().tolist(), batch.text_index.numpy().tolist()
-    ([[0, 1], [1, 0]], [0, 1, 0])
     """
     text_words, text_index = distinct_texts(texts, max_words, split)
     distinct, word_indices = tf.unique(text_words.flat_values)
@@ -145,14 +130,8 @@ def distinct_texts(
 ) -> tuple[tf.RaggedTensor, tf.Tensor]:
     """Splits each distinct text into its normalised words.
 
-    Args:
-        texts: String tensor `[batch]`, which may be empty.
-        max_words: Number of words kept of each text; see `split_words`.
-        split: The rule that separates words; see `normalize_texts`.
-
-    Returns:
-        The words, ragged strings `[texts, (words)]`, the longest text first;
-        and for each row of the batch the index of its text, int32 `[batch]`.
+    Returns ragged strings `[texts, (words)]`, the longest text first, and for
+    each row of the batch the index of its text, int32 `[batch]`.
     """
     # Duplicates are removed by bytes first, which is cheap; then by words.
     distinct_bytes, bytes_index = tf.unique(texts)
@@ -174,15 +153,9 @@ def text_fingerprints(
 ) -> tf.Tensor:
     """Computes a number for each text, by which other processes know it.
 
-    Args:
-        texts: String tensor `[batch]`.
-        max_words: Number of words kept of each text; see `split_words`.
-        split: The rule that separates words; see `normalize_texts`.
-
-    Returns:
-        int64 `[batch]`, equal for texts that `distinct_texts` takes for one.
-        Among a million others, a text has its number to itself with a
-        probability of 1 - 1e-13.
+    Returns int64 `[batch]`, equal for texts that `distinct_texts` takes for
+    one. Among a million others, a text has its number to itself with a
+    probability of 1 - 1e-13.
     """
     distinct_bytes, index = tf.unique(texts)
     normal = normalize_texts(distinct_bytes, max_words, split)
@@ -211,21 +184,9 @@ no more than n + 1 words.
 
 
 def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
-    """Returns whether `hash_single_text` can hash a batch.
+    """Returns whether a batch is one text that `hash_single_text` can hash.
 
-    Args:
-        texts: String tensor `[batch]`.
-        max_words: Number of words kept of each text; see `split_words`.
-
-    Returns:
-        A bool scalar: whether there is one text, which neither `max_words`
-        nor `MAX_LETTERS` can cut.
-
-    Example:
-    >>> bool(is_single_short_text(tf.constant(["hex bolt"]), max_words=128))
-    True
-    >>> bool(is_single_short_text(tf.constant(["bolt", "nut"]), max_words=128))
-    False
+    Neither `max_words` nor `MAX_LETTERS` can cut such a text.
     """
     limit = (
         _MOST_BYTES if max_words is None else min(_MOST_BYTES, max_words - 1)
@@ -237,24 +198,13 @@ def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
 def hash_single_text(
     text: tf.Tensor, oov_buckets: int = 0, split: str = "space"
 ) -> WordBatch:
-    """Hashes one text into a `WordBatch`, with a third of the operations.
+    """Hashes one short text into a `WordBatch`, with a third of the operations.
 
     Most of the operations of `distinct_words` take less than a microsecond,
     but a graph takes as long for a text as it has operations. Here a word
-    that occurs twice is looked up twice; the vectors are the same.
-
-    Args:
-        text: String tensor `[1]` for which `is_single_short_text` is true.
-        oov_buckets: Number of ids for trigrams of other letters, default 0.
-        split: The rule that separates words; see `normalize_texts`.
-
-    Returns:
-        The words in order. The first dimension of `words` is 1 in the graph,
-        too, by which layers know that they can leave out the packing.
-
-    Example:
-    >>> hash_single_text(tf.constant(["a b a"])).words.numpy().tolist()
-    [[0, 1, 2]]
+    that occurs twice is looked up twice; the vectors are the same. The first
+    dimension of `words` is 1 in the graph, too, by which layers know that they
+    can leave out the packing.
     """
     normal = normalize_texts(text, split=split)
     points = tf.strings.unicode_decode(normal, "UTF-8").flat_values

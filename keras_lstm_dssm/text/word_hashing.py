@@ -20,16 +20,12 @@ _ENDINGS = (
 
 
 def stem_words(texts: tf.Tensor) -> tf.Tensor:
-    """Removes English endings of plurals and of verbs from all words.
+    """Removes English endings of plurals and of verbs from normalised words.
 
     The rules are those of the S stemmer (Harman 1991, "How effective is
     suffixing?"), and -es, -ing and -ed. They are few, so that a graph can
     apply them; the result need not be a word, only the same for the forms of
     a word.
-
-    Args:
-        texts: Strings of any shape: normalised words, single spaces between
-            them.
 
     Example:
     >>> stem_words(tf.constant(["batteries", "lighting boxes"])).numpy()
@@ -70,12 +66,7 @@ _SPACES = {
 
 
 def split_without_stems(split: str) -> str:
-    """Returns the rule by which texts have the same words with their endings.
-
-    Example:
-    >>> split_without_stems("stems"), split_without_stems("space")
-    ('alphanumeric', 'space')
-    """
+    """Returns the rule that gives the same words with their endings."""
     return "alphanumeric" if split == "stems" else split
 
 
@@ -131,18 +122,7 @@ def normalize_texts(
 
 
 def check_split(max_words: int | None, split: str) -> None:
-    """Checks the arguments that say how texts are split into words.
-
-    Raises:
-        InputError: `split` is unknown, or `max_words` is below 1.
-
-    Example:
-    >>> try:
-    ...     check_split(128, "letters")
-    ... except InputError as error:
-    ...     print(error)
-    split must be one of space, alphanumeric, stems, not 'letters'
-    """
+    """Raises `InputError` if `split` is unknown, or `max_words` is below 1."""
     if max_words is not None and max_words < 1:
         raise InputError(
             f"max_words must be at least 1 or None, not {max_words}"
@@ -168,22 +148,10 @@ def normalize(texts: Iterable[str | bytes], split: str = "space") -> list[str]:
 def split_words(
     texts: tf.Tensor, max_words: int | None = None, split: str = "space"
 ) -> tf.Tensor:
-    """Splits texts into normalised words.
+    """Splits strings `[batch]` into normalised words, `[batch, (words)]`.
 
-    Args:
-        texts: String tensor `[batch]`, any bytes.
-        max_words: Number of words kept of each text, from its start; bounds
-            the bytes that are read, too (see `normalize_texts`). `None`, the
-            default, keeps all.
-        split: The rule by which words are separated; see `normalize_texts`.
-
-    Returns:
-        `tf.RaggedTensor` of strings, `[batch, (words)]`, at least one word
-        a row.
-
-    Example:
-    >>> split_words(tf.constant(["Hotels in  Shanghai", ""])).to_list()
-    [[b'hotels', b'in', b'shanghai'], [b'#']]
+    A row has at least one word, and at most `max_words`, which bounds the bytes
+    that are read, too (see `normalize_texts`).
     """
     return separate_words(normalize_texts(texts, max_words, split), max_words)
 
@@ -221,23 +189,16 @@ def trigram_ids(
 
     Code points outside the alphabet count as `#` when `oov_buckets` is 0,
     as in the paper's presets. Otherwise every trigram that holds one is
-    hashed, from its three code points, into a row from 50,653 on, so that
-    words of other scripts keep distinct vectors. Of a word of more than
-    `MAX_LETTERS` letters only the first are used.
+    hashed, from its three code points, into a row from 50,653 on. Of a word of
+    more than `MAX_LETTERS` letters only the first are used.
 
     Args:
         words: String tensor `[n]` of valid UTF-8, none of them empty.
-        oov_buckets: Number of rows for trigrams that hold a letter outside
-            the alphabet; 0, the default, counts such letters as `#`.
+        oov_buckets: Number of rows for trigrams of other letters.
 
     Returns:
-        `(ids, word)`, two int32 tensors `[m]` over all trigrams of all
-        words: the trigram's id, and the index of its word, ascending.
-
-    Example:
-    >>> ids, word = trigram_ids(tf.constant(["a", "go"]))
-    >>> ids.numpy().tolist(), word.numpy().tolist()
-    ([37, 274, 10138], [0, 1, 1])
+        `(ids, word)`, int32 `[m]` over all trigrams of all words: the
+        trigram's id, and the index of its word, ascending.
     """
     words = tf.strings.substr(words, 0, MAX_LETTERS, unit="UTF8_CHAR")
     letters = tf.strings.unicode_decode(words, "UTF-8")
@@ -250,15 +211,10 @@ def trigram_ids(
 def trigrams_of_letters(
     points: tf.Tensor, word: tf.Tensor, oov_buckets: int = 0
 ) -> tf.Tensor:
-    """Lists the letter trigrams of words whose letters are known.
+    """Lists the trigram centred on each letter, int32 `[m]`; see `trigram_ids`.
 
-    Args:
-        points: The code point of each letter of all words, int32 `[m]`.
-        word: The index of the word of each letter, int `[m]`, ascending.
-        oov_buckets: See `trigram_ids`.
-
-    Returns:
-        int32 `[m]`, the id of the trigram that is centred on each letter.
+    Takes the code point of each letter, int32 `[m]`, and the index of its word,
+    ascending.
     """
     points = tf.cast(points, tf.int64)
     known = points < len(_CODES)
