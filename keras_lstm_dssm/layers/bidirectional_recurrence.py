@@ -12,23 +12,10 @@ from keras_lstm_dssm.layers.packed_sequence import (
     FlatPacking,
     FlatSequences,
     earlier_values,
-    last_rows,
 )
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM, PeepholeLSTMCell
 
 Arrays = dict[str, tf.TensorArray]
-
-
-def recurrent_gradients(
-    outputs: Sequence[tf.Tensor], dz: Sequence[tf.Tensor], counts: tf.Tensor
-) -> list[tf.Tensor]:
-    """Compute the gradient of W_rec of each direction, by one product."""
-    gradients = []
-    for y, each in zip(outputs, dz, strict=True):
-        before = earlier_values(y, counts)
-        later = last_rows(each, before)
-        gradients.append(tf.matmul(before, later, transpose_a=True))
-    return gradients
 
 
 def loop_forward(
@@ -229,10 +216,13 @@ def run_on_rows(
                 )
                 for each, place in zip(dz, places, strict=True)
             ]
-            return [
-                tf.concat(sums, axis=0),
-                *recurrent_gradients(outputs, dz, counts),
+            gradients = [
+                cell.weight_gradients(
+                    each, {"y": y}, {"y": earlier_values(y, counts)}
+                )["recurrent"]
+                for y, each in zip(outputs, dz, strict=True)
             ]
+            return [tf.concat(sums, axis=0), *gradients]
 
         return result, gradient
 

@@ -158,7 +158,7 @@ class OneProcess:
         return titles
 
     def all_clicked(self, batch: Any) -> tuple[tf.Tensor, Any]:
-        """Returns the clicked title of each row, and this process's first."""
+        """Returns the clicked title of each row of all, and the first row."""
         return batch.candidates[:, 0], 0
 
     def sum(
