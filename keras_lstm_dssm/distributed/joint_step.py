@@ -93,13 +93,9 @@ class JointStep(OneProcess):
     def join(self, model: TwoTower, batch: HashedPairs) -> HashedPairs:
         """Tells all workers what this worker's batch has.
 
-        Returns:
-            The batch with the field `joint`. Its candidates and `log_q` are
-            those of the distinct titles of all workers.
-
-        Raises:
-            InputError: The batch has a teacher's vectors, or was hashed
-                without fingerprints.
+        The batch returned has the field `joint`; its candidates and `log_q` are
+        those of the distinct titles of all workers. Raises `InputError` if a
+        batch has a teacher's vectors, or was hashed without fingerprints.
         """
         if batch.teacher is not None or batch.fingerprints is None:
             raise InputError(
@@ -209,14 +205,8 @@ class JointStep(OneProcess):
     ) -> Sequence[tf.Tensor]:
         """Gives the vectors of this worker's titles to all workers.
 
-        Args:
-            titles: Blocks of columns, of which only the first has a gradient
-                (`TextEncoder.blocks`), each `(own titles, width)`.
-            batch: The joined batch; in an evaluation, which is not joined,
-                the titles are those of this worker.
-
-        Returns:
-            The blocks, each `(all titles, width)`.
+        Only the first block of columns has a gradient (`TextEncoder.blocks`).
+        The batches of an evaluation are not joined: their titles stay.
         """
         if batch.joint is None:
             return titles
@@ -262,14 +252,7 @@ class JointStep(OneProcess):
     ) -> tuple[tf.Tensor, list[Any]]:
         """Adds the loss and the gradients of all workers, in one collective.
 
-        Args:
-            model: The model.
-            batch: The joined batch.
-            loss: Scalar.
-            gradients: Tensors, `IndexedSlices` of distinct rows, or `None`.
-
-        Returns:
-            The sums; that of a table has the rows that any worker reads.
+        The sum for a table has the rows that any worker reads.
         """
         rows_of = {
             id(table): joint

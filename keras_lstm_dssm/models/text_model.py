@@ -386,6 +386,8 @@ class TextModel(BuiltModel):
 
     def test_step(self, data: tuple[Any, ...]) -> dict[str, Any]:
         """Measures loss and accuracy of a batch, as for `train_step`."""
+        if tf.executing_eagerly():
+            self.sync_weights()
         self.batch_loss(self._batch(data), training=False)
         return self.get_metrics_result()
 
