@@ -57,7 +57,7 @@ class Collectives:
         )
 
     def gather(self, values: tf.Tensor) -> tf.Tensor:
-        """Stacks the tensors of all workers, of one shape, in the order of ranks."""
+        """Stacks the tensors of all workers, of one shape, by rank."""
         self._count(values, self.cluster.size - 1)
         gathered = tf.raw_ops.CollectiveGatherV2(
             input=values[tf.newaxis], **self._arguments()
