@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from types import ModuleType
 
-from keras_lstm_dssm.data import describe, open_collection, write_pairs
+from keras_lstm_dssm.data import open_collection, write_pairs
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_text
 from keras_lstm_dssm.run_folder import RunFolder
@@ -42,7 +42,7 @@ def main(_: list[str]) -> None:
     output.mkdir(parents=True, exist_ok=True)
 
     collection = open_collection(FLAGS.data)
-    print(f"API search: {describe(collection)}")
+    print(f"API search: {collection.describe()}")
     titles = output / "titles.txt"
     write_text(titles, "\n".join(collection.documents.values()) + "\n")
     # For `lstm-dssm-train --init --replay`, see docs/http.md.

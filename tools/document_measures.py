@@ -4,15 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_lstm_dssm.data import DocumentFolder, describe_bad
-from keras_lstm_dssm.evaluation import (
-    document_tasks,
-    document_text,
-    evaluate_documents,
-    format_table,
-    mean_documents,
-    system_of,
-)
+from keras_lstm_dssm.evaluation import document_tasks, format_table, system_of
 from keras_lstm_dssm.evaluation.measures import QueryMeasures
+from keras_lstm_dssm.evaluation.task import (
+    document_text,
+    means,
+    measure_systems,
+)
 from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.papers.baselines import document_baselines
 
@@ -59,8 +57,10 @@ def measure_documents(
         "model": system_of(model, progress=progress),
         **document_baselines(texts),
     }
-    measured = evaluate_documents(tasks, systems)
-    results = mean_documents(measured)
+    measured = {
+        name: measure_systems(task, systems) for name, task in tasks.items()
+    }
+    results = {name: means(of_task) for name, of_task in measured.items()}
     for name, task in tasks.items():
         print(f"\n{split}, {name}: {task.describe()}")
         print(format_table(results[name]))

@@ -11,15 +11,10 @@ from typing import Any
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Collection, open_collection, open_documents
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import (
-    Task,
-    format_table,
-    mean_documents,
-    system_of,
-)
+from keras_lstm_dssm.evaluation import Task, format_table, system_of
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
 from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
-from keras_lstm_dssm.evaluation.task import holds_click_counts, measure_systems
+from keras_lstm_dssm.evaluation.task import means, measure_systems
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.model_cards.record import record_evaluation
 from keras_lstm_dssm.models import KeyVec, PairScorer
@@ -86,7 +81,7 @@ def _evaluate_keyvec(model: KeyVec, folder: RunFolder) -> dict[str, Any]:
     tasks, measured = measure_documents(
         model, documents, FLAGS.split, FLAGS.min_relevant, sys.stderr.isatty()
     )
-    results = mean_documents(measured)
+    results = {name: means(of_task) for name, of_task in measured.items()}
     if FLAGS.split != "train":
         folder.add_metrics(FLAGS.split, results)
     for name, of_task in results.items():
@@ -135,7 +130,7 @@ def _measure(
         f"{FLAGS.split}, {FLAGS.mode}: {len(task.queries)} queries,"
         f" {len(task.documents)} documents in the corpus"
     )
-    if holds_click_counts(collection):
+    if collection.has_click_counts:
         print("grades: 0 to 4, computed from the numbers of clicks")
     print(
         f"words of bm25: {_WORDS[words]}"

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from keras_lstm_dssm.data import describe, describe_bad, open_files, split_log
+from keras_lstm_dssm.data import describe_bad, open_files, split_log
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.tools.flags.split import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.tools.train_flags import allowed_bad_lines
@@ -21,7 +21,7 @@ def main(_: list[str]) -> dict[str, Any]:
     collection = split_log(
         log, FLAGS.output, FLAGS.dev_percent, FLAGS.test_percent
     )
-    print(describe(collection))
+    print(collection.describe())
     if bad := log.bad_lines():
         print(f"--data: left out bad lines: {describe_bad(bad)}")
     assert collection.clicks is not None  # it was just written

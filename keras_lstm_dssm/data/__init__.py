@@ -16,11 +16,7 @@ from keras_lstm_dssm.data.click_log import (
     describe_bad,
     write_pairs,
 )
-from keras_lstm_dssm.data.collection import (
-    Collection,
-    describe,
-    write_collection,
-)
+from keras_lstm_dssm.data.collection import Collection, write_collection
 from keras_lstm_dssm.data.documents import (
     Document,
     DocumentFolder,
@@ -63,7 +59,6 @@ __all__ = [
     "build_api_sentences",
     "click_grades",
     "clicked_lists",
-    "describe",
     "describe_bad",
     "evaluation_batches",
     "is_collection",

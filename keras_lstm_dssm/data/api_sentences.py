@@ -23,7 +23,6 @@ from keras_lstm_dssm.data.click_log import Pair
 from keras_lstm_dssm.data.collection import (
     SPLITS,
     Collection,
-    describe,
     write_collection,
 )
 from keras_lstm_dssm.data.split import split_by_groups
@@ -84,7 +83,7 @@ def build_api_sentences(
         print("Reading docstrings (once, ~1 minute) ...", file=sys.stderr)
     collection = write_lists(folder, adjacent_sentences(docstrings()))
     if progress:
-        print(describe(collection), file=sys.stderr)
+        print(collection.describe(), file=sys.stderr)
     return collection
 
 

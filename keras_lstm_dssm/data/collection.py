@@ -18,6 +18,7 @@ from keras_lstm_dssm.data.click_log import (
     write_pairs,
 )
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.measures import LARGEST_GRADE, click_grades
 from keras_lstm_dssm.files import flush_to_disk
 from keras_lstm_dssm.text_files import one_line, text_lines, write_lines
 
@@ -216,6 +217,30 @@ class Collection(JudgedQueries):
         return self._texts("corpus.jsonl", ("title", "text"))
 
     @functools.cached_property
+    def has_click_counts(self) -> bool:
+        """Whether a grade, of any split, is above `LARGEST_GRADE`.
+
+        All grades are then numbers of clicks.
+        """
+        return any(
+            grade > LARGEST_GRADE
+            for split in self.splits
+            for judged in self.qrels(split).values()
+            for grade in judged.values()
+        )
+
+    def graded_qrels(self, split: str) -> dict[str, dict[str, int]]:
+        """Returns the grades of a split, computed from clicks if necessary.
+
+        Numbers of clicks become grades 0 to 4 by `click_grades`, query by
+        query.
+        """
+        qrels = self.qrels(split)
+        if not self.has_click_counts:
+            return qrels
+        return {query: click_grades(clicks) for query, clicks in qrels.items()}
+
+    @functools.cached_property
     def clicks(self) -> ClickLog | None:
         """The folder's click file, or `None` without one."""
         path = self._find(CLICKS)
@@ -283,31 +308,29 @@ class Collection(JudgedQueries):
             )
         return titles
 
+    def describe(self) -> str:
+        """Describes the sizes of the collection, one line for each split.
+
+        Example:
+        >>> print(Collection("parts").describe())
+        4 titles, 3 queries
+        train: 3 clicks
+        dev: 1 queries, 2 pairs
+        test: 2 queries, 4 pairs
+        """
+        lines = [
+            f"{len(self.documents):,} titles, {len(self.queries):,} queries"
+        ]
+        if self.clicks and "train" not in self.splits:
+            lines.append(f"train: {self.clicks.count():,} clicks")
+        for split in self.splits:
+            qrels = self.qrels(split)
+            pairs = sum(map(len, qrels.values()))
+            lines.append(f"{split}: {len(qrels):,} queries, {pairs:,} pairs")
+        return "\n".join(lines)
+
     def _judged_documents(self, split: str) -> Container[str]:
         return self.documents
-
-
-def describe(collection: Collection) -> str:
-    """Describes the sizes of a collection, one line for each split.
-
-    Example:
-    >>> print(describe(Collection("parts")))
-    4 titles, 3 queries
-    train: 3 clicks
-    dev: 1 queries, 2 pairs
-    test: 2 queries, 4 pairs
-    """
-    lines = [
-        f"{len(collection.documents):,} titles,"
-        f" {len(collection.queries):,} queries"
-    ]
-    if collection.clicks and "train" not in collection.splits:
-        lines.append(f"train: {collection.clicks.count():,} clicks")
-    for split in collection.splits:
-        qrels = collection.qrels(split)
-        pairs = sum(map(len, qrels.values()))
-        lines.append(f"{split}: {len(qrels):,} queries, {pairs:,} pairs")
-    return "\n".join(lines)
 
 
 _Qrels = Mapping[str, Mapping[str, int]]

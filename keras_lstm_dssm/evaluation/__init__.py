@@ -1,20 +1,12 @@
 """Evaluate rankings: systems, tasks, runs, measures and exact search."""
 
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
-from keras_lstm_dssm.evaluation.clustering import (
-    CLUSTER_MEASURES,
-    ClusterTask,
-    cluster_measures,
-    k_means,
-)
+from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.index import Hit, Index
 from keras_lstm_dssm.evaluation.measures import (
     MEASURES,
-    QueryMeasures,
-    evaluate,
     evaluate_queries,
     mean,
-    random_order,
 )
 from keras_lstm_dssm.evaluation.mixture import (
     ChosenWeights,
@@ -22,15 +14,9 @@ from keras_lstm_dssm.evaluation.mixture import (
     choose_weights,
 )
 from keras_lstm_dssm.evaluation.runs import (
-    ListScorer,
-    ListScores,
-    Qrels,
     Ranker,
-    Run,
     System,
-    rank_lists,
     read_run,
-    write_qrels,
     write_run,
 )
 from keras_lstm_dssm.evaluation.significance import compare_systems
@@ -41,75 +27,37 @@ from keras_lstm_dssm.evaluation.systems import (
     system_of,
 )
 from keras_lstm_dssm.evaluation.task import (
-    DOCUMENT_MEASURES,
-    LIST_MEASURES,
-    ConstantScorer,
-    DocumentOrder,
-    DocumentRetrieval,
-    DocumentTasks,
-    ListTask,
     Task,
-    document_sentences,
     document_tasks,
-    document_text,
-    evaluate_documents,
-    evaluate_lists,
     evaluate_systems,
     format_table,
-    list_measures,
-    mean_documents,
-    mean_of_lists,
+    measure_systems,
 )
 
 __all__ = [
+    "MEASURES",
     "TOKENIZERS",
     "BM25System",
-    "CLUSTER_MEASURES",
-    "DOCUMENT_MEASURES",
-    "LIST_MEASURES",
-    "MEASURES",
     "ChosenWeights",
     "ClusterTask",
-    "ConstantScorer",
     "DenseSystem",
-    "DocumentOrder",
-    "DocumentRetrieval",
-    "DocumentTasks",
     "Hit",
     "Index",
-    "ListScorer",
-    "ListScores",
-    "ListTask",
     "Mixture",
     "PairSystem",
-    "Qrels",
-    "QueryMeasures",
     "Ranker",
     "RememberedVectors",
-    "Run",
     "System",
     "Task",
     "choose_weights",
-    "cluster_measures",
     "compare_systems",
-    "document_sentences",
     "document_tasks",
-    "document_text",
-    "evaluate",
-    "evaluate_documents",
-    "evaluate_lists",
     "evaluate_queries",
     "evaluate_systems",
     "format_table",
-    "k_means",
-    "list_measures",
     "mean",
-    "mean_documents",
-    "mean_of_lists",
-    "random_order",
-    "rank_lists",
+    "measure_systems",
     "read_run",
     "system_of",
-    "write_qrels",
     "write_run",
 ]

@@ -3,7 +3,7 @@
 import functools
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
+from keras_lstm_dssm.evaluation.runs import System
 from keras_lstm_dssm.settings.choices import CLUSTER_MEASURES
 
 K_MEANS_SEEDS = 5
@@ -118,20 +119,6 @@ def _unit_rows(vectors: Any) -> Any:
     return preprocessing.normalize(vectors)
 
 
-def encoder_of(system: Any) -> Callable[[list[str]], Any] | None:
-    """Returns the method of a system that computes vectors of documents.
-
-    Args:
-        system: Any system.
-
-    Returns:
-        Its method `encode_document` or `encode`, a function from n texts to
-        float `[n, d]`, an array or a sparse matrix; `None` without one, as of
-        BM25.
-    """
-    return getattr(system, "encode_document", getattr(system, "encode", None))
-
-
 class ClusterTask(NamedTuple):
     """Documents of known classes, to cluster by their vectors.
 
@@ -228,21 +215,24 @@ class ClusterTask(NamedTuple):
             text += f"; left out: {without:,} of no class"
         return text
 
-    def measure(self, system: Any) -> tuple[None, QueryMeasures]:
+    def accepts(self, system: System) -> bool:
+        """Returns whether a system computes vectors of documents."""
+        return system.encode_document is not None
+
+    def measure(self, system: System) -> tuple[None, QueryMeasures]:
         """Measures the clusters of a system's vectors.
 
         Args:
-            system: An object with a method that `encoder_of` finds, such as
-                a `DenseSystem`.
+            system: A system with an `encode_document`.
 
         Returns:
             `None`, as there is no ranking, and seed -> measure -> value. Seeds
             take the place of the queries of a `Task`.
 
         Raises:
-            InputError: The system has no such method.
+            InputError: The system computes no vectors.
         """
-        encode = encoder_of(system)
+        encode = system.encode_document
         if encode is None:
             raise InputError(
                 f"{type(system).__name__} has no method encode: expected a"
@@ -269,7 +259,7 @@ class ClusterTask(NamedTuple):
 
     def random(self) -> dict[str, float]:
         """Returns the mean of each measure for random clusters."""
-        return mean(self.random_queries(), self.measures)
+        return mean(self.random_queries())
 
 
 @functools.lru_cache(8)
@@ -283,4 +273,4 @@ def _random_measures(labels: tuple[str, ...]) -> dict[str, float]:
         )
         for draw in range(_RANDOM_DRAWS)
     }
-    return mean(draws, CLUSTER_MEASURES)
+    return mean(draws)

@@ -8,7 +8,8 @@ import hashlib
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -170,10 +171,15 @@ class System(ABC):
     """Base of what can be evaluated: BM25, trained models and others.
 
     A system gives each candidate of a query a score, and `rerank` orders the
-    candidates by these scores. As equal scores stay equal, `evaluate_lists`
-    can average measures over all orders of the ties. A system holds its
-    learnt parameters but no corpus: all methods get the documents, so that
+    candidates by these scores. As equal scores stay equal, a `Task` of mode
+    `"lists"` can average measures over all orders of the ties. A system holds
+    its learnt parameters but no corpus: all methods get the documents, so that
     one system can be evaluated on several collections.
+
+    Attributes:
+        encode_document: Function from n texts to their vectors, float
+            `[n, d]`, an array or a sparse matrix; `None` for a system without
+            vectors.
 
     Example:
     >>> class Shortest(System):
@@ -186,6 +192,8 @@ class System(ABC):
     >>> Shortest().rerank({"q": "hex"}, candidates, titles)
     {'q': {'d2': -3.0, 'd1': -4.0}}
     """
+
+    encode_document: Callable[[list[str]], Any] | None = None
 
     @abstractmethod
     def list_scores(
@@ -246,10 +254,6 @@ class System(ABC):
         )
 
 
-ListScorer = System
-"""Another name of `System`, by which version 0.2.0 knew the base class."""
-
-
 Path = str | os.PathLike[str]
 
 
@@ -282,29 +286,6 @@ def write_run(path: Path, run: Run, tag: str = "keras_lstm_dssm") -> None:
         f"{query_id} Q0 {document_id} {rank} {score:.9g} {tag}\n"
         for query_id, ranked in run.items()
         for rank, (document_id, score) in enumerate(ranked.items(), 1)
-    )
-    with replacing(path) as partial:
-        write_lines(partial, lines)
-
-
-def write_qrels(path: Path, qrels: Qrels) -> None:
-    r"""Writes a qrels file of lines `query 0 document grade`.
-
-    Raises:
-        InputError: An id is empty or holds white space.
-
-    Example:
-    >>> write_qrels(Path("test.qrels"), {"q1": {"d1": 1}})
-    >>> Path("test.qrels").read_text()
-    'q1 0 d1 1\n'
-    """
-    _check(path, "query id", qrels)
-    ids = {document_id for judged in qrels.values() for document_id in judged}
-    _check(path, "document id", ids)
-    lines = (
-        f"{query_id} 0 {document_id} {grade}\n"
-        for query_id, judged in qrels.items()
-        for document_id, grade in judged.items()
     )
     with replacing(path) as partial:
         write_lines(partial, lines)

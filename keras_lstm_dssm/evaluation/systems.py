@@ -103,6 +103,8 @@ class DenseSystem(System):
     >>> run = system.retrieve(queries, documents, depth=1000)
     """
 
+    encode_document: Encode
+
     def __init__(self, encode_query: Encode, encode_document: Encode) -> None:
         self.encode_query = encode_query
         self.encode_document = encode_document

@@ -110,6 +110,8 @@ class TfidfSystem(ScoringSystem):
         titles = TokenizedTitles(texts, self.tokenizer, self._vocabulary)
         return self._weights.transform(titles.counts)
 
+    encode_document = encode
+
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:

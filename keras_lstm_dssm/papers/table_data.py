@@ -29,11 +29,9 @@ from keras_lstm_dssm.evaluation.task import (
     CLUSTER,
     MODES,
     RETRIEVE,
-    ListTask,
     Task,
     document_tasks,
     document_text,
-    graded_qrels,
 )
 from keras_lstm_dssm.papers.rows import Row
 from keras_lstm_dssm.settings.papers import TableSettings
@@ -106,8 +104,8 @@ class DocumentTableData(BaseTableData):
             line.
         dev: See `BaseTableData`.
         dev_measure: See `BaseTableData`.
-        tests: `"retrieve"` -> `DocumentRetrieval`, `"cluster"` ->
-            `ClusterTask`, or one of them.
+        tests: `"retrieve"` -> `Task`, `"cluster"` -> `ClusterTask`, or one of
+            them.
         folder: The folder.
     """
 
@@ -287,9 +285,7 @@ def open_table_data(settings: TableSettings, folder: Path) -> TableData:
 
     if settings.lists:
         dev, test = (
-            ListTask.from_collection(
-                collection, split, min_relevant=min_relevant
-            )
+            Task.from_collection(collection, split, "lists", min_relevant)
             for split in ("dev", "test")
         )
         tests = {"lists": test}
@@ -353,7 +349,7 @@ def _list_measure(dev: Task) -> str:
 
 def _rerankable(collection: Collection, split: str) -> float:
     """Returns the share of queries with documents of different grades."""
-    judged = graded_qrels(collection, split).values()
+    judged = collection.graded_qrels(split).values()
     different = [len(set(grades.values())) > 1 for grades in judged]
     return sum(different) / max(len(different), 1)
 

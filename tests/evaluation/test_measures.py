@@ -1,5 +1,6 @@
 import random
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,15 +9,19 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
     MEASURES,
     Ranker,
-    evaluate,
     evaluate_queries,
     mean,
-    random_order,
 )
+from keras_lstm_dssm.evaluation.measures import random_order
+from keras_lstm_dssm.evaluation.runs import Qrels, Run
 
 # Grades of the ranked documents: d0 3, d1 0, d2 1, d3 unjudged, d4 2; d5
 # has grade 1 and is not in the run.
 QRELS = {"q": {"d0": 3, "d1": 0, "d2": 1, "d4": 2, "d5": 1}}
+
+
+def evaluate(run: Run, qrels: Qrels, *options: Any, **named: Any) -> Any:
+    return mean(evaluate_queries(run, qrels, *options, **named))
 
 
 def run_of(order: list[str]) -> dict[str, float]:

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.data import Collection
-from keras_lstm_dssm.evaluation import Run, Task
+from keras_lstm_dssm.evaluation import Task
 from keras_lstm_dssm.evaluation.bm25 import BM25System
+from keras_lstm_dssm.evaluation.runs import Run
 
 CUTOFFS = (1, 3, 10)
 
