@@ -7,6 +7,7 @@ This is the work of the program lstm-dssm-export. Its help and its flags are in
 import sys
 from typing import Any
 
+from keras_lstm_dssm.analysis.evaluate import MODEL, required_weights
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.bulk.documents import Documents, read_documents
@@ -17,8 +18,6 @@ from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 from keras_lstm_dssm.text_files import text_lines
 from keras_lstm_dssm.tools.flags.export import COMMAND_LINE, FLAGS
-from keras_lstm_dssm.tools.mixture_flags import MODEL
-from keras_lstm_dssm.tools.mixture_systems import required_weights
 
 
 def main(_: list[str]) -> dict[str, Any]:
@@ -37,7 +36,7 @@ def main(_: list[str]) -> dict[str, Any]:
                 f"--{flag.name} is used with --update=MODELS/retriever only: "
                 "leave it out"
             )
-    weights = required_weights(FLAGS)
+    weights = required_weights(FLAGS.mix, FLAGS.mix_weights)
     documents = _documents(FLAGS.documents) if FLAGS.documents else None
     folders = export_models(
         _load_mixture(weights)

@@ -7,6 +7,13 @@ This is the work of the program lstm-dssm-search. Its help and its flags are in
 import sys
 from typing import Any
 
+from keras_lstm_dssm.analysis.evaluate import (
+    MODEL,
+    load_titles_model,
+    open_system,
+    required_weights,
+    words_of,
+)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Hit, Mixture, system_of
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
@@ -14,13 +21,6 @@ from keras_lstm_dssm.export.bulk.documents import read_documents
 from keras_lstm_dssm.export.publish.versions import model_folder
 from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.tools.flags.search import COMMAND_LINE, FLAGS
-from keras_lstm_dssm.tools.mixture_flags import MODEL
-from keras_lstm_dssm.tools.mixture_systems import (
-    load_part,
-    load_titles_model,
-    required_weights,
-    words_of,
-)
 from keras_lstm_dssm.tools.query import print_hits
 
 _FOR_RUNS = ("documents", "mix", "mix_weights", "bm25_words")
@@ -52,7 +52,7 @@ def _search_run(queries: list[str]) -> list[list[Hit]]:
             raise InputError(f"--{name} and --run are given: leave one out")
     if not FLAGS.documents:
         raise InputError(f"--documents is missing: {FLAGS['documents'].help}")
-    weights = required_weights(FLAGS)
+    weights = required_weights(FLAGS.mix, FLAGS.mix_weights)
     documents = read_documents(FLAGS.documents)
     model = load_titles_model(FLAGS.run)
     words = FLAGS.bm25_words
@@ -62,7 +62,7 @@ def _search_run(queries: list[str]) -> list[list[Hit]]:
     progress = sys.stderr.isatty()
     parts: dict[str, Any] = {MODEL: system_of(model, progress=progress)}
     for name in FLAGS.mix:
-        parts[name] = load_part(name, bm25, progress=progress)
+        parts[name] = open_system(name, bm25, progress=progress)
     run = Mixture(parts, weights).retrieve(
         # A query may be given twice.
         {f"{number} {query}": query for number, query in enumerate(queries)},

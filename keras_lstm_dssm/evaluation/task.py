@@ -40,6 +40,11 @@ shown. The first three are those of Bi and Ma 2017."""
 
 RETRIEVE, CLUSTER, LISTS = "retrieve", "cluster", "lists"
 
+MAIN_MEASURES = {
+    "rerank": "ndcg@10", RETRIEVE: "mrr@10", LISTS: "p@1", CLUSTER: "ari",
+}  # fmt: skip
+"""Mode -> the measure for significance, and for choices on dev."""
+
 
 class Task(NamedTuple):
     """Queries, and documents to rank for each of them.

@@ -27,6 +27,7 @@ from keras_lstm_dssm.evaluation.bm25 import alphanumeric
 from keras_lstm_dssm.evaluation.measures import mean
 from keras_lstm_dssm.evaluation.task import (
     CLUSTER,
+    MAIN_MEASURES,
     MODES,
     RETRIEVE,
     Task,
@@ -42,11 +43,7 @@ CHART_MEASURES = {
     "lists": ("p@1", "mrr"),
     CLUSTER: ("ari", "ami"),
 }
-"""Mode -> the measures in charts and overviews."""
-
-MAIN_MEASURES = {mode: names[0] for mode, names in CHART_MEASURES.items()}
-"""Mode -> the measure for significance, and for choices on dev unless
-`TableSettings.select` names another."""
+"""Mode -> the measures in charts and overviews, first of `MAIN_MEASURES`."""
 
 
 @dataclass(frozen=True)
