@@ -31,12 +31,11 @@ from keras_lstm_dssm.benchmarks.speed_suites import (
 from keras_lstm_dssm.data import (
     ClickLog,
     Triples,
-    is_collection,
     open_collection,
     open_documents,
     open_log,
 )
-from keras_lstm_dssm.data.sources import API, API_DOCUMENTS
+from keras_lstm_dssm.data.sources import API, API_DOCUMENTS, is_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools.flags.benchmark import COMMAND_LINE, FLAGS
 
@@ -129,7 +128,7 @@ def _triples(log: ClickLog) -> Triples:
     data = FLAGS.data or API
     if is_collection(data):
         collection = open_collection(data)
-        if collection.judged_negatives():
+        if collection.has_judged_negatives():
             return Triples.from_collection(collection)
     return Triples.from_clicks(log)
 

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from keras_lstm_dssm.data import describe_bad, open_files, split_log
+from keras_lstm_dssm.data import split_log
+from keras_lstm_dssm.data.click_log import describe_bad
+from keras_lstm_dssm.data.sources import open_files
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.tools.flags.split import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.tools.train_flags import allowed_bad_lines

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from keras_lstm_dssm.data import absolute_spec
+from keras_lstm_dssm.data.sources import absolute_spec
 from keras_lstm_dssm.distillation.teacher_vectors import TeacherFolder, teach
 from keras_lstm_dssm.tools.flags.teach import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.tools.train_flags import allowed_bad_lines

@@ -20,7 +20,7 @@ from keras_lstm_dssm.data.click_log import (
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import LARGEST_GRADE, click_grades
 from keras_lstm_dssm.files import flush_to_disk
-from keras_lstm_dssm.text_files import one_line, text_lines, write_lines
+from keras_lstm_dssm.text_files import text_lines, write_lines
 
 SPLITS = ("train", "dev", "test")
 
@@ -286,27 +286,17 @@ class Collection(JudgedQueries):
         os.makedirs(os.path.dirname(write_to) or ".", exist_ok=True)
         return write_pairs(clicks, write_to)
 
-    def judged_negatives(self, min_relevant: int = 1) -> dict[str, list[str]]:
-        """Returns query -> titles that are judged not relevant to it.
-
-        A title of two ids may be judged relevant, too: `judged_negatives` of
-        `keras_lstm_dssm.data` leaves such titles out.
+    def has_judged_negatives(self, min_relevant: int = 1) -> bool:
+        """Returns whether a document is judged not relevant in train.
 
         Args:
-            min_relevant: The lowest score in qrels/train.tsv of a relevant
-                document. Default 1.
+            min_relevant: The lowest score of a relevant document.
         """
-        titles: dict[str, list[str]] = {}
-        if "train" not in self.splits:
-            return titles
-        for query_id, scores in self.qrels("train").items():
-            query = one_line(self.queries[query_id])
-            titles.setdefault(query, []).extend(
-                one_line(self.documents[document_id])
-                for document_id, score in scores.items()
-                if score < min_relevant
-            )
-        return titles
+        return "train" in self.splits and any(
+            score < min_relevant
+            for scores in self.qrels("train").values()
+            for score in scores.values()
+        )
 
     def describe(self) -> str:
         """Describes the sizes of the collection, one line for each split.

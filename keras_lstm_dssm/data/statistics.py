@@ -5,7 +5,6 @@ alphabet.
 """
 
 import itertools
-import os
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
@@ -18,6 +17,7 @@ from keras_lstm_dssm.data.batches import training_batches
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.sources import (
     API_DOCUMENTS,
+    DataSource,
     is_collection,
     open_collection,
     open_documents,
@@ -56,9 +56,8 @@ def data_facts(spec: str) -> dict[str, Any]:
 
 def _files(spec: str) -> list[Path]:
     """Returns the files of a data set, in a fixed order."""
-    parts = [spec] if os.path.isdir(spec) else spec.split(",")
     paths: list[Path] = []
-    for part in parts:
+    for part in DataSource(spec).parts:
         if part == API_DOCUMENTS:
             folder = Path(open_documents(part).folder)
         elif is_collection(part):

@@ -18,7 +18,7 @@ from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.documents import DocumentFolder
 from keras_lstm_dssm.data.sources import (
-    judged_negatives,
+    DataSource,
     open_collection,
     open_documents,
 )
@@ -308,7 +308,7 @@ def open_table_data(settings: TableSettings, folder: Path) -> TableData:
         measure,
         tests,
         log,
-        judged_negatives(settings.data, min_relevant)
+        DataSource(settings.data).judged_negatives(min_relevant)
         if settings.judged_negatives
         else None,
     )
