@@ -4,7 +4,7 @@
 with those of the nearest clusters only, to mine negatives.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -192,23 +192,32 @@ class Index:
         shape = len(vectors), min(k, len(self))
         rows = np.full(shape, -1, np.intp)
         scores = np.full(shape, -np.inf, np.float32)
-        # Twice the bound on the rounding error of a product of unit vectors.
-        margin = width * np.finfo(np.float32).eps
+        for n, rough in enumerate(self.rough_cosines(vectors)):
+            if exclude is not None:
+                rough[list(exclude[n])] = -np.inf
+            threshold = kth_largest(rough, k) - self.margin
+            # The cosines of excluded rows are -inf.
+            near = np.flatnonzero(rough >= max(threshold, -2))
+            exact = cosines(self.vectors[near], vectors[n])
+            query_id = query_ids[n] if query_ids else ""
+            order = self._ranker.order(query_id, exact, k, near)
+            rows[n, : len(order)] = near[order]
+            scores[n, : len(order)] = exact[order]
+        return rows, scores
+
+    def rough_cosines(self, vectors: np.ndarray) -> Iterator[np.ndarray]:
+        """Yields the cosines of each unit vector with all documents, rounded.
+
+        Those of equal documents may differ; see `margin`.
+        """
         size = max(1, _BLOCK // len(self))
         for start in range(0, len(vectors), size):
-            block = vectors[start : start + size] @ self.vectors.T
-            for n, rough in enumerate(block, start):
-                if exclude is not None:
-                    rough[list(exclude[n])] = -np.inf
-                threshold = kth_largest(rough, k) - margin
-                # The cosines of excluded rows are -inf.
-                near = np.flatnonzero(rough >= max(threshold, -2))
-                exact = cosines(self.vectors[near], vectors[n])
-                query_id = query_ids[n] if query_ids else ""
-                order = self._ranker.order(query_id, exact, k, near)
-                rows[n, : len(order)] = near[order]
-                scores[n, : len(order)] = exact[order]
-        return rows, scores
+            yield from vectors[start : start + size] @ self.vectors.T
+
+    @property
+    def margin(self) -> float:
+        """Twice the bound on the rounding errors of `rough_cosines`."""
+        return float(self.vectors.shape[1] * np.finfo(np.float32).eps)
 
     def _set_documents(
         self, get_vectors: Callable[[], np.ndarray], ids: list[str]

@@ -14,6 +14,7 @@ import numpy as np
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import (
     Encode,
+    Index,
     cosines,
     encode_texts,
     unit_vectors,
@@ -95,7 +96,7 @@ class ConcatenatedEncoder:
         return np.concatenate([*columns, np.sqrt(fill)], axis=1)
 
 
-class CorpusPart(ScoringSystem):
+class ScaledCorpusSystem(ScoringSystem):
     """Scales the scores of a system that scores all titles of a corpus.
 
     For each query, the scaled score is (s - l) / (h - l), where h is the
@@ -119,7 +120,7 @@ class CorpusPart(ScoringSystem):
             yield _from_0_to_1(scores), match
 
 
-class ListPart(System):
+class ScaledListSystem(System):
     """Scales the scores of a system that only scores lists of candidates.
 
     The scaled score is (s - l) / (h - l), with the highest score h and the
@@ -152,7 +153,7 @@ class ListPart(System):
         }
 
 
-Part = DenseSystem | CorpusPart | ListPart
+Part = DenseSystem | ScaledCorpusSystem | ScaledListSystem
 """A system with scores on the scale of mixtures; cosines are used as they
 are."""
 
@@ -185,8 +186,8 @@ def mixture_part(name: str, system: Any) -> Part:
     if isinstance(system, DenseSystem):
         return system
     if hasattr(system, "scores"):
-        return CorpusPart(system)
-    return ListPart(system)
+        return ScaledCorpusSystem(system)
+    return ScaledListSystem(system)
 
 
 def _from_0_to_1(scores: np.ndarray | Sequence[float]) -> np.ndarray:
@@ -261,18 +262,15 @@ def mixture_weights(
     return {name: float(weights[name] / total) for name in names}
 
 
-# Number of cosines in memory at once: 64 MiB of float32.
-_BLOCK = 2**24
-
-
 class Mixture(System):
     """Ranks by sum_i w_i s_i(Q, D), the scores of several systems.
 
     Each score has a stated scale: cosines of towers and of other encoders are
     used as they are; the scores of BM25, and of other systems that score all
-    titles, are mapped to 0 to 1 over the corpus, see `CorpusPart`; those of
-    pair scorers over the candidates of a query, see `ListPart`. The weights
-    are scaled so that their sum is 1. Parts of weight 0 are not computed.
+    titles, are mapped to 0 to 1 over the corpus (`ScaledCorpusSystem`); those
+    of pair scorers over the candidates of a query (`ScaledListSystem`). The
+    weights are scaled so that their sum is 1. Parts of weight 0 are not
+    computed.
 
     If all parts have vectors, a mixture is one encoder of queries and one of
     documents, whose cosine is exactly the weighted sum: `Index(mixture,
@@ -315,7 +313,7 @@ class Mixture(System):
     ) -> None:
         self.parts = dict(parts)
         self.weights = mixture_weights(list(self.parts), weights)
-        self._others: dict[str, CorpusPart | ListPart] = {}
+        self._others: dict[str, ScaledCorpusSystem | ScaledListSystem] = {}
         vectors: dict[str, DenseSystem] = {}
         for name, part in self.parts.items():
             system = mixture_part(name, part)
@@ -392,7 +390,7 @@ class Mixture(System):
             InputError: A part with a weight above 0 only scores lists.
         """
         for name, part in self._others.items():
-            if isinstance(part, ListPart):
+            if isinstance(part, ScaledListSystem):
                 raise InputError(
                     f"part {name!r} of the mixture only scores lists of"
                     " candidates and cannot search a corpus: leave it out, or"
@@ -403,25 +401,31 @@ class Mixture(System):
         by_part: list[Iterator[Scores]] = [
             part.scores(texts, titles)
             for part in self._others.values()
-            if isinstance(part, CorpusPart)
+            if isinstance(part, ScaledCorpusSystem)
         ]
-        dense = None
+        index = None
         if self._vectors is not None:
-            dense = _CorpusCosines(self._vectors, texts, titles)
-            by_part.insert(0, dense.scores())
+            index = Index(self._vectors.encode_document, titles, documents)
+            vectors = unit_vectors(
+                encode_texts(self._vectors.encode_query, texts)
+            )
+            cosines_of = ((row, None) for row in index.rough_cosines(vectors))
+            by_part.insert(0, cosines_of)
+            # Sums with other scores are rounded, too.
+            margin = index.margin + 8 * np.finfo(np.float32).eps
         ranker = Ranker(list(documents))
         run = {}
         for number, query_id in enumerate(queries):
             scores, matches = zip(*map(next, by_part), strict=True)
             total = weighted_sum(weights, scores)
-            if dense is None:
+            if index is None:
                 near = _union(matches, len(titles))
                 total = total[near]
             else:  # see `Index.nearest` on why cosines are computed twice
-                threshold = kth_largest(total, depth) - dense.margin
+                threshold = kth_largest(total, depth) - margin
                 near = np.flatnonzero(total >= threshold)
                 of_near = [of_part[near] for of_part in scores[1:]]
-                exact = dense.exact(number, near)
+                exact = cosines(index.vectors[near], vectors[number])
                 total = weighted_sum(weights, [exact, *of_near])
             run[query_id] = ranker.rank(query_id, total, depth, near)
         return run
@@ -442,42 +446,6 @@ class Mixture(System):
                 " a mixture needs vectors of all parts: leave it out, or search"
                 " with Mixture.retrieve"
             )
-
-
-class _CorpusCosines:
-    """Computes the cosines of queries with all documents of a corpus.
-
-    Args:
-        system: The system with the encoders.
-        queries: The queries' texts.
-        titles: The documents' texts.
-
-    Attributes:
-        margin: Twice the largest rounding error of `scores`.
-    """
-
-    def __init__(
-        self, system: DenseSystem, queries: list[str], titles: Sequence[str]
-    ) -> None:
-        self._documents = unit_vectors(
-            encode_texts(system.encode_document, titles)
-        )
-        self._queries = unit_vectors(encode_texts(system.encode_query, queries))
-        width = self._documents.shape[1]
-        # Sums with other scores are rounded, too.
-        self.margin = (width + 8) * np.finfo(np.float32).eps
-
-    def scores(self) -> Iterator[tuple[np.ndarray, None]]:
-        """Yields the cosines of each query, like `CorpusPart.scores`."""
-        size = max(1, _BLOCK // len(self._documents))
-        for start in range(0, len(self._queries), size):
-            queries = self._queries[start : start + size]
-            for row in queries @ self._documents.T:
-                yield row, None
-
-    def exact(self, query: int, rows: np.ndarray) -> np.ndarray:
-        """Returns cosines that are equal for equal vectors, see `cosines`."""
-        return cosines(self._documents[rows], self._queries[query])
 
 
 def _union(matches: Sequence[np.ndarray | None], count: int) -> np.ndarray:
