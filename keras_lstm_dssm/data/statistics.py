@@ -33,7 +33,7 @@ _PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.tsv", "*.tsv.gz", "qrels/*.tsv*")
 """The files of a folder of data, in BEIR's form or of documents."""
 
 
-def data_facts(spec: str) -> dict[str, Any]:
+def data_statistics(spec: str) -> dict[str, Any]:
     """Returns the names, the total size and the SHA-256 of a data set's files.
 
     Args:
@@ -70,7 +70,7 @@ def _files(spec: str) -> list[Path]:
     return paths
 
 
-def text_facts(log: ClickLog | None) -> dict[str, Any]:
+def text_statistics(log: ClickLog | None) -> dict[str, Any]:
     """Returns the scripts and the lengths of a click log's texts.
 
     Args:
@@ -95,7 +95,7 @@ def text_facts(log: ClickLog | None) -> dict[str, Any]:
     }
 
 
-def document_facts(
+def document_statistics(
     spec: str, max_bad_lines: int = 0, max_sentences: int | None = None
 ) -> dict[str, Any]:
     """Returns the scripts and the lengths of documents.
@@ -107,7 +107,7 @@ def document_facts(
         max_sentences: The number of sentences to read of each document.
 
     Returns:
-        `documents`, their number; `scripts` as of `text_facts`; and
+        `documents`, their number; `scripts` as of `text_statistics`; and
         `sentences` and `sentence_words`: median and 99th percentile of the
         numbers of sentences of a document and of words of a sentence. Empty
         where the documents cannot be read, or none is of the split train.
