@@ -28,19 +28,10 @@ SPLITS = ("train", "dev", "test")
 class JudgedQueries:
     """Reads the queries of a folder, and which documents are relevant to them.
 
-    The base of `Collection` and `DocumentFolder`, which add the documents:
-    `queries.jsonl` (`_id`, `text`) may be compressed and end in `.gz`;
-    `qrels/<split>.tsv` has a header, then query-id, corpus-id, score. A file
-    is read and checked when it is first needed.
-
-    Args:
-        folder: Path of the folder.
-
-    Attributes:
-        folder: Path of the folder, a `str`.
-        splits: Those of "train", "dev" and "test" that have a qrels file.
-        expected_folder: What a folder must be, for a message.
-        known_document: What a judged document must be, for a message.
+    The base of `Collection` and `DocumentFolder`, which add the documents. A
+    file is read and checked when it is first needed. `expected_folder` and
+    `known_document` are what messages say a folder and a judged document must
+    be.
     """
 
     expected_folder = (

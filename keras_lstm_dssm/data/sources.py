@@ -116,6 +116,11 @@ class DataSource:
 
     Args:
         spec: Data specification, see `open_log`.
+
+    Example:
+    >>> source = DataSource("parts")
+    >>> source.titles(source.log())
+    ['steel hex bolt', 'wood glue', 'desk lamp', 'hex nut']
     """
 
     def __init__(self, spec: str) -> None:
@@ -219,11 +224,7 @@ def is_collection(part: str | os.PathLike[str]) -> bool:
 
 
 def refuse_documents(spec: str) -> None:
-    """Checks that a part of a specification does not name documents.
-
-    Raises:
-        InputError: It is "api_documents" or a folder of documents.
-    """
+    """Raises `InputError` if a specification of titles names documents."""
     if spec == API_DOCUMENTS or (
         _has(spec, DOCUMENTS_FILE) and not _has(spec, "corpus.jsonl")
     ):

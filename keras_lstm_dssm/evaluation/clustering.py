@@ -23,7 +23,7 @@ _RANDOM_DRAWS = 20
 def cluster_measures(
     classes: Sequence[Hashable], clusters: Sequence[Hashable]
 ) -> dict[str, float]:
-    """Compares clusters with classes.
+    """Compares the clusters of documents with their classes.
 
     - `"f1"`, over all pairs of documents: precision is the share of the pairs
       of one cluster that are of one class, recall the share of the pairs of
@@ -35,21 +35,6 @@ def cluster_measures(
     - `"ari"`, the adjusted Rand index (Hubert and Arabie 1985), and `"ami"`,
       the adjusted mutual information (Vinh et al. 2010). Both are 0 in
       expectation for random clusters, and may be below.
-
-    Args:
-        classes: The class of each document.
-        clusters: The cluster of each document, in the same order.
-
-    Returns:
-        The values, by the names of `CLUSTER_MEASURES`.
-
-    Raises:
-        InputError: The two are not equally long, there is no document, or
-            scikit-learn is not installed.
-
-    Example:
-    >>> cluster_measures(["a", "a", "b", "b"], [0, 0, 0, 1])["f1"]
-    0.4
     """
     if len(classes) != len(clusters) or not len(classes):
         raise InputError(
@@ -70,30 +55,13 @@ def cluster_measures(
 
 
 def k_means(vectors: Any, clusters: int, seed: int = 0) -> np.ndarray:
-    """Clusters vectors of unit length by k-means.
+    """Clusters vectors, scaled to unit length, by k-means; integers `[n]`.
 
-    k-means++ chooses the first centres, and of 10 such starts the one with
-    the smallest sum of squared distances is returned. On unit vectors, the
-    squared distance of two of them is 2 - 2 cosine.
-
-    Args:
-        vectors: Float `[n, d]`, an array or a sparse matrix of SciPy; rows
-            are scaled to unit length, and a zero vector stays zero.
-        clusters: Number of clusters, from 1 to n.
-        seed: Seed of the first centres.
-
-    Returns:
-        Integers `[n]`, the cluster of each row. Vectors with fewer than
-        `clusters` different values have fewer clusters.
-
-    Raises:
-        InputError: `clusters` is not from 1 to n, a vector is not finite, or
-            scikit-learn is not installed.
-
-    Example:
-    >>> labels = k_means(np.array([[1.0, 0], [0, 1], [0, 2]]), clusters=2)
-    >>> bool(labels[0] != labels[1] == labels[2])
-    True
+    k-means++ chooses the first centres, and of 10 such starts the one with the
+    smallest sum of squared distances is returned. On unit vectors, the squared
+    distance of two of them is 2 - 2 cosine. `vectors` is an array or a sparse
+    matrix of SciPy; vectors with fewer than `clusters` different values have
+    fewer clusters.
     """
     if not 1 <= clusters <= vectors.shape[0]:
         raise InputError(

@@ -251,11 +251,7 @@ def cosines(vectors: np.ndarray, vector: np.ndarray) -> np.ndarray:
 
 
 def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
-    """Encodes each distinct text once.
-
-    Returns:
-        Float `[texts, d]`, in the texts' order.
-    """
+    """Encodes each distinct text once: float `[texts, d]`, in their order."""
     texts = list(texts)
     row = {text: i for i, text in enumerate(dict.fromkeys(texts))}
     vectors = np.asarray(encode(list(row)))
@@ -265,17 +261,10 @@ def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
 
 
 def unit_vectors(vectors: np.ndarray, name: str = "row") -> np.ndarray:
-    """Scales vectors to unit length.
+    """Scales vectors `[n, d]` to unit length, float32; zero stays zero.
 
-    Args:
-        vectors: Float `[n, d]`.
-        name: What error messages call a row.
-
-    Returns:
-        float32 `[n, d]`; a zero vector stays zero.
-
-    Raises:
-        InputError: The shape is not `[n, d]`, or a number is not finite.
+    Another shape, or a number that is not finite, raises `InputError`; `name`
+    is what its message calls a row.
     """
     vectors = np.asarray(vectors, np.float32)
     if vectors.ndim != 2:
@@ -314,23 +303,15 @@ _GROUPS_FOR_EACH = 4  # groups of scores, for each of the largest to be found
 class TitleClusters:
     """Searches titles by cosine approximately, with an inverted file (IVF).
 
-    Spherical k-means on a sample divides n titles into sqrt(n) clusters.
-    A query is compared with the titles of the clusters whose centres are
-    nearest to it (an inverted file, Sivic and Zisserman 2003), so that the
-    cost of n queries grows with n^1.5, and not with n^2. One product
-    compares the titles of a cluster with all queries that read it.
+    Spherical k-means on a sample divides n titles into sqrt(n) clusters. A
+    query is compared with the titles of the clusters whose centres are nearest
+    to it (an inverted file, Sivic and Zisserman 2003), so that the cost of n
+    queries grows with n^1.5, and not with n^2. One product compares the titles
+    of a cluster with all queries that read it.
 
     Args:
         titles: float32 `[titles, d]`, vectors of norm 1.
         seed: Seed of the sample and of the first centres. Default 0.
-
-    Raises:
-        InputError: There is no title.
-
-    Example:
-    >>> titles = np.eye(3, dtype="float32")
-    >>> TitleClusters(titles).nearest(titles[:1], 2, [[0]], clusters=1).tolist()
-    [[1, 2]]
     """
 
     def __init__(self, titles: np.ndarray, seed: int = 0) -> None:
@@ -365,9 +346,6 @@ class TitleClusters:
 
         Returns:
             Integers `[queries, k]`, nearest first; -1 where fewer are found.
-
-        Raises:
-            InputError: `k` or `clusters` is below 1.
         """
         for name, value in (("k", k), ("clusters", clusters)):
             if value < 1:
@@ -481,9 +459,7 @@ def _nearest_centres(
 def _parts(values: np.ndarray, scores: int) -> list[np.ndarray]:
     """Divides an array into parts that have `_SCORES_AT_ONCE` scores each.
 
-    Args:
-        values: The array; an empty one is returned as one part.
-        scores: Number of scores that are computed for each of its rows.
+    Each row has `scores` of them; an empty array is returned as one part.
     """
     size = max(1, _SCORES_AT_ONCE // scores)
     return [

@@ -16,12 +16,7 @@ from keras_lstm_dssm.settings.choices import MEASURES, NDCG_CUTOFFS
 
 
 class TieGroup(NamedTuple):
-    """Holds documents with one score.
-
-    Attributes:
-        size: Number of documents.
-        grades: The grades of those that are judged; the others have 0.
-    """
+    """The documents of one score, and the grades of those that are judged."""
 
     size: int
     grades: Sequence[int]
@@ -30,16 +25,7 @@ class TieGroup(NamedTuple):
 def tie_groups(
     scores: Mapping[str, float], grades: Mapping[str, int]
 ) -> list[TieGroup]:
-    """Groups the documents of a list by their scores, best first.
-
-    Args:
-        scores: Document id -> score; higher is better.
-        grades: Document id -> grade; other documents have grade 0.
-
-    Example:
-    >>> tie_groups({"a": 1.0, "b": 2.0, "c": 1.0}, {"a": 1})
-    [TieGroup(size=1, grades=[0]), TieGroup(size=2, grades=[1, 0])]
-    """
+    """Groups the documents of a list by their scores, best first."""
     by_score: dict[float, list[int]] = {}
     for document_id, score in scores.items():
         by_score.setdefault(score, []).append(grades.get(document_id, 0))
@@ -57,8 +43,8 @@ def expected_measures(
 ) -> dict[str, float]:
     """Computes the expected measures of one query exactly.
 
-    In a group of n documents, r of them relevant, each rank holds each
-    document with probability 1/n, which gives
+    In a group of n documents, r of them relevant, each rank holds each document
+    with probability 1/n, which gives
 
     - NDCG@k, P@k, recall@k: the value with the mean gain of the group at
       each of its ranks, as they are linear in the gains;
@@ -68,20 +54,9 @@ def expected_measures(
       groups before, r/n (R + 1 + (j - 1)(r - 1)/(n - 1)) / i, summed over
       the ranks and divided by the number of relevant documents.
 
-    Args:
-        groups: The ranked documents, groups of equal scores, best first.
-        judged: The grades of all judged documents of the query, at least
-            one of them relevant.
-        min_relevant: Grade from which a document counts as relevant.
-        depth: Number of ranks in a run; `None` for all.
-
-    Returns:
-        Measure -> expectation: all of `MEASURES`, and `"mrr"`, the
-        reciprocal rank without a cutoff.
-
-    Example:
-    >>> expected_measures([TieGroup(5, [1, 0, 0, 0, 0])], [1])["mrr"]
-    0.4566666666666666...
+    `judged` are the grades of all judged documents of the query, one or more of
+    them relevant. The measures are all of `MEASURES`, and `"mrr"`, the
+    reciprocal rank without a cutoff.
     """
     all_gains = sorted(map(gain, judged), reverse=True)
     all_relevant = sum(value >= gain(min_relevant) for value in all_gains)
@@ -232,12 +207,8 @@ def expected_queries(
     """Computes the measures of each query in expectation over ties.
 
     It takes scores with ties, as `System.list_scores` returns them, where
-    `evaluate_queries` takes a run; the other arguments and the result are the
-    same.
-
-    Raises:
-        ValueError: A score is NaN or infinite.
-        InputError: See `evaluate_queries`.
+    `evaluate_queries` takes a run. A score that is not finite raises
+    `ValueError`.
     """
     values: QueryMeasures = {}
     for query_id, judged in with_relevant(qrels, min_relevant).items():
@@ -287,9 +258,8 @@ def mean(
 def with_relevant(qrels: Qrels, min_relevant: int) -> Qrels:
     """Returns the qrels of the queries that have a relevant document.
 
-    Raises:
-        InputError: `min_relevant` is below 1, or a grade is above
-            `LARGEST_GRADE`.
+    A grade above `LARGEST_GRADE`, or `min_relevant` below 1, raises
+    `InputError`.
     """
     if min_relevant < 1:
         raise InputError(
@@ -322,18 +292,8 @@ def random_order(
     """Computes the expected measures of a uniformly random order exactly.
 
     A random order is one tie between all candidates, see `expected_measures`.
-
-    Args:
-        qrels: See `evaluate_queries`; every judged document is a candidate.
-        candidates: Query id -> number of candidates: the number of judged
-            documents, or the size of the corpus.
-        min_relevant: Grade from which a document counts as relevant.
-        depth: Number of ranks in a run; `None` for all candidates.
-        names: See `evaluate_queries`.
-
-    Example:
-    >>> random_order({"q": {"a": 1, "b": 0}}, {"q": 2})["q"]["mrr@10"]
-    0.75
+    `candidates` is query id -> their number: that of the judged documents, or
+    the size of the corpus.
     """
     expected: QueryMeasures = {}
     for query_id, judged in with_relevant(qrels, min_relevant).items():

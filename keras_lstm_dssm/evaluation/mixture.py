@@ -42,22 +42,10 @@ class ConcatenatedEncoder:
 
     With unit vectors v_i(t) and weights w_i that sum to 1, the vector is
     `[sqrt(w_1) v_1(t), sqrt(w_2) v_2(t), ...]`. The inner product of a query's
-    and a document's vector is then exactly sum_i w_i cos(v_i(Q), v_i(D)).
-    Two columns at the end are 0, unless an encoder gives a zero vector: they
-    then bring it to unit length, and add nothing to an inner product.
-
-    Args:
-        encoders: Name -> function from n texts to float `[n, d_i]`.
-        weights: Name -> weight, above 0; their sum is 1.
-        side: `"query"` or `"document"`: which of the last two columns fills
-            the vector.
-
-    Example:
-    >>> encoder = ConcatenatedEncoder(
-    ...     {"a": encode_a, "b": encode_b}, {"a": 0.7, "b": 0.3}, "query"
-    ... )
-    >>> encoder.encode(["angle bracket"]).shape
-    (1, 482)
+    and a document's vector is then exactly sum_i w_i cos(v_i(Q), v_i(D)). Two
+    columns at the end are 0, unless an encoder gives a zero vector: they then
+    bring it to unit length, one for each `side`, and add nothing to an inner
+    product.
     """
 
     def __init__(
@@ -71,18 +59,7 @@ class ConcatenatedEncoder:
         self._filled = ("query", "document").index(side)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Encodes n texts.
-
-        Args:
-            texts: The texts; each distinct one is encoded once.
-
-        Returns:
-            float32 `[n, d_1 + d_2 + ... + 2]`, rows of length 1.
-
-        Raises:
-            InputError: An encoder gives an array of another shape, or a
-                number that is not finite.
-        """
+        """Encodes n texts: float32 `[n, d_1 + d_2 + ... + 2]`, of length 1."""
         texts = list(texts)
         columns = []
         fill = np.zeros([len(texts), 2], np.float32)
@@ -100,13 +77,9 @@ class ScaledCorpusSystem(ScoringSystem):
     """Scales the scores of a system that scores all titles of a corpus.
 
     For each query, the scaled score is (s - l) / (h - l), where h is the
-    highest and l the lowest score of a title of the corpus for the query; 0
-    if they are equal. The lowest score of BM25 is 0, unless every title has a
-    word of the query, so its scores are divided by the query's largest.
-    The scaled scores are the same in reranking and in whole-corpus search.
-
-    Args:
-        system: A `ScoringSystem`, such as `BM25System`.
+    highest and l the lowest score of a title of the corpus for the query; 0 if
+    they are equal. The lowest score of BM25 is 0, unless every title has a word
+    of the query, so its scores are divided by the query's largest.
     """
 
     def __init__(self, system: Any) -> None:
@@ -125,9 +98,6 @@ class ScaledListSystem(System):
 
     The scaled score is (s - l) / (h - l), with the highest score h and the
     lowest score l of the query's candidates; 0 if all are equal.
-
-    Args:
-        system: A `System`, such as the `PairSystem` of a pair scorer.
     """
 
     def __init__(self, system: System) -> None:
@@ -161,15 +131,8 @@ are."""
 def mixture_part(name: str, system: Any) -> Part:
     """Wraps a model, a system or an encoder as a part of a mixture.
 
-    Args:
-        name: The part's name, for the error message.
-        system: A trained `TwoTower` or `PairScorer`; a `System` with
-            `list_scores`; an encoder, which is an object with `encode(texts)`
-            or a function from n texts to float `[n, d]`, for queries and
-            documents.
-
-    Raises:
-        InputError: It is none of these.
+    An encoder, an object with `encode(texts)` or a function from n texts to
+    float `[n, d]`, is one for queries and documents.
     """
     if not hasattr(system, "list_scores"):
         if hasattr(system, "query_encoder") or hasattr(system, "score_pairs"):
@@ -218,20 +181,7 @@ def mixture_weights(
     names: Sequence[str],
     weights: Mapping[str, float] | Sequence[float] | None = None,
 ) -> dict[str, float]:
-    """Returns the weights of a mixture's parts, scaled to a sum of 1.
-
-    Args:
-        names: The names of the parts.
-        weights: See `Mixture`.
-
-    Raises:
-        InputError: There is no part; the weights are not one for each part,
-            numbers of 0 or more, and one above 0.
-
-    Example:
-    >>> mixture_weights(["best", "bm25"], [3, 1])
-    {'best': 0.75, 'bm25': 0.25}
-    """
+    """Checks the weights of a mixture, and scales them to a sum of 1."""
     if not names:
         raise InputError("found no part of a mixture: expected one or more")
     if weights is None:
@@ -570,13 +520,7 @@ def choose_weights(
 def _divisions(
     counts: tuple[int, ...], first: int, second: int
 ) -> Iterator[tuple[int, ...]]:
-    """Yields `counts` with every split of `first` + `second` between these.
-
-    Args:
-        counts: The weight of each part, in steps.
-        first: Index of a part.
-        second: Index of another part.
-    """
+    """Yields `counts` with every split of `first` + `second` between these."""
     total = counts[first] + counts[second]
     for count in range(total + 1):
         divided = list(counts)
@@ -593,13 +537,7 @@ def _remembering(name: str, part: Any) -> Any:
 class _CachedScores(System):
     """Ranks by the weighted sum of scores that are computed once.
 
-    Args:
-        parts: Name -> part, see `Mixture`.
-        task: The task.
-        measure: The measure, one of `task.measures`.
-
-    Attributes:
-        weights: A weight for each part, to be set before ranking.
+    `weights` are those of the parts, to be set before ranking.
     """
 
     def __init__(

@@ -105,12 +105,7 @@ class Ranker:
 
 
 def rank_lists(lists: ListScores) -> Run:
-    """Orders the documents of each query by score, see `Ranker`.
-
-    Example:
-    >>> rank_lists({"q": {"d1": 0.25, "d2": 0.75}})
-    {'q': {'d2': 0.75, 'd1': 0.25}}
-    """
+    """Orders the documents of each query by score, see `Ranker`."""
     return {
         query_id: Ranker(list(scores)).rank(query_id, list(scores.values()))
         for query_id, scores in lists.items()
@@ -134,14 +129,7 @@ def kth_largest(scores: np.ndarray, k: int | None) -> float:
 
 
 def strictly_descending(scores: np.ndarray) -> np.ndarray:
-    """Lowers tied scores to the nearest float32 numbers that break ties.
-
-    Args:
-        scores: float32 `[n]`, descending, with ties.
-
-    Returns:
-        float32 `[n]`, strictly descending.
-    """
+    """Lowers tied float32 scores `[n]` by the least that breaks the ties."""
     # The bits of a float32, read as sign and magnitude, number the floats
     # consecutively from zero. In these numbers s[i] = min(s[i], s[i-1] - 1),
     # so that s[i] + i is a running minimum.

@@ -16,16 +16,8 @@ def spread_of(
 
     Half the interval is 1.96 standard errors of the mean (normal
     approximation), 0 for one query. It says how much the mean would vary with
-    other queries of the same kind, not with other seeds of a training.
-
-    Args:
-        values: Query id -> measure -> value, of one system.
-        reference: The same of another system, for its paired differences
-            `values - reference`; `None` for the values themselves.
-
-    Example:
-    >>> spread_of({"q": {"map": 0.5}, "r": {"map": 0.5}})
-    {'map': [0.5, 0.0]}
+    other queries of the same kind, not with other seeds of a training. With
+    `reference`, of another system, the values are paired differences.
     """
     spreads = {}
     for measure in next(iter(values.values()), {}):
@@ -50,32 +42,18 @@ _SIGNS = 2**20  # number in memory at once
 def randomisation_test(
     differences: np.ndarray, resamples: int = 100_000, seed: int = 0
 ) -> np.ndarray:
-    """Tests whether paired differences have mean zero, two-sided.
+    """Tests whether differences `[queries, systems]` have mean zero, two-sided.
 
     If two systems were equal, each query's difference would be as likely to
     have the opposite sign (Fisher's randomisation test). The p-value is the
-    share of all assignments of signs whose mean is at least as far from zero
-    as the observed mean. `scipy.stats.permutation_test` enumerates all
-    assignments if there are at most `resamples`. Otherwise it draws
-    `resamples` at random, and p is (1 + number at least as extreme) /
-    (1 + resamples), which is never 0.
-
-    Args:
-        differences: Float `[queries, systems]`, or `[queries]` for one
-            system.
-        resamples: Number of random assignments; all systems share them.
-        seed: Seed of the random assignments.
-
-    Returns:
-        float64 `[systems]`: the p-values, not corrected for their number;
-        see `holm`.
+    share of all assignments of signs whose mean is at least as far from zero as
+    the observed mean. `scipy.stats.permutation_test` enumerates all assignments
+    if there are at most `resamples`. Otherwise it draws `resamples` at random,
+    and p is (1 + number at least as extreme) / (1 + resamples), which is never
+    0. The p-values are not corrected for their number, see `holm`.
 
     Reference: Smucker, Allan and Carterette 2007, "A Comparison of
         Statistical Significance Tests for Information Retrieval Evaluation".
-
-    Example:
-    >>> randomisation_test(np.array([0.5, 0.25, 0.5])).tolist()
-    [0.25]
     """
     from scipy import stats
 
@@ -105,16 +83,7 @@ def randomisation_test(
 def holm(p_values: np.ndarray) -> np.ndarray:
     """Corrects p-values for the number of tests (Holm 1979).
 
-    Args:
-        p_values: Float `[tests]`, not corrected.
-
-    Returns:
-        float64 `[tests]`: the corrected p-values; those below a level are
-        jointly significant at that level.
-
-    Example:
-    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
-    [0.03, 0.06, 0.06]
+    Those below a level are jointly significant at that level.
     """
     order = np.argsort(p_values, kind="stable")
     factors = len(order) - np.arange(len(order))

@@ -36,10 +36,8 @@ class ScoringSystem(System):
     """Reranks and retrieves by a score for each title of a corpus.
 
     The statistics of words are those of the whole corpus in both modes, and
-    `rerank` orders candidates by the same scores as `retrieve`.
-
-    Attributes:
-        parameters: Number of learnt parameters.
+    `rerank` orders candidates by the same scores as `retrieve`. `parameters` is
+    the number of learnt parameters.
     """
 
     parameters = 0
@@ -48,12 +46,7 @@ class ScoringSystem(System):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Yields the `Scores` of all titles for each query in turn.
-
-        Args:
-            queries: The queries' texts.
-            titles: The titles of the whole corpus.
-        """
+        """Yields the `Scores` of all titles for each query in turn."""
 
     def list_scores(
         self,

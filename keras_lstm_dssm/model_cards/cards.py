@@ -9,12 +9,7 @@ from typing import Any, NamedTuple
 
 
 def front_matter(values: Mapping[str, Any]) -> str:
-    r"""Returns the YAML block at the start of a card.
-
-    Example:
-    >>> front_matter({"tags": ["keras"], "library_name": "keras"})
-    '---\ntags:\n- "keras"\nlibrary_name: "keras"\n---\n'
-    """
+    """Returns the YAML block at the start of a card."""
     return "---\n" + "".join(_yaml(values, 0)) + "---\n"
 
 
@@ -66,13 +61,7 @@ name of the task on the Hugging Face Hub; that of all others is text-ranking."""
 
 
 class CardTable(NamedTuple):
-    """A table of a card.
-
-    Attributes:
-        title: What it shows, in Markdown.
-        head: Names of the columns.
-        rows: The cells.
-    """
+    """A table of a card; its title is in Markdown."""
 
     title: str
     head: Sequence[str]
@@ -80,11 +69,7 @@ class CardTable(NamedTuple):
 
 
 def metric_tables(evaluations: Mapping[str, Any]) -> list[CardTable]:
-    """Returns a table for each evaluation: percent, with 95 % intervals.
-
-    Args:
-        evaluations: Split and mode -> what `card.json` has of the evaluation.
-    """
+    """Returns a table for each evaluation: percent, with 95 % intervals."""
     tables = []
     for name, entry in evaluations.items():
         first = next(iter(entry["systems"].values()))
@@ -127,12 +112,7 @@ def metrics_text(evaluations: Mapping[str, Any]) -> str:
 
 
 def hub_result(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an entry of the front matter's `model-index`.
-
-    Args:
-        name: Split and mode of the evaluation, such as `"test/retrieve"`.
-        entry: What `card.json` has of it.
-    """
+    """Returns an entry of the front matter's `model-index`."""
     split, _, mode = name.partition("/")
     (_, values), *_ = entry["systems"].items()
     return {
@@ -213,13 +193,7 @@ def run_card(
 def sections_of(
     config: Mapping[str, Any], facts: Mapping[str, Any], level: int = 2
 ) -> list[str]:
-    """Returns the sections of a card, in lines of Markdown.
-
-    Args:
-        config: Content of `config.json`.
-        facts: Content of `card.json`.
-        level: Level of the headings. Default 2.
-    """
+    """Returns the sections of a card, in lines of Markdown."""
     mark = "#" * level
     training = facts.get("training", {})
     return [
@@ -252,12 +226,7 @@ def kind_of(config: Mapping[str, Any]) -> str:
 def training_rows(
     config: Mapping[str, Any], training: Mapping[str, Any]
 ) -> list[list[Any]]:
-    """Returns the rows of the table of a training: what, and its value.
-
-    Args:
-        config: Content of `config.json`.
-        training: The training in `card.json`.
-    """
+    """Returns the rows of the table of a training: what, and its value."""
     data = training.get("data", {})
     rows: list[list[Any]] = [
         ["version", config.get("version")],

@@ -109,11 +109,7 @@ def record_evaluation(
 
 
 def card_tables(folder: str | os.PathLike[str]) -> list[CardTable]:
-    """Returns the tables of a run's card, `[]` for a run without one.
-
-    Args:
-        folder: The run folder.
-    """
+    """Returns the tables of a run's card, `[]` for a run without one."""
     facts = read_facts(folder)
     if "training" not in facts:
         return []
@@ -184,14 +180,8 @@ def refresh_models_card(
 ) -> None:
     """Updates the card of exported models after a retriever was refreshed.
 
-    The runs are those of the retriever's last export. Nothing is written if
-    the card does not have the retriever, as after an export from Python.
-
-    Args:
-        folder: The folder of the models.
-        model: The name of the retriever.
-        version: Its new version.
-        documents: Number of its documents.
+    The runs are those of the retriever's last export. Nothing is written if the
+    card does not have the retriever, as after an export from Python.
     """
     for entry in read_facts(folder).get("exports", []):
         if model in entry["models"]:
