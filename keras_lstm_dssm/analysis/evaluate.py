@@ -21,8 +21,8 @@ from keras_lstm_dssm.evaluation.runs import System
 from keras_lstm_dssm.evaluation.systems import (
     DenseSystem,
     PairSystem,
-    remembering,
     system_of,
+    with_cached_vectors,
 )
 from keras_lstm_dssm.evaluation.task import (
     MAIN_MEASURES,
@@ -292,7 +292,7 @@ def measure_titles(
                     " use --mode=rerank, or leave it out"
                 )
             if isinstance(part, DenseSystem):
-                parts[name] = remembering(part)
+                parts[name] = with_cached_vectors(part)
         on_dev: dict[str, Any] = {}
         if weights is None:
             weights, on_dev = _weights_on_dev(

@@ -507,7 +507,7 @@ _LONGEST_LINE = 1 << 26
 _RUN = 1024  # consecutive lines of a compressed file for one worker
 
 
-class DealtLog(ClickLog):
+class ShardedClickLog(ClickLog):
     """Streams one worker's shard of a click log; all shards make up the log.
 
     Files are assigned round-robin: worker r of n reads the files r, r + n, and

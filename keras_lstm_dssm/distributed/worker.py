@@ -19,7 +19,7 @@ from keras_lstm_dssm.data.batches import (
     GivenNegatives,
     training_batches,
 )
-from keras_lstm_dssm.data.click_log import ClickLog, DealtLog
+from keras_lstm_dssm.data.click_log import ClickLog, ShardedClickLog
 from keras_lstm_dssm.data.sources import DataSource
 from keras_lstm_dssm.data.statistics import alphabet_warning
 from keras_lstm_dssm.distributed.cluster import Cluster
@@ -219,7 +219,7 @@ def share_of(
     rows = cluster.share(recipe.batch_size)
 
     def read() -> dict[str, Any]:
-        log = DealtLog(
+        log = ShardedClickLog(
             paths[: len(paths) - len(cut)],
             cluster.rank,
             cluster.size,

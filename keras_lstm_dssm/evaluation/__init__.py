@@ -14,16 +14,16 @@ from keras_lstm_dssm.evaluation.mixture import (
     choose_weights,
 )
 from keras_lstm_dssm.evaluation.runs import (
-    Ranker,
     System,
+    TieBreaker,
     read_run,
     write_run,
 )
 from keras_lstm_dssm.evaluation.significance import compare_systems
 from keras_lstm_dssm.evaluation.systems import (
+    CachedEncoder,
     DenseSystem,
     PairSystem,
-    RememberedVectors,
     system_of,
 )
 from keras_lstm_dssm.evaluation.task import (
@@ -45,8 +45,8 @@ __all__ = [
     "Index",
     "Mixture",
     "PairSystem",
-    "Ranker",
-    "RememberedVectors",
+    "TieBreaker",
+    "CachedEncoder",
     "System",
     "Task",
     "choose_weights",

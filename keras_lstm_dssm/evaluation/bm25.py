@@ -15,7 +15,7 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.runs import kth_largest
-from keras_lstm_dssm.evaluation.systems import Scores, ScoringSystem
+from keras_lstm_dssm.evaluation.systems import CorpusSystem, Scores
 from keras_lstm_dssm.settings import choices
 
 Tokenizer = Callable[[str], list[str]]
@@ -155,7 +155,7 @@ def not_fitted(system: str) -> InputError:
     return InputError(f"{system} is not trained: call fit(titles) first")
 
 
-class BM25System(ScoringSystem):
+class BM25System(CorpusSystem):
     """Ranks by BM25 with Lucene's IDF, log(1 + (N - df + 0.5)/(df + 0.5)).
 
     The IDF is computed over the whole corpus in both modes. Retrieval returns
@@ -189,7 +189,7 @@ class BM25System(ScoringSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Scores all titles; see `ScoringSystem.scores`."""
+        """Scores all titles; see `CorpusSystem.scores`."""
         index = _index(titles, self.tokenizer, self.k1, self.b)
         for query in queries:
             ids = index.get_tokens_ids(self.tokenizer(query))

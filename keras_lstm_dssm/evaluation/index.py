@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.runs import Ranker, kth_largest
+from keras_lstm_dssm.evaluation.runs import TieBreaker, kth_largest
 from lstm_dssm_client.signatures import Hit
 
 Encode = Callable[[list[str]], np.ndarray]
@@ -26,7 +26,7 @@ class Index:
 
     Every search compares the query with all documents. The order of the
     documents in the corpus never changes a result: documents with the same
-    cosine are ordered by a hash of the query and the id, as in `Ranker`.
+    cosine are ordered by a hash of the query and the id, as in `TieBreaker`.
 
     Args:
         encoder: The encoder of the documents: an object with
@@ -200,7 +200,7 @@ class Index:
             near = np.flatnonzero(rough >= max(threshold, -2))
             exact = cosines(self.vectors[near], vectors[n])
             query_id = query_ids[n] if query_ids else ""
-            order = self._ranker.order(query_id, exact, k, near)
+            order = self._ties.order(query_id, exact, k, near)
             rows[n, : len(order)] = near[order]
             scores[n, : len(order)] = exact[order]
         return rows, scores
@@ -238,7 +238,7 @@ class Index:
             )
         self.ids = ids
         self.vectors = vectors
-        self._ranker = Ranker(ids)
+        self._ties = TieBreaker(ids)
 
 
 def cosines(vectors: np.ndarray, vector: np.ndarray) -> np.ndarray:

@@ -134,7 +134,7 @@ def evaluate_queries(
     document is relevant if its grade is `min_relevant` or more.
 
     Args:
-        run: Query id -> document id -> score, best first, as `Ranker` makes
+        run: Query id -> document id -> score, best first, as `TieBreaker` makes
             them. A query that is not in it gets 0.
         qrels: Query id -> document id -> grade, at most `LARGEST_GRADE`. A
             document that is not in it has grade 0.

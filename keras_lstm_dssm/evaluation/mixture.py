@@ -22,17 +22,17 @@ from keras_lstm_dssm.evaluation.index import (
 from keras_lstm_dssm.evaluation.measures import mean
 from keras_lstm_dssm.evaluation.runs import (
     ListScores,
-    Ranker,
     Run,
     System,
+    TieBreaker,
     kth_largest,
 )
 from keras_lstm_dssm.evaluation.systems import (
+    CorpusSystem,
     DenseSystem,
     Scores,
-    ScoringSystem,
-    remembering,
     system_of,
+    with_cached_vectors,
 )
 from keras_lstm_dssm.evaluation.task import Task
 
@@ -73,7 +73,7 @@ class ConcatenatedEncoder:
         return np.concatenate([*columns, np.sqrt(fill)], axis=1)
 
 
-class ScaledCorpusSystem(ScoringSystem):
+class ScaledCorpusSystem(CorpusSystem):
     """Scales the scores of a system that scores all titles of a corpus.
 
     For each query, the scaled score is (s - l) / (h - l), where h is the
@@ -88,7 +88,7 @@ class ScaledCorpusSystem(ScoringSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Yields scores from 0 to 1; see `ScoringSystem.scores`."""
+        """Yields scores from 0 to 1; see `CorpusSystem.scores`."""
         for scores, match in self.system.scores(queries, titles):
             yield _from_0_to_1(scores), match
 
@@ -363,7 +363,7 @@ class Mixture(System):
             by_part.insert(0, cosines_of)
             # Sums with other scores are rounded, too.
             margin = index.margin + 8 * np.finfo(np.float32).eps
-        ranker = Ranker(list(documents))
+        ties = TieBreaker(list(documents))
         run = {}
         for number, query_id in enumerate(queries):
             scores, matches = zip(*map(next, by_part), strict=True)
@@ -377,7 +377,7 @@ class Mixture(System):
                 of_near = [of_part[near] for of_part in scores[1:]]
                 exact = cosines(index.vectors[near], vectors[number])
                 total = weighted_sum(weights, [exact, *of_near])
-            run[query_id] = ranker.rank(query_id, total, depth, near)
+            run[query_id] = ties.rank(query_id, total, depth, near)
         return run
 
     def _weighted_parts(self) -> list[tuple[float, System]]:
@@ -486,7 +486,7 @@ def choose_weights(
         raise InputError(f"steps is {steps}: expected 1 or more")
     mixture_weights(list(parts))  # raises without parts
     scored = _CachedScores(
-        {name: _remembering(name, part) for name, part in parts.items()},
+        {name: _cached_part(name, part) for name, part in parts.items()},
         task,
         measure,
     )
@@ -528,10 +528,12 @@ def _divisions(
         yield tuple(divided)
 
 
-def _remembering(name: str, part: Any) -> Any:
+def _cached_part(name: str, part: Any) -> Any:
     """Wraps the encoders of a part, so that they cache vectors."""
     system = mixture_part(name, part)
-    return remembering(system) if isinstance(system, DenseSystem) else part
+    return (
+        with_cached_vectors(system) if isinstance(system, DenseSystem) else part
+    )
 
 
 class _CachedScores(System):
@@ -562,7 +564,7 @@ class _CachedScores(System):
             system.list_scores(task.queries, self._ids, task.documents)
             for system in alone
         ]
-        self._ranker = Ranker(list(task.documents))
+        self._ties = TieBreaker(list(task.documents))
         row = {d: number for number, d in enumerate(task.documents)}
         self._rows, self._scores, self._is_found = {}, {}, {}
         for query_id, ids in self._ids.items():
@@ -602,7 +604,7 @@ class _CachedScores(System):
         for query_id in queries:
             total = weighted_sum(self.weights, self._scores[query_id])
             found = self._is_found[query_id][used].any(axis=0)
-            run[query_id] = self._ranker.rank(
+            run[query_id] = self._ties.rank(
                 query_id,
                 total[found],
                 self._ranks,

@@ -33,7 +33,7 @@ input, and with ties."""
 _SUBNORMAL = 0x007FFFFF
 
 
-class Ranker:
+class TieBreaker:
     """Orders documents by score, without ties.
 
     Ties are broken by a fixed hash of the query id and the document id, which
@@ -46,7 +46,7 @@ class Ranker:
         document_ids: Distinct ids of the documents that scores refer to.
 
     Example:
-    >>> Ranker(["d1", "d2", "d3"]).rank("q1", [1.0, 3.0, 1.0])
+    >>> TieBreaker(["d1", "d2", "d3"]).rank("q1", [1.0, 3.0, 1.0])
     {'d2': 3.0, 'd3': 1.0, 'd1': 0.9999999403953552}
     """
 
@@ -105,9 +105,9 @@ class Ranker:
 
 
 def rank_lists(lists: ListScores) -> Run:
-    """Orders the documents of each query by score, see `Ranker`."""
+    """Orders the documents of each query by score, see `TieBreaker`."""
     return {
-        query_id: Ranker(list(scores)).rank(query_id, list(scores.values()))
+        query_id: TieBreaker(list(scores)).rank(query_id, list(scores.values()))
         for query_id, scores in lists.items()
     }
 
@@ -283,7 +283,7 @@ def read_run(path: Path) -> Run:
     """Reads a TREC run file, which any search system may have written.
 
     Like trec_eval, it orders documents by score and ignores their ranks;
-    `Ranker` breaks ties. Empty lines are skipped.
+    `TieBreaker` breaks ties. Empty lines are skipped.
 
     Args:
         path: The file; compressed where its name ends in `.gz`.
@@ -321,7 +321,7 @@ def read_run(path: Path) -> Run:
             )
         by_id[document_id] = score
     return {
-        query_id: Ranker(list(by_id)).rank(query_id, list(by_id.values()))
+        query_id: TieBreaker(list(by_id)).rank(query_id, list(by_id.values()))
         for query_id, by_id in scores.items()
     }
 

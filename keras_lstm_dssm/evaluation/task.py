@@ -58,7 +58,7 @@ class Task(NamedTuple):
         depth: Number of documents to retrieve from the corpus for each query;
             `None` to rerank the judged documents of each query.
         measures: Names of the measures.
-        ties: `"broken"`, equal scores are ordered by a hash (see `Ranker`);
+        ties: `"broken"`, equal scores are ordered by a hash (see `TieBreaker`);
             or `"expected"`, the measures are the mean over all orders of
             equal scores. A system that gives all documents one score then has
             the measures of random order. It needs `depth` to be `None`.

@@ -25,10 +25,10 @@ from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System, alphanumeric
 from keras_lstm_dssm.evaluation.mixture import Mixture, choose_weights
 from keras_lstm_dssm.evaluation.runs import ListScores, System
 from keras_lstm_dssm.evaluation.systems import (
+    CachedEncoder,
     DenseSystem,
-    RememberedVectors,
-    remembering,
     system_of,
+    with_cached_vectors,
 )
 from keras_lstm_dssm.files import (
     cache_folder,
@@ -310,7 +310,7 @@ def teacher_system(settings: TableSettings) -> DenseSystem:
         InputError: There is no such folder.
     """
     folder = settings.teacher_folder()
-    encode = RememberedVectors(open_outside_encoder(folder))
+    encode = CachedEncoder(open_outside_encoder(folder))
     return DenseSystem(encode, encode)
 
 
@@ -376,4 +376,4 @@ def _part(
     check_unpacked_size(seed_folder / MODEL_FILE)
     system = system_of(keras.saving.load_model(seed_folder / MODEL_FILE))
     assert isinstance(system, DenseSystem)
-    return remembering(system)
+    return with_cached_vectors(system)

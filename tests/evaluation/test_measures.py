@@ -8,7 +8,7 @@ import pytest
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
     MEASURES,
-    Ranker,
+    TieBreaker,
     evaluate_queries,
     mean,
 )
@@ -101,7 +101,7 @@ def test_ndcg_equals_its_formula() -> None:
         for q in range(40)
     }
     run = {
-        q: Ranker(ids).rank(q, [rng.randrange(4) for _ in ids], 25)
+        q: TieBreaker(ids).rank(q, [rng.randrange(4) for _ in ids], 25)
         for q in qrels
     }
     values = evaluate_queries(run, qrels)

@@ -1,6 +1,6 @@
 """The figures that stand beside the real data, for random order and BM25.
 
-They average over ties, where `Ranker` breaks them by a hash: the tests put
+They average over ties, where `TieBreaker` breaks them by a hash: the tests put
 equal scores together again and get the figures to the last digit; `evaluate`
 comes as near as one throw of the hash does. Those of bestbuy are of grades made
 of its click counts, and were computed from the files by themselves.

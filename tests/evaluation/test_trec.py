@@ -6,7 +6,7 @@ import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
-    Ranker,
+    TieBreaker,
     evaluate_queries,
     mean,
     read_run,
@@ -19,7 +19,9 @@ QRELS = {
     for q in range(9)
 }
 # Many ties, at zero and elsewhere: readers must see the same order.
-RUN = {q: Ranker(IDS).rank(q, [(i % 4) / 3 for i in range(30)]) for q in QRELS}
+RUN = {
+    q: TieBreaker(IDS).rank(q, [(i % 4) / 3 for i in range(30)]) for q in QRELS
+}
 
 
 def test_ir_measures_reads_the_same(tmp_path: Path) -> None:
