@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.callbacks.best_epoch import BestEpoch
 from keras_lstm_dssm.data.batches import ClickFrequencies
-from keras_lstm_dssm.data.click_log import ClickLog, DealtLog
+from keras_lstm_dssm.data.click_log import ClickLog, ShardedClickLog
 from keras_lstm_dssm.distributed.cluster import Cluster
 from keras_lstm_dssm.distributed.collectives import (
     Collectives,
@@ -147,7 +147,7 @@ class Workers(Processes):
                 training.prepare(recipe.build(training.config.seed))
             paths = list(training.log.paths)
             cut = paths[-1:] if recipe.title_pairs else []
-            training.log = DealtLog(
+            training.log = ShardedClickLog(
                 paths[: len(paths) - len(cut)],
                 cluster.rank,
                 cluster.size,

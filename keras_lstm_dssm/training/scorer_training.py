@@ -48,7 +48,7 @@ class ScorerTraining(Training):
             self.spec = os.fspath(data)
             collection = open_collection(self.spec)
             minimum = config.min_relevant
-            if any(collection.judged_negatives(minimum).values()):
+            if collection.has_judged_negatives(minimum):
                 if negatives_from is not None:
                     raise InputError(
                         f"negatives_from mines negatives for clicks, but "

@@ -19,7 +19,6 @@ from keras_lstm_dssm.data.sources import open_files, open_log
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.task import Task
-from keras_lstm_dssm.layers.letter_trigrams import SyncAtEpochEnd
 from keras_lstm_dssm.model_cards.record import record_training
 from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovSchedule
 from keras_lstm_dssm.run_folder import RunFolder
@@ -443,13 +442,10 @@ def _fit_epochs(
     recipe, steps = training.recipe, training.steps_per_epoch
     end = recipe.epochs * steps
     done = int(model.optimizer.iterations.numpy())
-    before: list[keras.callbacks.Callback] = []
-    if hasattr(model, "sync_weights"):
-        before.append(SyncAtEpochEnd())
-        if done and done % steps == 0:
-            # A checkpoint made just before the end of an epoch: an
-            # uninterrupted run brings its rows up to date there.
-            model.sync_weights()
+    if done and done % steps == 0:
+        # A checkpoint made just before the end of an epoch: an uninterrupted
+        # run brings its rows up to date there.
+        model.sync_weights()
     if done >= end:
         return
     schedule = []
@@ -465,7 +461,7 @@ def _fit_epochs(
             )
         )
     one_training = _OneTraining(
-        [*before, *callbacks, *schedule],
+        [*model.fit_callbacks(), *callbacks, *schedule],
         add_history=True,
         add_progbar=verbose != 0,
         model=model,

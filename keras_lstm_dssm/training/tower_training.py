@@ -16,11 +16,7 @@ from keras_lstm_dssm.data.batches import (
     training_batches,
 )
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
-from keras_lstm_dssm.data.sources import (
-    judged_negatives,
-    open_collection,
-    titles_of,
-)
+from keras_lstm_dssm.data.sources import DataSource, open_collection
 from keras_lstm_dssm.data.statistics import alphabet_warning
 from keras_lstm_dssm.distillation.teacher_vectors import (
     TaughtBatches,
@@ -121,7 +117,9 @@ class TowerTraining(Training):
         self.titles, self.judged = self._given_texts()
         if self.recipe.judged_negatives and self.judged is None:
             self.judged = self.processes.on_each(
-                lambda: judged_negatives(self.spec, config.min_relevant)
+                lambda: DataSource(self.spec).judged_negatives(
+                    config.min_relevant
+                )
             )
         teacher = config.teacher
         if not (teacher is None or isinstance(teacher, TeacherVectors)):
@@ -343,7 +341,7 @@ class TowerTraining(Training):
     @cached_property
     def data_titles(self) -> list[str]:
         """The titles of the data, each once; reads the whole click log."""
-        return titles_of(self.spec, self.clicks)
+        return DataSource(self.spec).titles(self.clicks)
 
     @property
     def all_titles(self) -> list[str]:
