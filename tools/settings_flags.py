@@ -6,7 +6,7 @@ from typing import Any
 
 from absl import flags
 
-from keras_lstm_dssm.command_line import definers
+from keras_lstm_dssm.command_line import Definers
 from keras_lstm_dssm.settings.fields import (
     Settings,
     help_of,
@@ -64,7 +64,7 @@ def _define(
     default: Any,
     text: str,
 ) -> None:
-    define = definers(values)
+    define = Definers(values)
     name, bounds, types = field.name, field.metadata, types_of(field)
     if names := bounds.get("choices") or bounds.get("names"):
         define.enum(name, default, list(names), text)
@@ -107,7 +107,7 @@ def flag_names(classes: Iterable[type[Settings]]) -> list[str]:
 
 def define_bad_line_flags(values: flags.FlagValues) -> None:
     """Defines `--on_bad_line` and `--max_bad_lines`."""
-    define = definers(values)
+    define = Definers(values)
     define.enum(
         "on_bad_line", "stop", ["stop", "skip"],
         "What to do with a line of the data that is not a click, or not a "

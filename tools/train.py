@@ -1,35 +1,125 @@
-"""Trains two encoders, a pair scorer, a KeyVec or a ranker.
+r"""Train two encoders on clicks, a pair scorer, a KeyVec or a ranker.
 
-This is the work of the program lstm-dssm-train. Its help and its flags are in
-`tools/flags/train.py`, which is imported first and without TensorFlow.
+Example:
+  lstm-dssm-train --data=clicks.tsv.gz --preset=best --output=build/run
+  lstm-dssm-train --data=api_documents --preset=keyvec --output=build/keyvec
+  lstm-dssm-train --data=JUDGED --dev=JUDGED --preset=ranker \
+    --features=build/run --output=build/ranker
+
+`--data` is `api` (docstrings of installed packages), a BEIR folder, or click
+files: one click a line, query TAB clicked title, gzip or not, globs allowed.
+For `keyvec` it is `api_documents` or a folder with documents.jsonl.
+The run folder holds config.json, checkpoints/, model.keras, history.csv,
+metrics.json and logs/ for TensorBoard. A run that was stopped or killed, at
+any moment, is continued by `lstm-dssm-train --output=RUN --resume` and ends
+with the weights of an uninterrupted one. `--dev=JUDGED --select=mrr@10
+--patience=3` measures rankings after each epoch, keeps the best epoch and
+stops after 3 evaluations without a better one. `--teacher=TEACH` also learns
+from the vectors of a sentence encoder, which `lstm-dssm-teach` has computed.
+`--init=RUN --data=new.tsv --replay=old.tsv:0.2` starts a new run from the
+weights of another one, on new clicks and a share of old ones. `--workers=2`
+trains on two processes, or on as many machines of a Ray cluster.
 """
 
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras_lstm_dssm as dssm
-from keras_lstm_dssm.data.click_log import describe_bad
-from keras_lstm_dssm.distributed.cluster import Cluster, in_cluster
-from keras_lstm_dssm.distributed.worker import train_worker
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
-from keras_lstm_dssm.models import AnyRecipe, find_recipe, recipe_from_dict
-from keras_lstm_dssm.ranker.train_ranker import MINED, SELECT, TreeOptions
-from keras_lstm_dssm.run_folder import RunFolder, check_resumable
-from keras_lstm_dssm.settings.presets import RANKER
+from keras_lstm_dssm.settings.presets import (
+    KEYVEC_PRESETS,
+    RANKER,
+    SCORER_PRESETS,
+    TOWER_PRESETS,
+)
 from keras_lstm_dssm.settings.recipes import (
     KeyVecRecipe,
     Recipe,
     ScorerRecipe,
 )
 from keras_lstm_dssm.settings.training import TrainingConfig
-from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
-from keras_lstm_dssm.tools.flags.train import COMMAND_LINE, FLAGS
-from keras_lstm_dssm.tools.settings_flags import allowed_bad_lines, flag_names
-from keras_lstm_dssm.training.initial_model import InitialModel
+from keras_lstm_dssm.tools.settings_flags import (
+    allowed_bad_lines,
+    check_finite,
+    define_bad_line_flags,
+    define_settings,
+    flag_names,
+)
+
+if TYPE_CHECKING:
+    from keras_lstm_dssm.models import AnyRecipe
+    from keras_lstm_dssm.run_folder import RunFolder
+
+program = Program(__doc__, required=["output"])
+FLAGS = program.flags
+program.string("output", None, "Folder of the run.")
+program.bool(
+    "resume", False,
+    "Continue the run in --output, with the settings it was started with.",
+)  # fmt: skip
+define_settings(
+    FLAGS, {"": TrainingConfig}, leave_out=["max_bad_lines"], defaults=True
+)
+define_bad_line_flags(FLAGS)
+program.enum(
+    "preset", "lstm_96",
+    [*TOWER_PRESETS, *SCORER_PRESETS, *KEYVEC_PRESETS, RANKER],
+    "Recipe: two towers (a system of the paper, `best`, or `taught` for "
+    "--teacher), a pair scorer (such as `mv_lstm_tensor`), `keyvec` for "
+    "documents, or `ranker`, boosted trees over --features "
+    "(docs/ranker.md). The flags of a recipe change single values of it; "
+    "their default is the preset's.",
+)  # fmt: skip
+define_settings(
+    FLAGS,
+    {
+        "two towers": Recipe,
+        "pair scorers": ScorerRecipe,
+        "KeyVec": KeyVecRecipe,
+    },
+)
+program.integer(
+    "oov_buckets", None,
+    "Two towers: embedding rows for letters beyond a-z and 0-9: 8192 for "
+    "texts in other scripts; 0, as in the paper, reads all such letters as #.",
+    0,
+)  # fmt: skip
+program.list(
+    "features", [],
+    "Ranker: folders of runs of two towers and of pair scorers, separated "
+    "by commas, whose scores are features beside the overlap of words. "
+    "The first towers find the candidates when the ranker is served.",
+)  # fmt: skip
+program.string(
+    "encoder", None,
+    "Ranker: a sentence encoder of others whose cosine is a feature, as "
+    "for lstm-dssm-teach; a ranker with one cannot be exported.",
+)  # fmt: skip
+program.integer(
+    "workers", None,
+    "Two towers: train by this many processes, which Ray Train starts and "
+    "restarts (docs/scaling.md). Without it, a process that finds "
+    "TF_CONFIG is one of the workers that it names.", 1,
+)  # fmt: skip
+program.string(
+    "ray_address", None,
+    "With --workers: the Ray cluster, `auto` for the one of this machine; "
+    "by default Ray is started here and ends with the training.",
+)  # fmt: skip
+program.integer(
+    "worker_cpus", None,
+    "With workers: cores and threads of each; by default the cluster's "
+    "cores by --workers, and all cores with TF_CONFIG.", 1,
+)  # fmt: skip
+program.float(
+    "start_minutes", 5.0,
+    "With workers: minutes to wait for all of them to start.", 0.0,
+)  # fmt: skip
+check_finite(FLAGS, "start_minutes")
 
 OPTION_FLAGS = flag_names([TrainingConfig])
 """Flags that are options of a training."""
@@ -48,6 +138,11 @@ _SHARED_WITH_RANKER = (
 
 def main(_: list[str]) -> dict[str, Any]:
     """Trains, or resumes; returns the last epoch's metrics."""
+    import keras_lstm_dssm as dssm
+    from keras_lstm_dssm.data.click_log import describe_bad
+    from keras_lstm_dssm.run_folder import RunFolder, check_resumable
+    from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
+
     run = RunFolder(FLAGS.output)
     _check_ranker_flags()
     if FLAGS.preset == RANKER:
@@ -94,7 +189,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return metrics["train"]
 
 
-def flagged_recipe() -> AnyRecipe:
+def flagged_recipe() -> "AnyRecipe":
     """Returns the preset's recipe, changed by the flags that are set.
 
     With `--init`, and no `--preset`, it is that of the run to continue.
@@ -103,6 +198,9 @@ def flagged_recipe() -> AnyRecipe:
         InputError: Two values exclude each other, or a flag is not one of
             this kind of recipe; there is no such run.
     """
+    from keras_lstm_dssm.models import find_recipe
+    from keras_lstm_dssm.training.initial_model import InitialModel
+
     recipe = find_recipe(FLAGS.preset)
     if FLAGS.init and not FLAGS["preset"].present:
         recipe = InitialModel.recipe_of(FLAGS.init)
@@ -139,6 +237,8 @@ def check_unchanged(config: dict[str, Any]) -> None:
     Raises:
         InputError: A flag differs.
     """
+    from keras_lstm_dssm.models import find_recipe, recipe_from_dict
+
     recipe = recipe_from_dict(config.get("recipe", {}))
     name, network = recipe.network()
     if FLAGS["preset"].present and (
@@ -169,7 +269,7 @@ def check_unchanged(config: dict[str, Any]) -> None:
             )
 
 
-def _finished_epochs(run: RunFolder) -> list[dict[str, float]]:
+def _finished_epochs(run: "RunFolder") -> list[dict[str, float]]:
     """Checks a run that workers start or go on with; returns its metrics."""
     if not FLAGS.resume:
         check_folder(run.path)
@@ -178,7 +278,7 @@ def _finished_epochs(run: RunFolder) -> list[dict[str, float]]:
     return run.read_history()
 
 
-def _check(run: RunFolder) -> None:
+def _check(run: "RunFolder") -> None:
     """Checks the input before anything is written."""
     if not FLAGS.data:
         raise InputError(
@@ -225,8 +325,16 @@ def _check_ranker_flags() -> None:
             )
 
 
-def _train_ranker(run: RunFolder) -> dict[str, Any]:
+def _train_ranker(run: "RunFolder") -> dict[str, Any]:
     """Trains a ranker into a run folder; returns its metrics."""
+    from keras_lstm_dssm.distributed.cluster import in_cluster
+    from keras_lstm_dssm.ranker.train_ranker import (
+        MINED,
+        SELECT,
+        TreeOptions,
+        train_ranker,
+    )
+
     if in_cluster():
         raise InputError("one process trains a ranker: unset TF_CONFIG")
     _check(run)
@@ -238,7 +346,7 @@ def _train_ranker(run: RunFolder) -> dict[str, Any]:
     options = TreeOptions()
     if FLAGS.patience is not None:
         options = TreeOptions(patience=FLAGS.patience)
-    dssm.train_ranker(
+    train_ranker(
         FLAGS.data,
         FLAGS.features,
         encoder=FLAGS.encoder,
@@ -257,6 +365,8 @@ def _train_ranker(run: RunFolder) -> dict[str, Any]:
 
 def _trains_by_workers() -> bool:
     """Returns whether this process is to train together with others."""
+    from keras_lstm_dssm.distributed.cluster import in_cluster
+
     if (FLAGS.workers or 1) > 1 or in_cluster():
         return True
     for name in _OF_WORKERS:
@@ -270,11 +380,15 @@ def _trains_by_workers() -> bool:
 
 def _is_first_worker() -> bool:
     """Returns whether this process reports the results."""
+    from keras_lstm_dssm.distributed.cluster import Cluster, in_cluster
+
     return not in_cluster() or Cluster.from_environment().first
 
 
-def _train_by_workers(run: RunFolder, options: dict[str, Any]) -> None:
+def _train_by_workers(run: "RunFolder", options: dict[str, Any]) -> None:
     """Trains as one of the workers of `TF_CONFIG`, or starts all workers."""
+    from keras_lstm_dssm.distributed.cluster import Cluster, in_cluster
+
     TrainingConfig.check_options_of_workers(options)
     config = None
     if not FLAGS.resume:
@@ -301,6 +415,8 @@ def _train_by_workers(run: RunFolder, options: dict[str, Any]) -> None:
                 "--ray_address and TF_CONFIG are both set: expected one of "
                 "them: leave the flag out, or unset TF_CONFIG"
             )
+        from keras_lstm_dssm.distributed.worker import train_worker
+
         train_worker(run.path, config, threads=FLAGS.worker_cpus, **minutes)
         return
     from keras_lstm_dssm.distributed.on_ray import train_on_ray
@@ -315,7 +431,7 @@ def _train_by_workers(run: RunFolder, options: dict[str, Any]) -> None:
     )
 
 
-run = COMMAND_LINE.program(main)
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.distributed import on_ray
+from keras_lstm_dssm.distributed import on_ray, worker
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train
 from tests.tools.conftest import Refused
@@ -132,7 +132,7 @@ def test_a_worker_goes_on_and_the_first_one_reports(
         with RunFolder(output).history.open("a") as file:
             file.writelines(last_line for _ in range(epochs))
 
-    monkeypatch.setattr(train, "train_worker", train_worker)
+    monkeypatch.setattr(worker, "train_worker", train_worker)
     join(monkeypatch, rank)
     output = shutil.copytree(trained_run, tmp_path / "run")
     last_line = RunFolder(output).history.read_text().splitlines(True)[-1]
