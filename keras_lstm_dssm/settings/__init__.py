@@ -1,5 +1,5 @@
-"""Presets, choices and default values, in modules without TensorFlow.
+"""Each choice of a user, once: recipes, options, presets, names and limits.
 
-The flags of the programs read them before TensorFlow is imported; the modules
-that implement what is named here import them from here, too.
+No module of this package imports TensorFlow, Keras or NumPy at its top: flags
+are made from it before these are loaded.
 """
