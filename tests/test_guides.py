@@ -7,14 +7,13 @@ from pathlib import Path
 from string import Template
 
 import pytest
-from keras_lstm_dssm.tools.flagged_recipe import flagged_recipe
 
 import keras_lstm_dssm as dssm
 import lstm_dssm_programs
 from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.rows import choose_rows
 from keras_lstm_dssm.serving import PredictionServer
-from keras_lstm_dssm.tools import evaluate
+from keras_lstm_dssm.tools import evaluate, train
 from tests.conftest import TOPICS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -55,7 +54,7 @@ def test_commands_are_understood(guide: str) -> None:
         assert program.check([name, *arguments]) is None, arguments
         values = program.flags
         if name == "train" and not values.init:
-            flagged_recipe(values)
+            train.flagged_recipe()
         if name == "table":
             assert choose_rows(PAPERS[values.paper].rows, values.systems)
     page = (DOCS / f"{guide}.md").read_text()

@@ -300,14 +300,15 @@ def config_of_run(
         InputError: An option is missing.
     """
     try:
+        config = TrainingConfig.from_dict(stored, **options)
         for name in ("pairs", "bad_lines"):  # for `check_same_data`
             stored[name]
-        return TrainingConfig.from_dict(stored, **options)
     except (KeyError, TypeError) as error:
         raise InputError(
             f"{run.config}: {error} is missing, expected the settings of "
             "a run; restore the file, or train anew in another --output"
         ) from None
+    return config
 
 
 def warn_of_version(run: RunFolder, stored: Mapping[str, Any]) -> None:

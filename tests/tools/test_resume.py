@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train
 from tests.tools.conftest import Refused
 from tests.training.small_trainings import QUICK
@@ -117,7 +118,7 @@ def test_a_start_that_failed_can_be_repeated(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(train.RunFolder, "save", full)
+        patch.setattr(RunFolder, "save", full)
         assert train.run(["train", *flags]) == 1
     assert train.run(["train", *flags]) == 0
     assert (tmp_path / "run" / "model.keras").exists()
