@@ -217,6 +217,15 @@ class CombinedEncoder(LSTMEncoder):
         part = tf.concat([unit(sketch) * m, tf.sqrt(1 - m**2)], axis=-1)
         return part * self._factors[2]
 
+    def parts(self) -> dict[str, int]:
+        """Return the name and the width of each part of the vectors."""
+        return {
+            "LSTM output": self.cells,
+            "trigram sum": self.bag,
+            "word sketch": self.sketch,
+            "length norm": 1,
+        }
+
     @property
     def _factors(self) -> list[float]:
         """The norms of the three parts of a vector, whose squares sum to 1."""

@@ -70,6 +70,11 @@ class RNNEncoder(TextEncoder):
         """Run the RNN over the words of each distinct text."""
         return _run(self.embedding, self.rnn, words, training)
 
+    @property
+    def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
+        """The RNN and its embedding."""
+        return [(self.embedding, self.rnn)]
+
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments as a dict, for `from_config`."""
         return {
@@ -119,6 +124,11 @@ class LSTMEncoder(TextEncoder):
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Run the LSTM over the words of each distinct text."""
         return _run(self.embedding, self.lstm, words, training)
+
+    @property
+    def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
+        """The LSTM and its embedding."""
+        return [(self.embedding, self.lstm)]
 
     def _create_layers(self, suffix: str) -> tuple[Any, PeepholeLSTM]:
         """Create one direction's embedding, of all gates, and its LSTM."""
@@ -181,3 +191,11 @@ class BidirectionalLSTMEncoder(LSTMEncoder):
             training,
         )
         return tf.concat([forward, backward], axis=-1)
+
+    @property
+    def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
+        """The LSTM that reads forward, and the one that reads backward."""
+        return [
+            *super().networks,
+            (self.backward_embedding, self.backward_lstm),
+        ]

@@ -14,6 +14,7 @@ from keras_lstm_dssm.layers.letter_trigrams import (
     SyncedWeights,
     TrigramEmbedding,
 )
+from keras_lstm_dssm.layers.recurrent import Recurrent
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.text.strings import as_strings, encode_in_batches
 from keras_lstm_dssm.text.word_batch import (
@@ -21,6 +22,9 @@ from keras_lstm_dssm.text.word_batch import (
     is_one_short_text,
     words_of_one_text,
 )
+
+WHOLE_VECTOR = "whole vector"
+"""The name of the part where a vector is not divided into parts."""
 
 
 class TextEncoder(SyncedWeights, keras.Model):
@@ -275,6 +279,18 @@ class TextEncoder(SyncedWeights, keras.Model):
     def trained_dimension(self) -> int:
         """Number of columns of the vectors, the first ones, that learn."""
         return self.dimension
+
+    @property
+    def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
+        """Embedding and layer of each network that reads word by word.
+
+        The second network, if any, reads from right to left. Here: none.
+        """
+        return []
+
+    def parts(self) -> dict[str, int]:
+        """Return the name and the width of each part of the vectors."""
+        return {WHOLE_VECTOR: self.dimension}
 
     @property
     def embeddings(self) -> list[TrigramEmbedding]:
