@@ -24,11 +24,7 @@ from keras_lstm_dssm.analysis.words import (
     each_change,
     keywords,
 )
-from keras_lstm_dssm.encoders.activations import (
-    each_activations,
-    is_recurrent,
-    words_of,
-)
+from keras_lstm_dssm.encoders.activations import each_activations, words_of
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.significance import randomisation_test
@@ -405,7 +401,7 @@ def measure_claims(
     keras.utils.set_random_seed(0)
     models = {"trained": model, "untrained": untrained_copy(model)}
     queries, titles = (list(side) for side in zip(*pairs, strict=True))
-    recurrent = is_recurrent(model.query_encoder, model.document_encoder)
+    recurrent = all(tower.networks for tower in model.towers)
     if recurrent:
         word_vectors = context_vectors(words_of(model.query_encoder, contexts))
     results = []
@@ -476,7 +472,7 @@ def _compare_words(
             "cosine_of_strong_half",
             remaining_cosine(encoder, split_texts, others, strong, all_words),
         )
-    if not is_recurrent(encoder):
+    if not encoder.networks:
         return
     counted, unassigned, keyword = [], [], []
     for read in each_activations(encoder, texts):

@@ -44,7 +44,7 @@ def drawing(
     The file is written when the `with` block ends without an exception.
 
     Args:
-        path: The PNG file.
+        path: The PNG file. Its folder is created if there is none.
         columns: The number of axes; they share the vertical axis.
         widths: The relative widths of the axes; by default all are equal.
         **options: Arguments of matplotlib's `Figure`, such as
@@ -71,6 +71,7 @@ def drawing(
         yield figure.subplots(
             1, columns, sharey=True, squeeze=False, width_ratios=widths
         )[0]
+        path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as partial:
             figure.savefig(partial, dpi=DOTS_PER_INCH)
 

@@ -11,7 +11,7 @@ import pytest
 from keras_lstm_dssm.analysis import maps as module
 from keras_lstm_dssm.analysis.maps import (
     document_map,
-    draw_document_map,
+    draw_map,
     plane_positions,
 )
 from keras_lstm_dssm.errors import InputError
@@ -22,8 +22,8 @@ VECTORS = np.random.default_rng(0).normal(size=(40, 5))
 def test_largest_classes_come_first() -> None:
     labels = ["b", "a", "", "c", "b", "a", "c", "b"]
     found = document_map(3 * VECTORS[:8], labels, "pca")
-    assert found.largest == ["b", "a", "c"]
-    assert found.labels == labels
+    assert found.names == ["b", "a", "c"]
+    assert found.groups.tolist() == [0, 1, -2, 2, 0, 1, 2, 0]
     unit = VECTORS[:8] / np.linalg.norm(VECTORS[:8], axis=1, keepdims=True)
     # Only the directions of the vectors matter.
     np.testing.assert_allclose(
@@ -52,9 +52,8 @@ def test_the_legend_names_the_largest_classes(
 ) -> None:
     labels = [f"c{n}" for n in range(15)] + ["c3"] * 4 + ["c1$_$"] * 3
     labels += [""] * 2
-    draw_document_map(
-        tmp_path / "map.png", document_map(VECTORS[:24], labels, "pca")
-    )
+    layout = document_map(VECTORS[:24], labels, "pca")
+    draw_map(tmp_path / "map.png", layout, legend=True)
     assert (tmp_path / "map.png").stat().st_size > 1000
     (axis,) = axes
     points = {
@@ -74,10 +73,10 @@ def test_the_legend_names_the_largest_classes(
 
 def test_documents_without_classes(tmp_path: Path, axes: list[Any]) -> None:
     found = document_map(VECTORS[:3], [""] * 3)
-    draw_document_map(tmp_path / "map.png", found)
+    draw_map(tmp_path / "map.png", found, legend=True)
     (points,) = axes[0].collections
     assert points.get_label() == "without a class (3)"
-    assert found.largest == []
+    assert found.names == []
 
 
 def test_wrong_input() -> None:

@@ -10,8 +10,8 @@ from werkzeug.test import Client
 
 from keras_lstm_dssm.analysis.maps import (
     MAP_METHODS,
-    TitleMap,
-    draw_title_map,
+    TextMap,
+    draw_map,
     title_map,
     write_projector,
 )
@@ -28,8 +28,8 @@ VECTORS = np.repeat([[1.0, 0, 0], [0, 0, 1.0]], 8, axis=0) + (
 @pytest.mark.parametrize("method", MAP_METHODS)
 def test_groups_are_found_named_and_kept_together(method) -> None:
     found = title_map(TITLES, VECTORS, method)
-    first = found.clusters[0]
-    assert found.clusters.tolist() == [first] * 8 + [1 - first] * 8
+    first = found.groups[0]
+    assert found.groups.tolist() == [first] * 8 + [1 - first] * 8
     assert found.names[first] == "glue, oz"
     assert found.names[1 - first] == "bolt, in"
     centres = found.positions[:8].mean(axis=0), found.positions[8:].mean(axis=0)
@@ -41,7 +41,7 @@ def test_groups_are_found_named_and_kept_together(method) -> None:
 def test_titles_between_clusters_belong_to_none() -> None:
     lamp = np.array([[0, 3.0, 0]])
     found = title_map([*TITLES, "desk lamp"], np.vstack([VECTORS, lamp]), "pca")
-    assert found.clusters[-1] == -1
+    assert found.groups[-1] == -1
     assert sorted(found.names) == ["bolt, in", "glue, oz"]
 
 
@@ -54,14 +54,14 @@ def test_equal_vectors_and_few_titles(method, tmp_path) -> None:
     assert np.isfinite(same.positions).all()
     found = title_map(TITLES[6:9], VECTORS[6:9], method)
     assert found.names == []  # too few for a cluster
-    assert found.clusters.tolist() == [-1] * 3
-    draw_title_map(tmp_path / "map.png", found)
+    assert found.groups.tolist() == [-1] * 3
+    draw_map(tmp_path / "map.png", found)
     assert (tmp_path / "map.png").stat().st_size > 1000
 
 
 def test_a_name_is_not_read_as_a_formula(tmp_path) -> None:
-    found = TitleMap(np.eye(2), np.array([0, 1]), ["$5_$", r"$\frac$"])
-    draw_title_map(tmp_path / "map.png", found)
+    found = TextMap(np.eye(2), np.array([0, 1]), ["$5_$", r"$\frac$"])
+    draw_map(tmp_path / "map.png", found)
     assert (tmp_path / "map.png").stat().st_size > 1000
 
 
