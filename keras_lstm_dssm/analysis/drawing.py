@@ -18,14 +18,7 @@ MARKERS = "osD^vP"
 
 
 class Curve(NamedTuple):
-    """One line of a chart.
-
-    Attributes:
-        x: The positions of the points.
-        y: Their values.
-        spread: The standard deviation at each point, drawn as an error bar;
-            by default None.
-    """
+    """One line of a chart; `spread` is the standard deviation at each point."""
 
     x: Sequence[float]
     y: Sequence[float]
@@ -96,14 +89,9 @@ def curve_chart(
     y_label: str,
     **scales: Any,
 ) -> None:
-    """Draw named curves, with error bars where they have a spread.
+    """Draw curves by their labels, with error bars where they have a spread.
 
-    Args:
-        path: The PNG file.
-        curves: Label -> curve.
-        x_label: The label of the horizontal axis.
-        y_label: The label of the vertical axis.
-        **scales: Properties of the axes, such as `xscale="log"`.
+    `scales` are properties of the axes, such as `xscale="log"`.
     """
     with drawing(path, figsize=(7, 4.5)) as (axis,):
         for index, (label, curve) in enumerate(curves.items()):

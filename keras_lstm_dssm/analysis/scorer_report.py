@@ -14,9 +14,9 @@ import tensorflow as tf
 
 from keras_lstm_dssm.analysis.drawing import drawing, short
 from keras_lstm_dssm.analysis.heat_maps import (
-    _heat_map,
-    _label_height,
-    _label_words,
+    heat_map,
+    label_height,
+    label_words,
 )
 from keras_lstm_dssm.analysis.html import (
     Cell,
@@ -457,7 +457,7 @@ def draw_matrices(
     size = (
         1.6 + label_width + 0.32 * sum(widths),
         1.0 + 0.26 * height * slices
-        + _label_height(*(matrix.document_words for matrix in matrices)),
+        + label_height(*(matrix.document_words for matrix in matrices)),
     )  # fmt: skip
     patches = import_optional("matplotlib.patches", "analysis")
     with drawing(path, len(matrices), widths, figsize=size) as axes:
@@ -465,10 +465,10 @@ def draw_matrices(
             shape = slices, height, len(matrix.document_words)
             rows = np.full(shape, np.nan)
             rows[:, -len(query) :] = matrix.cells.transpose(2, 0, 1)
-            image = _heat_map(
+            image = heat_map(
                 axis, rows.reshape(-1, shape[2]), vmin=-limit, vmax=limit
             )
-            _label_words(axis, matrix.document_words)
+            label_words(axis, matrix.document_words)
             axis.set_title(title, fontsize=10)
             for rank, match in _ranked(matrix):
                 column = match.document_position
