@@ -110,7 +110,7 @@ def main(_: list[str]) -> dict[str, Any]:
     """Writes the page; returns the results that it shows."""
     from keras_lstm_dssm.analysis import analyze_run
     from keras_lstm_dssm.analysis.claims import CLAIM_LABELS
-    from keras_lstm_dssm.data import describe_bad
+    from keras_lstm_dssm.data.click_log import describe_bad
 
     report = analyze_run(FLAGS.run, FLAGS.output, _settings())
     if report.bad_lines:

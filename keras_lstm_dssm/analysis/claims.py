@@ -83,12 +83,8 @@ def stop_word_share(
     """Compute the share of stop words among the words that a model chose.
 
     A random choice takes equally many words from each text's candidates,
-    which include the chosen ones. `number` is that of the chosen words.
-
-    Args:
-        stop: bool `[words]` for each text: which words are stop words.
-        chosen: Likewise, the words that the model chose.
-        candidates: Likewise, the words that it could choose from.
+    which include the chosen ones. `number` is that of the chosen words. All
+    arguments are bool `[words]` for each text.
     """
     sizes = np.array(
         [
@@ -123,18 +119,11 @@ def remaining_cosine(
 ) -> ChanceComparison:
     """Compute the cosine that remains when only the chosen words are read.
 
-    Value and chance are shares of the mean cosine of the whole texts; `p` is
-    of the randomisation test of the differences by text. Texts of which all
-    candidates are chosen, or none, have only one random choice and are left
-    out.
-
-    Args:
-        encoder: The encoder of the texts.
-        texts: The words of each text.
-        others: Float `[texts, dimension]`: for each text, the unit vector of
-            the text that it is paired with.
-        chosen: bool `[words]` for each text, see `stop_word_share`.
-        candidates: Likewise.
+    Value and chance are shares of the mean cosine of the whole texts, whose
+    words are `texts`, with the unit vectors `others` `[texts, dimension]`; `p`
+    is of the randomisation test of the differences by text. Choices are as in
+    `stop_word_share`. Texts of which all candidates are chosen, or none, have
+    only one random choice and are left out.
     """
     rows = [
         row
@@ -232,13 +221,6 @@ def context_vectors(
     and contexts, of which words in fewer than three contexts are left out.
     Neither the model nor the spelling of a word has an influence on them.
     Source: Deerwester et al. 1990, "Indexing by Latent Semantic Analysis".
-
-    Args:
-        contexts: The words of each text.
-
-    Raises:
-        InputError: scikit-learn is not installed, or fewer than two words
-            occur often enough.
     """
     text = import_optional("sklearn.feature_extraction.text", "analysis")
     decomposition = import_optional("sklearn.decomposition", "analysis")
@@ -270,15 +252,10 @@ def coherence(
     are assigned to the same cell. A random choice gives each text the active
     cells of another text: which words occur together in a text stays the
     same, and which cells they are assigned to does not. `number` is that of
-    the different words, the 1500 most frequent ones at most.
+    the different words with a vector, the 1500 most frequent ones at most.
 
-    Args:
-        encoder: The encoder of the assignments, for the words' trigrams.
-        assignments: From `assign_words`.
-        word_vectors: From `context_vectors`. Words without a vector are left
-            out.
-        same_trigrams: Whether pairs that share a letter trigram count. Any
-            encoder of trigrams treats such words alike, even untrained.
+    Any encoder of trigrams treats words that share one alike, even untrained:
+    pairs of such words count only with `same_trigrams`.
     """
     names, name_of, counts = np.unique(
         assignments.word.astype(str), return_inverse=True, return_counts=True
@@ -382,16 +359,9 @@ def measure_claims(
     untrained copy has no results about cosines, which would be noise, and
     where no text has a keyword, there are none about keywords.
 
-    Args:
-        model: A `TwoTower`.
-        pairs: Queries, each with the title of a relevant document.
-        contexts: Texts for the word vectors, see `context_vectors`.
-        cells: See `keywords`.
-        change: See `keywords`.
-        share: See `keywords`.
-
     Raises:
-        InputError: scikit-learn is not installed, or there are no pairs.
+        InputError: scikit-learn is not installed, or there are no pairs (a
+            query with the title of a relevant document).
     """
     if not pairs:
         raise InputError(

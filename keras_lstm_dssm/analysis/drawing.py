@@ -34,10 +34,11 @@ def drawing(
 ) -> Iterator[list[Any]]:
     """Open axes side by side to draw on, and write them to a PNG file.
 
-    The file is written when the `with` block ends without an exception.
+    The file is written when the `with` block ends without an exception; its
+    folder is created if there is none.
 
     Args:
-        path: The PNG file. Its folder is created if there is none.
+        path: The PNG file.
         columns: The number of axes; they share the vertical axis.
         widths: The relative widths of the axes; by default all are equal.
         **options: Arguments of matplotlib's `Figure`, such as
@@ -45,10 +46,6 @@ def drawing(
 
     Raises:
         InputError: matplotlib is not installed.
-
-    Example:
-    >>> with drawing(Path("line.png")) as (axis,):
-    ...     lines = axis.plot([1, 2, 3])
     """
     matplotlib = import_optional("matplotlib", "analysis")
     figures = import_optional("matplotlib.figure", "analysis")

@@ -136,22 +136,17 @@ def write_html_report(
     """Write a report as one HTML page that loads nothing else.
 
     A table or picture wider than the screen scrolls by itself, and is shown
-    whole in print. Every text is escaped.
+    whole in print. Every text is escaped. An existing file is replaced only
+    when the new one is complete.
 
     Args:
-        path: The HTML file. An existing file is replaced only when the new
-            one is complete.
+        path: The HTML file.
         title: The heading of the page.
         sections: Its sections, in order.
         lead: A paragraph below the heading; by default none.
 
     Raises:
         InputError: jinja2 is not installed.
-        OSError: The file cannot be written.
-
-    Example:
-    >>> table = HtmlTable(["Preset", "NDCG@10"], [["lstm_96", "33.1"]])
-    >>> write_html_report("r.html", "Results", [HtmlSection("Test", [table])])
     """
     jinja2 = import_optional("jinja2", "analysis")
     environment = jinja2.Environment(

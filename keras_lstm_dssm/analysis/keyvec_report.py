@@ -168,30 +168,36 @@ def explain_documents(
     )
     of_words = model.word_probabilities(vectors[list(rows)]).numpy()
     vocabulary = model.key_vocabulary
-    return [
-        ExplainedDocument(
-            document.id,
-            name_of(document),
-            document.label,
-            list(document.summary),
-            _sentences(document, p, targets),
-            *_words(document, p_words, targets, model, vocabulary, words),
-            [
-                NearDocument(
-                    documents[row].id,
-                    name_of(documents[row]),
-                    documents[row].label,
-                    float(cosine),
-                )
-                for row, cosine in zip(*hits, strict=True)
-                if row >= 0
-            ],
+    explained = []
+    for document, p, p_words, near, similar in zip(
+        chosen, probabilities, of_words, neighbours, cosines, strict=True
+    ):
+        predicted, key_words = _words(
+            document, p_words, targets, model, vocabulary, words
         )
-        for document, p, p_words, hits in zip(
-            chosen, probabilities, of_words,
-            zip(neighbours, cosines, strict=True), strict=True,
+        near_documents = [
+            NearDocument(
+                documents[row].id,
+                name_of(documents[row]),
+                documents[row].label,
+                float(cosine),
+            )
+            for row, cosine in zip(near, similar, strict=True)
+            if row >= 0  # there are fewer documents than `nearest`
+        ]
+        explained.append(
+            ExplainedDocument(
+                document.id,
+                name_of(document),
+                document.label,
+                list(document.summary),
+                _sentences(document, p, targets),
+                predicted,
+                key_words,
+                near_documents,
+            )
         )
-    ]  # fmt: skip
+    return explained
 
 
 def name_of(document: Document) -> str:
@@ -243,14 +249,9 @@ def _words(
 
 
 class ReportDocuments(NamedTuple):
-    """Holds the documents that the report of a `KeyVec` is about.
+    """Holds documents, and their key sentences and key words by a teacher.
 
-    Attributes:
-        split: Name of their split.
-        documents: The documents, without sentences that the model skips.
-        targets: Their key sentences and key words by the teacher.
-        teacher: Its name: "bm25", "trigrams", "lead" or a run folder.
-        bad_lines: What is wrong -> number of lines that are left out.
+    The documents are without sentences that the model skips.
     """
 
     split: str
@@ -270,17 +271,8 @@ def read_report_documents(
 ) -> ReportDocuments:
     """Read the documents of the last split, and compute their targets.
 
-    The last split is test, or else dev, or else train.
-
-    Args:
-        data: "api_documents" or a folder of documents.
-        teacher: What chooses key sentences, see `salience_teacher`.
-        theta: The threshold of the teacher's similarity; by default it is
-            computed from the documents of the split train.
-        max_sentences: Number of sentences to read of each document, as the
-            model does. Default `None` for all.
-        max_bad_lines: Largest number of bad lines to leave out.
-        key_words_of: The `source` of `KeyWords`. Default `"summary"`.
+    The last split is test, or else dev, or else train. The threshold `theta`
+    of the teacher's similarity is by default computed from the split train.
 
     Raises:
         InputError: The data or the teacher are not found, or a line is bad.

@@ -51,11 +51,6 @@ def title_map(
     1/80 of all titles or more, and at least 5, and is named by the words that
     distinguish it from the others. Source: Campello et al. 2013,
     "Density-Based Clustering Based on Hierarchical Density Estimates".
-
-    Args:
-        titles: The texts, for the names of the clusters.
-        vectors: Float `[titles, dimension]`, unit vectors from `encode`.
-        method: See `plane_positions`, as for the errors.
     """
     positions = plane_positions(vectors, method)
     cluster = import_optional("sklearn.cluster", "analysis")
@@ -90,11 +85,6 @@ def document_map(
 
     The 12 classes with the most documents are groups, the largest first, of
     equal ones in alphabetical order.
-
-    Args:
-        vectors: Float `[documents, dimension]`, from `KeyVec.encode`.
-        labels: The class of each document; "" for none.
-        method: See `plane_positions`, as for the errors.
     """
     counts = Counter(filter(None, labels))
     order = sorted(counts, key=lambda label: (-counts[label], label))
@@ -111,14 +101,11 @@ def document_map(
 def plane_positions(
     vectors: np.ndarray, method: str = "tsne", name: str = "titles"
 ) -> np.ndarray:
-    """Project vectors on a plane.
+    """Project unit vectors `[n, dimension]` on a plane, `[n, 2]`.
 
-    Args:
-        vectors: Float `[n, dimension]`, unit vectors.
-        method: `"tsne"`, the default, shows which vectors are neighbours,
-            while its distances mean little; `"pca"` is linear. Source: van der
-            Maaten and Hinton 2008, "Visualizing Data using t-SNE".
-        name: What error messages call the vectors. Default "titles".
+    `"tsne"` shows which vectors are neighbours, while its distances mean
+    little; `"pca"` is linear. Error messages call the vectors `name`. Source:
+    van der Maaten and Hinton 2008, "Visualizing Data using t-SNE".
 
     Raises:
         InputError: The method is unknown, there are fewer than three vectors,

@@ -75,19 +75,18 @@ def training_sections(
 ) -> list[HtmlSection]:
     """Return the sections on training: the loss by epoch, the model card.
 
+    A section that the run has nothing for is left out, and so is a curve whose
+    column an epoch lacks.
+
     Args:
-        run: The run; what it does not have is left out.
+        run: The run.
         picture: The PNG file to write.
-        labels: Column of the history -> label of its curve. Columns that an
-            epoch lacks are left out.
+        labels: Column of the history -> label of its curve.
         unit: The label of the vertical axis.
         title: The heading of the section with the losses.
         caption: The caption of the picture.
         text: The paragraph of this section.
         **scales: See `curve_chart`.
-
-    Raises:
-        InputError: matplotlib is not installed, or a file is damaged.
     """
     sections = []
     history = run.read_history()

@@ -52,12 +52,7 @@ _NEIGHBOURS = 4
 
 
 class ComparedQuery(NamedTuple):
-    """A query, and the documents that the report compares it with.
-
-    Attributes:
-        query: The query.
-        documents: What a document is, such as "right answer" -> its text.
-    """
+    """A query, and what a document is, such as "right answer" -> its text."""
 
     query: str
     documents: dict[str, str]
@@ -76,13 +71,6 @@ def example_answers(
     test split if there is one, or of a click log. The wrong answer is the one
     with the highest score of the documents that are judged not relevant;
     where there are none, of the nearest titles by BM25.
-
-    Args:
-        scorer: Chooses the wrong answer.
-        data: "api", "api_sentences", a BEIR folder or click files.
-        count: The number of queries.
-        min_relevant: Grade from which a document is a right answer.
-        max_bad_lines: Largest number of bad lines of click files to skip.
 
     Raises:
         InputError: The data are wrong, or no query has both answers.

@@ -425,8 +425,7 @@ class ReportTexts(NamedTuple):
             split; in click files, a clicked one.
         contexts: The query and the title of each click as one text; the
             titles if there are no clicks.
-        bad_lines: Reason for skipping lines of the click files -> number of
-            such lines.
+        bad_lines: Reason for skipping lines -> number of such lines.
     """
 
     titles: list[str]
@@ -438,17 +437,10 @@ class ReportTexts(NamedTuple):
 def read_report_texts(
     data: str, max_bad_lines: int = 0, most: int = 60_000, pairs: int = 1000
 ) -> ReportTexts:
-    """Read the texts for a report: "api", a BEIR folder or click files.
+    """Read the texts for a report from "api", a BEIR folder or click files.
 
-    Args:
-        data: See `open_log`.
-        max_bad_lines: Largest number of bad lines of click files to skip,
-            see `ClickLog`; by default the first one raises `InputError`.
-        most: The number of titles and of contexts, the first ones.
-        pairs: The number of queries, drawn at random.
-
-    Raises:
-        InputError: `data` is none of these, or a line is not a click.
+    These are the first `most` titles and contexts, and `pairs` queries that
+    are drawn at random.
     """
     log: ClickLog | None
     titles: Iterable[str]

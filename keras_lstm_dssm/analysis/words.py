@@ -81,15 +81,9 @@ def common_parts(model: Any) -> list[VectorPart]:
 def part_products(
     parts: list[VectorPart], vectors: np.ndarray, other: np.ndarray
 ) -> np.ndarray:
-    """Return what each part adds to inner products with one vector.
+    """Return what each part adds to inner products with `other`, `[n, parts]`.
 
-    Args:
-        parts: Parts that cover the vectors, from `common_parts`.
-        vectors: Float `[n, dimension]`.
-        other: Float `[dimension]`.
-
-    Returns:
-        Float `[n, parts]`, whose rows add up to the whole inner products.
+    The parts cover the vectors; each row adds up to the whole inner product.
     """
     return np.stack(
         [vectors[:, p.start : p.stop] @ other[p.start : p.stop] for p in parts],
@@ -254,12 +248,7 @@ def attenuation(
 def each_change(
     encoder: TextEncoder, texts: Sequence[Sequence[str]]
 ) -> list[np.ndarray]:
-    """Return `WordEffect.change` of every word of many texts, `[words]` each.
-
-    Args:
-        encoder: The encoder of the texts.
-        texts: The words of each text, from `words_of`.
-    """
+    """Return `WordEffect.change` of each word of many texts, `[words]` each."""
     whole = encoder.encode([" ".join(words) for words in texts])
     without = encoder.encode([t for words in texts for t in _without(words)])
     ends = np.cumsum([len(words) for words in texts])
@@ -390,11 +379,6 @@ def assigned(
 
     False for cells that are not among the most active, and for the first word
     read, which changes every cell from zero.
-
-    Args:
-        read: The activations of one network, see `active_cells`.
-        cells: The number of most active cells.
-        change: The threshold, as a share of the final output.
     """
     active = [cell for cell, _ in active_cells(read, cells)]
     result = np.zeros(read.y.shape, bool)
@@ -509,10 +493,6 @@ def distinctive_words(
     frequent in the group and rare in the others. Ranked by the count alone,
     every group would have the same stop words; without the 5, words that
     occur once would come first.
-
-    Args:
-        groups: The words of each group, repeated as often as they occur.
-        most: The largest number of words for each group.
     """
     counts = [Counter(group) for group in groups]
     total: Counter[str] = sum(counts, Counter())

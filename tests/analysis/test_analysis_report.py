@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm import TwoTower
-from keras_lstm_dssm.analysis import keywords
+from keras_lstm_dssm.analysis import ReportSettings, analyze_run, keywords
 from keras_lstm_dssm.analysis.claims import measure_claims
 from keras_lstm_dssm.analysis.tower_report import report_on_towers
 from keras_lstm_dssm.encoders.activations import activations
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_csv
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.settings.reports import ReportSettings
 from tests.analysis.html_page import HtmlPage, check_self_contained
 from tests.conftest import TOPICS
 from tests.encoders.small import small_encoder
@@ -140,3 +140,17 @@ def test_a_combined_vector_is_shown_as_its_parts(tmp_path) -> None:
     lstm = vectors[:, :3] / np.linalg.norm(vectors[:, :3], axis=1)[:, None]
     read = activations(encoder, query).recurrent_vector
     np.testing.assert_allclose(read / np.linalg.norm(read), lstm[0], rtol=1e-5)
+
+
+def test_a_run_is_analysed_in_python(trained_run, tmp_path) -> None:
+    path, settings = tmp_path / "r.html", ReportSettings("hex bolt", map="pca")
+    with pytest.raises(InputError, match="--csv is about the key sentences"):
+        analyze_run(trained_run, path, settings._replace(csv="folder"))
+    assert not path.exists()
+    report = analyze_run(trained_run, path, settings)
+    assert [effect["word"] for effect in report.values["query"]] == [
+        "hex", "bolt",
+    ]  # fmt: skip
+    assert report.values["claims"] == []
+    page = HtmlPage(path.read_text())
+    assert page.of("h2") == [section.title for section in report.sections]
