@@ -74,7 +74,8 @@ def analyze_run(
             default those of `ReportSettings`.
 
     Returns:
-        The report, whose `values` are the results that the page shows.
+        The report, whose `values` are the results that the page shows. The
+        pictures of its sections are files only with `settings.pictures`.
 
     Raises:
         InputError: The run has no model that a report exists for, a setting
@@ -91,12 +92,13 @@ def analyze_run(
     check_writable(output)
     folder = RunFolder(run)
     model = folder.load_model()
-    kind = _KINDS.get(type(model))
-    if kind is None:
+    kinds = [_KINDS[cls] for cls in _KINDS if isinstance(model, cls)]
+    if not kinds:
         raise InputError(
             f"{folder.path}: found a ranker, which has no figures of its own: "
             "expected another run; metrics.json says what its trees compare"
         )
+    (kind,) = kinds
     for name, subject in _SUBJECTS.items():
         if name not in kind.uses and getattr(settings, name):
             raise InputError(

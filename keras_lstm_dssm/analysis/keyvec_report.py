@@ -27,8 +27,7 @@ from keras_lstm_dssm.data.documents import Document
 from keras_lstm_dssm.data.sources import open_documents
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index
-from keras_lstm_dssm.models.keyvec import KeyVec
-from keras_lstm_dssm.models.recipes import KeyVecRecipe
+from keras_lstm_dssm.models import KeyVec, KeyVecRecipe
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.choices import DEFAULT_SALIENCE
 from keras_lstm_dssm.settings.reports import ReportSettings

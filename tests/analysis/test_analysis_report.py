@@ -142,6 +142,12 @@ def test_a_combined_vector_is_shown_as_its_parts(tmp_path) -> None:
     np.testing.assert_allclose(read / np.linalg.norm(read), lstm[0], rtol=1e-5)
 
 
+def test_a_ranker_has_no_report(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(RunFolder, "load_model", lambda _: object())
+    with pytest.raises(InputError, match="found a ranker, which has no"):
+        analyze_run(tmp_path, tmp_path / "r.html")
+
+
 def test_a_run_is_analysed_in_python(trained_run, tmp_path) -> None:
     path, settings = tmp_path / "r.html", ReportSettings("hex bolt", map="pca")
     with pytest.raises(InputError, match="--csv is about the key sentences"):
