@@ -112,10 +112,6 @@ def encode_shard(
     """Encodes the parts of a shard, by default all, that are not complete.
 
     Yields the result of each part, in the order of the input.
-
-    Raises:
-        InputError: The input is wrong; or a part is complete, but of other
-            titles or of another encoder.
     """
     number, shards = shard or Shard()
     for file_number, path in enumerate(job.files):
@@ -214,19 +210,8 @@ def encode_with_ray(
 ) -> Iterator[PartResult]:
     """Encodes all parts that are not complete, with actors of Ray Data.
 
-    Args:
-        load_encoder: Loads the encoder, on each machine.
-        job: The input and the output.
-        workers: Number of actors, of one CPU each.
-        address: Address of a Ray cluster, such as `"auto"`; `None` starts
-            Ray on this machine, or uses the Ray of this process.
-
-    Yields:
-        The result of each part, as it is complete.
-
-    Raises:
-        InputError: Ray is not installed, there is no cluster, or it has
-            fewer CPUs than workers; or see `encode_shard`.
+    There are `workers` actors, of one CPU each. Without an `address` Ray is
+    started here, or that of this process is used. Yields each complete part.
     """
     ray = import_optional("ray", "ray")
     data = import_optional("ray.data", "ray")

@@ -226,11 +226,7 @@ class RequestSlots(Executor):
     def submit(
         self, function: Callable[..., T], /, *args: Any, **kwargs: Any
     ) -> "Future[T]":
-        """Starts a request in a thread.
-
-        Raises:
-            StatusError: All slots are taken (RESOURCE_EXHAUSTED, 429).
-        """
+        """Starts a request in a thread."""
         self._check()
         job = self._threads.submit(function, *args, **kwargs)
         self._jobs.add(job)
@@ -238,16 +234,10 @@ class RequestSlots(Executor):
         return job
 
     async def run(self, key: Hashable, work: Callable[[], T]) -> T:
-        """Runs a request, and returns its result.
+        """Runs a request in a slot; raises RESOURCE_EXHAUSTED if all are taken.
 
-        Args:
-            key: What requests of about the same time have in common, such as
-                model and signature; None for one that must not run in the
-                loop because it is long, or names no model.
-            work: The request.
-
-        Raises:
-            StatusError: All slots are taken (RESOURCE_EXHAUSTED, 429).
+        Requests of one `key` take about the same time, such as those of a model
+        and signature; None is for one that must not run in the event loop.
         """
         if key is None:
             return await asyncio.wrap_future(self.submit(work))

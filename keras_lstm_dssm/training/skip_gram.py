@@ -27,12 +27,8 @@ def train_skip_gram(
 ) -> Any:
     """Trains a skip-gram model, a `gensim.models.Word2Vec`.
 
-    It is trained in one thread, so that a seed gives one result. Errors call
-    the sentences `name`.
-
-    Raises:
-        InputError: No word occurs `min_count` times, or gensim is not
-            installed.
+    It is trained in one thread, so that a seed gives one result. An error that
+    no word occurs `min_count` times calls the sentences `name`.
     """
     word2vec = import_optional("gensim.models.word2vec", "baselines")
     model = word2vec.Word2Vec(
@@ -59,20 +55,10 @@ _cache_folder: ContextVar[Path | None] = ContextVar("cache", default=None)
 
 @contextmanager
 def skip_gram_cache(folder: Path) -> Iterator[None]:
-    """Cache the word vectors that `skip_gram_vectors` trains in a folder.
+    """Caches the results of `skip_gram_vectors` in a folder, a file for each.
 
-    Inside the `with` block, `skip_gram_vectors` writes its result to a file
-    and reads that file when it is called with the same arguments again, also
-    by another process. The systems of a table need this: each is trained in
-    its own process, and all with one seed start from the same vectors.
-
-    Args:
-        folder: Folder of the files, one for each set of arguments. It is
-            created if it does not exist.
-
-    Example:
-    >>> with skip_gram_cache(Path("cache")):
-    ...     vectors = skip_gram_vectors(["red hat"], ["hat", "red"])
+    The systems of a table need this: each is trained in its own process, and
+    all with one seed start from the same vectors.
     """
     token = _cache_folder.set(folder)
     try:
