@@ -64,39 +64,23 @@ class Shard(NamedTuple):
 
 
 class PartJob(NamedTuple):
-    """What all parts of an output have in common.
+    """What all parts of an output have in common."""
 
-    Attributes:
-        folder: The folder of the parts.
-        files: The files of titles.
-        lines: Number of lines in a part.
-        kind: One of `FORMATS`.
-        encoder_sha256: Fingerprint of the encoder.
-    """
-
-    folder: Path
-    files: Sequence[str]
-    lines: int
-    kind: str
+    folder: Path  # of the parts
+    files: Sequence[str]  # of titles
+    lines: int  # in a part
+    kind: str  # one of FORMATS
     encoder_sha256: str
 
 
 class PartResult(NamedTuple):
-    """A part that is complete.
-
-    Attributes:
-        name: Its name.
-        rows: Number of its titles.
-        seconds: The time of encoding and writing.
-        was_complete: Whether an earlier run has written it.
-        last: Whether no other part of the input file follows.
-    """
+    """A part that is complete."""
 
     name: str
-    rows: int
-    seconds: float
-    was_complete: bool
-    last: bool
+    rows: int  # the number of its titles
+    seconds: float  # of encoding and writing
+    was_complete: bool  # written by an earlier run
+    last: bool  # no other part of the input file follows
 
 
 Encode = Callable[[list[str]], Any]

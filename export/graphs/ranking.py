@@ -256,13 +256,9 @@ class ScorerModule(ServedModule):
     ) -> dict[str, tf.Tensor]:
         """Signature `serving_default`: scores pairs of strings `[batch]`.
 
-        A query has one row for each of its documents, because a server that
-        batches requests needs the batch as the first dimension of every
-        input. Each distinct text is encoded once nevertheless, and the score
-        of a pair does not depend on the other pairs.
-
-        `score` is float32 `[batch]`, for float64 models, too: clients expect
-        it. Only the order within a query has a meaning.
+        A server that batches needs the batch first, so that a query has a row
+        for each document; distinct texts are encoded once. `score` is float32
+        `[batch]`, whatever the model: clients expect it.
         """
         query = with_equal_rows(query, document)
         return {"score": scored_pairs(query, document, self._score)}

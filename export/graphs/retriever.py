@@ -220,21 +220,12 @@ _HASHES = Path("assets.extra", "title_hashes.npy")
 
 @dataclasses.dataclass(frozen=True)
 class RetrieverSource:
-    """What an update reads of a version: how its vectors were made.
+    """What an update reads of a version, from files beside the SavedModel."""
 
-    It is stored in files beside the SavedModel.
-
-    Attributes:
-        encoder_sha256: Fingerprint of the encoder of its titles.
-        hashes: Hashes of the titles, uint8 `[n, 16]`.
-        kind: How the vectors are stored, a key of `VECTORS`.
-        max_k: Maximum number of results for a query.
-    """
-
-    encoder_sha256: str
-    hashes: np.ndarray
-    kind: str
-    max_k: int
+    encoder_sha256: str  # of the encoder of its titles
+    hashes: np.ndarray  # of the titles, uint8 [n, 16]
+    kind: str  # how the vectors are stored, a key of VECTORS
+    max_k: int  # the maximum number of results for a query
 
     def write(self, version: Path) -> None:
         """Writes the files into a version's folder."""
@@ -341,19 +332,12 @@ def nearest(
 
 
 class DocumentRows(NamedTuple):
-    """The encoded documents of a retriever, or some of them.
-
-    Attributes:
-        ids: The id of each document.
-        vectors: Unit vectors, float32 `[n, d]`, or what stores them.
-        hashes: Hashes of the texts, uint8 `[n, 16]`.
-        tags: The tags of each document; none if no document has any.
-    """
+    """The encoded documents of a retriever, or some of them."""
 
     ids: Sequence[str]
-    vectors: Any
-    hashes: np.ndarray
-    tags: Sequence[Sequence[str]] = ()
+    vectors: Any  # unit vectors, float32 [n, d], or what stores them
+    hashes: np.ndarray  # of the texts, uint8 [n, 16]
+    tags: Sequence[Sequence[str]] = ()  # none if no document has any
 
     @property
     def tags_of_each(self) -> Sequence[Sequence[str]]:

@@ -64,15 +64,8 @@ def explain(
 ) -> None:
     """Raises an `InputError` that says what to do, if the cause is known.
 
-    Args:
-        error: `Diverged`, `DeadNetwork` or an error of TensorFlow.
-        run: The run that stopped; `None` if nothing was written.
-        model: Its model, of which only the count of training steps is used.
-        logs: Click logs of training and validation, as they were when
-            training began.
-        batches: Function from a training step to the batches from it on. A
-            training step reads hashed words only, but the order is a function
-            of the seed, so that the texts of its batch can be read again.
+    `batches(step)` are those from a step on: it has read hashed words only, but
+    their order is a function of the seed. `logs` are as when training began.
     """
     if isinstance(error, _LOST):
         return

@@ -58,19 +58,12 @@ def ranked(task: Task, scores: np.ndarray) -> Run:
 
 
 class JudgedPairs(NamedTuple):
-    """Holds the features and grades of pairs, one judged list after another.
+    """The features and grades of pairs, one judged list after another."""
 
-    Attributes:
-        features: float32 `[pairs, features]`.
-        grades: Integers `[pairs]`.
-        sizes: The number of pairs of each list.
-        measure: Function of a score for each pair, of dev, to the metric that
-            chooses trees; `None` for pairs to train on.
-    """
-
-    features: np.ndarray
-    grades: np.ndarray
-    sizes: list[int]
+    features: np.ndarray  # float32 [pairs, features]
+    grades: np.ndarray  # integers [pairs]
+    sizes: list[int]  # the number of pairs of each list
+    # From a score for each pair to the metric that chooses trees, for dev.
     measure: Callable[[np.ndarray], float] | None = None
 
     @classmethod

@@ -192,20 +192,14 @@ class LoopTurns(asyncio.Lock):
 class RequestSlots(Executor):
     """Computes a bounded number of requests of one protocol at a time.
 
-    Models run in threads, so that no request waits for a slow model.
-    A short request runs in the thread of the event loop if the last one of
-    its key was quick: this saves two changes of threads, which take longer
-    than such a request. After a request of `_SLOW_FACTOR` times the limit, no
-    other one of its key does so for `_SLOW_SECONDS`.
+    Models run in threads, so that no request waits for a slow model. A short
+    request runs in the thread of the event loop if the last one of its key was
+    quick: two changes of threads take longer than such a request. After one of
+    `_SLOW_FACTOR` times the limit, no other of its key does for
+    `_SLOW_SECONDS`.
 
-    A slot is held until the work ends, also if the client goes before. Only
-    the event loop may use the object.
-
-    Args:
-        threads: The threads, which several slots may share.
-        max_requests: Maximum number of requests that run or wait.
-        turns: The turns of requests that run in the event loop, which all
-            slots of a server share.
+    A slot is held until the work ends, also if the client goes before. Only the
+    event loop may use the object.
     """
 
     def __init__(
