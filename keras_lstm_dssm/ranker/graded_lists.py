@@ -12,9 +12,11 @@ from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.sources import is_collection, open_collection
 from keras_lstm_dssm.data.triples import clicked_lists
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.evaluation.measures import click_grades, evaluate
 from keras_lstm_dssm.evaluation.runs import Run, rank_lists
 from keras_lstm_dssm.evaluation.task import Task, graded_qrels
+from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text.word_hashing import normalize
 from keras_lstm_dssm.training.config import DataOptions, open_clicks
@@ -186,14 +188,13 @@ def open_graded_lists(
     options: DataOptions,
     run: RunFolder,
     mined: int,
-    index_of: Any = None,
+    towers: TwoTower | None = None,
     seed: int = 0,
 ) -> tuple[GradedLists, str]:
     """Opens the grades of a BEIR folder's training split, or else clicks.
 
-    Titles of grade 0 are mined for clicks. `index_of` makes the `Index` of
-    titles that finds them, by default BM25. Returns the lists and their
-    specification.
+    For each query of clicks, `mined` titles of grade 0 are found by towers, or
+    by BM25. Returns the lists, and the specification that opens them again.
     """
     data = options.data
     if isinstance(data, str | os.PathLike) and is_collection(data):
@@ -205,9 +206,8 @@ def open_graded_lists(
             return GradedLists.from_collection(collection), os.fspath(data)
     log, spec = open_clicks(options, run)
     # White space as in the lists, whose titles are the ids.
-    index = index_of and index_of(
-        " ".join(title.split()) for title in log.documents()
-    )
+    titles = (" ".join(title.split()) for title in log.documents())
+    index = None if towers is None else Index(towers, titles)
     return GradedLists.from_clicks(log, mined, index, seed), spec
 
 

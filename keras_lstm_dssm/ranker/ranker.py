@@ -69,6 +69,12 @@ def source_of(model: Any, name: str) -> FeatureSource:
     )
 
 
+def first_towers(sources: Mapping[str, FeatureSource]) -> TwoTower | None:
+    """Returns the first two towers among sources, `None` without any."""
+    models = (source.model for source in sources.values())
+    return next((m for m in models if isinstance(m, TwoTower)), None)
+
+
 def source_of_encoder(encode: OutsideEncoder) -> FeatureSource:
     """Returns the cosine of an encoder that this package did not train."""
 
@@ -312,10 +318,7 @@ class Ranker:
     @property
     def towers(self) -> TwoTower | None:
         """The first two towers among the sources, `None` without any."""
-        for source in self.features.sources.values():
-            if isinstance(source.model, TwoTower):
-                return source.model
-        return None
+        return first_towers(self.features.sources)
 
     def first_stage(self, **options: Any) -> DenseSystem | None:
         """Returns the system that finds the candidates where it is served.

@@ -15,11 +15,9 @@ from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.sources import absolute_spec, open_collection
 from keras_lstm_dssm.distillation.teacher_vectors import absolute_encoder
 from keras_lstm_dssm.errors import InputError, import_optional
-from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.fingerprints import file_hash
 from keras_lstm_dssm.model_cards.record import record_training
-from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
 from keras_lstm_dssm.ranker.graded_lists import (
     JudgedPairs,
@@ -33,6 +31,7 @@ from keras_lstm_dssm.ranker.ranker import (
     PairFeatures,
     Ranker,
     digest_of_encoder,
+    first_towers,
     open_sources,
     write_ranker,
 )
@@ -313,16 +312,11 @@ def train_ranker(
         stack.enter_context(run.locked())
         sources = open_sources(paths, encoder)
         task = None if dev is None else _dev_task(dev, select, min_relevant)
-        towers = [
-            source.model
-            for source in sources.values()
-            if isinstance(source.model, TwoTower)
-        ]
         graded, spec = open_graded_lists(
             DataOptions(data, min_relevant, max_bad_lines),
             run,
             mined_negatives,
-            (lambda titles: Index(towers[0], titles)) if towers else None,
+            first_towers(sources),
             seed,
         )
         if verbose:
