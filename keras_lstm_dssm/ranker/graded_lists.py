@@ -13,9 +13,13 @@ from keras_lstm_dssm.data.sources import is_collection, open_collection
 from keras_lstm_dssm.data.triples import clicked_lists
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index
-from keras_lstm_dssm.evaluation.measures import click_grades, evaluate
+from keras_lstm_dssm.evaluation.measures import (
+    click_grades,
+    evaluate_queries,
+    mean,
+)
 from keras_lstm_dssm.evaluation.runs import Run, rank_lists
-from keras_lstm_dssm.evaluation.task import Task, graded_qrels
+from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text.word_hashing import normalize
@@ -87,7 +91,8 @@ class JudgedPairs(NamedTuple):
 
         def measure(scores: np.ndarray) -> float:
             run, least = ranked(task, scores), task.min_relevant
-            return evaluate(run, task.qrels, least, [select])[select]
+            by_query = evaluate_queries(run, task.qrels, least, [select])
+            return mean(by_query)[select]
 
         return cls.from_lists(lists_of(task), features)._replace(
             measure=measure
@@ -130,7 +135,7 @@ class GradedLists:
 
     @classmethod
     def from_collection(cls, collection: Collection) -> "GradedLists":
-        """Takes the grades of the training split, see `graded_qrels`.
+        """Takes the grades of the training split, `Collection.graded_qrels`.
 
         Queries with the same normalised words as one of dev or test are left
         out.
@@ -143,7 +148,7 @@ class GradedLists:
             for query in collection.qrels(split)
         }
         asked = set(_words([queries[query] for query in held_out]))
-        qrels = graded_qrels(collection, "train")
+        qrels = collection.graded_qrels("train")
         words = _words([queries[query] for query in qrels])
         return cls(
             [

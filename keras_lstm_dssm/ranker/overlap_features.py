@@ -13,8 +13,8 @@ from keras_lstm_dssm.text.vocabulary import Vocabulary
 from keras_lstm_dssm.text.word_hashing import (
     EMPTY_TEXT,
     TRIGRAMS,
-    cut_endings,
     normalize_texts,
+    stem_words,
     trigram_ids,
 )
 
@@ -48,7 +48,7 @@ def split_both_ways(
 def stems(words: tf.Tensor) -> tf.Tensor:
     """Removes English endings from normalised words."""
     distinct, index = tf.unique(words)
-    return tf.gather(cut_endings(distinct), index)
+    return tf.gather(stem_words(distinct), index)
 
 
 class PairedIds(NamedTuple):
