@@ -217,10 +217,13 @@ def measure_titles(
 ) -> tuple[Task, dict[str, QueryMeasures], dict[str, Any]]:
     """Measures a model of titles, BM25, mixtures and random order.
 
-    For the other arguments see `evaluate_run`.
-
     Args:
         model: A `TwoTower`, `PairScorer` or `Ranker`.
+        collection: The data.
+        split: See `evaluate_run`.
+        min_relevant: See `evaluate_run`.
+        progress: See `evaluate_run`.
+        report: See `evaluate_run`.
         mode: `"rerank"` or `"retrieve"`, see `Task.from_collection`.
         depth: Number of documents retrieved for each query.
         run_file: File for the rankings of the model, or with `mix` of the
