@@ -215,9 +215,9 @@ class Index:
             yield from vectors[start : start + size] @ self.vectors.T
 
     @property
-    def margin(self) -> float:
+    def margin(self) -> np.float32:
         """Twice the bound on the rounding errors of `rough_cosines`."""
-        return float(self.vectors.shape[1] * np.finfo(np.float32).eps)
+        return self.vectors.shape[1] * np.finfo(np.float32).eps
 
     def _set_documents(
         self, get_vectors: Callable[[], np.ndarray], ids: list[str]
