@@ -10,8 +10,7 @@ from string import Template
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.papers import PAPERS
-from keras_lstm_dssm.papers.rows import choose_rows
+from keras_lstm_dssm.papers import PAPERS, choose_rows
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.tools import evaluate
 from keras_lstm_dssm.tools.flagged_recipe import flagged_recipe

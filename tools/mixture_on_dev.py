@@ -15,7 +15,7 @@ from keras_lstm_dssm.evaluation import (
     choose_weights,
 )
 from keras_lstm_dssm.evaluation.systems import remembering
-from keras_lstm_dssm.papers.table_data import MAIN_MEASURES
+from keras_lstm_dssm.evaluation.task import MAIN_MEASURES
 from keras_lstm_dssm.tools.mixture_flags import MODEL
 from keras_lstm_dssm.tools.mixture_systems import (
     check_mixture_flags,

@@ -15,12 +15,16 @@ from absl import flags
 from keras_lstm_dssm.command_line import Main
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import lock_folder, write_json
-from keras_lstm_dssm.papers import PAPERS
+from keras_lstm_dssm.papers import PAPERS, choose_rows
 from keras_lstm_dssm.papers.report import write_overview
 from keras_lstm_dssm.papers.results import Summary
-from keras_lstm_dssm.papers.rows import choose_rows
 from keras_lstm_dssm.papers.table import make_table, reasons
-from keras_lstm_dssm.settings.papers import PAPER_ALIASES, TableSettings
+from keras_lstm_dssm.settings.papers import (
+    PAPER_ALIASES,
+    PAPER_FIXED,
+    PAPER_OPTIONS,
+    TableSettings,
+)
 from keras_lstm_dssm.tools.flags.table import COMMAND_LINE, FLAGS
 from keras_lstm_dssm.tools.table_flags import given_settings
 
@@ -48,7 +52,7 @@ def _make_tables(values: flags.FlagValues, name: str) -> dict[str, Any]:
     given = given_settings(values, name)
     pairs = tuple(int(number) for number in given.pop("pairs", ()))
     given["pairs"] = given.pop("clicks", None)
-    settings = {**paper.options, **paper.fixed, **given}
+    settings = {**PAPER_OPTIONS[name], **PAPER_FIXED.get(name, {}), **given}
     output = Path(values.output)
     folders = _folders(output, values.data)
     if values.threads:  # read by TensorFlow, PyTorch and BLAS when they start

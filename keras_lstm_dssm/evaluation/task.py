@@ -272,6 +272,17 @@ The first three are those of Bi and Ma 2017."""
 
 RETRIEVE, CLUSTER = "retrieve", "cluster"
 
+CHART_MEASURES = {
+    "rerank": ("ndcg@10",),
+    "retrieve": ("mrr@10",),
+    "lists": ("p@1", "mrr"),
+    CLUSTER: ("ari", "ami"),
+}
+"""Mode -> the measures in charts and overviews."""
+
+MAIN_MEASURES = {mode: names[0] for mode, names in CHART_MEASURES.items()}
+"""Mode -> the measure for significance, and for choices on dev by default."""
+
 DocumentTasks = dict[str, Task | ClusterTask]
 """`"retrieve"` -> `DocumentRetrieval`, `"cluster"` -> `ClusterTask`; a folder
 without queries or without classes has one of them only."""

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_lstm_dssm.evaluation.significance import compare_systems
-from keras_lstm_dssm.evaluation.task import CLUSTER
+from keras_lstm_dssm.evaluation.task import CLUSTER, MAIN_MEASURES
 from keras_lstm_dssm.files import read_csv, read_json
-from keras_lstm_dssm.papers.rows import Row
-from keras_lstm_dssm.papers.run_systems import seed_folders
-from keras_lstm_dssm.papers.table_data import MAIN_MEASURES, BaseTableData
+from keras_lstm_dssm.papers.neural_rows import Neural
+from keras_lstm_dssm.papers.run_systems import Row, seed_folders
+from keras_lstm_dssm.papers.table_data import TableData
 
 
 class MeanAndSpread(NamedTuple):
@@ -45,17 +45,6 @@ class SystemResults:
 
     Attributes:
         seeds: The content of each seed's `result.json`.
-
-    Example:
-    >>> from keras_lstm_dssm.papers import TableSettings, run_system
-    >>> settings = TableSettings("parts")
-    >>> rows = {"bm25": Row("BM25", seeded=False)}
-    >>> run_system(Path("system"), "bm25", rows["bm25"], settings, seeds=1)
-    bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> folder = Path("system/systems/bm25/seed_0")
-    >>> results = SystemResults("bm25", rows["bm25"], [folder])
-    >>> results.value("retrieve", "recall@10"), results.dev
-    (MeanAndSpread(mean=1.0, std=0.0), 1.0)
     """
 
     def __init__(self, name: str, row: Row, folders: Sequence[Path]) -> None:
@@ -148,12 +137,8 @@ def read_results(
         have no finished seed.
 
     Example:
-    >>> from keras_lstm_dssm.papers import TableSettings, run_system
-    >>> settings = TableSettings("parts")
-    >>> rows = {"bm25": Row("BM25", seeded=False)}
-    >>> run_system(Path("read"), "bm25", rows["bm25"], settings, seeds=1)
-    bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> results = read_results(Path("read"), rows, seeds=1)
+    >>> rows = choose_rows(PAPERS["table_iv"].rows, ["bm25"])
+    >>> results = read_results(Path("made"), rows, seeds=1)
     >>> results["bm25"].value("retrieve", "mrr@10").mean
     1.0
     """
@@ -197,7 +182,7 @@ Summary = dict[str, Any]
 
 def summarise(
     output: Path,
-    data: BaseTableData,
+    data: TableData,
     results: Mapping[str, SystemResults],
     failed: Mapping[str, str],
     references: Sequence[str],
@@ -216,8 +201,8 @@ def summarise(
     systems = {
         name: {
             "label": result.row.label,
-            "kind": result.row.kind,
-            "paper": result.row.paper,
+            "kind": result.row.system.group,
+            "paper": None,
             "parameters": result.seeds[0]["parameters"],
             "options": result.seeds[0]["options"],
             "seeds": len(result.seeds),
@@ -232,9 +217,7 @@ def summarise(
                 for rate in result.seeds[0]["misspelled"]
             },
             "significance": {},
-            "recipe": None
-            if result.row.tuned or result.row.recipe is None
-            else result.row.recipe.to_dict(),
+            "recipe": _own_recipe(result.row),
         }
         for name, result in results.items()
     }
@@ -252,9 +235,17 @@ def summarise(
         "machine": f"{platform.platform()}, {os.cpu_count()} cores",
         "settings": settings,
         "dev_measure": data.dev_measure,
-        "words": data.words,
+        "words": data.words(),
         "references": references,
         "random": {mode: task.random() for mode, task in data.tests.items()},
         "systems": systems,
         "failed": dict(failed),
     }
+
+
+def _own_recipe(row: Row) -> dict[str, Any] | None:
+    """Returns the recipe of a neural row that is not tuned."""
+    system = row.system
+    if isinstance(system, Neural) and not system.tuned:
+        return system.recipe.to_dict()
+    return None

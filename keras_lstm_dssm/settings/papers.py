@@ -51,6 +51,13 @@ PAPER_OPTIONS: dict[str, dict[str, Any]] = {
 """Name of a paper's tables -> the settings that a user can choose, with their
 defaults."""
 
+PAPER_FIXED: dict[str, dict[str, Any]] = {
+    "mv_lstm": {"lists": True, "gammas": ()},
+    "keyvec": {"documents": True, "gammas": ()},
+    "few_clicks": {"dev_mode": "retrieve"},
+}
+"""Name of a paper's tables -> their further settings."""
+
 LEARNING_CURVES = ("table_iv", "few_clicks")
 """Names of papers whose tables `--pairs` extends by a learning curve: the same
 systems, trained on parts of the clicks."""

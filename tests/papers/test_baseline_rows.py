@@ -16,7 +16,7 @@ from keras_lstm_dssm.papers.baselines import RandomVectorSystem, TfidfSystem
 from keras_lstm_dssm.papers.gensim_baselines import Doc2VecSystem
 from keras_lstm_dssm.papers.plsa import PLSASystem
 from keras_lstm_dssm.papers.skip_thought import SkipThoughtSystem
-from keras_lstm_dssm.papers.table_data import open_table_data
+from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.settings.papers import TableSettings
 from tests.papers.eager_skip_thought import train_eagerly
 
@@ -73,18 +73,18 @@ def test_skip_thought_is_trained_once_for_each_setting(
 def test_a_baseline_is_what_its_name_and_options_say(
     name: str, options: dict, settings: TableSettings, tmp_path: Path
 ) -> None:
-    data = open_table_data(settings, tmp_path)
+    data = open_data(settings, tmp_path)
     expected = {
         "plsa": lambda: PLSASystem(
             tokenizer=stemmed, topics=2, seed=4
-        ).fit(data.titles),
+        ).fit(data.texts),
         "doc2vec": lambda: Doc2VecSystem(
             tokenizer=stemmed, vector_size=5, sample=0.0, seed=4
-        ).fit(data.titles),
-        "tfidf": lambda: TfidfSystem(tokenizer=stemmed).fit(data.titles),
+        ).fit(data.texts),
+        "tfidf": lambda: TfidfSystem(tokenizer=stemmed).fit(data.texts),
         "random_vectors": lambda: RandomVectorSystem(seed=4),
     }[name]()  # fmt: skip
-    trained = train_baseline(name, options, 4, data, settings)
+    trained = train_baseline(name, options, 4, data)
     assert data.dev.run(trained.system) == data.dev.run(expected)
     assert trained.dev == data.measure_on_dev(expected)
     assert trained.parameters == expected.parameters
@@ -100,14 +100,9 @@ def test_skip_thought_reads_its_paragraphs_from_a_file(
     file = tmp_path / "paragraphs.txt"
     file.write_text("\n\n".join("\n".join(lines) for lines in PARAGRAPHS))
     options = {"units": 4, "embedding": 3, "epochs": 1, "mode": "uni"}
-    data = open_table_data(settings, tmp_path)
-    trained = train_baseline(
-        "skip_thought",
-        options,
-        4,
-        data,
-        dataclasses.replace(settings, paragraphs=str(file)),
-    )
+    ours = dataclasses.replace(settings, paragraphs=str(file))
+    data = open_data(ours, tmp_path)
+    trained = train_baseline("skip_thought", options, 4, data)
     # The training, and its duration, are found again in the cache.
     expected, seconds = skip_thought(PARAGRAPHS, options, 4)
     assert trained.train_seconds == seconds
@@ -117,6 +112,6 @@ def test_skip_thought_reads_its_paragraphs_from_a_file(
 def test_a_baseline_without_a_name(
     settings: TableSettings, tmp_path: Path
 ) -> None:
-    data = open_table_data(settings, tmp_path)
+    data = open_data(settings, tmp_path)
     with pytest.raises(ValueError, match="bm26"):
-        train_baseline("bm26", {}, 0, data, settings)
+        train_baseline("bm26", {}, 0, data)
