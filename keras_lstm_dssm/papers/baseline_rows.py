@@ -3,21 +3,16 @@
 Each baseline has a grid of hyperparameters to choose from on dev.
 """
 
-import hashlib
 import itertools
-import json
-import os
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import keras
 import numpy as np
 
-import keras_lstm_dssm
 from keras_lstm_dssm.data.sources import open_collection
 from keras_lstm_dssm.data.triples import Triples
 from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
@@ -35,7 +30,6 @@ from keras_lstm_dssm.files import (
     cache_folder,
     check_unpacked_size,
     read_json,
-    write_json,
 )
 from keras_lstm_dssm.models.recipes import ScorerRecipe
 from keras_lstm_dssm.papers.baselines import (
@@ -63,51 +57,6 @@ from keras_lstm_dssm.papers.table_data import TableData
 from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
-
-_SECONDS = "seconds.json"
-
-
-def skip_thought(
-    paragraphs: Sequence[Sequence[str]], options: Hyperparameters, seed: int
-) -> tuple[SkipThoughtSystem, float]:
-    """Trains Skip-Thought, or loads it if the same training is cached.
-
-    It is trained on paragraphs, not on clicks: one training serves all data
-    sets, and the combined mode reuses the encoders of the other two.
-    Trained systems are stored in the cache folder (`files.cache_folder`).
-
-    Args:
-        paragraphs: The sentences of each paragraph to train on.
-        options: Arguments of `SkipThoughtSystem`.
-        seed: Seed of its weights.
-
-    Returns:
-        The system, and the seconds that its training took.
-    """
-    if options["mode"] == "combined":
-        (uni, uni_seconds), (bi, bi_seconds) = (
-            skip_thought(paragraphs, {**options, "mode": mode}, seed)
-            for mode in ("uni", "bi")
-        )
-        return SkipThoughtSystem.combine(uni, bi), uni_seconds + bi_seconds
-    key = json.dumps(
-        [keras_lstm_dssm.__version__, options, seed, paragraphs], sort_keys=True
-    )
-    name = hashlib.sha256(key.encode()).hexdigest()[:16]
-    folder = Path(cache_folder(), f"skip_thought-{name}")
-    # The file of the duration is written last. If it exists, the folder is
-    # complete.
-    if (folder / _SECONDS).exists():
-        seconds = read_json(folder / _SECONDS)["seconds"]
-        return SkipThoughtSystem.load(folder), seconds
-    start = time.perf_counter()
-    system = SkipThoughtSystem(seed=seed, **options).fit(paragraphs)
-    seconds = time.perf_counter() - start
-    os.makedirs(folder, exist_ok=True)
-    system.save(folder)
-    write_json(folder / _SECONDS, {"seconds": seconds})
-    return system, seconds
-
 
 BASELINE_GRIDS: dict[str, dict[str, list[Any]]] = {
     "bm25": {
@@ -224,7 +173,10 @@ def train_baseline(
             path = settings.paragraphs
             text = read_paragraphs(path) if path else api_paragraphs()
             # The training, and so its duration, may be cached.
-            system, seconds = skip_thought(text, options, seed)
+            system = SkipThoughtSystem(seed=seed, **options).fit(
+                text, cache=cache_folder()
+            )
+            seconds = system.seconds
         case _:
             raise ValueError(name)
     if seconds is None:

@@ -17,7 +17,9 @@ from keras_lstm_dssm.evaluation.systems import DenseSystem, System, system_of
 from keras_lstm_dssm.evaluation.task import document_sentences
 from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.models.kinds import AnyRecipe
+from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.models.recipes import KeyVecRecipe, Recipe
+from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.papers.run_systems import Hyperparameters, TrainedSystem
 from keras_lstm_dssm.papers.table_data import TableData
 from keras_lstm_dssm.settings.papers import TableSettings
@@ -187,12 +189,16 @@ class Neural:
         self, model: Any, data: TableData, results: dict[str, Any]
     ) -> TrainedSystem:
         """Adds the number of parameters and the speed to results."""
-        towers = getattr(model, "document_encoder", model)
-        counted = getattr(towers, "matcher", towers).trainable_variables
+        counted = model
+        if isinstance(model, TwoTower):
+            counted = model.document_encoder
+        elif isinstance(model, PairScorer):
+            counted = model.matcher
+        sizes = map(keras.ops.size, counted.trainable_variables)
         system = system_of(model)
         return TrainedSystem(
             system=system,
-            parameters=sum(int(keras.ops.size(v)) for v in counted),
+            parameters=sum(map(int, sizes)),
             model=model if self.saved else None,
             **_speed(system, data.dev),
             **results,

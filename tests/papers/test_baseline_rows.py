@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ import pytest
 from keras_lstm_dssm.evaluation.bm25 import stemmed
 from keras_lstm_dssm.papers.baseline_rows import (
     baseline_grid,
-    skip_thought,
     train_baseline,
 )
 from keras_lstm_dssm.papers.baselines import RandomVectorSystem, TfidfSystem
@@ -32,31 +32,34 @@ def test_grids() -> None:
 def test_skip_thought_is_trained_once_for_each_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KERAS_LSTM_DSSM_CACHE", str(tmp_path))
     train_eagerly(monkeypatch)
-    options = {"units": 4, "embedding": 3, "epochs": 1}
+    options: Any = {"units": 4, "embedding": 3, "epochs": 1}
 
-    def train(mode: str, seed: int = 0) -> tuple[SkipThoughtSystem, float]:
-        return skip_thought(PARAGRAPHS, {**options, "mode": mode}, seed)
+    def train(mode: str, seed: int = 0) -> SkipThoughtSystem:
+        system = SkipThoughtSystem(mode, seed=seed, **options)
+        return system.fit(PARAGRAPHS, cache=tmp_path)
 
-    uni, uni_seconds = train("uni")
+    uni = train("uni")
     (folder,) = tmp_path.iterdir()
-    bi, bi_seconds = train("bi")
-    monkeypatch.setattr(SkipThoughtSystem, "fit", None)  # not called again
-    loaded, seconds = train("uni")
-    assert seconds == uni_seconds
+    bi = train("bi")
+    monkeypatch.setattr(SkipThoughtSystem, "_train", None)  # not called again
+    loaded = train("uni")
+    assert loaded.seconds == uni.seconds > 0
+    assert loaded.history == uni.history
+    assert loaded.parameters == uni.parameters
     texts = ["the cat"]
     np.testing.assert_array_equal(loaded.encode(texts), uni.encode(texts))
     # The combined one is made of the other two.
-    combined, seconds = train("combined")
-    assert seconds == uni_seconds + bi_seconds
+    combined = train("combined")
+    assert combined.seconds == uni.seconds + bi.seconds
+    assert combined.history == {**uni.history, **bi.history}
     np.testing.assert_array_equal(
         combined.encode(texts),
         np.concatenate([uni.encode(texts), bi.encode(texts)], axis=1),
     )
     with pytest.raises(TypeError):  # another seed is another training
         train("uni", seed=1)
-    (folder / "seconds.json").unlink()  # as if it had been interrupted
+    (folder / "training.json").unlink()  # as if it had been interrupted
     with pytest.raises(TypeError):
         train("uni")
 
@@ -99,13 +102,14 @@ def test_skip_thought_reads_its_paragraphs_from_a_file(
     train_eagerly(monkeypatch)
     file = tmp_path / "paragraphs.txt"
     file.write_text("\n\n".join("\n".join(lines) for lines in PARAGRAPHS))
-    options = {"units": 4, "embedding": 3, "epochs": 1, "mode": "uni"}
+    options: Any = {"units": 4, "embedding": 3, "epochs": 1, "mode": "uni"}
     ours = dataclasses.replace(settings, paragraphs=str(file))
     data = open_data(ours, tmp_path)
     trained = train_baseline("skip_thought", options, 4, data)
     # The training, and its duration, are found again in the cache.
-    expected, seconds = skip_thought(PARAGRAPHS, options, 4)
-    assert trained.train_seconds == seconds
+    expected = SkipThoughtSystem(seed=4, **options)
+    expected.fit(PARAGRAPHS, cache=tmp_path / "cache")
+    assert trained.train_seconds == expected.seconds
     assert trained.dev == data.measure_on_dev(expected)
 
 
