@@ -183,10 +183,6 @@ def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
 
     There is a panel for each mode and each of its `CHART_MEASURES`. Bars
     begin at the value of random order on the same queries.
-
-    Args:
-        path: The PNG file to write.
-        summary: The content of `table.json`.
     """
     systems = list(summary["systems"].values())
     panels = [
@@ -464,13 +460,7 @@ def _choices_table(summary: Summary, speed: str, heading: str) -> TextTable:
 
 
 def data_notes(summary: Summary, documents: str, clicks: str) -> list[str]:
-    """Returns sentences about the data.
-
-    Args:
-        summary: The results.
-        documents: What to call the documents.
-        clicks: What to call the pairs of a query and a relevant document.
-    """
+    """Returns sentences about the data; pairs are called `clicks`."""
     settings, words = summary["settings"], summary["words"]
     modes = summary["random"]
     one = documents.removesuffix("s")
@@ -524,11 +514,6 @@ def write_overview(
 
     There is a table for each mode, with the `CHART_MEASURES` on each data set
     that has the mode.
-
-    Args:
-        output: Folder of the files.
-        title: Heading of the page.
-        summaries: Data set -> the content of its `table.json`.
 
     Returns:
         The content of `table.json`, data set -> summary.

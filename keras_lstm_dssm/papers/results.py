@@ -36,12 +36,7 @@ class MeanAndSpread(NamedTuple):
 
 
 class SystemResults:
-    """Reads the results of all seeds of a system.
-
-    Args:
-        name: The system's name.
-        row: The row of the system.
-        folders: The folders of its finished seeds, at least one.
+    """Reads the results of all seeds of a system, at least one.
 
     Attributes:
         seeds: The content of each seed's `result.json`.
@@ -58,14 +53,7 @@ class SystemResults:
     def value(
         self, mode: str, measure: str, rate: float = 0.0
     ) -> MeanAndSpread:
-        """Averages a measure on test over seeds.
-
-        Args:
-            mode: `"rerank"`, `"retrieve"`, `"lists"` or `"cluster"`.
-            measure: One of the task's measures.
-            rate: Share of the query words that are misspelled, one of the
-                table's settings; by default none.
-        """
+        """Averages a measure on test over seeds; `rate` is of misspellings."""
         tests = [
             seed["misspelled"][str(rate)] if rate else seed["test"]
             for seed in self.seeds
@@ -137,8 +125,13 @@ def read_results(
         have no finished seed.
 
     Example:
+    >>> from keras_lstm_dssm.papers import PAPERS, TableSettings, choose_rows
+    >>> from keras_lstm_dssm.papers.run_systems import run_system
     >>> rows = choose_rows(PAPERS["table_iv"].rows, ["bm25"])
-    >>> results = read_results(Path("made"), rows, seeds=1)
+    >>> settings = TableSettings("parts")
+    >>> run_system(Path("read"), "bm25", rows["bm25"], settings, seeds=1)
+    bm25, seed 0: ... s, dev ndcg@10 100.00
+    >>> results = read_results(Path("read"), rows, seeds=1)
     >>> results["bm25"].value("retrieve", "mrr@10").mean
     1.0
     """
@@ -160,13 +153,7 @@ def compare_with(
     """Tests whether systems differ from reference systems, over queries.
 
     The compared value of a query is the mean over seeds, see
-    `compare_systems`.
-
-    Args:
-        references: Names of the systems to compare with.
-        results: Name -> results of the systems to compare.
-        mode: `"rerank"`, `"retrieve"` or `"lists"`.
-        measure: The measure; by default that of the mode's `MAIN_MEASURES`.
+    `compare_systems`; the measure is by default that of `MAIN_MEASURES`.
 
     Returns:
         Name -> reference -> the results of the test.
@@ -189,13 +176,7 @@ def summarise(
 ) -> Summary:
     """Collects all results, and tests differences for significance.
 
-    Args:
-        output: Folder of the table.
-        data: The data that the systems were measured on.
-        results: System -> its results, at least one, in the table's order.
-        failed: System -> reason why it has no result.
-        references: The systems to compare with (see `compare_with`); those
-            without results are left out.
+    Of the systems to compare with, those without results are left out.
     """
     references = [name for name in references if name in results]
     systems = {

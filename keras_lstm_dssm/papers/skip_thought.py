@@ -66,28 +66,18 @@ def check_paragraphs(paragraphs: Sequence[Sequence[str]]) -> None:
 
 
 def mark(text: str) -> str:
-    """Joins the first `MAX_WORDS` words of a text and the end mark.
-
-    >>> mark("Angle-Bracket, 12 Gauge")
-    'angle bracket 12 gauge </s>'
-    """
+    """Joins the first `MAX_WORDS` words of a text and the end mark."""
     return " ".join([*alphanumeric(text)[:MAX_WORDS], END_WORD])
 
 
 def word_ids(
     sentences: Iterable[str], size: int
 ) -> keras.layers.TextVectorization:
-    """Makes the layer that maps the most frequent words to ids.
+    """Makes the layer that maps the most frequent words to `size` ids.
 
-    Args:
-        sentences: Sentences from `mark`.
-        size: Largest number of ids, including those of padding, of unknown
-            words and of the end mark.
-
-    Returns:
-        A stock layer, strings `(batch,)` -> ids int64 `(batch, words)`. More
-        frequent words have smaller ids; words of the same frequency are in
-        alphabetical order.
+    They include those of padding, unknown words and the end mark. More
+    frequent words have smaller ids; words of the same frequency are in
+    alphabetical order.
     """
     counts = Counter(chain.from_iterable(map(str.split, sentences)))
     del counts[END_WORD]
@@ -103,18 +93,11 @@ def triples(
     batch_size: int,
     seed: int,
 ) -> tf.data.Dataset:
-    """Batches every sentence with the sentences before and after it.
+    """Batches every sentence from `mark` with those before and after it.
 
-    Args:
-        paragraphs: The sentences of each paragraph, from `mark`. The first
-            and the last one have only one neighbour; a paragraph of one
-            sentence is left out.
-        lookup: The layer from `word_ids`.
-        batch_size: Number of sentences in a batch.
-        seed: Seed of the order, which differs between epochs.
-
-    Returns:
-        Batches of inputs of `SkipThought`, each of texts of similar length.
+    The first and the last one of a paragraph have only one neighbour; a
+    paragraph of one sentence is left out. Batches, of sentences of similar
+    length, are inputs of `SkipThought`; their order differs between epochs.
     """
     contiguous = [paragraph for paragraph in paragraphs if len(paragraph) > 1]
     texts = {
@@ -158,18 +141,9 @@ def sentence_encoder(
 ) -> keras.Model:
     """Makes an encoder that returns the last state of a GRU over words.
 
-    Padding (id 0) after a sentence is masked.
-
-    Args:
-        vocabulary: Number of word ids.
-        embedding: Width of the word vectors.
-        units: Width of the sentence vector; half of it for each direction if
-            `bidirectional`.
-        bidirectional: Whether a second GRU reads right to left.
-
-    Returns:
-        A functional model of stock layers, word ids `(batch, words)` ->
-        `(batch, units)`; its layer `words` has the word vectors.
+    A second one reads right to left if `bidirectional`; each then has half of
+    the units. Word ids `(batch, words)`, 0 for padding, become `(batch,
+    units)`; the layer `words` has the word vectors.
     """
     ids = keras.Input((None,), dtype="int64")
     words = keras.layers.Embedding(
@@ -524,10 +498,6 @@ def api_paragraphs() -> list[list[str]]:
 
     Raises:
         InputError: This package is not installed.
-
-    Example:
-        >>> api_paragraphs()[7]  # doctest: +SKIP
-        ['Set the profiling function', 'It will be called on each call']
     """
     collection = build_api_search()
     path = os.path.join(collection.folder, f"paragraphs-{PROSE_FORMAT}.txt.gz")
@@ -547,19 +517,11 @@ def api_paragraphs() -> list[list[str]]:
 def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
     """Reads paragraphs: one sentence a line, blank lines between paragraphs.
 
-    Args:
-        path: UTF-8 text, compressed if the name ends in `.gz`.
-
-    Returns:
-        The paragraphs, of one or more sentences, unchanged.
+    The file is UTF-8, compressed if its name ends in `.gz`.
 
     Raises:
         InputError: The file is empty, damaged or not UTF-8, or has no two
             sentences in a row.
-
-    Example:
-        >>> read_paragraphs("novel.txt.gz")[0]  # doctest: +SKIP
-        ['It was a dark night.', 'The rain fell.']
     """
     paragraphs: list[list[str]] = [[]]
     for line in map(str.strip, text_lines(path)):

@@ -159,14 +159,17 @@ def make_table(
             measured.
 
     Example:
-    >>> from keras_lstm_dssm.papers import PAPERS, TableSettings, choose_rows
-    >>> paper, output = PAPERS["table_iv"], Path("made")
-    >>> rows = choose_rows(paper.rows, ["random"])
-    >>> summary, failed = make_table(
-    ...     output, paper, rows, TableSettings("parts"), seeds=1
-    ... )
-    random ...
-    random, seed 0: 0 s, dev ndcg@10 ...
+    >>> from keras_lstm_dssm.papers import PAPERS, choose_rows
+    >>> from keras_lstm_dssm.papers.run_systems import run_system
+    >>> settings, output = TableSettings("parts"), Path("made")
+    >>> paper = PAPERS["table_iv"]
+    >>> rows = choose_rows(paper.rows, ["bm25"])
+    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
+    bm25, seed 0: ... s, dev ndcg@10 100.00
+    >>> summary, failed = make_table(output, paper, rows, settings, seeds=1)
+    bm25: finished before
+    >>> summary["systems"]["bm25"]["test"]["retrieve"]["mrr@10"]["mean"]
+    1.0
     >>> (output / "table.html").exists(), failed
     (True, {})
     """
