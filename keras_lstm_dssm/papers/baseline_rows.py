@@ -109,81 +109,75 @@ class Baseline:
     def train(
         self, name: str, options: Hyperparameters, seed: int, data: TableData
     ) -> TrainedSystem:
-        """Trains and measures the baseline; see `train_baseline`."""
-        return train_baseline(name, options, seed, data)
+        """Trains a baseline, and measures it on dev.
 
+        Skip-Thought is trained on paragraphs, the sums of skip-gram vectors on
+        the texts of the training triples, as the words of pair scorers are,
+        and all others that learn on the texts of the data.
 
-def train_baseline(
-    name: str, options: Hyperparameters, seed: int, data: TableData
-) -> TrainedSystem:
-    """Trains a baseline and measures it on dev.
-
-    Skip-Thought is trained on paragraphs, the sums of skip-gram vectors on the
-    texts of the training triples, as the words of pair scorers are, and all
-    others that learn on the texts of the data; BM25 and the unigram model
-    need no training.
-
-    Args:
-        name: `"random"`, `"document_order"`, `"skip_gram"` and
-            `"skip_gram_idf"` (of judged lists), `"random_vectors"`,
-            `"teacher"`, or a key of `BASELINE_GRIDS`.
-        options: One combination of its grid.
-        seed: Seed of its training.
-        data: The texts to train on, and the dev task.
-    """
-    settings, texts = data.settings, data.texts
-    if name == "random":
-        return TrainedSystem(None, 0, data.dev.random()[data.dev_measure])
-    if name == "document_order":
-        order = DocumentOrder()
-        return TrainedSystem(order, 0, data.measure_on_dev(order))
-    system: Any
-    if name == "teacher":
-        system = teacher_system(settings)
-        return TrainedSystem(system, 0, data.measure_on_dev(system))
-    options = dict(options)
-    if "tokenizer" in options:
-        options["tokenizer"] = TOKENIZERS[options["tokenizer"]]
-    start = time.perf_counter()
-    seconds = None
-    match name:
-        case "bm25":
-            system = BM25System(**options)
-        case "ulm":
-            system = UnigramLMSystem(**options)
-        case "plsa":
-            system = PLSASystem(seed=seed, **options).fit(texts)
-        case "doc2vec":
-            system = Doc2VecSystem(seed=seed, **options).fit(texts)
-        case "tfidf":
-            system = TfidfSystem(**options).fit(texts)
-        case "lsa":
-            system = LSASystem(seed=seed, **options).fit(texts)
-        case "word2vec":
-            system = Word2VecSystem(seed=seed, **options).fit(texts)
-        case "skip_gram" | "skip_gram_idf":
-            triples = Triples.from_collection(
-                open_collection(settings.data),
-                min_relevant=settings.min_relevant,
-            )
-            system = skip_gram_sum(triples.texts, seed, name.endswith("idf"))
-        case "random_vectors":
-            system = RandomVectorSystem(seed=seed)
-        case "skip_thought":
-            path = settings.paragraphs
-            text = read_paragraphs(path) if path else api_paragraphs()
-            # The training, and so its duration, may be cached.
-            system = SkipThoughtSystem(seed=seed, **options).fit(
-                text, cache=cache_folder()
-            )
-            seconds = system.seconds
-        case _:
-            raise ValueError(name)
-    if seconds is None:
-        seconds = time.perf_counter() - start
-    dev = data.measure_on_dev(system)
-    parameters = getattr(system, "parameters", 0)
-    return TrainedSystem(system, parameters, dev, seconds)
+        Args:
+            name: `"random"`, `"document_order"`, `"skip_gram"` and
+                `"skip_gram_idf"` (of judged lists), `"random_vectors"`,
+                `"teacher"`, or a key of `BASELINE_GRIDS`.
+            options: One combination of its grid.
+            seed: Seed of its training.
+            data: The texts to train on, and the dev task.
+        """
+        settings, texts = data.settings, data.texts
+        if name == "random":
+            return TrainedSystem(None, 0, data.dev.random()[data.dev_measure])
+        if name == "document_order":
+            order = DocumentOrder()
+            return TrainedSystem(order, 0, data.measure_on_dev(order))
+        system: Any
+        if name == "teacher":
+            system = teacher_system(settings)
+            return TrainedSystem(system, 0, data.measure_on_dev(system))
+        options = dict(options)
+        if "tokenizer" in options:
+            options["tokenizer"] = TOKENIZERS[options["tokenizer"]]
+        start = time.perf_counter()
+        seconds = None
+        match name:
+            case "bm25":
+                system = BM25System(**options)
+            case "ulm":
+                system = UnigramLMSystem(**options)
+            case "plsa":
+                system = PLSASystem(seed=seed, **options).fit(texts)
+            case "doc2vec":
+                system = Doc2VecSystem(seed=seed, **options).fit(texts)
+            case "tfidf":
+                system = TfidfSystem(**options).fit(texts)
+            case "lsa":
+                system = LSASystem(seed=seed, **options).fit(texts)
+            case "word2vec":
+                system = Word2VecSystem(seed=seed, **options).fit(texts)
+            case "skip_gram" | "skip_gram_idf":
+                triples = Triples.from_collection(
+                    open_collection(settings.data),
+                    min_relevant=settings.min_relevant,
+                )
+                system = skip_gram_sum(
+                    triples.texts, seed, name.endswith("idf")
+                )
+            case "random_vectors":
+                system = RandomVectorSystem(seed=seed)
+            case "skip_thought":
+                path = settings.paragraphs
+                text = read_paragraphs(path) if path else api_paragraphs()
+                # The training, and so its duration, may be cached.
+                system = SkipThoughtSystem(seed=seed, **options).fit(
+                    text, cache=cache_folder()
+                )
+                seconds = system.seconds
+            case _:
+                raise ValueError(name)
+        if seconds is None:
+            seconds = time.perf_counter() - start
+        dev = data.measure_on_dev(system)
+        parameters = getattr(system, "parameters", 0)
+        return TrainedSystem(system, parameters, dev, seconds)
 
 
 def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
@@ -285,7 +279,7 @@ def _part(name: str, seed: int, data: TableData) -> Any:
         )
     if name == _BM25:
         options = read_json(seed_folder / "result.json")["options"]
-        return train_baseline(name, options, seed, data).system
+        return Baseline().train(name, options, seed, data).system
     check_unpacked_size(seed_folder / MODEL_FILE)
     system = system_of(keras.saving.load_model(seed_folder / MODEL_FILE))
     assert isinstance(system, DenseSystem)

@@ -9,8 +9,8 @@ import pytest
 
 from keras_lstm_dssm.evaluation.bm25 import stemmed
 from keras_lstm_dssm.papers.baseline_rows import (
+    Baseline,
     baseline_grid,
-    train_baseline,
 )
 from keras_lstm_dssm.papers.baselines import RandomVectorSystem, TfidfSystem
 from keras_lstm_dssm.papers.gensim_baselines import Doc2VecSystem
@@ -87,7 +87,7 @@ def test_a_baseline_is_what_its_name_and_options_say(
         "tfidf": lambda: TfidfSystem(tokenizer=stemmed).fit(data.texts),
         "random_vectors": lambda: RandomVectorSystem(seed=4),
     }[name]()  # fmt: skip
-    trained = train_baseline(name, options, 4, data)
+    trained = Baseline().train(name, options, 4, data)
     assert data.dev.run(trained.system) == data.dev.run(expected)
     assert trained.dev == data.measure_on_dev(expected)
     assert trained.parameters == expected.parameters
@@ -105,7 +105,7 @@ def test_skip_thought_reads_its_paragraphs_from_a_file(
     options: Any = {"units": 4, "embedding": 3, "epochs": 1, "mode": "uni"}
     ours = dataclasses.replace(settings, paragraphs=str(file))
     data = open_data(ours, tmp_path)
-    trained = train_baseline("skip_thought", options, 4, data)
+    trained = Baseline().train("skip_thought", options, 4, data)
     # The training, and its duration, are found again in the cache.
     expected = SkipThoughtSystem(seed=4, **options)
     expected.fit(PARAGRAPHS, cache=tmp_path / "cache")
@@ -118,4 +118,4 @@ def test_a_baseline_without_a_name(
 ) -> None:
     data = open_data(settings, tmp_path)
     with pytest.raises(ValueError, match="bm26"):
-        train_baseline("bm26", {}, 0, data)
+        Baseline().train("bm26", {}, 0, data)

@@ -25,7 +25,7 @@ from keras_lstm_dssm.evaluation import (
 )
 from keras_lstm_dssm.files import read_csv, read_json
 from keras_lstm_dssm.papers import baseline_rows
-from keras_lstm_dssm.papers.baseline_rows import train_baseline
+from keras_lstm_dssm.papers.baseline_rows import Baseline
 from keras_lstm_dssm.papers.few_clicks import FEW_CLICKS, FEW_CLICKS_ROWS
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.run_systems import run_system
@@ -128,7 +128,7 @@ def test_table_of_taught_towers_and_their_mixture(
     result = read_json(folder / "taught_bm25_teacher/seed_0/result.json")
     parts = {
         "taught": system_of(taught),
-        "bm25": train_baseline("bm25", bm25["options"], 0, data).system,
+        "bm25": Baseline().train("bm25", bm25["options"], 0, data).system,
         "teacher": DenseSystem(encode, encode),
     }
     chosen = choose_weights(parts, data.dev, "mrr@10")

@@ -13,7 +13,7 @@ from keras_lstm_dssm.evaluation import PairSystem
 from keras_lstm_dssm.files import read_csv, read_json
 from keras_lstm_dssm.models import ScorerRecipe
 from keras_lstm_dssm.papers import PAPERS
-from keras_lstm_dssm.papers.baseline_rows import train_baseline
+from keras_lstm_dssm.papers.baseline_rows import Baseline
 from keras_lstm_dssm.papers.mv_lstm import MV_LSTM_ROWS
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.run_systems import TrainedSystem, run_system
@@ -140,7 +140,7 @@ def test_sums_of_the_vectors_that_pair_scorers_start_with(
             + the * np.log(len(texts) / 6),
         ),
     ):
-        trained = train_baseline(name, {}, 3, data)
+        trained = Baseline().train(name, {}, 3, data)
         assert trained.dev == data.measure_on_dev(trained.system) > 0.5
         vectors = trained.system.encode_query(["Glue the unheard glue", ""])
         np.testing.assert_allclose(vectors[0], expected, rtol=1e-5)
