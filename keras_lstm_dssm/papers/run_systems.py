@@ -99,7 +99,8 @@ class Row(NamedTuple):
 
     Attributes:
         label: The name of the system in the table.
-        system: How it is trained: a `Baseline`, a `Neural` or a `Mixed`.
+        system: How it is trained: a `Baseline` or `Mixed` of the module
+            `baseline_rows`, or a `Neural` of `neural_rows`.
         vectors: Whether it computes vectors that can be clustered.
 
     Example:
