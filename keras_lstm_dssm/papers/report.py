@@ -22,15 +22,19 @@ from keras_lstm_dssm.analysis.html import (
     HtmlTable,
     write_html_report,
 )
-from keras_lstm_dssm.evaluation.task import (
-    CHART_MEASURES,
-    CLUSTER,
-    MAIN_MEASURES,
-)
+from keras_lstm_dssm.evaluation.task import CLUSTER, MAIN_MEASURES
 from keras_lstm_dssm.files import write_csv, write_json, write_text
 from keras_lstm_dssm.papers.results import MeanAndSpread, Summary, SystemResults
 from keras_lstm_dssm.papers.run_systems import Row
 from keras_lstm_dssm.papers.table_data import TableData
+
+CHART_MEASURES = {
+    "rerank": ("ndcg@10",),
+    "retrieve": ("mrr@10",),
+    "lists": ("p@1", "mrr"),
+    CLUSTER: ("ari", "ami"),
+}
+"""Mode -> the measures in charts and overviews, first of `MAIN_MEASURES`."""
 
 MODE_TITLES = {
     "rerank": "Judged documents of each query, reranked",

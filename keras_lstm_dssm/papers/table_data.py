@@ -17,7 +17,7 @@ import numpy as np
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.sources import (
-    judged_negatives,
+    DataSource,
     open_collection,
     open_documents,
 )
@@ -29,11 +29,9 @@ from keras_lstm_dssm.evaluation.task import (
     MAIN_MEASURES,
     MODES,
     RETRIEVE,
-    ListTask,
     Task,
     document_tasks,
     document_text,
-    graded_qrels,
 )
 from keras_lstm_dssm.settings.papers import TableSettings
 
@@ -175,9 +173,7 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
 
     if settings.lists:
         dev, test = (
-            ListTask.from_collection(
-                collection, split, min_relevant=min_relevant
-            )
+            Task.from_collection(collection, split, "lists", min_relevant)
             for split in ("dev", "test")
         )
         tests = {"lists": test}
@@ -203,7 +199,9 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
     if settings.lists:
         examples, training = settings.data, {"min_relevant": min_relevant}
     elif settings.judged_negatives:
-        training["judged"] = judged_negatives(settings.data, min_relevant)
+        training["judged"] = DataSource(settings.data).judged_negatives(
+            min_relevant
+        )
     sizes = {
         "titles": len(texts),
         "clicks": log.count(),
@@ -249,7 +247,7 @@ def _list_measure(dev: Task) -> str:
 
 def _rerankable(collection: Collection, split: str) -> float:
     """Returns the share of queries with documents of different grades."""
-    judged = graded_qrels(collection, split).values()
+    judged = collection.graded_qrels(split).values()
     different = [len(set(grades.values())) > 1 for grades in judged]
     return sum(different) / max(len(different), 1)
 
