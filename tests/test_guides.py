@@ -1,6 +1,5 @@
 """Commands in docs/ have flags that exist, and the Python code there runs."""
 
-import importlib
 import re
 import shlex
 import shutil
@@ -10,6 +9,7 @@ from string import Template
 import pytest
 
 import keras_lstm_dssm as dssm
+import lstm_dssm_programs
 from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.rows import choose_rows
 from keras_lstm_dssm.serving import PredictionServer
@@ -51,10 +51,9 @@ def test_commands_are_understood(guide: str) -> None:
     assert len(given) >= 2
     for name, *arguments in given:
         name = name.removeprefix("lstm-dssm-")
-        program = importlib.import_module(f"keras_lstm_dssm.tools.{name}")
-        flags = importlib.import_module(f"keras_lstm_dssm.tools.flags.{name}")
-        assert flags.COMMAND_LINE.check([name, *arguments]) is None, arguments
-        values = program.FLAGS
+        program, _ = lstm_dssm_programs.find(name)
+        assert program.check([name, *arguments]) is None, arguments
+        values = program.flags
         if name == "train" and not values.init:
             flagged_recipe(values)
         if name == "table":
@@ -71,9 +70,7 @@ def test_commands_are_understood(guide: str) -> None:
             "table",
             "train",
         )  # fmt: skip
-        for flag in importlib.import_module(
-            f"keras_lstm_dssm.tools.flags.{name}"
-        ).FLAGS
+        for flag in lstm_dssm_programs.find(name)[0].flags
     }
     assert set(re.findall(r"--(\w+)", page)) <= known | {
         "new_epochs",

@@ -114,7 +114,7 @@ class KeyVec(TextModel):
     hasher: DocumentHasher
 
     own_metrics = "four metrics, loss, accuracy, read_loss and key_word_loss"
-    rankings_hint = "measure rankings with evaluation.evaluate_documents"
+    rankings_hint = "measure rankings with evaluation.evaluate_systems"
     export_hint = "encode(documents)"
     weights_hint = (
         "give x=(documents, salient, key_words), and further examples as "

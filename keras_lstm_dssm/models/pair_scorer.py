@@ -152,7 +152,10 @@ class PairScorer(TextModel):
     array([ 1.3, -0.2], dtype=float32)
     """
 
-    rankings_hint = "measure rankings with evaluation.evaluate_lists"
+    rankings_hint = (
+        "measure rankings with evaluation.evaluate_systems(Task."
+        'from_collection(collection, "test", "lists"), systems)'
+    )
     export_hint = "keras_lstm_dssm.export.export_models(model, folder)"
     weights_hint = (
         "give x=(queries, positives, negatives), and further examples as "
