@@ -17,13 +17,7 @@ from keras_lstm_dssm.evaluation.systems import DenseSystem
 
 
 class GensimSystem(DenseSystem):
-    """Base of `Word2VecSystem` and `Doc2VecSystem`.
-
-    A subclass implements `fit` and `encode`, and describes the arguments.
-
-    Attributes:
-        parameters: Number of learnt values; 0 before `fit`.
-    """
+    """Base of `Word2VecSystem` and `Doc2VecSystem`, which describe it."""
 
     def __init__(
         self,
@@ -53,12 +47,12 @@ class GensimSystem(DenseSystem):
         self,
         model_class: Any,
         sentences: Sequence[Any],
-        texts: str,
+        called: str,
         **options: Any,
     ) -> Any:
         """Trains a model of gensim, in one thread so that it is reproducible.
 
-        The message of an error calls the sentences `texts`.
+        The message of an error calls the sentences `called`.
         """
         model = model_class(
             vector_size=self.vector_size,
@@ -74,7 +68,7 @@ class GensimSystem(DenseSystem):
         if not len(model.wv):
             raise InputError(
                 f"no word occurs min_count={self.min_count} times in"
-                f" {texts}; lower it"
+                f" {called}; lower it"
             )
         model.train(
             sentences, total_examples=len(sentences), epochs=self.epochs
@@ -96,15 +90,14 @@ class Doc2VecSystem(GensimSystem):
     once. Needs the extra `[baselines]`.
 
     Args:
-        vector_size: Width of the vectors.
+        vector_size: See `Word2VecSystem`.
         window: Number of words on each side that predict a word.
         sample: Relative frequency above which words are skipped at random.
         negative: Number of negative samples for each word.
         epochs: Passes over the titles in training, and over a text when its
             vector is inferred.
-        min_count: Least number of occurrences of a word in training; rarer
-            words are ignored.
-        tokenizer: String -> words; one of `TOKENIZERS`, or any function.
+        min_count: See `Word2VecSystem`, as `tokenizer` and `seed`.
+        tokenizer: String -> words.
         seed: Seed of all random numbers.
 
     Attributes:
@@ -137,13 +130,7 @@ class Doc2VecSystem(GensimSystem):
         self.sample = sample
 
     def fit(self, titles: Sequence[str]) -> "Doc2VecSystem":
-        """Trains the vectors, in one thread so that training is reproducible.
-
-        Args:
-            titles: The texts to train on.
-
-        Returns:
-            This object.
+        """Trains the vectors on texts, and returns this object.
 
         Raises:
             InputError: `titles` is not a sequence of strings, or has no
@@ -171,13 +158,7 @@ class Doc2VecSystem(GensimSystem):
         return self
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Infers the vectors of texts.
-
-        Args:
-            texts: n strings.
-
-        Returns:
-            float32 `[n, vector_size]`.
+        """Infers the vectors of n texts, float32 `[n, vector_size]`.
 
         Raises:
             InputError: `fit` was not called.
@@ -257,13 +238,7 @@ class Word2VecSystem(GensimSystem):
     """
 
     def fit(self, texts: Sequence[str]) -> "Word2VecSystem":
-        """Trains the vectors of the words.
-
-        Args:
-            texts: The texts to train on.
-
-        Returns:
-            This object.
+        """Trains the vectors of the words, and returns this object.
 
         Raises:
             InputError: `texts` is not a sequence of strings, no word occurs
@@ -285,13 +260,7 @@ class Word2VecSystem(GensimSystem):
         return self
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Averages the vectors of the words of each text.
-
-        Args:
-            texts: n strings.
-
-        Returns:
-            float32 `[n, vector_size]`.
+        """Averages the vectors of n texts' words, float32 `[n, vector_size]`.
 
         Raises:
             InputError: `fit` was not called.

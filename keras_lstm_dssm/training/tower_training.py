@@ -212,12 +212,9 @@ class TowerTraining(Training):
             self.negatives = HardNegatives(
                 folder / "hard_negatives.json.gz",
                 self.clicks,
-                recipe.hard_negatives,
-                recipe.mine_every,
-                recipe.mine_top,
+                recipe,
                 seed,
                 from_start=config.init is not None,
-                clusters=recipe.mine_clusters,
                 known=self.replay.log if self.replay else (),
             )
 

@@ -212,7 +212,7 @@ def test_figures_are_those_of_all_pairs() -> None:
 class Rising(BestEpoch):
     name = "rising"
 
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         return {"rising": float(self.model.rows[0])}
 
 
