@@ -331,8 +331,8 @@ def salience_teacher(
         if not os.path.isdir(teacher):
             raise InputError(
                 f"salience is {os.fspath(teacher)!r}: found no such folder, "
-                f"expected one of X, or the folder of a "
-                "run of two towers"
+                f"expected one of {', '.join(SALIENCE_TEACHERS)}, or the "
+                "folder of a run of two towers"
             )
         teacher = RunFolder(teacher).load_towers()
     if teacher.needs_adapt:
