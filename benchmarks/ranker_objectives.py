@@ -20,7 +20,8 @@ from keras_lstm_dssm.evaluation.measures import evaluate_queries, mean
 from keras_lstm_dssm.ranker import OverlapFeatures, PairFeatures
 from keras_lstm_dssm.ranker.graded_lists import GradedLists, JudgedPairs
 from keras_lstm_dssm.ranker.ranker import open_sources
-from keras_lstm_dssm.ranker.train_ranker import TreeOptions, train_trees
+from keras_lstm_dssm.ranker.train_ranker import train_trees
+from keras_lstm_dssm.settings.recipes import RankerRecipe
 
 FLAGS = new_flags()
 define = definers(FLAGS)
@@ -33,17 +34,17 @@ define.integer("seed", 0, "Seed of the folds.", 0)
 
 _BAGGING = {"bagging_fraction": 0.5, "bagging_freq": 1, "feature_fraction": 0.5}
 _OPTIONS = {
-    "lambdarank": TreeOptions("lambdarank"),
-    "rank_xendcg": TreeOptions("rank_xendcg"),
-    "regression": TreeOptions("regression"),
-    "regression, bagged": TreeOptions("regression", parameters=_BAGGING),
+    "lambdarank": RankerRecipe("lambdarank"),
+    "rank_xendcg": RankerRecipe("rank_xendcg"),
+    "regression": RankerRecipe("regression"),
+    "regression, bagged": RankerRecipe("regression", parameters=_BAGGING),
 }
 _MEASURES = ("ndcg@1", "ndcg@3", "ndcg@10")
 
 
 def cross_validate(
     rows: JudgedPairs,
-    options: TreeOptions,
+    options: RankerRecipe,
     leaves: int,
     folds: int,
     seed: int = 0,

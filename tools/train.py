@@ -38,6 +38,7 @@ from keras_lstm_dssm.settings.presets import (
 )
 from keras_lstm_dssm.settings.recipes import (
     KeyVecRecipe,
+    RankerRecipe,
     Recipe,
     ScorerRecipe,
 )
@@ -331,7 +332,6 @@ def _train_ranker(run: "RunFolder") -> dict[str, Any]:
     from keras_lstm_dssm.ranker.train_ranker import (
         MINED,
         SELECT,
-        TreeOptions,
         train_ranker,
     )
 
@@ -343,9 +343,9 @@ def _train_ranker(run: "RunFolder") -> dict[str, Any]:
             "--resume is not a flag of --preset=ranker, which is trained in"
             " one go: leave it out"
         )
-    options = TreeOptions()
+    options = RankerRecipe()
     if FLAGS.patience is not None:
-        options = TreeOptions(patience=FLAGS.patience)
+        options = RankerRecipe(patience=FLAGS.patience)
     train_ranker(
         FLAGS.data,
         FLAGS.features,

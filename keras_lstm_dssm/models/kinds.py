@@ -51,7 +51,7 @@ class ModelKind(NamedTuple):
         name: The name in these dictionaries, the `kind` of a recipe.
         noun: What messages call it.
         model: The class of the models.
-        recipe: The class of the recipes; `None` without recipes.
+        recipe: The class of the recipes.
         presets: Name -> recipe.
         marker: A setting that only these recipes have.
         load: Loads a model from the folder of its run; `None` for one that
@@ -61,7 +61,7 @@ class ModelKind(NamedTuple):
     name: str
     noun: str
     model: type
-    recipe: Any = None
+    recipe: Any
     presets: Mapping[str, Any] = {}
     marker: str = ""
     load: Callable[[Path], Any] | None = None
@@ -110,9 +110,7 @@ def kind_of(model: Any) -> ModelKind:
     'two towers'
     """
     for kind in KINDS.values():
-        if isinstance(model, kind.model) or (
-            kind.recipe and isinstance(model, kind.recipe)
-        ):
+        if isinstance(model, kind.model | kind.recipe):
             return kind
     raise InputError(
         f"found a {type(model).__name__}, expected a model: "

@@ -3,13 +3,14 @@
 from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
 from keras_lstm_dssm.ranker.overlap_features import OverlapFeatures
 from keras_lstm_dssm.ranker.ranker import PairFeatures, Ranker
-from keras_lstm_dssm.ranker.train_ranker import TreeOptions, train_ranker
+from keras_lstm_dssm.ranker.train_ranker import train_ranker
+from keras_lstm_dssm.settings.recipes import RankerRecipe
 
 __all__ = [
     "BoostedTrees",
     "OverlapFeatures",
     "PairFeatures",
     "Ranker",
-    "TreeOptions",
+    "RankerRecipe",
     "train_ranker",
 ]

@@ -42,6 +42,7 @@ from keras_lstm_dssm.ranker.overlap_features import (
     on_grid,
 )
 from keras_lstm_dssm.run_folder import TREES, RunFolder, is_ranker
+from keras_lstm_dssm.settings.recipes import RankerRecipe
 from keras_lstm_dssm.text.strings import as_bytes
 from lstm_dssm_client.texts import pairs_as_bytes, query_as_bytes
 
@@ -443,4 +444,6 @@ def load_ranker(folder: str | os.PathLike[str]) -> Ranker:
     return Ranker(PairFeatures(overlap, sources), trees, weights)
 
 
-RANKER = register_kind(ModelKind("ranker", "ranker", Ranker, load=load_ranker))
+RANKER = register_kind(
+    ModelKind("ranker", "ranker", Ranker, RankerRecipe, load=load_ranker)
+)

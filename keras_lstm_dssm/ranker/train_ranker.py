@@ -3,9 +3,8 @@
 import dataclasses
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,48 +35,9 @@ from keras_lstm_dssm.ranker.ranker import (
     write_ranker,
 )
 from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.recipes import RankerRecipe
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.version import __version__
-
-
-@dataclass(frozen=True)
-class TreeOptions:
-    """What the trees of a ranker are trained with.
-
-    Attributes:
-        objective: LightGBM's: `"regression"` learns the grade of each pair,
-            `"lambdarank"` the order of each list. `None` takes the first for
-            grades that people gave and the second for clicks.
-        rounds: Largest number of trees; without dev, the number of trees is
-            `rounds_without_dev`.
-        rounds_without_dev: See `rounds`.
-        leaves: Numbers of leaves of a tree to try on dev; without dev the
-            first is used.
-        learning_rate: What the leaves of each tree are multiplied with.
-        min_rows: Least number of rows in a leaf.
-        every: Evaluate on dev every n trees.
-        patience: Evaluations without a better figure before training stops.
-        shares: What the scores of each system are multiplied with, in
-            relation to the trees, where they are added to trees of the other
-            features; tried on dev.
-        parameters: Further parameters of LightGBM.
-
-    Example:
-    >>> options = TreeOptions(rounds=300, leaves=(7,))
-    >>> options.rounds, options.learning_rate
-    (300, 0.05)
-    """
-
-    objective: str | None = None
-    rounds: int = 1000
-    rounds_without_dev: int = 200
-    leaves: tuple[int, ...] = (15, 7, 31)
-    learning_rate: float = 0.05
-    min_rows: int = 20
-    every: int = 10
-    patience: int = 10
-    shares: tuple[float, ...] = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 class TrainedTrees(NamedTuple):
@@ -93,7 +53,7 @@ def choose_trees(
     train: JudgedPairs,
     dev: JudgedPairs | None,
     systems: Sequence[int],
-    options: TreeOptions,
+    options: RankerRecipe,
     seed: int = 0,
 ) -> TrainedTrees:
     """Trains trees, and with dev chooses among several trainings.
@@ -123,7 +83,7 @@ def _trained(
     train: JudgedPairs,
     dev: JudgedPairs,
     systems: Sequence[int],
-    options: TreeOptions,
+    options: RankerRecipe,
     leaves: int,
     seed: int,
 ) -> Iterator[TrainedTrees]:
@@ -168,7 +128,7 @@ def _spread(values: np.ndarray, sizes: Sequence[int]) -> float:
 def train_trees(
     train: JudgedPairs,
     leaves: int,
-    options: TreeOptions,
+    options: RankerRecipe,
     seed: int = 0,
     dev: JudgedPairs | None = None,
 ) -> BoostedTrees:
@@ -251,7 +211,7 @@ def train_ranker(
     output: str | os.PathLike[str] | None = None,
     dev: str | Collection | Task | None = None,
     select: str = SELECT,
-    options: TreeOptions | None = None,
+    options: RankerRecipe | None = None,
     seed: int = 0,
     min_relevant: int = 1,
     mined_negatives: int = MINED,
@@ -302,7 +262,7 @@ def train_ranker(
     array([ 0.9, -1.3], dtype=float32)
     """
     import_optional("lightgbm", "ranker")
-    options = options or TreeOptions()
+    options = options or RankerRecipe()
     encoder = absolute_encoder(encoder) if encoder else None
     paths = [os.path.abspath(run) for run in features]
     with ExitStack() as stack:

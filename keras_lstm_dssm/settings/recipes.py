@@ -647,3 +647,48 @@ class ScorerRecipe(WordsRecipe):
             Adagrad(self.learning_rate, multipliers=model.matcher.multipliers),
             PairwiseHinge(self.margin),
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class RankerRecipe(Settings):
+    """Holds all that determines the trees of a ranker, but data and seed.
+
+    Attributes:
+        objective: LightGBM's: `"regression"` learns the grade of each pair,
+            `"lambdarank"` the order of each list. `None` takes the first for
+            grades that people gave and the second for clicks.
+        rounds: Largest number of trees; without dev, the number of trees is
+            `rounds_without_dev`.
+        rounds_without_dev: See `rounds`.
+        leaves: Numbers of leaves of a tree to try on dev; without dev the
+            first is used.
+        learning_rate: What the leaves of each tree are multiplied with.
+        min_rows: Least number of rows in a leaf.
+        every: Evaluate on dev every n trees.
+        patience: Evaluations without a better figure before training stops.
+        shares: What the scores of each system are multiplied with, in
+            relation to the trees, where they are added to trees of the other
+            features; tried on dev.
+        parameters: Further parameters of LightGBM.
+
+    Raises:
+        InputError: A value is out of range.
+
+    Example:
+    >>> options = RankerRecipe(rounds=300, leaves=(7,))
+    >>> options.rounds, options.learning_rate
+    (300, 0.05)
+    """
+
+    kind: ClassVar[str] = "ranker"
+
+    objective: str | None = None
+    rounds: int = 1000
+    rounds_without_dev: int = 200
+    leaves: tuple[int, ...] = (15, 7, 31)
+    learning_rate: float = setting(0.05, above=0)
+    min_rows: int = 20
+    every: int = 10
+    patience: int = 10
+    shares: tuple[float, ...] = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0)
+    parameters: Mapping[str, Any] = _arguments()

@@ -9,7 +9,7 @@ import pytest
 from keras_lstm_dssm.benchmarks import ranker_objectives
 from keras_lstm_dssm.benchmarks.ranker_objectives import cross_validate
 from keras_lstm_dssm.ranker.graded_lists import JudgedPairs
-from keras_lstm_dssm.ranker.train_ranker import TreeOptions
+from keras_lstm_dssm.settings.recipes import RankerRecipe
 from tests.ranker.small_ranker import write_graded
 
 pytest.importorskip("lightgbm")
@@ -22,7 +22,7 @@ def test_scores_of_a_list_do_not_depend_on_its_grades(objective: str) -> None:
     features = random.random([LISTS * SIZE, 2]).astype(np.float32)
     grades = (features[:, 0] * 4).astype(int)
     rows = JudgedPairs(features, grades, [SIZE] * LISTS)
-    options = TreeOptions(
+    options = RankerRecipe(
         objective=objective, rounds_without_dev=30, learning_rate=0.2,
         min_rows=5,
     )  # fmt: skip

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import write_collection
-from keras_lstm_dssm.ranker.train_ranker import TreeOptions
+from keras_lstm_dssm.settings.recipes import RankerRecipe
 from tests.conftest import TOPICS
 
 COLOURS = ("red", "blue", "green", "black")
@@ -41,9 +41,9 @@ def write_graded(folder: Path) -> Path:
     return folder
 
 
-def small_trees() -> TreeOptions:
+def small_trees() -> RankerRecipe:
     """Returns the options of trees that are trained on a few dozen rows."""
-    return TreeOptions(
+    return RankerRecipe(
         rounds=40,
         rounds_without_dev=20,
         leaves=(4, 3),
