@@ -71,12 +71,12 @@ def losses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Gives the epochs the losses above; holds the epochs measured."""
     epochs: list[int] = []
 
-    def figures(self: ValidationLoss) -> dict[str, float]:
+    def metrics(self: ValidationLoss) -> dict[str, float]:
         steps = int(self.model.optimizer.iterations.numpy())
         epochs.append(steps // STEPS)
         return {"val_loss": LOSSES[epochs[-1]]}
 
-    monkeypatch.setattr(ValidationLoss, "figures", figures)
+    monkeypatch.setattr(ValidationLoss, "metrics", metrics)
     return epochs
 
 
