@@ -12,7 +12,7 @@ from keras_lstm_dssm.data.batches import GivenNegatives
 from keras_lstm_dssm.data.click_log import ClickLog, Pair
 from keras_lstm_dssm.data.triples import JudgedList, clicked_lists
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.index import Index, TitleClusters, unit_vectors
+from keras_lstm_dssm.evaluation.index import Index, IVFIndex, unit_vectors
 from keras_lstm_dssm.files import read_json_gz, write_json_gz
 from keras_lstm_dssm.models import Recipe, TwoTower
 from keras_lstm_dssm.run_folder import RunFolder
@@ -57,7 +57,7 @@ def mine_negatives(
             takes about a minute on two cores.
         seed: Seed of the samples, and of the clusters.
         clusters: Number of clusters of titles that each query is compared
-            with, see `TitleClusters`; nothing is sampled then, and some of
+            with, see `IVFIndex`; nothing is sampled then, and some of
             the nearest titles are not found. Default 0: all titles.
         known: Further clicks, whose titles are no negatives of their queries;
             neither is mined. They are streamed: a log of them may be larger
@@ -98,7 +98,7 @@ def mine_negatives(
     query_vectors = model.query_encoder.encode(queries)
     if clusters:
         vectors = unit_vectors(model.document_encoder.encode(candidates))
-        nearest_rows = TitleClusters(vectors, seed).nearest(
+        nearest_rows = IVFIndex(vectors, seed).nearest(
             unit_vectors(query_vectors, "query"), top, exclude, clusters
         )
     else:
