@@ -14,69 +14,10 @@ from keras_lstm_dssm.evaluation.bm25 import (
     training_titles,
 )
 from keras_lstm_dssm.evaluation.systems import DenseSystem
+from keras_lstm_dssm.training.skip_gram import train_skip_gram
 
 
-class GensimSystem(DenseSystem):
-    """Base of `Word2VecSystem` and `Doc2VecSystem`, which describe it."""
-
-    def __init__(
-        self,
-        vector_size: int = 100,
-        window: int = 5,
-        negative: int = 5,
-        epochs: int = 20,
-        min_count: int = 5,
-        tokenizer: Tokenizer = alphanumeric,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(self.encode, self.encode)
-        self.vector_size = vector_size
-        self.window = window
-        self.negative = negative
-        self.epochs = epochs
-        self.min_count = min_count
-        self.tokenizer = tokenizer
-        self.seed = seed
-        self.parameters = 0
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Computes the vectors of texts, float32 `[n, vector_size]`."""
-        raise NotImplementedError(f"{type(self).__name__}.encode")
-
-    def _train(
-        self,
-        model_class: Any,
-        sentences: Sequence[Any],
-        called: str,
-        **options: Any,
-    ) -> Any:
-        """Trains a model of gensim, in one thread so that it is reproducible.
-
-        The message of an error calls the sentences `called`.
-        """
-        model = model_class(
-            vector_size=self.vector_size,
-            window=self.window,
-            negative=self.negative,
-            epochs=self.epochs,
-            min_count=self.min_count,
-            seed=self.seed,
-            workers=1,
-            **options,
-        )
-        model.build_vocab(sentences)
-        if not len(model.wv):
-            raise InputError(
-                f"no word occurs min_count={self.min_count} times in"
-                f" {called}; lower it"
-            )
-        model.train(
-            sentences, total_examples=len(sentences), epochs=self.epochs
-        )
-        return model
-
-
-class Doc2VecSystem(GensimSystem):
+class Doc2VecSystem(DenseSystem):
     """Ranks by the cosine of paragraph vectors (PV-DM).
 
     The vectors of queries and titles are inferred in the same way. The
@@ -124,10 +65,16 @@ class Doc2VecSystem(GensimSystem):
         tokenizer: Tokenizer = alphanumeric,
         seed: int = 0,
     ) -> None:
-        super().__init__(
-            vector_size, window, negative, epochs, min_count, tokenizer, seed
-        )
+        super().__init__(self.encode, self.encode)
+        self.vector_size = vector_size
+        self.window = window
         self.sample = sample
+        self.negative = negative
+        self.epochs = epochs
+        self.min_count = min_count
+        self.tokenizer = tokenizer
+        self.seed = seed
+        self.parameters = 0
 
     def fit(self, titles: Sequence[str]) -> "Doc2VecSystem":
         """Trains the vectors on texts, and returns this object.
@@ -143,12 +90,23 @@ class Doc2VecSystem(GensimSystem):
             gensim.TaggedDocument([words[i] for i in ids], [number])
             for number, ids in enumerate(tokenized.ids)
         ]
-        model = self._train(
-            gensim.Doc2Vec,
-            tagged,
-            f"{len(titles)} titles",
+        model = gensim.Doc2Vec(
+            vector_size=self.vector_size,
+            window=self.window,
             sample=self.sample,
+            negative=self.negative,
+            epochs=self.epochs,
+            min_count=self.min_count,
+            seed=self.seed,
+            workers=1,  # so that training is reproducible
         )
+        model.build_vocab(tagged)
+        if not len(model.wv):
+            raise InputError(
+                f"no word occurs min_count={self.min_count} times in"
+                f" {len(titles)} titles; lower it"
+            )
+        model.train(tagged, total_examples=len(tagged), epochs=self.epochs)
         self.model_: Any = model
         self.parameters = sum(
             array.size
@@ -204,7 +162,7 @@ def _hash(text: str) -> int:
 _LONGEST = 10_000  # gensim ignores further words of a sentence
 
 
-class Word2VecSystem(GensimSystem):
+class Word2VecSystem(DenseSystem):
     """Ranks by the cosine of the mean skip-gram vectors of the words.
 
     This is the baseline "averaged word2vec" of Bi and Ma 2017, trained on
@@ -237,6 +195,26 @@ class Word2VecSystem(GensimSystem):
     (2, 100)
     """
 
+    def __init__(
+        self,
+        vector_size: int = 100,
+        window: int = 5,
+        negative: int = 5,
+        epochs: int = 20,
+        min_count: int = 5,
+        tokenizer: Tokenizer = alphanumeric,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(self.encode, self.encode)
+        self.vector_size = vector_size
+        self.window = window
+        self.negative = negative
+        self.epochs = epochs
+        self.min_count = min_count
+        self.tokenizer = tokenizer
+        self.seed = seed
+        self.parameters = 0
+
     def fit(self, texts: Sequence[str]) -> "Word2VecSystem":
         """Trains the vectors of the words, and returns this object.
 
@@ -244,7 +222,6 @@ class Word2VecSystem(GensimSystem):
             InputError: `texts` is not a sequence of strings, no word occurs
                 `min_count` times, or gensim is not installed.
         """
-        word2vec = import_optional("gensim.models.word2vec", "baselines")
         tokenized = training_titles(_lines(texts), self.tokenizer)
         words = list(tokenized.vocabulary)
         sentences = [
@@ -252,8 +229,15 @@ class Word2VecSystem(GensimSystem):
             for ids in tokenized.ids
             for start in range(0, len(ids), _LONGEST)
         ]
-        model = self._train(
-            word2vec.Word2Vec, sentences, f"{len(texts)} texts", sg=1
+        model = train_skip_gram(
+            sentences,
+            self.vector_size,
+            self.window,
+            self.epochs,
+            self.seed,
+            self.min_count,
+            self.negative,
+            f"{len(texts)} texts",
         )
         self.words_: Any = model.wv
         self.parameters = model.wv.vectors.size + model.syn1neg.size
