@@ -82,7 +82,7 @@ sbom: setup $(TOOLS)/nox
 	@echo "wrote build/sbom.cdx.json"
 
 # The tests on each Python that this machine has, with the newest packages; those
-# with the oldest that setup.py allows: `make nox NOX='-s "tests-3.12(oldest)"'`.
+# with the oldest that pyproject.toml allows: `make nox NOX='-s "tests-3.12(oldest)"'`.
 nox: $(TOOLS)/nox
 	$(TOOLS)/nox $(NOX)
 
