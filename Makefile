@@ -15,13 +15,15 @@ SPHINXOPTS ?=
 setup: $(STAMP)
 
 $(STAMP): setup.py pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
-	touch $(STAMP)
+	@echo "Set-up, once: installing TensorFlow and what else is needed into" \
+	    "$(VENV) takes some minutes and 3.5 GB."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade pip
+	@$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	@touch $(STAMP)
 
 demo: setup
-	$(BIN)/python -m lstm_dssm_programs demo --output=build/demo
+	@$(BIN)/python -m lstm_dssm_programs demo --output=build/demo
 
 # A page for searching the demo's titles, at http://127.0.0.1:8501/.
 page: setup

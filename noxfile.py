@@ -1,8 +1,9 @@
 """Sessions of the tests: each Python, with the oldest and newest packages.
 
 `nox -l` lists them; a Python that is not installed is skipped. `oldest` takes
-the lowest version that pyproject.toml allows of each direct requirement, `newest`
-the latest release that it allows, and `pinned` those of constraints.txt.
+the lowest version that pyproject.toml allows of each direct requirement,
+`newest` the latest release that it allows, and `pinned` those of
+constraints.txt.
 
 Example:
   nox -s "tests-3.12(newest)" -- -k recipe
