@@ -15,6 +15,7 @@ import functools
 import gc
 import importlib.util
 import os
+import runpy
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -125,6 +126,17 @@ def _unloaded_package() -> ModuleType:
     return sys.modules.setdefault(
         _PACKAGE, importlib.util.module_from_spec(spec)
     )
+
+
+def run_module(name: str) -> None:
+    """Run a module of the package as a script that needs no TensorFlow.
+
+    Args:
+        name: Its dotted name. What it imports of the package is imported
+            without the package's `__init__`.
+    """
+    _unloaded_package()
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 def _load(package: ModuleType) -> None:

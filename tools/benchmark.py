@@ -102,17 +102,17 @@ program.integer(
 
 DOCUMENTS = "documents"
 SUITES = {
-    "train": "speed_suites.measure_training",
-    "encode": "speed_suites.measure_encoding",
-    "serve": "request_suites.measure_serving",
-    "load": "load_suite.measure_load",
-    "batch": "request_suites.measure_batches",
-    "retriever": "retriever_suite.measure_retriever",
-    "profile": "profile_suite.measure_profile",
-    "scale": "scale_suite.measure_scale",
-    "cores": "cores_suite.measure_cores",
-    "matching": "matching_suite.measure_matching",
-    DOCUMENTS: "documents_suite.measure_documents",
+    "train": "towers.measure_training",
+    "encode": "towers.measure_encoding",
+    "serve": "serving.measure_serving",
+    "load": "serving.measure_load",
+    "batch": "serving.measure_batches",
+    "retriever": "retriever.measure_retriever",
+    "profile": "towers.measure_profile",
+    "scale": "scaling.measure_scale",
+    "cores": "scaling.measure_cores",
+    "matching": "word_models.measure_matching",
+    DOCUMENTS: "word_models.measure_documents",
 }
 """Name of a suite -> the function of `benchmarks` that measures it."""
 

@@ -68,7 +68,7 @@ class Child:
     seconds = {"alone": [9, 2, 4, 6], "0": [9, 1, 4, 2], "1": [9, 0.5, 3, 3]}
     ended: list[str] = []
 
-    def __init__(self, **environment: str) -> None:
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         config = json.loads(environment.get("TF_CONFIG", "null"))
         self.name = "alone" if config is None else f"{config['task']['index']}"
         self.lines = iter(
@@ -76,25 +76,24 @@ class Child:
             for seconds in self.seconds[self.name]
             for line in ("waiting\n", json.dumps([seconds, 5e5]))
         )
-        self.process = self
 
-    def go(self) -> None:
+    def __enter__(self) -> "Child":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.append(self.name)
+
+    def start_turn(self, work: str) -> None:
         pass
 
     def line(self) -> str:
         return next(self.lines)
 
-    def kill(self) -> None:
-        self.ended.append(self.name)
-
-    def communicate(self) -> None:
-        pass
-
 
 def test_the_slower_worker_counts_and_the_first_turn_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_speed, "_Child", Child)
+    monkeypatch.setattr(worker_speed, "Worker", Child)
     output = tmp_path / "out.json"
     code = worker_speed.run(["worker_speed", "--rounds=3", f"--json={output}"])
     assert code == 0

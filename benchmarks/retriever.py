@@ -3,7 +3,7 @@
 Each method of search is measured in a new process, because memory is counted by
 process. FOLDER holds `titles.npy`, `queries.txt` and `models/`:
 
-    python -m keras_lstm_dssm.benchmarks.retriever_suite METHOD FOLDER QUERIES
+    python -m keras_lstm_dssm.benchmarks.retriever METHOD FOLDER QUERIES
 """
 
 import json
@@ -16,12 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.benchmarks.measurement import (
-    medians,
+from keras_lstm_dssm.benchmarks.clocks import medians, percentiles, seconds
+from keras_lstm_dssm.benchmarks.measure import (
     memory_megabytes,
-    percentiles,
     results_of_process,
-    seconds,
 )
 from keras_lstm_dssm.benchmarks.towers import OwnTowers
 from keras_lstm_dssm.data import ClickLog, training_batches
