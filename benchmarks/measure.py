@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from ctypes.util import find_library
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,29 +40,35 @@ THREADS = {
         "TF_NUM_INTRAOP_THREADS": "1",
         "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
     },
-    "all threads": {"OMP_NUM_THREADS": str(usable_cores())},
+    "all threads": {
+        "OMP_NUM_THREADS": str(usable_cores()),
+        "TF_NUM_INTRAOP_THREADS": "0",  # its default
+    },
 }
 """Threads of an operation -> variables of PyTorch, TensorFlow and JAX."""
 
 _GIGABYTE = 10**9
-ALLOCATORS = {
-    "malloc": {},
-    # Memory of large arrays is kept, and not given back and got again.
-    "malloc that keeps memory": {
-        "MALLOC_MMAP_THRESHOLD_": str(4 * _GIGABYTE),
-        "MALLOC_TRIM_THRESHOLD_": str(16 * _GIGABYTE),
-        "MALLOC_TOP_PAD_": str(_GIGABYTE // 8),
-    },
-}
-"""Allocator -> variables that choose it."""
-
-if _JEMALLOC := find_library("jemalloc"):
-    ALLOCATORS["jemalloc"] = {"LD_PRELOAD": _JEMALLOC}
-
 _LIBRARIES = {
     "torch": ("PyTorch", "torch==2.13.0"),
     "jax": ("JAX", "jax==0.10.2"),
 }
+
+
+@cache
+def allocators() -> dict[str, dict[str, str]]:
+    """Returns allocator -> variables that choose it."""
+    found: dict[str, dict[str, str]] = {
+        "malloc": {},
+        # Memory of large arrays is kept, and not given back and got again.
+        "malloc that keeps memory": {
+            "MALLOC_MMAP_THRESHOLD_": str(4 * _GIGABYTE),
+            "MALLOC_TRIM_THRESHOLD_": str(16 * _GIGABYTE),
+            "MALLOC_TOP_PAD_": str(_GIGABYTE // 8),
+        },
+    }
+    if jemalloc := find_library("jemalloc"):
+        found["jemalloc"] = {"LD_PRELOAD": jemalloc}
+    return found
 
 
 def has_library(name: str) -> bool:
@@ -336,7 +342,7 @@ def environments(contender: Contender) -> dict[str, dict[str, str]]:
     return {
         f"{threads}, {allocator}": {**THREADS[threads], **variables}
         for threads in contender.threads
-        for allocator, variables in ALLOCATORS.items()
+        for allocator, variables in allocators().items()
     }
 
 
