@@ -56,7 +56,7 @@ from keras_lstm_dssm.export.publish.warmup import BATCH_SIZES
 from keras_lstm_dssm.serving.prediction_server import PredictionServer
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
 from keras_lstm_dssm.serving.servable import to_proto
-from keras_lstm_dssm.text import as_bytes
+from keras_lstm_dssm.text.strings import as_bytes
 from lstm_dssm_client.grpc_client import Client
 
 MODEL = "query_encoder"

@@ -199,13 +199,13 @@ def _titles(log: "ClickLog") -> list[str]:
 
 def _triples(log: "ClickLog") -> "Triples":
     """Returns judged lists, or else triples of clicks and random titles."""
-    from keras_lstm_dssm.data import Triples, is_collection, open_collection
-    from keras_lstm_dssm.data.sources import API
+    from keras_lstm_dssm.data import Triples, open_collection
+    from keras_lstm_dssm.data.sources import API, is_collection
 
     data = FLAGS.data or API
     if is_collection(data):
         collection = open_collection(data)
-        if collection.judged_negatives():
+        if collection.has_judged_negatives():
             return Triples.from_collection(collection)
     return Triples.from_clicks(log)
 

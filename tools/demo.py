@@ -51,7 +51,7 @@ PAIR = "compute the inverse of a matrix", "numpy linalg inv"
 
 def main(_: list[str]) -> None:
     """Runs every step; the first one that fails ends the demo."""
-    from keras_lstm_dssm.data import describe, open_collection, write_pairs
+    from keras_lstm_dssm.data import open_collection, write_pairs
     from keras_lstm_dssm.serving import Client, PredictionServer
     from keras_lstm_dssm.tools import analyze, evaluate, export, train
 
@@ -68,7 +68,7 @@ def main(_: list[str]) -> None:
     output.mkdir(parents=True, exist_ok=True)
 
     collection = open_collection(FLAGS.data)
-    print(f"API search: {describe(collection)}")
+    print(f"API search: {collection.describe()}")
     titles = output / "titles.txt"
     write_text(titles, "\n".join(collection.documents.values()) + "\n")
     # For `lstm-dssm-train --init --replay`, see docs/http.md.

@@ -30,7 +30,7 @@ from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import MAX_K, VECTORS
 from keras_lstm_dssm.text_files import text_lines
-from keras_lstm_dssm.tools.mixture_flags import MODEL, define_mixture_flags
+from keras_lstm_dssm.tools.mixture_flags import define_mixture_flags
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.evaluation import Mixture
@@ -81,10 +81,10 @@ define_mixture_flags(
 
 def main(_: list[str]) -> dict[str, Any]:
     """Exports the models and returns the folders of their new versions."""
+    from keras_lstm_dssm.analysis.evaluate import required_weights
     from keras_lstm_dssm.export.export_models import export_models
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
-    from keras_lstm_dssm.tools.mixture_systems import required_weights
 
     use_one_intra_op_thread()
     if FLAGS.update:
@@ -98,7 +98,7 @@ def main(_: list[str]) -> dict[str, Any]:
         ("add", "delete"),
         "is used with --update=MODELS/retriever only: leave it out",
     )
-    weights = required_weights(FLAGS)
+    weights = required_weights(FLAGS.mix, FLAGS.mix_weights)
     documents = _documents(FLAGS.documents) if FLAGS.documents else None
     folders = export_models(
         _load_mixture(weights)
@@ -167,6 +167,7 @@ def _updated() -> dict[str, Any]:
 
 def _load_mixture(weights: dict[str, float]) -> "Mixture":
     """Loads the towers of --run and --mix, with their weights."""
+    from keras_lstm_dssm.analysis.evaluate import MODEL
     from keras_lstm_dssm.evaluation import Mixture
     from keras_lstm_dssm.run_folder import RunFolder
 

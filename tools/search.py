@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools.mixture_flags import (
-    MODEL,
     define_bm25_words,
     define_mixture_flags,
 )
@@ -82,22 +81,23 @@ def main(queries: list[str]) -> dict[str, Any]:
 
 def _search_run(queries: list[str]) -> "list[list[Hit]]":
     """Returns the best documents of each query, by a run and --mix."""
-    from keras_lstm_dssm.evaluation import Hit, Mixture, system_of
-    from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
-    from keras_lstm_dssm.export.bulk.documents import read_documents
-    from keras_lstm_dssm.tools.mixture_systems import (
-        load_part,
+    from keras_lstm_dssm.analysis.evaluate import (
+        MODEL,
         load_titles_model,
+        open_system,
         required_weights,
         words_of,
     )
+    from keras_lstm_dssm.evaluation import Hit, Mixture, system_of
+    from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
+    from keras_lstm_dssm.export.bulk.documents import read_documents
 
     program.check_unused(
         ("models", "model", "tags"), "and --run are given: leave one out"
     )
     if not FLAGS.documents:
         raise InputError(f"--documents is missing: {FLAGS['documents'].help}")
-    weights = required_weights(FLAGS)
+    weights = required_weights(FLAGS.mix, FLAGS.mix_weights)
     documents = read_documents(FLAGS.documents)
     model = load_titles_model(FLAGS.run)
     words = FLAGS.bm25_words
@@ -107,7 +107,7 @@ def _search_run(queries: list[str]) -> "list[list[Hit]]":
     progress = sys.stderr.isatty()
     parts: dict[str, Any] = {MODEL: system_of(model, progress=progress)}
     for name in FLAGS.mix:
-        parts[name] = load_part(name, bm25, progress=progress)
+        parts[name] = open_system(name, bm25, progress=progress)
     run = Mixture(parts, weights).retrieve(
         # A query may be given twice.
         {f"{number} {query}": query for number, query in enumerate(queries)},

@@ -42,19 +42,16 @@ define_bad_line_flags(FLAGS)
 
 def main(_: list[str]) -> dict[str, Any]:
     """Splits; prints and returns the size of each part."""
-    from keras_lstm_dssm.data import (
-        describe,
-        describe_bad,
-        open_files,
-        split_log,
-    )
+    from keras_lstm_dssm.data import split_log
+    from keras_lstm_dssm.data.click_log import describe_bad
+    from keras_lstm_dssm.data.sources import open_files
 
     check_folder(Path(FLAGS.output).parent)
     log = open_files(FLAGS.data, allowed_bad_lines(FLAGS))
     collection = split_log(
         log, FLAGS.output, FLAGS.dev_percent, FLAGS.test_percent
     )
-    print(describe(collection))
+    print(collection.describe())
     if bad := log.bad_lines():
         print(f"--data: left out bad lines: {describe_bad(bad)}")
     assert collection.clicks is not None  # it was just written

@@ -52,7 +52,7 @@ define_bad_line_flags(FLAGS)
 
 def main(_: list[str]) -> dict[str, Any]:
     """Computes the vectors; returns their number and the time."""
-    from keras_lstm_dssm.data import absolute_spec
+    from keras_lstm_dssm.data.sources import absolute_spec
     from keras_lstm_dssm.distillation.teacher_vectors import (
         TeacherFolder,
         teach,
