@@ -21,11 +21,6 @@ def interleaved_medians(
     does not affect one of them alone. The first round is a warm-up and is
     discarded.
 
-    Args:
-        measurements: Functions by name, each of which returns a number, such
-            as seconds, or an array of numbers.
-        rounds: How often each is repeated.
-
     Returns:
         The median of each, by name; a list for arrays.
     """
@@ -58,10 +53,6 @@ def timed_steps(
     step: Callable[..., Any], batches: Sequence[Sequence[Any]]
 ) -> np.ndarray:
     """Times training steps, after `WARM_STEPS` of them.
-
-    Args:
-        step: Takes one training step; called with the parts of a batch.
-        batches: The batches, `WARM_STEPS` and those that are timed.
 
     Returns:
         The seconds of a step, see `wall_and_cpu`.

@@ -42,9 +42,6 @@ _MEASURE = "mrr@10"
 def cut(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
     """Cuts clicks into old and new ones, and each of them into train and test.
 
-    Args:
-        pairs: The clicks.
-
     Returns:
         The parts `old`, `old_test`, `new` and `new_test`. No query of a test
         part is in any other part.

@@ -4,6 +4,11 @@
 
 loads a pickled function of this package, which returns the works of a
 `Contender`, and answers as a peer does.
+
+Where a function of `benchmarks` has these arguments, `batch_size` is the number
+of examples in a training step and of texts encoded at once, `steps` that of
+training steps in one measurement, and `rounds` that of measurements, whose
+medians are returned.
 """
 
 import importlib.util
@@ -92,14 +97,7 @@ def beside_echo(
     requests: Sequence[Any],
     rounds: int,
 ) -> dict[str, float]:
-    """Measure a server and, in turn, one that always sends the same reply.
-
-    Args:
-        ours: Sends one request to the server.
-        echo: Sends one request to the echo server.
-        requests: The requests of a round.
-        rounds: Number of rounds, whose medians are taken.
-    """
+    """Measure a server and, in turn, one that always sends the same reply."""
     (p50, p99), (echo_p50, echo_p99) = interleaved_medians(
         {
             "ours": partial(percentiles, ours, requests),
@@ -142,11 +140,6 @@ def fit_wall_and_cpu(
     The clock starts after `WARM_STEPS` steps, when the graph is traced and
     the input pipeline runs, and stops at the end of the epoch, when all
     weights are up to date.
-
-    Args:
-        model: A compiled Keras model.
-        batches: The input of `fit`, `steps + WARM_STEPS` batches or more.
-        steps: Number of steps to time.
 
     Returns:
         `[2]`: the seconds by the clock, and those of all threads.
@@ -211,10 +204,6 @@ class Worker:
     """A process that works when it is told to, and prints the results.
 
     It is a context manager, at whose end the process is killed.
-
-    Args:
-        command: The command line.
-        environment: Variables in addition to those of this process.
     """
 
     def __init__(
@@ -244,11 +233,7 @@ class Worker:
         self.process.stdin.flush()
 
     def line(self) -> str:
-        """Returns the next line that the process prints.
-
-        Raises:
-            InputError: The process has ended.
-        """
+        """Returns the next line that the process prints."""
         assert self.process.stdout
         line = self.process.stdout.readline()
         if not line:
@@ -274,13 +259,7 @@ class Contender(NamedTuple):
 
 
 def ours(folder: Path, name: str, works: Callable[[], Any]) -> Contender:
-    """Returns a contender that runs a function of this package.
-
-    Args:
-        folder: An existing folder.
-        name: Name of a file in it, for the function.
-        works: Function that can be pickled and returns name -> work.
-    """
+    """Returns a contender that runs a function of this package."""
     path = folder / f"{name}.pickle"
     path.write_bytes(pickle.dumps(works))
     return Contender([sys.executable, "-m", __name__, str(path)])
@@ -289,14 +268,7 @@ def ours(folder: Path, name: str, works: Callable[[], Any]) -> Contender:
 def peer(
     module: str, *arguments: object, threads: Sequence[str] = tuple(THREADS)
 ) -> Contender:
-    """Returns a contender that runs a module of `peers`.
-
-    Args:
-        module: Its name.
-        *arguments: Its arguments: a folder, see `peers.write_input`, and
-            perhaps a form.
-        threads: See `Contender`.
-    """
+    """Returns a contender that runs a module of `peers`."""
     code = "import lstm_dssm_programs as programs; programs.run_module({!r})"
     name = f"{__package__}.peers.{module}"
     return Contender(

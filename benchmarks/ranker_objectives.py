@@ -45,13 +45,6 @@ def cross_validate(
 ) -> np.ndarray:
     """Scores rows by trees that have not learnt from their lists.
 
-    Args:
-        rows: The lists.
-        options: The options of the trees.
-        leaves: Number of leaves of a tree.
-        folds: Number of folds.
-        seed: Seed of the draw of each list's fold.
-
     Returns:
         float `[rows]`.
     """

@@ -53,13 +53,6 @@ def measure_retriever(
 ) -> dict[str, Any]:
     """Search many titles with both kinds of retriever and with plain NumPy.
 
-    Args:
-        log: Clicks to train on; also the source of titles and queries.
-        titles: Number of titles, 100 or more.
-        queries: Number of queries in one measurement, single or in batches;
-            there are 20 calls or more.
-        rounds: Number of processes for each method, in turn, for medians.
-
     Returns:
         The result of `measure_search` for `float32`, `int8` and `numpy`. The
         retrievers also have `disk_megabytes`; `recall@10` and `recall@100`
@@ -138,10 +131,6 @@ def write_retrievers(
 
 def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
     """Return titles, and random ones up to a total number.
-
-    Args:
-        titles: Titles of a log, at most `count`.
-        count: Number of titles to return.
 
     Returns:
         The titles, then others of eight words, drawn by their frequency in

@@ -59,20 +59,10 @@ def measure_cores(
 ) -> dict[str, Any]:
     """Time training and encoding with 1, 2, 4 and more cores, up to all.
 
-    Args:
-        log: The clicks to train on.
-        batch_size: Pairs in a training step, and titles encoded at once.
-        steps: Training steps timed in each process, and batches of titles.
-        rounds: Number of processes for each number of cores, in turn, whose
-            medians are returned.
-
     Returns:
         `cores`: number of cores -> milliseconds of a training step, `train`,
         and of encoding a batch, `encode`. `train` and `encode`: the results
         of `predict`.
-
-    Raises:
-        InputError: The system cannot limit a process to some of its cores.
     """
     if not hasattr(os, "sched_setaffinity"):
         raise InputError(
@@ -107,10 +97,6 @@ def predict(times: Mapping[int, float]) -> dict[str, float]:
     """Fit Amdahl's law, and predict how much faster more cores would be.
 
         time(n) = serial + parallel / n
-
-    Args:
-        times: Number of cores -> time of a piece of work, for two numbers or
-            more.
 
     Returns:
         `serial_share`, the part of the time with one core that stays with
@@ -214,10 +200,6 @@ def summary(
 ) -> dict[str, Any]:
     """Return medians by size, and compare the largest and smallest log.
 
-    Args:
-        results: By size of the log, the results of `measure_log` or of
-            `measure_recipe`.
-
     Returns:
         `logs`, the medians by size; `cost_ratio`, the cost of a pair in the
         largest log divided by that in the smallest; `peak_gigabytes` with
@@ -235,11 +217,6 @@ def summary(
 
 def measure_log(path: str, batch_size: int, steps: int) -> dict[str, Any]:
     """Read, check and count a log, then time training steps on it.
-
-    Args:
-        path: A click file.
-        batch_size: Pairs in a training step.
-        steps: Number of training steps to time.
 
     Returns:
         `count_seconds`; `step_microseconds_per_pair`;
@@ -276,12 +253,7 @@ def _first_step_seconds(run: Path, batch_size: int, preset: str) -> float:
 
 
 def main(kind: str, *arguments: str) -> None:
-    """Measure in this process, and print the result as JSON.
-
-    Args:
-        kind: `cores` or `log`.
-        *arguments: See the module.
-    """
+    """Measure in this process, and print the result as JSON."""
     if kind == "cores":
         paths, *numbers = arguments
         result = measure_on(paths, *map(int, numbers))
@@ -300,13 +272,6 @@ def measure_recipe(
     path: str, preset: str, steps: int, mine_clusters: int = 0
 ) -> dict[str, float]:
     """Prepare a training, mine once, and time training steps.
-
-    Args:
-        path: A click file.
-        preset: Name of the recipe.
-        steps: Number of training steps to time.
-        mine_clusters: As in `Recipe`. Default 0: mining is exact, of a sample
-            of a large log.
 
     Returns:
         `prepare_seconds`, to count the log, to adapt the model and to write
@@ -363,9 +328,6 @@ def synthetic_lines(pairs: int) -> Iterator[str]:
     query has 1 to 5 words. A title has 6 to 18 words and begins with those
     of the query, so that there is something to learn. The first n lines do
     not depend on `pairs`.
-
-    Args:
-        pairs: Number of lines, one for each pair.
 
     Example:
     >>> "".join(synthetic_lines(2)).count("\t")

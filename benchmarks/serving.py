@@ -69,10 +69,6 @@ _CALLS = 20
 def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
     """Time single queries, one after the other.
 
-    Args:
-        queries: The queries, sent in turn, one in each request.
-        rounds: Number of passes over the queries, for medians.
-
     Returns:
         `in_process`, of the exported encoder, and `grpc`, of the same
         encoder behind the local service and `Client`; each with `p50_ms` and
@@ -112,12 +108,6 @@ def measure_batches(
     A batching server merges the requests of many clients into such large
     ones. The rows per second show which sizes it should allow, and the time
     of a request how long it should wait for others.
-
-    Args:
-        queries: The queries, sent in turn.
-        titles: Distinct titles of the retriever.
-        rounds: Number of measurements of each size, in turn, whose median is
-            returned.
 
     Returns:
         By model and size (such as `rows_8`): `ms`, of a request, and
@@ -426,13 +416,6 @@ def compare_with_echo(
     kind: str, target: str, requests: Sequence[Any], rounds: int, folder: str
 ) -> dict[str, float]:
     """Measures one client of our server and of the echo server in turn.
-
-    Args:
-        kind: `"grpc"` or `"http"`.
-        target: The address of our server.
-        requests: The requests, or the bodies of those over HTTP.
-        rounds: Passes over the requests, for medians.
-        folder: An existing folder, for the echo server's reply.
 
     Returns:
         See `beside_echo`.

@@ -137,13 +137,6 @@ def measure_training(
 ) -> dict[str, Any]:
     """Times training steps of our towers and of peers on the same clicks.
 
-    Args:
-        log: The clicks to train on.
-        machine: The result of `describe_machine`.
-        batch_size: Pairs in a training step.
-        steps: Training steps in one measurement.
-        rounds: Number of measurements, whose median is returned.
-
     Returns:
         The result of `compared`, in pairs a second; `limit_fraction`: the
         time that the work of a step (`step_work`) would take at the machine's
@@ -182,11 +175,6 @@ def measure_encoding(
     The exported encoder is measured too. The titles that the PyTorch and JAX
     peers read are hashed beforehand.
 
-    Args:
-        titles: The distinct titles to encode.
-        batch_size: Texts encoded at once.
-        rounds: Number of measurements, whose median is returned.
-
     Returns:
         The result of `compared`, in titles a second, and `environments`, see
         `measure_training`.
@@ -206,17 +194,7 @@ def contenders(
     batch_size: int,
     steps: int,
 ) -> dict[str, Contender]:
-    """Returns our towers and the peers whose libraries are installed.
-
-    Args:
-        folder: An existing folder for what they read.
-        paths: The click files to train on.
-        batches: The first batches of these clicks, for peers that read
-            hashed texts.
-        titles: The titles to encode.
-        batch_size: Pairs in a batch, and titles encoded at once.
-        steps: Training steps in one measurement.
-    """
+    """Returns our towers and the peers whose libraries are installed."""
     arguments = list(paths), list(titles), batch_size, steps, CELLS
     found = {"ours": ours(folder, "ours", partial(own_works, *arguments))}
     if titles:
@@ -310,10 +288,6 @@ def keras_works(
 def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
     """Return the rates, and ours divided by each of the others.
 
-    Args:
-        rates: Rates per second by name, `ours` among them.
-        unit: Name of the rate in the result, such as `pairs_per_second`.
-
     Returns:
         `{name: {unit: rate}}`, with `keras` and `torch` for the faster of
         their forms, and `ratio_<name>` for each peer, above 1 where ours is
@@ -344,16 +318,8 @@ def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
 def batches_of(log: ClickLog, batch_size: int, steps: int) -> tf.data.Dataset:
     """Streams a log as training does, in batches of equal size.
 
-    Args:
-        log: The clicks, read as often as needed.
-        batch_size: Pairs in a training step.
-        steps: Number of training steps to time.
-
     Returns:
         Batches `(query, document)` of strings, `WARM_STEPS + steps` or more.
-
-    Raises:
-        InputError: The log has fewer pairs than one batch.
     """
     if log.count() < batch_size:
         raise InputError(
@@ -369,12 +335,6 @@ def measure_profile(
     log: ClickLog, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
     """Time training steps of several sizes, and the operations of one.
-
-    Args:
-        log: The clicks to train on.
-        batch_size: Pairs in a training step.
-        steps: Training steps in one measurement.
-        rounds: Number of measurements, whose median is returned.
 
     Returns:
         `parts`, the milliseconds that each kind of operation takes in a

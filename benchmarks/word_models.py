@@ -75,12 +75,6 @@ def measure_matching(
 ) -> dict[str, Any]:
     """Times pair scorers and their peers in PyTorch on the same triples.
 
-    Args:
-        triples: The triples to train on.
-        batch_size: Triples in a training step.
-        steps: Training steps in one measurement.
-        rounds: Number of measurements, whose median is returned.
-
     Returns:
         For each of `PRESETS`: `triples_per_second` (each has two pairs), the
         milliseconds of the training step and of all its threads, for each
@@ -89,9 +83,6 @@ def measure_matching(
         the milliseconds of scoring 1,000 candidates of one query; and
         `environments`, the threads and the allocator of each model, see
         `measure.compare`.
-
-    Raises:
-        InputError: There are fewer triples than one batch.
     """
     batches = triple_batches(triples, batch_size, steps)
     query, candidates = _candidates(triples)
@@ -229,11 +220,7 @@ def pair_batch(
 def triple_batches(
     triples: Triples, batch_size: int, steps: int
 ) -> tf.data.Dataset:
-    """Streams triples as training does, in batches of equal size.
-
-    Raises:
-        InputError: There are fewer triples than one batch.
-    """
+    """Streams triples as training does, in batches of equal size."""
     if len(triples) < batch_size:
         raise InputError(
             f"{len(triples)} triples, fewer than one batch of {batch_size}; "
@@ -256,13 +243,6 @@ def measure_documents(
 ) -> dict[str, Any]:
     """Times KeyVec and its peers in PyTorch on the same documents.
 
-    Args:
-        folder: The documents; those of the split train are used.
-        batch_size: Documents in a training step.
-        steps: Training steps in one measurement. Encoding is measured on as
-            many documents as these steps read, or on all if there are fewer.
-        rounds: Number of measurements, whose median is returned.
-
     Returns:
         `train` and `encode`, each with `documents` and `sentences`, which are
         the numbers read in a training step (on average) and in encoding; for
@@ -272,10 +252,6 @@ def measure_documents(
         `cpu_ratio_torch`, the same of the time of all threads; and
         `environments`, the threads and the allocator of each model, see
         `measure.compare`. `growth`: see `measure_growth`.
-
-    Raises:
-        InputError: There are fewer documents than one batch, or no word is
-            frequent enough for the vocabulary.
     """
     documents = list(folder.of("train"))
     if len(documents) < batch_size:
@@ -456,12 +432,6 @@ def measure_growth(
     length are one training step: the longer they are, the fewer documents are
     read in parallel.
 
-    Args:
-        model: A compiled `KeyVec` that reads documents of all `LENGTHS`.
-        sentences: The sentences of which the documents are made. A length is
-            left out if there are fewer distinct sentences.
-        rounds: Number of measurements, whose median is returned.
-
     Returns:
         Number of sentences in a document -> the microseconds of a sentence
         in training and in encoding, by the clock (`train_us`, `encode_us`)
@@ -514,9 +484,6 @@ def _sentences_of(documents: Sequence[Document]) -> list[str]:
 
 def torch_ratios(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """Compare the model `ours` with the fastest of its peers.
-
-    Args:
-        times: Model -> the seconds by the clock and those of all threads.
 
     Returns:
         `ratio_torch` and `cpu_ratio_torch`, the times of the fastest peer

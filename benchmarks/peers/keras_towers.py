@@ -92,10 +92,6 @@ class KerasTowers:
 
     XLA is off because it would compile again for each new batch shape.
     With batches padded to one shape, it made `PaddedTower` 15 % faster.
-
-    Args:
-        tower: `PaddedTower` or `SegmentTower`.
-        cells: Number of cells.
     """
 
     def __init__(self, tower: Any, cells: int) -> None:

@@ -169,11 +169,7 @@ class TorchLSTMRNN(TorchMatcher):
 
 
 class TorchScorer:
-    """Trains and runs a peer on texts that are hashed beforehand.
-
-    Args:
-        matcher: The model.
-    """
+    """Trains and runs a peer on texts that are hashed beforehand."""
 
     def __init__(self, matcher: TorchMatcher) -> None:
         self.matcher = matcher
@@ -348,12 +344,7 @@ class TorchKeyVec(torch.nn.Module):
 
 
 class TorchKeyVecRun:
-    """Trains and runs a `TorchKeyVec`; words are looked up beforehand.
-
-    Args:
-        model: The model.
-        learning_rate: Learning rate of Adam.
-    """
+    """Trains and runs a `TorchKeyVec`; words are looked up beforehand."""
 
     def __init__(
         self, model: TorchKeyVec, learning_rate: float = 0.001
@@ -380,12 +371,7 @@ class TorchKeyVecRun:
 
 
 def main(folder: Path, form: str) -> None:
-    """Answers what is asked on standard input, see `answer`.
-
-    Args:
-        folder: See `write_input`.
-        form: `packed` or `padded`.
-    """
+    """Answers what is asked on standard input, see `answer`."""
     settings = read_settings(folder)
     kind, is_packed = settings.pop("kind"), form == "packed"
     if kind == "keyvec":
