@@ -101,9 +101,13 @@ def find(name: str) -> tuple[Any, ModuleType | None]:
     Programs that are written in two modules have their flags in
     `tools.flags`; the second module may be imported when they are parsed.
     """
-    flags = f"{_PACKAGE}.tools.flags"
-    if importlib.util.find_spec(f"{flags}.{name}"):
-        return importlib.import_module(f"{flags}.{name}").COMMAND_LINE, None
+    _unloaded_package()
+    tools = importlib.import_module(f"{_PACKAGE}.tools")
+    if any(
+        Path(each, "flags", f"{name}.py").exists() for each in tools.__path__
+    ):
+        flags = importlib.import_module(f"{_PACKAGE}.tools.flags.{name}")
+        return flags.COMMAND_LINE, None
     module = importlib.import_module(f"{_PACKAGE}.tools.{name}")
     return module.program, module
 
