@@ -32,7 +32,6 @@ import tensorflow as tf
 from keras_lstm_dssm.benchmarks.clocks import (
     WARM_STEPS,
     interleaved_medians,
-    percentiles,
     read_clocks,
 )
 from keras_lstm_dssm.benchmarks.peers import answer
@@ -89,29 +88,6 @@ def has_library(name: str) -> bool:
         file=sys.stderr,
     )
     return False
-
-
-def beside_echo(
-    ours: Callable[[Any], Any],
-    echo: Callable[[Any], Any],
-    requests: Sequence[Any],
-    rounds: int,
-) -> dict[str, float]:
-    """Measure a server and, in turn, one that always sends the same reply."""
-    (p50, p99), (echo_p50, echo_p99) = interleaved_medians(
-        {
-            "ours": partial(percentiles, ours, requests),
-            "echo": partial(percentiles, echo, requests),
-        },
-        rounds,
-    ).values()
-    return {
-        "p50_ms": p50,
-        "p99_ms": p99,
-        "echo_p50_ms": echo_p50,
-        "echo_p99_ms": echo_p99,
-        "ratio_echo": p50 / echo_p50,
-    }
 
 
 def memory_megabytes(field: str) -> float:

@@ -41,7 +41,7 @@ from keras_lstm_dssm.benchmarks.measure import (
 )
 from keras_lstm_dssm.benchmarks.towers import (
     PRESET,
-    OwnTowers,
+    PackageTowers,
     batches_of,
 )
 from keras_lstm_dssm.data import ClickLog, open_log
@@ -52,6 +52,16 @@ from keras_lstm_dssm.training.tower_training import TowerTraining
 
 PREDICTED = (8, 16)
 _WORKS = ("train", "encode")
+_POLL_SECONDS = 0.02
+
+_LINES = 50_000
+_QUERY_WORDS = 3
+_TITLE_WORDS = 12
+_VOCABULARY = 100_000
+_SYLLABLES = tuple(
+    "".join(letters)
+    for letters in itertools.product("bdfgklmnprstvz", "aeiou", ("", "n", "r"))
+)
 
 
 def measure_cores(
@@ -138,16 +148,13 @@ def measure_on(
     """
     usable = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, usable[:cores])
-    towers, log = OwnTowers(), open_log(paths)
+    towers, log = PackageTowers(), open_log(paths)
     step = towers.train(batches_of(log, batch_size, steps), steps)
     titles = list(islice(log.documents(), batch_size * steps))
     towers.encode(titles, batch_size)
     encoding = seconds(partial(towers.encode, titles, batch_size))
     batches = -(-len(titles) // batch_size)
     return {"train": 1000 * step, "encode": 1000 * encoding / batches}
-
-
-_POLL_SECONDS = 0.02
 
 
 def measure_scale(
@@ -226,7 +233,7 @@ def measure_log(path: str, batch_size: int, steps: int) -> dict[str, Any]:
     log = ClickLog(path)
     count_seconds = seconds(log.count)
     batches = batches_of(log, batch_size, steps)
-    step = 1e6 * OwnTowers().train(batches, steps) / batch_size
+    step = 1e6 * PackageTowers().train(batches, steps) / batch_size
     return {
         "count_seconds": count_seconds,
         "step_microseconds_per_pair": step,
@@ -250,22 +257,6 @@ def _first_step_seconds(run: Path, batch_size: int, preset: str) -> float:
                 raise InputError("lstm-dssm-train ended without a step")
             time.sleep(_POLL_SECONDS)
         return time.perf_counter() - start
-
-
-def main(kind: str, *arguments: str) -> None:
-    """Measure in this process, and print the result as JSON."""
-    if kind == "cores":
-        paths, *numbers = arguments
-        result = measure_on(paths, *map(int, numbers))
-    else:
-        preset, path, *numbers = arguments
-        batch_size, steps, mine_clusters = map(int, numbers)
-        result = (
-            measure_log(path, batch_size, steps)
-            if preset == PRESET
-            else measure_recipe(path, preset, steps, mine_clusters)
-        )
-    print(json.dumps(result))
 
 
 def measure_recipe(
@@ -309,16 +300,6 @@ def measure_recipe(
         "microseconds_per_pair": 1e6 * (step + in_an_epoch / plan.examples),
         "peak_gigabytes": memory_megabytes("VmHWM") / 1000,
     }
-
-
-_LINES = 50_000
-_QUERY_WORDS = 3
-_TITLE_WORDS = 12
-_VOCABULARY = 100_000
-_SYLLABLES = tuple(
-    "".join(letters)
-    for letters in itertools.product("bdfgklmnprstvz", "aeiou", ("", "n", "r"))
-)
 
 
 def synthetic_lines(pairs: int) -> Iterator[str]:
@@ -367,6 +348,22 @@ def _words(rng: np.random.Generator) -> np.ndarray:
             drawn = rng.choice(_SYLLABLES, (_VOCABULARY // 4, size))
             words.update(dict.fromkeys(map("".join, drawn.tolist())))
     return np.array(list(words)[:_VOCABULARY], object)
+
+
+def main(kind: str, *arguments: str) -> None:
+    """Measure in this process, and print the result as JSON."""
+    if kind == "cores":
+        paths, *numbers = arguments
+        result = measure_on(paths, *map(int, numbers))
+    else:
+        preset, path, *numbers = arguments
+        batch_size, steps, mine_clusters = map(int, numbers)
+        result = (
+            measure_log(path, batch_size, steps)
+            if preset == PRESET
+            else measure_recipe(path, preset, steps, mine_clusters)
+        )
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -44,11 +44,10 @@ from keras_lstm_dssm.benchmarks.clocks import (
     seconds,
 )
 from keras_lstm_dssm.benchmarks.measure import (
-    beside_echo,
     program_command,
     running_server,
 )
-from keras_lstm_dssm.benchmarks.towers import OwnTowers
+from keras_lstm_dssm.benchmarks.towers import PackageTowers
 from keras_lstm_dssm.export.bulk.documents import Documents
 from keras_lstm_dssm.export.export_models import export_model, export_models
 from keras_lstm_dssm.export.publish.versions import publish, version_folders
@@ -74,7 +73,7 @@ def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
         encoder behind the local service and `Client`; each with `p50_ms` and
         `p99_ms`.
     """
-    model = OwnTowers().model
+    model = PackageTowers().model
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "query_encoder")
         export_model(model.query_encoder, path)
@@ -115,7 +114,7 @@ def measure_batches(
     """
     documents = Documents(list(titles), list(titles))
     with tempfile.TemporaryDirectory() as folder:
-        export_models(OwnTowers().model, Path(folder), documents)
+        export_models(PackageTowers().model, Path(folder), documents)
         command = program_command("serve", f"--models={folder}", "--port=0")
         with (
             running_server(command) as target,
@@ -169,7 +168,7 @@ def measure_load(
             clients is measured a second time; by default there are none.
 
     Returns:
-        `ClientLog.summary` for each number of clients, half of which use
+        `LoadResult.summary` for each number of clients, half of which use
         gRPC and half HTTP, and `megabytes_before` and `megabytes_after`, the
         server's memory. Those beside hostile clients have `_hostile` in
         their names, and `ratio_p99`, the p99 of gRPC divided by that without
@@ -182,7 +181,7 @@ def measure_load(
     bodies = http_bodies(as_bytes(queries))
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder, "models", MODEL)
-        export_model(OwnTowers().model.query_encoder, base)
+        export_model(PackageTowers().model.query_encoder, base)
         http_target = f"127.0.0.1:{_free_port()}"
         command = program_command(
             "serve", f"--models={base.parent}", "--port=0",
@@ -234,7 +233,7 @@ def _free_port() -> int:
         return listening.getsockname()[1]
 
 
-class ClientLog(NamedTuple):
+class LoadResult(NamedTuple):
     """The results of requests that concurrent clients sent.
 
     Attributes:
@@ -291,7 +290,7 @@ def send_requests(
     seconds: float,
     http_target: str = "",
     bodies: Sequence[bytes] = (),
-) -> ClientLog:
+) -> LoadResult:
     """Sends requests from concurrent clients for a number of seconds.
 
     Each client has its own connection and sends the next request when the
@@ -307,7 +306,7 @@ def send_requests(
         bodies: The bodies of requests over HTTP.
     """
     http_milliseconds: list[float] = []
-    log = ClientLog([], [], set(), seconds, http_milliseconds)
+    log = LoadResult([], [], set(), seconds, http_milliseconds)
     requests, bodies = list(requests), list(bodies)
 
     async def run() -> None:
@@ -329,7 +328,7 @@ def send_requests(
 
 
 async def _run_client(
-    target: str, requests: Sequence[PredictRequest], end: float, log: ClientLog
+    target: str, requests: Sequence[PredictRequest], end: float, log: LoadResult
 ) -> None:
     options = [
         ("grpc.use_local_subchannel_pool", 1),
@@ -380,30 +379,6 @@ def _version_swaps(base: Path, swap_seconds: float) -> Iterator[None]:
         thread.join()
 
 
-class EchoServicer(PredictionServiceServicer):
-    """Answers every Predict request with the same reply."""
-
-    def __init__(self, reply: PredictResponse) -> None:
-        self._reply = reply
-
-    def Predict(
-        self, request: PredictRequest, context: grpc.ServicerContext
-    ) -> PredictResponse:
-        """Returns the reply."""
-        return self._reply
-
-
-def run_grpc_echo_server(reply: bytes) -> None:
-    """Serves a serialized `PredictResponse` on a free port until killed."""
-    server = grpc.server(ThreadPoolExecutor(8))
-    servicer = EchoServicer(PredictResponse.FromString(reply))
-    add_PredictionServiceServicer_to_server(servicer, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    print(f"serving on 127.0.0.1:{port}", flush=True)
-    server.wait_for_termination()
-
-
 def http_bodies(queries: Sequence[bytes]) -> list[bytes]:
     """Returns a Predict request in JSON for each query."""
     return [
@@ -417,8 +392,11 @@ def compare_with_echo(
 ) -> dict[str, float]:
     """Measures one client of our server and of the echo server in turn.
 
+    Over `"http"`, requests are bodies; over `"grpc"`, messages.
+
     Returns:
-        See `beside_echo`.
+        `p50_ms` and `p99_ms`, `echo_p50_ms` and `echo_p99_ms`, and
+        `ratio_echo`, the p50 divided by the echo server's.
     """
     sender: Callable[[str], Any] = (
         _grpc_sender if kind == "grpc" else _http_sender
@@ -431,7 +409,20 @@ def compare_with_echo(
         )
         command = [sys.executable, "-m", __name__, kind, str(path)]
         with running_server(command) as address, sender(address) as echo:
-            return beside_echo(ours, echo, requests, rounds)
+            (p50, p99), (echo_p50, echo_p99) = interleaved_medians(
+                {
+                    "ours": partial(percentiles, ours, requests),
+                    "echo": partial(percentiles, echo, requests),
+                },
+                rounds,
+            ).values()
+    return {
+        "p50_ms": p50,
+        "p99_ms": p99,
+        "echo_p50_ms": echo_p50,
+        "echo_p99_ms": echo_p99,
+        "ratio_echo": p50 / echo_p50,
+    }
 
 
 @contextmanager
@@ -533,6 +524,30 @@ def resident_megabytes(address: str) -> float:
         text = reply.read().decode()
     match = re.search(r"(?m)^process_resident_memory_bytes (\S+)$", text)
     return float(match[1]) / 1e6 if match else float("nan")
+
+
+class EchoServicer(PredictionServiceServicer):
+    """Answers every Predict request with the same reply."""
+
+    def __init__(self, reply: PredictResponse) -> None:
+        self._reply = reply
+
+    def Predict(
+        self, request: PredictRequest, context: grpc.ServicerContext
+    ) -> PredictResponse:
+        """Returns the reply."""
+        return self._reply
+
+
+def run_grpc_echo_server(reply: bytes) -> None:
+    """Serves a serialized `PredictResponse` on a free port until killed."""
+    server = grpc.server(ThreadPoolExecutor(8))
+    servicer = EchoServicer(PredictResponse.FromString(reply))
+    add_PredictionServiceServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    print(f"serving on 127.0.0.1:{port}", flush=True)
+    server.wait_for_termination()
 
 
 def run_http_echo_server(reply: bytes) -> None:

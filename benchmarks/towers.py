@@ -103,7 +103,7 @@ def new_model(cells: int) -> dssm.TwoTower:
     return model
 
 
-class OwnTowers:
+class PackageTowers:
     """Runs `TwoTower` as its users do."""
 
     def __init__(self, cells: int | None = None) -> None:
@@ -150,7 +150,7 @@ def measure_training(
             "train",
             rounds,
         )
-    own = OwnTowers()
+    own = PackageTowers()
     limits = [
         own.work(*pair).seconds(machine["gemm_flops"], machine["copy_bytes"])
         for pair in batches.take(_COUNTED_BATCHES)
@@ -245,7 +245,7 @@ def own_works(
     cells: int,
 ) -> dict[str, Callable[[], Any]]:
     """Returns the works of the towers of this package, in their process."""
-    towers = OwnTowers(cells)
+    towers = PackageTowers(cells)
 
     def train() -> Any:
         batches = batches_of(ClickLog(paths), batch_size, steps)
@@ -260,7 +260,7 @@ def exported_works(
 ) -> dict[str, Callable[[], Any]]:
     """Returns the work of the exported encoder, in its process."""
     with tempfile.TemporaryDirectory() as folder:
-        export_model(OwnTowers(cells).model.document_encoder, folder)
+        export_model(PackageTowers(cells).model.document_encoder, folder)
         encoder = SavedEncoder(folder)
     encode = partial(encoder.encode, titles, batch_size)
     return {"encode": partial(wall_and_cpu, encode)}

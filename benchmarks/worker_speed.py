@@ -37,13 +37,13 @@ program.string("preset", "lstm_96", "The recipe of two towers.")
 program.string("negatives", None, "Negatives other than the recipe's.")
 program.integer("batch_size", 4096, "Pairs in a batch of all workers.", 2)
 program.integer("steps", 4, "Training steps in a turn.", 1)
-program.integer("rounds", 5, "Turns of each.", 1)
+program.integer("rounds", 5, "TimedTurns of each.", 1)
 program.integer("worker_threads", 1, "Threads of each of the two workers.", 1)
 
 _MEGABYTE = 2**20
 
 
-class Turns(keras.callbacks.Callback):
+class TimedTurns(keras.callbacks.Callback):
     """Waits for a line on standard input before each turn, and times it."""
 
     def __init__(self, steps: int, collectives: Collectives | None) -> None:
@@ -109,7 +109,7 @@ def train() -> None:
         epochs=1,
         steps_per_epoch=FLAGS.steps * (FLAGS.rounds + 1),
         verbose=0,
-        callbacks=[Turns(FLAGS.steps, collectives)],
+        callbacks=[TimedTurns(FLAGS.steps, collectives)],
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.benchmarks import towers
-from keras_lstm_dssm.benchmarks.towers import OwnTowers, hash_texts
+from keras_lstm_dssm.benchmarks.towers import PackageTowers, hash_texts
 
 pytest.importorskip("jax")
 
@@ -42,7 +42,7 @@ def test_losses_weights_and_vectors_equal_ours() -> None:
         distinct,
     )
 
-    own = OwnTowers()
+    own = PackageTowers()
     peer = JaxTowers(towers.HASHING.size, towers.CELLS)
     start = weights_of(own.model)
     peer.towers = tuple(

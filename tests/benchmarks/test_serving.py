@@ -84,7 +84,7 @@ def test_failed_requests_are_counted_not_repeated() -> None:
 
 
 def test_results() -> None:
-    log = serving.ClientLog([1.0, 2.0, 3.0, 10.0], [], {1, 2}, seconds=2.0)
+    log = serving.LoadResult([1.0, 2.0, 3.0, 10.0], [], {1, 2}, seconds=2.0)
     assert log.summary() == {
         "requests": 4,
         "errors": 0,

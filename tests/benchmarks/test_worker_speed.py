@@ -31,7 +31,7 @@ def test_a_turn_starts_with_a_line_and_is_timed(
     monkeypatch.setattr(sys, "stdin", io.StringIO("go\n"))
     monkeypatch.setattr(worker_speed, "time", clock(6))
     collectives: Any = SimpleNamespace(sent=100)
-    turns = worker_speed.Turns(2, collectives)
+    turns = worker_speed.TimedTurns(2, collectives)
     turns.on_train_batch_begin(0)
     assert capsys.readouterr().out == "waiting\n"
     turns.on_train_batch_end(0)
@@ -41,7 +41,7 @@ def test_a_turn_starts_with_a_line_and_is_timed(
     assert json.loads(capsys.readouterr().out) == [3, 10]
     with pytest.raises(KeyboardInterrupt):  # the other process has ended
         turns.on_train_batch_begin(2)
-    assert worker_speed.Turns(2, None)._bytes() == 0
+    assert worker_speed.TimedTurns(2, None)._bytes() == 0
 
 
 def test_latency_and_bandwidth(monkeypatch: pytest.MonkeyPatch) -> None:
