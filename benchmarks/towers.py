@@ -244,15 +244,18 @@ def own_works(
     steps: int,
     cells: int,
 ) -> dict[str, Callable[[], Any]]:
-    """Returns the works of the towers of this package, in their process."""
+    """Returns the work of the towers of this package, in their process.
+
+    It is `train` on the clicks in `paths`, or else `encode` of the titles.
+    """
     towers = PackageTowers(cells)
-
-    def train() -> Any:
+    if paths:
         batches = batches_of(ClickLog(paths), batch_size, steps)
-        return fit_wall_and_cpu(towers.model, batches, steps)
-
+        return {
+            "train": partial(fit_wall_and_cpu, towers.model, batches, steps)
+        }
     encode = partial(towers.encode, titles, batch_size)
-    return {"train": train, "encode": partial(wall_and_cpu, encode)}
+    return {"encode": partial(wall_and_cpu, encode)}
 
 
 def exported_works(
@@ -274,15 +277,13 @@ def keras_works(
     steps: int,
     cells: int,
 ) -> dict[str, Callable[[], Any]]:
-    """Returns the works of the towers of stock Keras layers."""
+    """Returns the work of the towers of stock Keras layers, as `own_works`."""
     towers = keras_towers.KerasTowers(KERAS_FORMS[form], cells)
-
-    def train() -> Any:
+    if paths:
         batches = batches_of(ClickLog(paths), batch_size, steps)
-        return towers.train(batches, steps)
-
+        return {"train": partial(towers.train, batches, steps)}
     encode = partial(towers.encode, titles, batch_size)
-    return {"train": train, "encode": partial(wall_and_cpu, encode)}
+    return {"encode": partial(wall_and_cpu, encode)}
 
 
 def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
