@@ -26,6 +26,8 @@ Suites, several separated by commas, or `all`:
 In `train` and `encode`, the same towers in stock Keras and, where they are
 installed, in PyTorch and JAX are measured in turn with those of this package;
 so are the pair scorers of `matching` and the KeyVec of `documents` in PyTorch.
+Each of them is a process of its own, with the threads and the allocator that a
+warm-up has found to be its fastest; `environments` in the results names them.
 `matching` reads the judged lists of --data, or if they have none, mines
 negatives for its clicks. Results are medians. Run it on an idle machine; its
 load is printed first.
