@@ -10,9 +10,9 @@ import pytest
 
 import keras_lstm_dssm as dssm
 import lstm_dssm_programs
-from keras_lstm_dssm.papers import PAPERS
-from keras_lstm_dssm.papers.rows import choose_rows
+from keras_lstm_dssm.papers import PAPERS, choose_rows
 from keras_lstm_dssm.serving import PredictionServer
+from keras_lstm_dssm.settings.papers import PAPER_DEFAULTS, TableSettings
 from keras_lstm_dssm.tools import evaluate
 from keras_lstm_dssm.tools.flagged_recipe import flagged_recipe
 from tests.conftest import TOPICS
@@ -130,8 +130,8 @@ def test_defaults_that_the_guides_name() -> None:
     )  # fmt: skip
     ends = best.momentum_ends, best.momentum_middle, best.momentum_fraction
     assert ends == (0.9, 0.995, 0.02)
-    options = PAPERS["table_iv"].options
-    assert (options["search"], options["dev_evaluations"]) == (0.15, 5)
+    settings = TableSettings("api", **PAPER_DEFAULTS["table_iv"])
+    assert (settings.search, settings.dev_evaluations) == (0.15, 5)
 
 
 def test_reranking(

@@ -17,7 +17,7 @@ from keras_lstm_dssm.benchmarks.scaling import (
 )
 from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.index import TitleClusters
+from keras_lstm_dssm.evaluation.index import IVFIndex
 from keras_lstm_dssm.models import PRESETS
 
 
@@ -116,13 +116,13 @@ def test_mining_and_preparation_are_counted(
 
     monkeypatch.setattr(scaling, "fit_seconds", fit_seconds)
     read: list[int] = []
-    nearest = TitleClusters.nearest
+    nearest = IVFIndex.nearest
 
-    def nearest_titles(self: TitleClusters, *given: Any) -> Any:
+    def nearest_titles(self: IVFIndex, *given: Any) -> Any:
         read.append(given[-1])
         return nearest(self, *given)
 
-    monkeypatch.setattr(TitleClusters, "nearest", nearest_titles)
+    monkeypatch.setattr(IVFIndex, "nearest", nearest_titles)
     log = tmp_path / "clicks.tsv"
     write_log(log, 60)
     costs = scaling.measure_recipe(str(log), "small", 7, clusters)
