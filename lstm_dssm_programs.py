@@ -15,6 +15,7 @@ import functools
 import gc
 import importlib.util
 import os
+import runpy
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -100,9 +101,13 @@ def find(name: str) -> tuple[Any, ModuleType | None]:
     Programs that are written in two modules have their flags in
     `tools.flags`; the second module may be imported when they are parsed.
     """
-    flags = f"{_PACKAGE}.tools.flags"
-    if importlib.util.find_spec(f"{flags}.{name}"):
-        return importlib.import_module(f"{flags}.{name}").COMMAND_LINE, None
+    _unloaded_package()
+    tools = importlib.import_module(f"{_PACKAGE}.tools")
+    if any(
+        Path(each, "flags", f"{name}.py").exists() for each in tools.__path__
+    ):
+        flags = importlib.import_module(f"{_PACKAGE}.tools.flags.{name}")
+        return flags.COMMAND_LINE, None
     module = importlib.import_module(f"{_PACKAGE}.tools.{name}")
     return module.program, module
 
@@ -125,6 +130,17 @@ def _unloaded_package() -> ModuleType:
     return sys.modules.setdefault(
         _PACKAGE, importlib.util.module_from_spec(spec)
     )
+
+
+def run_module(name: str) -> None:
+    """Run a module of the package as a script that needs no TensorFlow.
+
+    Args:
+        name: Its dotted name. What it imports of the package is imported
+            without the package's `__init__`.
+    """
+    _unloaded_package()
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 def _load(package: ModuleType) -> None:

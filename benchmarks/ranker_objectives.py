@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.evaluation.measures import evaluate_queries, mean
 from keras_lstm_dssm.ranker import OverlapFeatures, PairFeatures
@@ -23,14 +23,14 @@ from keras_lstm_dssm.ranker.ranker import open_sources
 from keras_lstm_dssm.ranker.train_ranker import train_trees
 from keras_lstm_dssm.settings.recipes import RankerRecipe
 
-FLAGS = new_flags()
-define = definers(FLAGS)
-define.string("data", None, "BEIR folder with grades.")
-define.string("encoder", None, "As for lstm-dssm-train --preset=ranker.")
-define.integer("folds", 5, "Number of folds.", 2)
-define.integer("trees", 200, "Number of trees.", 1)
-define.integer("leaves", 15, "Number of leaves of a tree.", 2)
-define.integer("seed", 0, "Seed of the folds.", 0)
+program = Program(__doc__, required=["data"])
+FLAGS = program.flags
+program.string("data", None, "BEIR folder with grades.")
+program.string("encoder", None, "As for lstm-dssm-train --preset=ranker.")
+program.integer("folds", 5, "Number of folds.", 2)
+program.integer("trees", 200, "Number of trees.", 1)
+program.integer("leaves", 15, "Number of leaves of a tree.", 2)
+program.integer("seed", 0, "Seed of the folds.", 0)
 
 _BAGGING = {"bagging_fraction": 0.5, "bagging_freq": 1, "feature_fraction": 0.5}
 _OPTIONS = {
@@ -50,13 +50,6 @@ def cross_validate(
     seed: int = 0,
 ) -> np.ndarray:
     """Scores rows by trees that have not learnt from their lists.
-
-    Args:
-        rows: The lists.
-        options: The options of the trees.
-        leaves: Number of leaves of a tree.
-        folds: Number of folds.
-        seed: Seed of the draw of each list's fold.
 
     Returns:
         float `[rows]`.
@@ -117,7 +110,7 @@ def _measure(rows: JudgedPairs, scores: np.ndarray) -> dict[str, float]:
     return mean(evaluate_queries(run, qrels, 1, _MEASURES))
 
 
-run = CommandLine(__doc__, FLAGS, required=["data"]).program(main)
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

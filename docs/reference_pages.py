@@ -6,11 +6,11 @@ with public names (`__all__`), and one for each program, made from its
 docstring and its flags.
 """
 
-import ast
 import importlib
 import inspect
 import re
 import shutil
+import sys
 import textwrap
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +18,11 @@ from typing import Any
 
 import lstm_dssm_programs
 from keras_lstm_dssm.command_line import Program
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # pytest has it
 
 HERE = Path(__file__).parent
 GENERATED = HERE / "generated"
@@ -79,12 +84,10 @@ def write(app: Any = None) -> None:
 
 
 def programs() -> tuple[str, ...]:
-    """Returns the names in `PROGRAMS` of setup.py."""
-    tree = ast.parse((HERE.parent / "setup.py").read_text(encoding="utf-8"))
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and node.targets[0].id == "PROGRAMS":
-            return ast.literal_eval(node.value)
-    raise LookupError("setup.py: found no PROGRAMS")
+    """Returns the names of the programs that pyproject.toml installs."""
+    text = (HERE.parent / "pyproject.toml").read_text(encoding="utf-8")
+    scripts = tomllib.loads(text)["project"]["scripts"]
+    return tuple(name.removeprefix("lstm-dssm-") for name in scripts)
 
 
 def _write_api() -> None:

@@ -130,12 +130,9 @@ def test_broken_links_of_a_site_are_named(tmp_path: Path) -> None:
 
 
 def test_the_notebook_is_stored_without_results() -> None:
-    assert (
-        load("check_notebooks", "release").main(
-            [str(DOCS / "quickstart.ipynb")]
-        )
-        == 0
-    )
+    """`make docs` runs it; clear all outputs before a commit."""
+    notebook = json.loads((DOCS / "quickstart.ipynb").read_text())
+    assert not any(cell.get("outputs") for cell in notebook["cells"])
 
 
 def test_the_citation_has_the_version_and_three_papers() -> None:

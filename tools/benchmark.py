@@ -26,6 +26,8 @@ Suites, several separated by commas, or `all`:
 In `train` and `encode`, the same towers in stock Keras and, where they are
 installed, in PyTorch and JAX are measured in turn with those of this package;
 so are the pair scorers of `matching` and the KeyVec of `documents` in PyTorch.
+Each of them is a process of its own, with the threads and the allocator that a
+warm-up has found to be its fastest; `environments` in the results names them.
 `matching` reads the judged lists of --data, or if they have none, mines
 negatives for its clicks. Results are medians. Run it on an idle machine; its
 load is printed first.
@@ -102,17 +104,17 @@ program.integer(
 
 DOCUMENTS = "documents"
 SUITES = {
-    "train": "speed_suites.measure_training",
-    "encode": "speed_suites.measure_encoding",
-    "serve": "request_suites.measure_serving",
-    "load": "load_suite.measure_load",
-    "batch": "request_suites.measure_batches",
-    "retriever": "retriever_suite.measure_retriever",
-    "profile": "profile_suite.measure_profile",
-    "scale": "scale_suite.measure_scale",
-    "cores": "cores_suite.measure_cores",
-    "matching": "matching_suite.measure_matching",
-    DOCUMENTS: "documents_suite.measure_documents",
+    "train": "towers.measure_training",
+    "encode": "towers.measure_encoding",
+    "serve": "serving.measure_serving",
+    "load": "serving.measure_load",
+    "batch": "serving.measure_batches",
+    "retriever": "retriever.measure_retriever",
+    "profile": "towers.measure_profile",
+    "scale": "scaling.measure_scale",
+    "cores": "scaling.measure_cores",
+    "matching": "word_models.measure_matching",
+    DOCUMENTS: "word_models.measure_documents",
 }
 """Name of a suite -> the function of `benchmarks` that measures it."""
 

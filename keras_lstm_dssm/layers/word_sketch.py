@@ -20,6 +20,13 @@ _FACTORS = (
 # have different hashes.
 _START_OFFSET = 1_343_714_438
 
+# The fields of a `WordBatch` that hold ids. Each batch has other sizes, and
+# would be traced again without this signature.
+_IDS = [
+    tf.TensorSpec([None, None] if field == "words" else [None], tf.int32)
+    for field in WordBatch._fields[:6]
+]
+
 
 @register
 class WordSketch(Configured, keras.layers.Layer):
@@ -130,14 +137,17 @@ class WordSketch(Configured, keras.layers.Layer):
         """
         frequencies, texts = np.zeros(self.buckets), 0
         for words in batches:
-            frequencies += self._document_frequencies(words).numpy()
+            frequencies += self._document_frequencies(
+                *words[: len(_IDS)]
+            ).numpy()
             texts += len(words.lengths)
         idf = np.log1p((texts - frequencies + 0.5) / (frequencies + 0.5))
         self.word_weight.assign(np.sqrt(idf))
 
-    @tf.function(reduce_retracing=True, autograph=False)
-    def _document_frequencies(self, words: WordBatch) -> tf.Tensor:
+    @tf.function(input_signature=_IDS, autograph=False)
+    def _document_frequencies(self, *ids: tf.Tensor) -> tf.Tensor:
         """Count the distinct texts of each bucket, `(buckets,)`."""
+        words = WordBatch(*ids)
         word, text = words.flat()
         first = tf.cast(text, tf.int64) * self.buckets
         bucket_of_text = [

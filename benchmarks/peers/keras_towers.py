@@ -1,7 +1,7 @@
 """The Keras peer: the same towers built from stock Keras layers.
 
 They are written as an experienced user would: trigram ids are computed in
-`tf.data`, an `Embedding` of 288 columns is summed by word,
+`tf.data`, an `Embedding` of 3 columns a cell is summed by word,
 `keras.layers.LSTM` reads the words, `keras.optimizers.SGD` has Nesterov
 momentum, and `fit` and `predict` run the model. There are two forms because
 there are two usual ways to sum an embedding by word.
@@ -10,15 +10,16 @@ there are two usual ways to sum an embedding by word.
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_lstm_dssm.benchmarks.measurement import fit_seconds
+from keras_lstm_dssm.benchmarks.measure import fit_wall_and_cpu
 from keras_lstm_dssm.layers import LetterTrigrams
 
-CELLS = 96
-WIDTH = 288
-"""Columns of an embedding, for as many parameters as 3 gates of 96 cells."""
+GATES = 3
+"""An embedding has as many columns as three gates have cells, since the LSTM
+of this package has no forget gate: so all towers have as many parameters."""
 
 HASHING = LetterTrigrams()
 
@@ -26,13 +27,14 @@ HASHING = LetterTrigrams()
 class PaddedTower(keras.Model):
     """Encodes texts from ids `(batch, words, trigrams)`, padded with 0."""
 
-    def __init__(self) -> None:
+    def __init__(self, cells: int) -> None:
         super().__init__()
-        self.embedding = keras.layers.Embedding(HASHING.size + 1, WIDTH)
-        self.lstm = keras.layers.LSTM(CELLS)
+        width = GATES * cells
+        self.embedding = keras.layers.Embedding(HASHING.size + 1, width)
+        self.lstm = keras.layers.LSTM(cells)
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
-        """Encode hashed texts into unit vectors, `(batch, 96)`."""
+        """Encode hashed texts into unit vectors, `(batch, cells)`."""
         real = ids > 0
         rows = ops.where(real[..., None], self.embedding(ids), 0.0)
         y = self.lstm(ops.sum(rows, axis=2), mask=ops.any(real, axis=2))
@@ -47,17 +49,17 @@ class PaddedTower(keras.Model):
 class SegmentTower(keras.Model):
     """Encodes texts from flat ids, with `segment_sum` and padded words."""
 
-    def __init__(self) -> None:
+    def __init__(self, cells: int) -> None:
         super().__init__()
-        self.embedding = keras.layers.Embedding(HASHING.size, WIDTH)
-        self.lstm = keras.layers.LSTM(CELLS)
+        self.embedding = keras.layers.Embedding(HASHING.size, GATES * cells)
+        self.lstm = keras.layers.LSTM(cells)
 
     def call(self, hashed: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
-        """Encode hashed texts into unit vectors, `(batch, 96)`."""
+        """Encode hashed texts into unit vectors, `(batch, cells)`."""
         ids, word, lengths = hashed
         words = ops.segment_sum(self.embedding(ids), word, sorted=True)
         steps = tf.RaggedTensor.from_row_lengths(words, lengths).to_tensor(
-            shape=[None, None, WIDTH]
+            shape=[None, None, words.shape[1]]
         )
         y = self.lstm(steps, mask=tf.sequence_mask(lengths))
         return ops.normalize(y, axis=-1)
@@ -90,23 +92,20 @@ class KerasTowers:
 
     XLA is off because it would compile again for each new batch shape.
     With batches padded to one shape, it made `PaddedTower` 15 % faster.
-
-    Args:
-        tower: `PaddedTower` or `SegmentTower`.
     """
 
-    def __init__(self, tower: Any) -> None:
+    def __init__(self, tower: Any, cells: int) -> None:
         self._hash = tower.hash
-        self._document = tower()
+        self._document = tower(cells)
         self._document.compile(jit_compile=False)
-        self.model = PairScores(tower(), self._document)
+        self.model = PairScores(tower(cells), self._document)
         self.model.compile(
             keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True),
             keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             jit_compile=False,
         )
 
-    def train(self, batches: tf.data.Dataset, steps: int) -> float:
+    def train(self, batches: tf.data.Dataset, steps: int) -> np.ndarray:
         """Return the seconds of a training step from strings to new weights."""
 
         def prepare(query: tf.Tensor, document: tf.Tensor) -> Any:
@@ -114,10 +113,10 @@ class KerasTowers:
             return (self._hash(query), self._hash(document)), labels
 
         hashed = batches.map(prepare, tf.data.AUTOTUNE)
-        return fit_seconds(self.model, hashed.prefetch(2), steps)
+        return fit_wall_and_cpu(self.model, hashed.prefetch(2), steps)
 
     def encode(self, titles: list[str], batch_size: int) -> Any:
-        """Encode titles into `[len(titles), 96]`."""
+        """Encode titles into `[len(titles), cells]`."""
         batches = tf.data.Dataset.from_tensor_slices(titles).batch(batch_size)
         hashed = batches.map(lambda t: (self._hash(t),), tf.data.AUTOTUNE)
         return self._document.predict(hashed.prefetch(2), verbose=0)

@@ -1,6 +1,6 @@
 r"""Predicts what many clicks, titles and queries need, from measured figures.
 
-    python -m keras_lstm_dssm.benchmarks.scaling_model \
+    python -m keras_lstm_dssm.benchmarks.capacity \
         --clicks_a_day=1e9 --titles=1e8 --queries_a_second=1e4
 
 The model has four parts, each a formula of figures that are given as flags:
@@ -23,32 +23,32 @@ import math
 import sys
 from typing import Any, NamedTuple
 
-from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
+from keras_lstm_dssm.command_line import Program
 
-FLAGS = new_flags()
-define = definers(FLAGS)
-define.float("clicks_a_day", 1e9, "Clicks to train on every day.")
-define.float("training_hours", 6.0, "Hours in which they are trained on.")
-define.float("pairs_a_second", 11523.0, "Pairs of one worker alone.")
-define.integer("rows", 2048, "Pairs of a worker in a training step.", 1)
-define.integer("collectives", 4, "Collectives in a training step.", 0)
-define.float("latency", 2e-4, "Seconds of a message between two workers.")
-define.float("bandwidth", 1.25e9, "Bytes a second from a worker to the next.")
-define.float("step_bytes", 30e6, "Bytes that a worker sends in a step.")
-define.float("titles", 1e8, "Titles in the index.")
-define.float("encoding_hours", 1.0, "Hours in which all are encoded.")
-define.float("titles_a_second", 26000.0, "Titles that a core encodes.")
-define.float("parallel", 0.9, "Share of it when many processes run.")
-define.integer("dimension", 96, "Width of a vector.", 1)
-define.float("queries_a_second", 1e4, "Queries at the busiest time.")
-define.float("encode_ms", 0.53, "Milliseconds of a core to encode a query.")
-define.float(
+program = Program(__doc__)
+FLAGS = program.flags
+program.float("clicks_a_day", 1e9, "Clicks to train on every day.")
+program.float("training_hours", 6.0, "Hours in which they are trained on.")
+program.float("pairs_a_second", 11523.0, "Pairs of one worker alone.")
+program.integer("rows", 2048, "Pairs of a worker in a training step.", 1)
+program.integer("collectives", 4, "Collectives in a training step.", 0)
+program.float("latency", 2e-4, "Seconds of a message between two workers.")
+program.float("bandwidth", 1.25e9, "Bytes a second from a worker to the next.")
+program.float("step_bytes", 30e6, "Bytes that a worker sends in a step.")
+program.float("titles", 1e8, "Titles in the index.")
+program.float("encoding_hours", 1.0, "Hours in which all are encoded.")
+program.float("titles_a_second", 26000.0, "Titles that a core encodes.")
+program.float("parallel", 0.9, "Share of it when many processes run.")
+program.integer("dimension", 96, "Width of a vector.", 1)
+program.float("queries_a_second", 1e4, "Queries at the busiest time.")
+program.float("encode_ms", 0.53, "Milliseconds of a core to encode a query.")
+program.float(
     "index_ms", 0.47, "Milliseconds of a core for a query in an index."
 )
-define.float("index_titles", 5e4, "Titles of the index that was measured.")
-define.integer("cores", 32, "Cores of a server.", 1)
-define.float("memory", 128e9, "Bytes of a server's memory.")
-define.float("use", 0.5, "Share of cores and of memory to plan with.")
+program.float("index_titles", 5e4, "Titles of the index that was measured.")
+program.integer("cores", 32, "Cores of a server.", 1)
+program.float("memory", 128e9, "Bytes of a server's memory.")
+program.float("use", 0.5, "Share of cores and of memory to plan with.")
 
 _ID_BYTES = 13
 _LINKS = 32  # HNSW32
@@ -193,7 +193,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return results
 
 
-run = CommandLine(__doc__, FLAGS).program(main)
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

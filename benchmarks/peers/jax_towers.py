@@ -6,25 +6,32 @@ summed by word with `segment_sum`, `lax.scan` reads the words, `value_and_grad`
 gives the gradient, and the optimizer updates whole tables. `jit` compiles for
 fixed shapes, so that a batch is padded to the next of a few sizes. The texts
 are hashed, and every shape is compiled, before the clock starts, which favours
-this peer. Importing this module needs JAX.
+this peer. Needs JAX.
 """
 
-import functools
+import sys
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks import keras_towers
-from keras_lstm_dssm.benchmarks.measurement import WARM_STEPS, seconds
+from keras_lstm_dssm.benchmarks.clocks import WARM_STEPS, wall_and_cpu
+from keras_lstm_dssm.benchmarks.peers import (
+    Texts,
+    answer,
+    read_batches,
+    read_settings,
+    texts_of,
+)
 
 GAMMA, RATE, MOMENTUM, THRESHOLD = 10.0, 0.1, 0.9, 1.0
 Parameters = dict[str, jax.Array]
 
 
-class Hashed(NamedTuple):
+class Distinct(NamedTuple):
     """A batch of hashed texts, padded; each distinct text and word once.
 
     Attributes:
@@ -44,21 +51,30 @@ class Hashed(NamedTuple):
     numbers: np.ndarray
 
 
-def hash_texts(texts: tf.Tensor) -> Hashed:
-    """Hash strings `(batch,)` and pad them to one of a few shapes."""
-    batch = keras_towers.HASHING.distinct(texts)
-    ids = tf.gather(batch.trigrams, batch.trigram_index).numpy()
-    words = batch.words.numpy().T
-    word_count = _rounded(int(batch.word_index[-1]) + 1, 512)
-    id_count = _rounded(len(ids), 4096)
-    text_count = _rounded(words.shape[1], 256)
-    time = _rounded(len(words), 4)
-    return Hashed(
-        _padded(ids, id_count),
-        _padded(batch.word_index.numpy(), id_count, word_count),
-        _padded(_padded(words, time).T, text_count).T,
-        _padded(batch.lengths.numpy(), text_count),
-        batch.text_index.numpy(),
+def distinct(texts: Texts) -> Distinct:
+    """Finds the distinct texts and words, and pads them to a few shapes."""
+    numbers: dict[bytes, int] = {}  # of the distinct words
+    parts = np.split(texts.ids.astype(np.int32), np.cumsum(texts.trigrams)[:-1])
+    of_words = [numbers.setdefault(p.tobytes(), len(numbers)) for p in parts]
+    rows: dict[bytes, int] = {}  # of the distinct texts
+    words = np.array(of_words, np.int32)
+    of_texts = np.split(words, np.cumsum(texts.words)[:-1])
+    index = [rows.setdefault(each.tobytes(), len(rows)) for each in of_texts]
+    ids = [np.frombuffer(word, np.int32) for word in numbers]
+    read = [np.frombuffer(text, np.int32) for text in rows]
+    lengths = np.array([len(each) for each in read], np.int32)
+    time = _rounded(max(lengths), 4)
+    padded = np.stack([_padded(each, time) for each in read])
+    word_count = _rounded(len(ids), 512)
+    id_count = _rounded(sum(map(len, ids)), 4096)
+    text_count = _rounded(len(read), 256)
+    owner = np.repeat(np.arange(len(ids)), [len(each) for each in ids])
+    return Distinct(
+        _padded(np.concatenate(ids), id_count),
+        _padded(owner.astype(np.int32), id_count, word_count),
+        _padded(padded, text_count).T,
+        _padded(lengths, text_count),
+        np.array(index, np.int32),
         np.arange(word_count, dtype=np.int32),
     )
 
@@ -72,19 +88,19 @@ def _padded(values: np.ndarray, size: int, value: int = 0) -> np.ndarray:
     return np.pad(values, widths, constant_values=value)
 
 
-def new_tower(key: jax.Array) -> Parameters:
+def new_tower(key: jax.Array, trigrams: int, cells: int) -> Parameters:
     """Draw the weights of a tower, for the gates i, g and o."""
     of_table, of_kernel = jax.random.split(key)
-    shape = keras_towers.HASHING.size, keras_towers.WIDTH
+    shape = trigrams, 3 * cells
     kernel = jax.nn.initializers.glorot_uniform()
     return {
         "table": jax.random.uniform(of_table, shape, None, -0.05, 0.05),
-        "recurrent": kernel(of_kernel, (keras_towers.CELLS, shape[1])),
+        "recurrent": kernel(of_kernel, (cells, shape[1])),
         "bias": jnp.zeros(shape[1]),
     }
 
 
-def encode(tower: Parameters, batch: Hashed) -> jax.Array:
+def encode(tower: Parameters, batch: Distinct) -> jax.Array:
     """Encode the distinct texts into unit vectors, `[u, cells]`."""
     rows = tower["table"][batch.trigrams]
     table = tower["bias"] + jax.ops.segment_sum(
@@ -108,7 +124,7 @@ def encode(tower: Parameters, batch: Hashed) -> jax.Array:
 
 
 def batch_loss(
-    towers: tuple[Parameters, Parameters], query: Hashed, document: Hashed
+    towers: tuple[Parameters, Parameters], query: Distinct, document: Distinct
 ) -> jax.Array:
     """Compute the mean loss of the clicked documents, in-batch."""
     queries = encode(towers[0], query)[query.text_index]
@@ -120,9 +136,9 @@ def batch_loss(
     return -jnp.mean(of_clicked)
 
 
-@functools.partial(jax.jit, donate_argnums=(0, 1))
+@partial(jax.jit, donate_argnums=(0, 1))
 def training_step(
-    towers: Any, velocity: Any, query: Hashed, document: Hashed
+    towers: Any, velocity: Any, query: Distinct, document: Distinct
 ) -> Any:
     """Return the loss, the new weights and the new velocity."""
     ahead = jax.tree.map(lambda w, v: w + MOMENTUM * v, towers, velocity)
@@ -144,43 +160,34 @@ def _renormalised(gradient: Parameters) -> Parameters:
 class JaxTowers:
     """Trains and runs two towers on batches that are hashed beforehand."""
 
-    def __init__(self) -> None:
-        keys = jax.random.split(jax.random.key(0))
-        self.towers = new_tower(keys[0]), new_tower(keys[1])
+    def __init__(self, trigrams: int, cells: int) -> None:
+        query, document = (
+            new_tower(key, trigrams, cells)
+            for key in jax.random.split(jax.random.key(0))
+        )
+        self.towers = query, document
         self.velocity = jax.tree.map(jnp.zeros_like, self.towers)
         self._encode = jax.jit(encode)
 
-    def train(self, batches: tf.data.Dataset, steps: int) -> float:
-        """Return the seconds of a training step, from hashed batches."""
-        hashed = [
-            (hash_texts(query), hash_texts(document))
-            for query, document in batches.take(WARM_STEPS + steps)
-        ]
+    def train(self, batches: list[list[Distinct]]) -> np.ndarray:
+        """Return the seconds of a training step, see `wall_and_cpu`."""
 
         def run() -> None:
-            for pair in hashed[WARM_STEPS:]:
+            for pair in batches[WARM_STEPS:]:
                 loss = self.step(*pair)
             loss.block_until_ready()
 
         run()  # compiles
-        return seconds(run) / steps
+        return wall_and_cpu(run) / (len(batches) - WARM_STEPS)
 
-    def step(self, query: Hashed, document: Hashed) -> jax.Array:
+    def step(self, query: Distinct, document: Distinct) -> jax.Array:
         """Train on a batch and return its loss."""
         loss, self.towers, self.velocity = training_step(
             self.towers, self.velocity, query, document
         )
         return loss
 
-    def prepare(self, titles: list[str], batch_size: int) -> list[Hashed]:
-        """Hash titles for `encode`."""
-        starts = range(0, len(titles), batch_size)
-        return [
-            hash_texts(tf.constant(titles[start : start + batch_size]))
-            for start in starts
-        ]
-
-    def encode(self, batches: list[Hashed]) -> Any:
+    def encode(self, batches: list[Distinct]) -> Any:
         """Encode hashed titles into `[titles, cells]`."""
         vectors = [self._encode(self.towers[1], batch) for batch in batches]
         return np.concatenate(
@@ -189,3 +196,27 @@ class JaxTowers:
                 for each, batch in zip(vectors, batches, strict=True)
             ]
         )
+
+
+def main(folder: Path) -> None:
+    """Answers what is asked on standard input, see `answer`."""
+    towers = JaxTowers(**read_settings(folder))
+    pairs = [
+        list(map(distinct, texts_of(batch)))
+        for batch in read_batches(folder, "train")
+    ]
+    titles = [
+        distinct(texts)
+        for batch in read_batches(folder, "encode")
+        for texts in texts_of(batch)
+    ]
+    answer(
+        {
+            "train": partial(towers.train, pairs),
+            "encode": partial(wall_and_cpu, partial(towers.encode, titles)),
+        }
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks.measurement import (
+from keras_lstm_dssm.benchmarks import measure
+from keras_lstm_dssm.benchmarks.clocks import (
     WARM_STEPS,
-    fit_seconds,
     interleaved_medians,
     percentiles,
+)
+from keras_lstm_dssm.benchmarks.measure import (
+    fit_seconds,
     results_of_process,
     running_server,
 )
@@ -80,3 +83,31 @@ def test_a_measurement_that_fails_in_its_process(tmp_path: Path) -> None:
     assert results_of_process("json.tool", str(path)) == {"pairs": 3}
     with pytest.raises(InputError, match="none.json: .*No such file"):
         results_of_process("json.tool", str(tmp_path / "none.json"))
+
+
+PEER = """
+import os, sys
+print("ready", flush=True)
+fast = os.environ["OMP_NUM_THREADS"] == "1"
+fast = fast and "MALLOC_TRIM_THRESHOLD_" in os.environ
+for line in sys.stdin:
+    assert line == "train\\n"
+    print([1.0 if fast else 2.0, 3.0], flush=True)
+"""
+
+
+def test_each_process_has_its_best_threads_and_allocator() -> None:
+    peer = measure.Contender([sys.executable, "-c", PEER])
+    tied = peer._replace(threads=["all threads"])
+    taken, chosen = measure.compare({"a": peer, "b": tied}, "train", 2)
+    assert taken == {"a": [1, 3], "b": [2, 3]}
+    assert chosen == {
+        "a": "one thread, malloc that keeps memory",
+        "b": "all threads, malloc",  # the first of equal ones
+    }
+
+
+def test_a_peer_that_fails_is_an_error() -> None:
+    failing = measure.Contender([sys.executable, "-c", "print('ready')"])
+    with pytest.raises(InputError, match="a process of .* has ended"):
+        measure.compare({"a": failing}, "train", 1)

@@ -5,7 +5,7 @@ Its predictions for one and two workers are compared with measurements.
 
 import pytest
 
-from keras_lstm_dssm.benchmarks import scaling_model as model
+from keras_lstm_dssm.benchmarks import capacity as model
 
 AMD = {"read_bandwidth": 22e9, "flops": 216e9}
 """44 GB/s in copies, which read and write (docs/benchmarks.md)."""

@@ -3,7 +3,7 @@
 Each method of search is measured in a new process, because memory is counted by
 process. FOLDER holds `titles.npy`, `queries.txt` and `models/`:
 
-    python -m keras_lstm_dssm.benchmarks.retriever_suite METHOD FOLDER QUERIES
+    python -m keras_lstm_dssm.benchmarks.retriever METHOD FOLDER QUERIES
 """
 
 import json
@@ -16,14 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.benchmarks.measurement import (
-    medians,
+from keras_lstm_dssm.benchmarks.clocks import medians, percentiles, seconds
+from keras_lstm_dssm.benchmarks.measure import (
     memory_megabytes,
-    percentiles,
     results_of_process,
-    seconds,
 )
-from keras_lstm_dssm.benchmarks.towers import OwnTowers
+from keras_lstm_dssm.benchmarks.towers import PackageTowers
 from keras_lstm_dssm.data import ClickLog, training_batches
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Index
@@ -54,13 +52,6 @@ def measure_retriever(
     log: ClickLog, titles: int, queries: int, rounds: int
 ) -> dict[str, Any]:
     """Search many titles with both kinds of retriever and with plain NumPy.
-
-    Args:
-        log: Clicks to train on; also the source of titles and queries.
-        titles: Number of titles, 100 or more.
-        queries: Number of queries in one measurement, single or in batches;
-            there are 20 calls or more.
-        rounds: Number of processes for each method, in turn, for medians.
 
     Returns:
         The result of `measure_search` for `float32`, `int8` and `numpy`. The
@@ -118,7 +109,7 @@ def write_retrievers(
             `queries.txt`, distinct queries of the log, and `models/` are
             written here.
     """
-    model = OwnTowers().model
+    model = PackageTowers().model
     batches = training_batches(log, _BATCH, epochs=_EPOCHS, seed=_SEED)
     model.fit(batches, shuffle=False, verbose=0)
     texts = fill_up_titles(list(islice(log.documents(), titles)), titles)
@@ -140,10 +131,6 @@ def write_retrievers(
 
 def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
     """Return titles, and random ones up to a total number.
-
-    Args:
-        titles: Titles of a log, at most `count`.
-        count: Number of titles to return.
 
     Returns:
         The titles, then others of eight words, drawn by their frequency in

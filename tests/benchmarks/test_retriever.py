@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from keras_lstm_dssm.benchmarks import retriever_suite
+from keras_lstm_dssm.benchmarks import retriever
 from keras_lstm_dssm.data import open_log
 from keras_lstm_dssm.errors import InputError
 
@@ -14,14 +14,14 @@ def test_results(
 ) -> None:
     # In this process: what it measures then means little, but is all there.
     monkeypatch.setattr(
-        retriever_suite,
+        retriever,
         "results_of_process",
-        lambda _, method, folder, count: retriever_suite.measure_search(
+        lambda _, method, folder, count: retriever.measure_search(
             method, Path(folder), int(count)
         ),
     )
     log = open_log(str(collection_folder))
-    results = retriever_suite.measure_retriever(log, 120, 6, 1)
+    results = retriever.measure_retriever(log, 120, 6, 1)
     assert results.keys() == {"float32", "int8", "numpy", "make_seconds"}
     for method in ("float32", "int8", "numpy"):
         for size in ("batch_1", "batch_32"):
@@ -41,16 +41,16 @@ def test_results(
 
 
 def test_titles_are_filled_up_with_the_words_of_the_log() -> None:
-    made = retriever_suite.fill_up_titles(["hex bolt", "wood glue"], 5)
+    made = retriever.fill_up_titles(["hex bolt", "wood glue"], 5)
     assert made[:2] == ["hex bolt", "wood glue"]
     assert [len(text.split()) for text in made[2:]] == [8, 8, 8]
     assert {word for text in made[2:] for word in text.split()} <= {
         "hex", "bolt", "wood", "glue",
     }  # fmt: skip
-    assert made == retriever_suite.fill_up_titles(["hex bolt", "wood glue"], 5)
+    assert made == retriever.fill_up_titles(["hex bolt", "wood glue"], 5)
 
 
 def test_too_few_titles(collection_folder: Path) -> None:
     log = open_log(str(collection_folder))
     with pytest.raises(InputError, match="--titles_in_index=99: expected 100"):
-        retriever_suite.measure_retriever(log, 99, 6, 1)
+        retriever.measure_retriever(log, 99, 6, 1)
