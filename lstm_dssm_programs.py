@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -64,15 +64,13 @@ def start(name: str) -> int:
                 file=sys.stderr,
             )
             return 1
-        program, module = find(name)
-        code = program.check()
+        module = find(name)
+        code = module.program.check()
         if code is not None:
             return code
         with _without_notes():
-            if program.tensorflow:
+            if module.program.tensorflow:
                 _load(package)
-            if module is None:
-                module = importlib.import_module(f"{_PACKAGE}.tools.{name}")
     except ImportError as error:
         if "--debug" in sys.argv:
             raise
@@ -95,21 +93,10 @@ def program_names() -> list[str]:
     )
 
 
-def find(name: str) -> tuple[Any, ModuleType | None]:
-    """Return a `Program` and its module, unless this imports TensorFlow.
-
-    Programs that are written in two modules have their flags in
-    `tools.flags`; the second module may be imported when they are parsed.
-    """
+def find(name: str) -> ModuleType:
+    """Return the module of a program, which loads no TensorFlow."""
     _unloaded_package()
-    tools = importlib.import_module(f"{_PACKAGE}.tools")
-    if any(
-        Path(each, "flags", f"{name}.py").exists() for each in tools.__path__
-    ):
-        flags = importlib.import_module(f"{_PACKAGE}.tools.flags.{name}")
-        return flags.COMMAND_LINE, None
-    module = importlib.import_module(f"{_PACKAGE}.tools.{name}")
-    return module.program, module
+    return importlib.import_module(f"{_PACKAGE}.tools.{name}")
 
 
 def _unloaded_package() -> ModuleType:

@@ -159,7 +159,7 @@ def _directive(path: str, value: Any) -> str:
 def _write_programs() -> None:
     names = (*programs(), "demo")
     for name in names:
-        program, _ = lstm_dssm_programs.find(name)
+        program = lstm_dssm_programs.find(name).program
         path = GENERATED / "programs" / f"lstm-dssm-{name}.md"
         path.write_text(program_page(name, program), encoding="utf-8")
     rows = "\n".join(f"lstm-dssm-{name}" for name in names)

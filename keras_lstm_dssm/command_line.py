@@ -12,7 +12,7 @@ import io
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -202,36 +202,3 @@ def _one_line(error: BaseException, values: flags.FlagValues) -> str:
         if match and expected and "expected" not in message[match.end() :]:
             return f"{match[1]}: expected {expected}"
     return message
-
-
-# What follows goes with the last program that is written in two modules.
-
-
-def new_flags() -> flags.FlagValues:
-    """Returns the flags that every program has."""
-    return Program("").flags
-
-
-class _Unpacked(Definers):
-    def __iter__(self) -> Iterator[Callable[..., Any]]:
-        return iter(vars(self).values())
-
-
-definers = _Unpacked
-
-
-class CommandLine(Program):
-    """A program whose flags and work are in two modules."""
-
-    def __init__(
-        self,
-        doc: str,
-        values: flags.FlagValues,
-        required: Sequence[str] = (),
-        arguments: bool = False,
-        tensorflow: bool = True,
-    ) -> None:
-        super().__init__(doc, required, arguments, tensorflow)
-        self.flags = values
-
-    program = Program.main

@@ -58,7 +58,7 @@ def test_programs_of_the_reference_are_those_of_setup() -> None:
     pages = load("reference_pages", "docs")
     names = pages.programs()
     assert "train" in names and "serve" in names
-    program, _ = lstm_dssm_programs.find("split")
+    program = lstm_dssm_programs.find("split").program
     page = pages.program_page("split", program)
     assert page.startswith("# lstm-dssm-split\n")
     assert "\n```sh\nlstm-dssm-split --" in page

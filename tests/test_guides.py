@@ -50,7 +50,7 @@ def test_commands_are_understood(guide: str) -> None:
     assert len(given) >= 2
     for name, *arguments in given:
         name = name.removeprefix("lstm-dssm-")
-        program, _ = lstm_dssm_programs.find(name)
+        program = lstm_dssm_programs.find(name).program
         assert program.check([name, *arguments]) is None, arguments
         values = program.flags
         if name == "train" and not values.init:
@@ -69,7 +69,7 @@ def test_commands_are_understood(guide: str) -> None:
             "table",
             "train",
         )  # fmt: skip
-        for flag in lstm_dssm_programs.find(name)[0].flags
+        for flag in lstm_dssm_programs.find(name).program.flags
     }
     assert set(re.findall(r"--(\w+)", page)) <= known | {
         "new_epochs",

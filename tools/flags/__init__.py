@@ -1,1 +1,0 @@
-"""The help and the flags of each program; no TensorFlow is imported here."""
