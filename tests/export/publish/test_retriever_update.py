@@ -28,6 +28,7 @@ from tests.tools.conftest import Refused, refused, succeed  # noqa: F401
 OLD = {f"t{n}": f"number {n} steel bolt" for n in range(12)}
 ADDED = {"t3": "number 3 brass bolt", "t20": "wood glue", "t4": OLD["t4"]}
 GONE = ["t5", "t99", "t0"]
+pytestmark = pytest.mark.usefixtures("remembered_graphs")
 NEW = {
     key: ADDED.get(key, title) for key, title in OLD.items() if key not in GONE
 } | {"t20": "wood glue"}
