@@ -20,7 +20,7 @@ TEXTS = {
     for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
 }
 PROGRAMS = [f.stem for f in (ROOT / "tools" / "flags").glob("[!_]*.py")]
-BLOCK = re.compile(r"^ *(lstm-dssm-\w+ (?:.*\\\n)*.*)$", re.MULTILINE)
+BLOCK = re.compile(r"^ *(?:\$ )?(lstm-dssm-\w+ (?:.*\\\n)*.*)$", re.MULTILINE)
 INLINE = re.compile(r"`lstm-dssm-(\w+) ([^`]*--[^`]*)`")
 
 SHOWN = {

@@ -13,6 +13,7 @@ from keras_lstm_dssm.benchmarks.load_suite import (
 from tests.serving.wire import predict_request
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_towers")
 def test_measure_load() -> None:
     # A busy machine may not load a new version within four seconds.

@@ -27,10 +27,10 @@ from keras_lstm_dssm.ranker.ranker import OutsideCosine, source_of
 from keras_lstm_dssm.serving import SavedRetriever, SavedScorer
 from keras_lstm_dssm.text import as_bytes
 from tests.conftest import TOPICS
-from tests.export.agreement import assert_cpp_agrees
-from tests.export.ops import serving_ops, stock_ops
+from tests.export.agreement import check_export, loaded
+from tests.export.ops import serving_ops
 from tests.ranker.small_ranker import COLOURS, small_scorer
-from tests.serving.wire import predict_request, warmup_requests
+from tests.serving.wire import predict_request
 
 TITLES = [
     f"{colour} {title}" for colour in COLOURS for _, title in TOPICS.values()
@@ -100,13 +100,6 @@ def expected_hits(ranker: Ranker, query: str) -> list[tuple[str, float]]:
     return [(IDS[rows[i]], float(scores[i])) for i in order]
 
 
-def test_stock_servers_have_the_ops(models: dict[str, Path]) -> None:
-    for folder in models.values():
-        assert serving_ops(folder) <= stock_ops()
-        assert "StringSplitV2" in serving_ops(folder)
-        assert warmup_requests(folder)
-
-
 def test_cpp_loader_gives_the_same_scores(
     ranker: Ranker, models: dict[str, Path]
 ) -> None:
@@ -114,16 +107,16 @@ def test_cpp_loader_gives_the_same_scores(
     queries = [query for query in QUERIES for _ in range(4)]
     titles = (TITLES[:3] + [""]) * len(QUERIES)
     ks = [5, 0, 1, 200, 3, 7]
-    scored, found = assert_cpp_agrees(
-        {
-            models["ranker"]: predict_request(
-                "ranker", query=as_bytes(queries), document=as_bytes(titles)
-            ),
-            models["two_stage"]: predict_request(
-                "two_stage", text=as_bytes(QUERIES), k=np.array(ks, np.int32)
-            ),
-        }
+    pairs = predict_request(
+        "ranker", query=as_bytes(queries), document=as_bytes(titles)
     )
+    search = predict_request(
+        "two_stage", text=as_bytes(QUERIES), k=np.array(ks, np.int32)
+    )
+    scored, found = check_export(
+        (models["ranker"], pairs), (models["two_stage"], search)
+    )
+    assert all("StringSplitV2" in serving_ops(f) for f in models.values())
     expected = ranker.score_pairs(queries, titles)
     assert np.ptp(expected) > 1
     np.testing.assert_allclose(scored["score"], expected, atol=1e-4)
@@ -189,9 +182,7 @@ def test_in_process(ranker: Ranker, models: dict[str, Path]) -> None:
 
 def test_no_rows_and_other_rows(models: dict[str, Path]) -> None:
     nothing = tf.constant([], tf.string)
-    serve = tf.saved_model.load(str(models["ranker"])).signatures[
-        "serving_default"
-    ]
+    serve = loaded(models["ranker"]).signatures["serving_default"]
     assert serve(query=nothing, document=nothing)["score"].shape == (0,)
     with pytest.raises(
         tf.errors.InvalidArgumentError, match="the same number of rows"

@@ -19,7 +19,7 @@ from keras_lstm_dssm.export.publish import retriever_update
 from keras_lstm_dssm.export.publish.models_config import served_version
 from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.tools import export
-from tests.export.agreement import assert_cpp_agrees
+from tests.export.agreement import check_export
 from tests.fresh_process import ForkedProcess, FreshProcesses
 from tests.models.small_keyvec import small_keyvec
 from tests.serving.wire import predict_request
@@ -131,7 +131,7 @@ def test_equal_to_a_full_export(
         text=[b"wood glue", b"brass bolt"],
         k=np.array([20, 3], np.int32),
     )
-    cpp, other = assert_cpp_agrees({result.folder: request, full: request})
+    cpp, other = check_export((result.folder, request), (full, request))
     assert cpp["ids"].shape == (2, 9)
     np.testing.assert_array_equal(cpp["ids"], other["ids"])
     np.testing.assert_allclose(cpp["scores"], other["scores"], atol=1e-6)
