@@ -12,6 +12,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # The processes of a run share the cores: threads of OpenMP and OpenBLAS
 # that wait for one another would take many times as long.
@@ -22,6 +23,9 @@ os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.kit.warm import Take, WarmModels
 
 from tests.fresh_process import FreshProcesses, connect, fork_server
 from tests.kit.cost import Costs
@@ -158,6 +162,21 @@ def remembered_graphs(made_once) -> Iterator[None]:
 
     with golden.remembered_graphs(made_once("graphs", Path.mkdir)):
         yield
+
+
+@pytest.fixture(scope="session")
+def warm_models() -> "WarmModels":
+    """The models that tests of this process share."""
+    from tests.kit.warm import WarmModels
+
+    return WarmModels()
+
+
+@pytest.fixture
+def warm(warm_models: "WarmModels") -> Iterator["Take"]:
+    """Lends compiled models, which other tests may have traced."""
+    with warm_models.lent() as take:
+        yield take
 
 
 @pytest.fixture(scope="session")
