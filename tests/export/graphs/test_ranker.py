@@ -1,5 +1,6 @@
 """Exported rankers give the scores of Python, as pairs and in two stages."""
 
+import importlib
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from keras_lstm_dssm.export.graphs.ranking import (
     RankerModule,
     TwoStageModule,
 )
+from keras_lstm_dssm.export.graphs.retriever import Int8Vectors
 from keras_lstm_dssm.export.publish.models_config import served_version
 from keras_lstm_dssm.ranker import (
     BoostedTrees,
@@ -32,6 +34,7 @@ from tests.export.ops import serving_ops
 from tests.ranker.small_ranker import COLOURS, small_scorer
 from tests.serving.wire import predict_request
 
+export_module = importlib.import_module(export_models.__module__)
 TITLES = [
     f"{colour} {title}" for colour in COLOURS for _, title in TOPICS.values()
 ] * 6  # more than the candidates
@@ -190,17 +193,34 @@ def test_no_rows_and_other_rows(models: dict[str, Path]) -> None:
         serve(query=tf.constant(["bolt"]), document=tf.constant(["a", "b"]))
 
 
-def test_int8_and_max_k(ranker: Ranker, tmp_path: Path) -> None:
+def test_int8_and_max_k(
+    ranker: Ranker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what is given to be written, as it would be called."""
+    given: dict[str, TwoStageModule] = {}
+
+    def publish(output: Path, modules: dict[str, TwoStageModule]) -> list[Path]:
+        given.update(modules)
+        return []
+
+    monkeypatch.setattr(export_module, "publish_models", publish)
     export_models(ranker, tmp_path, DOCUMENTS, "int8", max_k=3)
-    (hits,) = SavedRetriever(tmp_path / "two_stage").search(["wood glue"], 9)
-    assert len(hits) == 3
+    assert [*given] == ["ranker", "two_stage"]
+    assert isinstance(given["two_stage"].vectors[0], Int8Vectors)
+    found = given["two_stage"].serve(*map(tf.constant, (["wood glue"], [9])))
+    ((score, *others),) = found["scores"].numpy()
+    assert len(others) == 2
     best = max(score for _, score in expected_hits(ranker, "wood glue"))
-    assert hits[0].score == pytest.approx(best, abs=0.05)
-    readme = (tmp_path / "README.md").read_text()
+    assert score == pytest.approx(best, abs=0.05)
+
+
+def test_what_the_folder_says(models: dict[str, Path]) -> None:
+    folder = models["ranker"].parents[1]
+    readme = (folder / "README.md").read_text()
     assert 'client.search(["bolt"], k=5, model="two_stage")' in readme
     assert '["hex bolt", "wood glue"], model="ranker")' in readme
     for name in ("ranker", "two_stage"):
-        assert served_version(tmp_path / name) == tmp_path / name / "1"
+        assert served_version(folder / name) == folder / name / "1"
 
 
 def test_a_filter_orders_the_titles_with_a_tag(ranker: Ranker) -> None:
