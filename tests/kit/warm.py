@@ -1,8 +1,8 @@
 """Compiled models that tests use in turn, so that each graph is traced once.
 
 Most of the time of a short training is that of tracing its step. A model that
-was lent gets the values back with which it was made: of weights, optimizer and
-metrics.
+was lent gets the values back with which it was made, of weights and optimizer,
+and the seed that was set when it was made is set again.
 """
 
 from collections import defaultdict
@@ -10,19 +10,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
+from tensorflow.python.eager import context
 
 Take = Callable[..., Any]
 """Returns a model: takes the function that makes it, and its arguments."""
 
 
 class Warm(NamedTuple):
-    """A model, what its graphs belong to, and the values that it began with."""
+    """A model, what its graphs belong to, and what it began with."""
 
     model: Any
     optimizer: Any
     trainable: list[bool]
     start: list[np.ndarray]
+    seed: int
 
     @classmethod
     def of(cls, model: Any) -> "Warm":
@@ -30,7 +33,8 @@ class Warm(NamedTuple):
         # The velocities exist from now on.
         model.optimizer.build(model.trainable_variables)
         start = [variable.numpy() for variable in state(model)]
-        return cls(model, model.optimizer, flags(model), start)
+        seed = context.global_seed()
+        return cls(model, model.optimizer, flags(model), start, seed)
 
     def is_as_it_was(self) -> bool:
         """Returns whether the model was neither compiled anew nor frozen."""
@@ -45,6 +49,8 @@ class Warm(NamedTuple):
             variable.assign(value)
         self.model.reset_metrics()
         self.model.stop_training = False
+        # The order of lists in `fit` depends on it.
+        keras.utils.set_random_seed(self.seed)
         return self.model
 
 
