@@ -46,7 +46,7 @@ from keras_lstm_dssm.benchmarks.towers import OwnTowers
 from keras_lstm_dssm.export.export_models import export_model
 from keras_lstm_dssm.export.publish.versions import publish, version_folders
 from keras_lstm_dssm.serving.servable import to_proto
-from keras_lstm_dssm.text import as_bytes
+from keras_lstm_dssm.text.strings import as_bytes
 
 MODEL = "query_encoder"
 HTTP_PATH = f"/v1/models/{MODEL}:predict"

@@ -15,7 +15,7 @@ import numpy as np
 
 from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.data import open_collection
-from keras_lstm_dssm.evaluation.measures import evaluate
+from keras_lstm_dssm.evaluation.measures import evaluate_queries, mean
 from keras_lstm_dssm.ranker import OverlapFeatures, PairFeatures
 from keras_lstm_dssm.ranker.graded_lists import GradedLists
 from keras_lstm_dssm.ranker.ranker import open_sources
@@ -112,7 +112,7 @@ def _measure(rows: Rows, scores: np.ndarray) -> dict[str, float]:
         run[key] = dict(zip(ids, scores[part].tolist(), strict=True))
         qrels[key] = dict(zip(ids, rows.grades[part].tolist(), strict=True))
         start += size
-    return evaluate(run, qrels, 1, _MEASURES)
+    return mean(evaluate_queries(run, qrels, 1, _MEASURES))
 
 
 run = CommandLine(__doc__, FLAGS, required=["data"]).program(main)

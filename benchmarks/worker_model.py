@@ -106,6 +106,8 @@ def steps_of(counts: list[int]) -> list[Step]:
     )
     towers = len(model.towers)
     log = open_log(FLAGS.data)
+    one_text = model.document_encoder.trigrams.distinct(["hex bolt"])
+    trained = model.document_encoder.blocks(one_text)[0].shape[1]
     steps = []
     for workers in counts:
         batch = workers * FLAGS.rows
@@ -126,7 +128,7 @@ def steps_of(counts: list[int]) -> list[Step]:
                 FLAGS.rows,
                 len(titles),
                 model.document_encoder.dimension,
-                model.document_encoder.trained_dimension,
+                trained,
                 sum(map(len, rows)),
                 sum(table.shape[1] for table in tables) // towers,
                 all_weights - in_tables,

@@ -16,6 +16,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import lstm_dssm_programs
+from keras_lstm_dssm.command_line import Program
+
 HERE = Path(__file__).parent
 GENERATED = HERE / "generated"
 PACKAGE = "keras_lstm_dssm"
@@ -153,9 +156,9 @@ def _directive(path: str, value: Any) -> str:
 def _write_programs() -> None:
     names = (*programs(), "demo")
     for name in names:
-        module = importlib.import_module(f"{PACKAGE}.tools.flags.{name}")
+        program, _ = lstm_dssm_programs.find(name)
         path = GENERATED / "programs" / f"lstm-dssm-{name}.md"
-        path.write_text(program_page(name, module), encoding="utf-8")
+        path.write_text(program_page(name, program), encoding="utf-8")
     rows = "\n".join(f"lstm-dssm-{name}" for name in names)
     (GENERATED / "programs" / "index.md").write_text(
         "# Programs\n\nEvery program has `--help`, `--json=FILE` for its "
@@ -166,21 +169,21 @@ def _write_programs() -> None:
     )
 
 
-def program_page(name: str, module: ModuleType) -> str:
+def program_page(name: str, program: Program) -> str:
     """Returns the page of a program in Markdown: its help and its flags.
 
     Args:
         name: The program's name, without `lstm-dssm-`.
-        module: Its module in `keras_lstm_dssm.tools.flags`.
+        program: The program.
     """
     title = f"lstm-dssm-{name}"
     if name == "demo":  # it is started from a clone only
         title = "make demo"
-    flags = [module.FLAGS[key] for key in sorted(set(module.FLAGS))]
+    flags = [program.flags[key] for key in sorted(set(program.flags))]
     described = "\n".join(
         _flag(flag) for flag in flags if flag.name not in ("help", "h", "?")
     )
-    return f"# {title}\n\n{_prose(module.__doc__)}\n\n## Flags\n\n{described}"
+    return f"# {title}\n\n{_prose(program.doc)}\n\n## Flags\n\n{described}"
 
 
 def _flag(flag: Any) -> str:

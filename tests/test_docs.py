@@ -9,6 +9,8 @@ from types import ModuleType
 
 import pytest
 
+import lstm_dssm_programs
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 RESULTS = DOCS / "results"
@@ -42,8 +44,8 @@ def test_programs_of_the_reference_are_those_of_setup() -> None:
     pages = load("reference_pages", "docs")
     names = pages.programs()
     assert "train" in names and "serve" in names
-    module = importlib.import_module("keras_lstm_dssm.tools.flags.split")
-    page = pages.program_page("split", module)
+    program, _ = lstm_dssm_programs.find("split")
+    page = pages.program_page("split", program)
     assert page.startswith("# lstm-dssm-split\n")
     assert "\n```sh\nlstm-dssm-split --" in page
     assert "`--data=string`\n: " in page

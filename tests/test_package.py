@@ -72,7 +72,6 @@ def test_the_wheel_installs_and_its_programs_start(
         "lstm_dssm_client/grpc_client.py",
         "lstm_dssm_client/http_client.py",
         "keras_lstm_dssm/tools/train.py",
-        "keras_lstm_dssm/tools/flags/train.py",
         "keras_lstm_dssm/py.typed",
         "keras_lstm_dssm/export/publish/server_readme.md",
         "keras_lstm_dssm/analysis/templates/report.css",

@@ -1,14 +1,14 @@
 """What README and the pages of docs/ name exists: programs, flags, files."""
 
-import importlib
 import re
 import shlex
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import pytest
 
-from keras_lstm_dssm.command_line import CommandLine
+import lstm_dssm_programs
 from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.rows import choose_rows
 from keras_lstm_dssm.tools.flagged_recipe import flagged_recipe
@@ -19,7 +19,7 @@ TEXTS = {
     path.relative_to(ROOT).with_suffix("").as_posix(): path.read_text()
     for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
 }
-PROGRAMS = [f.stem for f in (ROOT / "tools" / "flags").glob("[!_]*.py")]
+PROGRAMS = lstm_dssm_programs.program_names()
 BLOCK = re.compile(r"^ *(?:\$ )?(lstm-dssm-\w+ (?:.*\\\n)*.*)$", re.MULTILINE)
 INLINE = re.compile(r"`lstm-dssm-(\w+) ([^`]*--[^`]*)`")
 
@@ -66,10 +66,9 @@ OTHERS = {
 """Page -> the flags on it that are of no program of ours that it names."""
 
 
-def command_line(name: str) -> CommandLine:
-    """Returns the command line of a program."""
-    module = importlib.import_module(f"keras_lstm_dssm.tools.flags.{name}")
-    return module.COMMAND_LINE
+def program(name: str) -> Any:
+    """Returns a program, whose flags can be parsed."""
+    return lstm_dssm_programs.find(name)[0]
 
 
 def commands(page: str) -> list[list[str]]:
@@ -107,16 +106,15 @@ def test_commands_are_understood(
 ) -> None:
     """Names and values of flags, recipes and rows of tables are right."""
     for name, *arguments in COMMANDS[page]:
-        program = name.removeprefix("lstm-dssm-")
-        known = command_line(program)
-        code = known.check([name, *arguments])
+        short = name.removeprefix("lstm-dssm-")
+        code = program(short).check([name, *arguments])
         assert code is None, (arguments, capsys.readouterr().err)
-        values = known.values
-        if program == "train" and not (
+        values = program(short).flags
+        if short == "train" and not (
             values.init or values.resume or values.preset == "ranker"
         ):
             flagged_recipe(values)
-        if program == "table":
+        if short == "table":
             assert choose_rows(PAPERS[values.paper].rows, values.systems)
 
 
@@ -142,20 +140,18 @@ def test_how_many_commands_a_page_has() -> None:
 def test_flags_are_those_of_programs_that_the_page_names(page: str) -> None:
     text = TEXTS[page]
     names = set(re.findall(r"lstm-dssm-(\w+)", text)) & set(PROGRAMS)
-    flags = {
-        flag for name in names or PROGRAMS for flag in command_line(name).values
-    }
+    flags = {flag for name in names or PROGRAMS for flag in program(name).flags}
     flags |= {f"no{flag}" for flag in flags}
     unknown = set(re.findall(r"`--(\w+)", text)) - flags
     assert unknown == set(OTHERS.get(page, "").split())
     for name, rest in INLINE.findall(text):
-        flags = {*command_line(name).values}
+        flags = {*program(name).flags}
         assert set(re.findall(r"--(\w+)", rest)) <= flags, (name, rest)
 
 
 @pytest.mark.parametrize("page", ["docs/secure", "docs/local-service"])
 def test_tables_have_the_defaults_of_the_server(page: str) -> None:
-    flags = command_line("serve").values
+    flags = program("serve").flags
     found = dict(re.findall(r"^\|.*?`--(\w+)=(\d+)`", TEXTS[page], re.M))
     assert {"max_message_mb", "max_rows"} <= found.keys()
     if page == "docs/local-service":

@@ -32,7 +32,7 @@ from keras_lstm_dssm.analysis.tower_report import (
     read_report_texts,
 )
 from keras_lstm_dssm.analysis.words import attenuation
-from keras_lstm_dssm.data import describe_bad
+from keras_lstm_dssm.data.click_log import describe_bad
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.model_cards.record import card_tables

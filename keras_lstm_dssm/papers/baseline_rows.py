@@ -23,14 +23,13 @@ from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System, alphanumeric
 from keras_lstm_dssm.evaluation.mixture import Mixture, choose_weights
-from keras_lstm_dssm.evaluation.runs import System
+from keras_lstm_dssm.evaluation.runs import ListScores, System
 from keras_lstm_dssm.evaluation.systems import (
+    CachedEncoder,
     DenseSystem,
-    RememberedVectors,
-    remembering,
     system_of,
+    with_cached_vectors,
 )
-from keras_lstm_dssm.evaluation.task import DocumentOrder
 from keras_lstm_dssm.files import (
     cache_folder,
     check_unpacked_size,
@@ -63,6 +62,27 @@ from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 
 Hyperparameters = dict[str, Any]
 """Name -> value, such as `{"k1": 0.9, "b": 0.5, "tokenizer": "space"}`."""
+
+
+class DocumentOrder(System):
+    """Keeps the order of the input, as a stable sort by one score would.
+
+    Where answers are listed in the order of the text that they come from,
+    this order is better than that of many a model. A model whose measures
+    are exactly those of this order has given all documents one score.
+    """
+
+    def list_scores(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> ListScores:
+        """Scores candidates; see `System.list_scores`."""
+        return {
+            query_id: {d: -float(rank) for rank, d in enumerate(ids)}
+            for query_id, ids in candidates.items()
+        }
 
 
 class TrainedSystem(NamedTuple):
@@ -290,7 +310,7 @@ def teacher_system(settings: TableSettings) -> DenseSystem:
         InputError: There is no such folder.
     """
     folder = settings.teacher_folder()
-    encode = RememberedVectors(open_outside_encoder(folder))
+    encode = CachedEncoder(open_outside_encoder(folder))
     return DenseSystem(encode, encode)
 
 
@@ -356,4 +376,4 @@ def _part(
     check_unpacked_size(seed_folder / MODEL_FILE)
     system = system_of(keras.saving.load_model(seed_folder / MODEL_FILE))
     assert isinstance(system, DenseSystem)
-    return remembering(system)
+    return with_cached_vectors(system)

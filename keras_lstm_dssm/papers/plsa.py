@@ -14,7 +14,7 @@ from keras_lstm_dssm.evaluation.bm25 import (
     not_fitted,
     training_titles,
 )
-from keras_lstm_dssm.evaluation.systems import Scores, ScoringSystem
+from keras_lstm_dssm.evaluation.systems import CorpusSystem, Scores
 
 # Number of words in a block of titles: their rows of `topics` fit the cache.
 _EM_BLOCK = 512
@@ -141,7 +141,7 @@ def _probabilities(rows: np.ndarray, mixtures: np.ndarray) -> np.ndarray:
 _BLOCK = 64
 
 
-class PLSASystem(ScoringSystem):
+class PLSASystem(CorpusSystem):
     """Ranks by the probability of the query given a title's topics.
 
     log P(q|d) = sum over w in q of
@@ -241,7 +241,7 @@ class PLSASystem(ScoringSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Scores all titles; see `ScoringSystem.scores`."""
+        """Scores all titles; see `CorpusSystem.scores`."""
         if not self.parameters:
             raise not_fitted("PLSASystem")
         _, mixtures, row = self._fold_in(titles)

@@ -18,7 +18,7 @@ from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.documents import DocumentFolder
 from keras_lstm_dssm.data.sources import (
-    judged_negatives,
+    DataSource,
     open_collection,
     open_documents,
 )
@@ -27,13 +27,12 @@ from keras_lstm_dssm.evaluation.bm25 import alphanumeric
 from keras_lstm_dssm.evaluation.measures import mean
 from keras_lstm_dssm.evaluation.task import (
     CLUSTER,
+    MAIN_MEASURES,
     MODES,
     RETRIEVE,
-    ListTask,
     Task,
     document_tasks,
     document_text,
-    graded_qrels,
 )
 from keras_lstm_dssm.papers.rows import Row
 from keras_lstm_dssm.settings.papers import TableSettings
@@ -44,11 +43,7 @@ CHART_MEASURES = {
     "lists": ("p@1", "mrr"),
     CLUSTER: ("ari", "ami"),
 }
-"""Mode -> the measures in charts and overviews."""
-
-MAIN_MEASURES = {mode: names[0] for mode, names in CHART_MEASURES.items()}
-"""Mode -> the measure for significance, and for choices on dev unless
-`TableSettings.select` names another."""
+"""Mode -> the measures in charts and overviews, first of `MAIN_MEASURES`."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +101,8 @@ class DocumentTableData(BaseTableData):
             line.
         dev: See `BaseTableData`.
         dev_measure: See `BaseTableData`.
-        tests: `"retrieve"` -> `DocumentRetrieval`, `"cluster"` ->
-            `ClusterTask`, or one of them.
+        tests: `"retrieve"` -> `Task`, `"cluster"` -> `ClusterTask`, or one of
+            them.
         folder: The folder.
     """
 
@@ -287,9 +282,7 @@ def open_table_data(settings: TableSettings, folder: Path) -> TableData:
 
     if settings.lists:
         dev, test = (
-            ListTask.from_collection(
-                collection, split, min_relevant=min_relevant
-            )
+            Task.from_collection(collection, split, "lists", min_relevant)
             for split in ("dev", "test")
         )
         tests = {"lists": test}
@@ -315,7 +308,7 @@ def open_table_data(settings: TableSettings, folder: Path) -> TableData:
         measure,
         tests,
         log,
-        judged_negatives(settings.data, min_relevant)
+        DataSource(settings.data).judged_negatives(min_relevant)
         if settings.judged_negatives
         else None,
     )
@@ -353,7 +346,7 @@ def _list_measure(dev: Task) -> str:
 
 def _rerankable(collection: Collection, split: str) -> float:
     """Returns the share of queries with documents of different grades."""
-    judged = graded_qrels(collection, split).values()
+    judged = collection.graded_qrels(split).values()
     different = [len(set(grades.values())) > 1 for grades in judged]
     return sum(different) / max(len(different), 1)
 

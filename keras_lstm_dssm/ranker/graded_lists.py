@@ -12,9 +12,13 @@ from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.sources import is_collection, open_collection
 from keras_lstm_dssm.data.triples import clicked_lists
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.measures import click_grades, evaluate
+from keras_lstm_dssm.evaluation.measures import (
+    click_grades,
+    evaluate_queries,
+    mean,
+)
 from keras_lstm_dssm.evaluation.runs import Run, rank_lists
-from keras_lstm_dssm.evaluation.task import Task, graded_qrels
+from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text.word_hashing import normalize
 from keras_lstm_dssm.training.config import DataOptions, open_clicks
@@ -70,13 +74,13 @@ class DevLists:
 
     def __call__(self, scores: np.ndarray) -> float:
         """Returns the measure that decides."""
-        values = evaluate(
+        by_query = evaluate_queries(
             self._run(scores),
             self.task.qrels,
             self.task.min_relevant,
             [self.measure],
         )
-        return values[self.measure]
+        return mean(by_query)[self.measure]
 
     def _run(self, scores: np.ndarray) -> Run:
         numbers = iter(np.asarray(scores, np.float32).tolist())
@@ -151,7 +155,7 @@ class GradedLists:
         """Takes the grades of the training split.
 
         Queries with the same normalised words as one of dev or test are left
-        out. Numbers of clicks become grades as in `graded_qrels`.
+        out. Numbers of clicks become grades as in `Collection.graded_qrels`.
 
         Raises:
             InputError: See the class and `Collection`.
@@ -164,7 +168,7 @@ class GradedLists:
             for query in collection.qrels(split)
         }
         asked = set(_words([queries[query] for query in held_out]))
-        qrels = graded_qrels(collection, "train")
+        qrels = collection.graded_qrels("train")
         words = _words([queries[query] for query in qrels])
         return cls(
             [

@@ -13,8 +13,8 @@ from keras_lstm_dssm.text.vocabulary import Vocabulary
 from keras_lstm_dssm.text.word_hashing import (
     EMPTY_TEXT,
     TRIGRAMS,
-    cut_endings,
     normalize_texts,
+    stem_words,
     trigram_ids,
 )
 
@@ -59,13 +59,13 @@ def stems(words: tf.Tensor) -> tf.Tensor:
     """Removes English endings from words, from each distinct word once.
 
     Args:
-        words: Normalised words, strings `[n]`; see `cut_endings`.
+        words: Normalised words, strings `[n]`; see `stem_words`.
 
     >>> stems(tf.constant(["batteries", "boxes", "hinges", "lighting"])).numpy()
     array([b'battery', b'box', b'hinge', b'light'], dtype=object)
     """
     distinct, index = tf.unique(words)
-    return tf.gather(cut_endings(distinct), index)
+    return tf.gather(stem_words(distinct), index)
 
 
 class PairedIds(NamedTuple):

@@ -23,8 +23,7 @@ from keras_lstm_dssm.export.publish.models_config import (
     served_version,
 )
 from keras_lstm_dssm.private_api import session_callable
-from keras_lstm_dssm.text import arrays_in_batches
-from keras_lstm_dssm.text.strings import score_in_batches
+from keras_lstm_dssm.text.strings import arrays_in_batches, score_in_batches
 from lstm_dssm_client.signatures import (
     FILTERED,
     KEYS,

@@ -16,7 +16,7 @@ import numpy as np
 from keras_lstm_dssm.data.documents import Document
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import alphanumeric
-from keras_lstm_dssm.evaluation.measures import evaluate
+from keras_lstm_dssm.evaluation.measures import evaluate_queries, mean
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text.strings import as_strings
@@ -214,7 +214,7 @@ def agreement(
         }
     return Agreement(
         float(np.mean(precisions)),
-        evaluate(run, qrels, names=("map",))["map"],
+        mean(evaluate_queries(run, qrels, names=("map",)))["map"],
         float(np.mean([marks.mean() for marks in salient])),
     )
 

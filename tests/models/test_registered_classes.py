@@ -33,23 +33,27 @@ from keras_lstm_dssm import (
 from keras_lstm_dssm.layers import (
     BilinearInteraction,
     CosineInteraction,
-    DocumentEncoder,
     DotInteraction,
     DynamicPooling,
     KMaxPooling,
-    KMaxStack,
-    MaskedConvolution,
-    OrderedKMax,
-    PhraseSimilarity,
-    ScoringMLP,
-    SentenceEncoder,
-    SentenceReader,
     TensorInteraction,
     TrigramVectors,
     VocabularyVectors,
-    WindowPoolingStack,
     WordSketch,
 )
+from keras_lstm_dssm.layers.convolution import (
+    KMaxStack,
+    MaskedConvolution,
+    WindowPoolingStack,
+)
+from keras_lstm_dssm.layers.documents import (
+    DocumentEncoder,
+    SentenceEncoder,
+    SentenceReader,
+)
+from keras_lstm_dssm.layers.interactions import PhraseSimilarity
+from keras_lstm_dssm.layers.pooling import OrderedKMax
+from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
 from keras_lstm_dssm.matchers import (
     ARCI,
     ARCII,

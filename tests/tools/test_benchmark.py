@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from keras_lstm_dssm.benchmarks import scale_suite, speed_suites
+import keras_lstm_dssm.data as data_package
+from keras_lstm_dssm.benchmarks import (
+    documents_suite,
+    matching_suite,
+    request_suites,
+    scale_suite,
+    speed_suites,
+)
 from keras_lstm_dssm.benchmarks.measurement import program_command
 from keras_lstm_dssm.benchmarks.towers import new_peers
 from keras_lstm_dssm.data import Triples
@@ -95,11 +102,13 @@ def test_the_data_of_documents(
     collection_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`documents` reads --data only without other suites: they read clicks."""
-    monkeypatch.setattr(benchmark, "open_documents", lambda spec: spec)
+    monkeypatch.setattr(data_package, "open_documents", lambda spec: spec)
     monkeypatch.setattr(
-        benchmark, "measure_documents", lambda *read: {"read": read}
+        documents_suite, "measure_documents", lambda *read: {"read": read}
     )
-    monkeypatch.setattr(benchmark, "measure_serving", lambda *_: {"p50": 1})
+    monkeypatch.setattr(
+        request_suites, "measure_serving", lambda *_: {"p50": 1}
+    )
     data = f"--data={collection_folder}"
     _, alone = figures(tmp_path, "documents", "--data=pages").values()
     assert alone["read"] == ["pages", 32, 1, 1]
@@ -124,7 +133,7 @@ def test_triples_have_judged_negatives_where_there_are_some(
         measured.append((triples.describe(), *effort))
         return {"lists": triples.lists}
 
-    monkeypatch.setattr(benchmark, "measure_matching", measure)
+    monkeypatch.setattr(matching_suite, "measure_matching", measure)
     graded = write_graded(tmp_path / "graded")
     for data, lists in ((graded, 12), (collection_folder, 6)):
         flags = f"--data={data}", "--triples=4"

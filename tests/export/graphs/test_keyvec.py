@@ -22,7 +22,8 @@ from keras_lstm_dssm.serving import (
     SavedKeyVec,
 )
 from keras_lstm_dssm.serving.rest_api import RestApi
-from keras_lstm_dssm.text import as_bytes, strings
+from keras_lstm_dssm.text import strings
+from keras_lstm_dssm.text.strings import as_bytes
 from tests.export.agreement import check_export
 from tests.matchers.ragged_texts import randomise
 from tests.models.small_keyvec import VOCABULARY, small_keyvec

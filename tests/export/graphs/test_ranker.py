@@ -27,7 +27,7 @@ from keras_lstm_dssm.ranker import (
 from keras_lstm_dssm.ranker.overlap_features import NAMES
 from keras_lstm_dssm.ranker.ranker import OutsideCosine, source_of
 from keras_lstm_dssm.serving import SavedRetriever, SavedScorer
-from keras_lstm_dssm.text import as_bytes
+from keras_lstm_dssm.text.strings import as_bytes
 from tests.conftest import TOPICS
 from tests.export.agreement import check_export, loaded
 from tests.export.ops import serving_ops

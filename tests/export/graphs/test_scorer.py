@@ -13,7 +13,7 @@ from keras_lstm_dssm.export import export_model
 from keras_lstm_dssm.export.graphs.ranking import ScorerModule
 from keras_lstm_dssm.export.graphs.saved_module import save_module
 from keras_lstm_dssm.serving import SavedScorer
-from keras_lstm_dssm.text import as_bytes
+from keras_lstm_dssm.text.strings import as_bytes
 from tests.export.agreement import check_export, check_ops
 from tests.matchers.small_matchers import SMALL_MATCHERS
 from tests.precision import precision

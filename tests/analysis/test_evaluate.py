@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from keras_lstm_dssm.analysis import evaluate
+from keras_lstm_dssm.analysis.evaluate import measure_documents
 from keras_lstm_dssm.data import DocumentFolder, write_documents
 from keras_lstm_dssm.evaluation.bm25 import BM25System
-from keras_lstm_dssm.papers.baselines import RandomVectorSystem
-from keras_lstm_dssm.tools import document_measures
-from keras_lstm_dssm.tools.document_measures import measure_documents
+from keras_lstm_dssm.papers.baselines import (
+    RandomVectorSystem,
+    document_baselines,
+)
 from tests.training.small_documents import documents, write_small_documents
 
 KEYVEC: Any = None
@@ -26,22 +29,22 @@ def test_bad_lines_are_told_before_the_table(
     pytest.importorskip("sklearn")
     baselines: list[list[str]] = []
 
-    def document_baselines(texts: list[str]) -> dict[str, Any]:
+    def random_vectors(texts: list[str]) -> dict[str, Any]:
         baselines.append(texts)
         return {"random_vectors": RandomVectorSystem()}
 
     monkeypatch.setattr(
-        document_measures, "document_baselines", document_baselines
-    )
-    monkeypatch.setattr(
-        document_measures, "system_of", lambda model, progress: BM25System()
+        evaluate, "system_of", lambda model, progress: BM25System()
     )
     folder = tmp_path / "folder"
     write_small_documents(folder)
     with gzip.open(folder / "documents.jsonl.gz", "at") as file:
         file.write("no document\n")
     tasks, measured = measure_documents(
-        KEYVEC, DocumentFolder(folder, max_bad_lines=1)
+        KEYVEC,
+        DocumentFolder(folder, max_bad_lines=1),
+        baselines=random_vectors,
+        report=print,
     )
     printed = capsys.readouterr().out
     assert printed.startswith("skipped bad lines: no JSON: 1\nmodel against sy")
@@ -66,13 +69,15 @@ def test_no_document_to_train_baselines_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(
-        document_measures, "system_of", lambda model, progress: BM25System()
+        evaluate, "system_of", lambda model, progress: BM25System()
     )
     tested = [one for one in documents() if one.split == "test"]
     qrels = {"test": {"q": {tested[0].id: 1}}}
     query = {"q": tested[0].sentences[0]}
     folder = write_documents(tmp_path / "folder", tested, query, qrels)
-    _, measured = measure_documents(KEYVEC, folder)
+    _, measured = measure_documents(
+        KEYVEC, folder, baselines=document_baselines, report=print
+    )
     of_retrieve = measured["retrieve"]
     assert list(of_retrieve) == ["model", "bm25", "random_vectors", "random"]
     assert of_retrieve["model"]["q"]["map"] == 1
