@@ -19,6 +19,8 @@ from tests.fresh_process import ROOT, FreshProcesses, connect, fork_server
 BREAKS = Path(__file__).with_name("breaks.txt")
 PYTEST = f"""
 import sys
+# A file that was changed within a second would be taken for the compiled one.
+sys.dont_write_bytecode = True
 others = [path for path in sys.path if path not in ("", {str(ROOT)!r})]
 sys.path[:] = [sys.argv[1], *others]
 import pytest, keras_lstm_dssm
