@@ -23,7 +23,12 @@ import sys
 sys.dont_write_bytecode = True
 others = [path for path in sys.path if path not in ("", {str(ROOT)!r})]
 sys.path[:] = [sys.argv[1], *others]
-import pytest, keras_lstm_dssm
+import pytest
+try:
+    import keras_lstm_dssm
+except BaseException as error:  # a break must not be one of the language
+    print(repr(error))
+    sys.exit(2)
 assert keras_lstm_dssm.__file__.startswith(sys.argv[1])
 sys.exit(pytest.main(sys.argv[2:]))
 """
