@@ -9,6 +9,7 @@ queries that they have not learnt from. Neither dev nor test chooses.
 
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
 from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.evaluation.measures import evaluate_queries, mean
 from keras_lstm_dssm.ranker import OverlapFeatures, PairFeatures
-from keras_lstm_dssm.ranker.graded_lists import GradedLists
+from keras_lstm_dssm.ranker.graded_lists import GradedLists, JudgedPairs
 from keras_lstm_dssm.ranker.ranker import open_sources
-from keras_lstm_dssm.ranker.train_ranker import Rows, TreeOptions, train_trees
+from keras_lstm_dssm.ranker.train_ranker import TreeOptions, train_trees
 
 FLAGS = new_flags()
 define = definers(FLAGS)
@@ -41,7 +42,11 @@ _MEASURES = ("ndcg@1", "ndcg@3", "ndcg@10")
 
 
 def cross_validate(
-    rows: Rows, options: TreeOptions, leaves: int, folds: int, seed: int = 0
+    rows: JudgedPairs,
+    options: TreeOptions,
+    leaves: int,
+    folds: int,
+    seed: int = 0,
 ) -> np.ndarray:
     """Scores rows by trees that have not learnt from their lists.
 
@@ -61,7 +66,7 @@ def cross_validate(
     for number in range(folds):
         inside = fold_of_row != number
         trees = train_trees(
-            Rows(
+            JudgedPairs(
                 rows.features[inside],
                 rows.grades[inside],
                 np.array(rows.sizes)[fold != number].tolist(),
@@ -79,11 +84,7 @@ def main(_: list[str]) -> dict[str, Any]:
     lists = GradedLists.from_collection(open_collection(FLAGS.data))
     sources = open_sources([], FLAGS.encoder)
     features = PairFeatures(OverlapFeatures.from_titles(lists.titles), sources)
-    rows = Rows(
-        features(*lists.pairs(), progress=True),
-        np.array([g for one in lists.lists for g in one.grades]),
-        [len(one.titles) for one in lists.lists],
-    )
+    rows = JudgedPairs.from_lists(lists.lists, partial(features, progress=True))
     scores = {
         f"{name} alone": rows.features[:, column]
         for column, name in enumerate(features.names)
@@ -102,7 +103,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return results
 
 
-def _measure(rows: Rows, scores: np.ndarray) -> dict[str, float]:
+def _measure(rows: JudgedPairs, scores: np.ndarray) -> dict[str, float]:
     """Returns the NDCG of scores, averaged over the lists."""
     run, qrels, start = {}, {}, 0
     for number, size in enumerate(rows.sizes):

@@ -56,7 +56,7 @@ class Program(Definers):
     Example:
         >>> program = Program(__doc__, required=["output"])
         >>> FLAGS = program.flags
-        >>> program.string("output", None, "Folder to write.")
+        >>> _ = program.string("output", None, "Folder to write.")
         >>> run = program.main(main)
     """
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.serving import PredictionServer
+from keras_lstm_dssm.settings.papers import PAPER_DEFAULTS, TableSettings
 from keras_lstm_dssm.tools import evaluate
 from tests.conftest import TOPICS
 from tests.test_pages import commands
@@ -74,8 +74,8 @@ def test_defaults_that_the_guides_name() -> None:
     )  # fmt: skip
     ends = best.momentum_ends, best.momentum_middle, best.momentum_fraction
     assert ends == (0.9, 0.995, 0.02)
-    options = PAPERS["table_iv"].options
-    assert (options["search"], options["dev_evaluations"]) == (0.15, 5)
+    settings = TableSettings("api", **PAPER_DEFAULTS["table_iv"])
+    assert (settings.search, settings.dev_evaluations) == (0.15, 5)
 
 
 def test_reranking(

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import lstm_dssm_programs
-from keras_lstm_dssm.papers import PAPERS
-from keras_lstm_dssm.papers.rows import choose_rows
+from keras_lstm_dssm.papers import PAPERS, choose_rows
 from keras_lstm_dssm.tools.flagged_recipe import flagged_recipe
 
 ROOT = Path(__file__).parents[1]

@@ -335,18 +335,9 @@ def _weights_on_dev(
 def given_weights(
     mix: Sequence[str], mix_weights: Sequence[Any]
 ) -> dict[str, float] | None:
-    """Checks the names and the weights of a mixture.
+    """Checks the names and the weights of a mixture with the model.
 
-    Args:
-        mix: Names of the systems that are mixed with the model.
-        mix_weights: A weight for the model and for each of them, or none.
-
-    Returns:
-        Name -> weight, with a sum of 1; `None` without weights.
-
-    Raises:
-        InputError: A system is named twice, or by a name of the results; or
-            the weights are no list of as many.
+    The result is name -> weight, with a sum of 1; `None` without weights.
     """
     names = [MODEL, *mix]
     for name in mix:
@@ -375,11 +366,7 @@ def given_weights(
 def required_weights(
     mix: Sequence[str], mix_weights: Sequence[Any]
 ) -> dict[str, float]:
-    """Returns the weights where they cannot be chosen, see `given_weights`.
-
-    Raises:
-        InputError: There are systems without weights.
-    """
+    """Returns `given_weights` where they cannot be chosen on dev."""
     weights = given_weights(mix, mix_weights)
     if weights is not None:
         return weights
@@ -394,8 +381,7 @@ def required_weights(
 def words_of(model: Any) -> str:
     """Returns the words that a model of titles reads, a key of `TOKENIZERS`.
 
-    One without words of its own, such as boosted trees over scores, has
-    `"alphanumeric"`.
+    Boosted trees over scores have no words of their own: `"alphanumeric"`.
     """
     words = getattr(model, "words", None)
     if words is None and hasattr(model, "document_encoder"):
@@ -418,14 +404,8 @@ def load_titles_model(path: str) -> Any:
 def open_system(name: str, bm25: System, **options: Any) -> System:
     """Opens a system of a mixture by its name.
 
-    Args:
-        name: `bm25`, the folder of a run, or an outside encoder, see
-            `open_outside_encoder`.
-        bm25: The system that `bm25` names.
-        **options: See `system_of`, for runs.
-
-    Raises:
-        InputError: It is none of these.
+    It is `bm25`, the folder of a run, which `system_of` opens with `options`,
+    or an outside encoder, see `open_outside_encoder`.
     """
     if name == BM25:
         return bm25

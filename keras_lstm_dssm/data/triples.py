@@ -313,16 +313,7 @@ class Triples:
     def from_clicks(
         cls, log: ClickLog, top: int = 4, index: Any = None, seed: int = 0
     ) -> "Triples":
-        """Takes the clicks of a log, with mined negatives.
-
-        Args:
-            log: The click log.
-            top: See `clicked_lists`.
-            index: See `clicked_lists`.
-            seed: See `clicked_lists`.
-
-        Raises:
-            InputError: See the class and `clicked_lists`.
+        """Takes the clicks of a log, with negatives of `clicked_lists`.
 
         Example:
         >>> triples = Triples.from_clicks(ClickLog("clicks.tsv.gz"))

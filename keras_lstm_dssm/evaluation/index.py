@@ -1,6 +1,6 @@
 """Vector search by cosine: exact, or approximate for large logs.
 
-`Index` compares a query with every document. `TitleClusters` compares it
+`Index` compares a query with every document. `IVFIndex` compares it
 with those of the nearest clusters only, to mine negatives.
 """
 
@@ -215,9 +215,9 @@ class Index:
             yield from vectors[start : start + size] @ self.vectors.T
 
     @property
-    def margin(self) -> float:
+    def margin(self) -> np.float32:
         """Twice the bound on the rounding errors of `rough_cosines`."""
-        return float(self.vectors.shape[1] * np.finfo(np.float32).eps)
+        return self.vectors.shape[1] * np.finfo(np.float32).eps
 
     def _set_documents(
         self, get_vectors: Callable[[], np.ndarray], ids: list[str]
@@ -300,7 +300,7 @@ _THREADS = 2
 _GROUPS_FOR_EACH = 4  # groups of scores, for each of the largest to be found
 
 
-class TitleClusters:
+class IVFIndex:
     """Searches titles by cosine approximately, with an inverted file (IVF).
 
     Spherical k-means on a sample divides n titles into sqrt(n) clusters. A

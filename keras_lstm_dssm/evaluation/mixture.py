@@ -21,9 +21,11 @@ from keras_lstm_dssm.evaluation.index import (
 )
 from keras_lstm_dssm.evaluation.measures import mean
 from keras_lstm_dssm.evaluation.runs import (
+    Candidates,
     ListScores,
     Run,
     System,
+    Texts,
     TieBreaker,
     kth_largest,
 )
@@ -104,10 +106,7 @@ class ScaledListSystem(System):
         self.system = system
 
     def list_scores(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
+        self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Scores candidates; see `System.list_scores`."""
         lists = self.system.list_scores(queries, candidates, documents)
@@ -299,10 +298,7 @@ class Mixture(System):
         return self._encoders[1]
 
     def list_scores(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
+        self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Scores candidates; see `System.list_scores`."""
         parts = self._weighted_parts()
@@ -324,12 +320,7 @@ class Mixture(System):
             result[query_id] = dict(zip(ids, total.tolist(), strict=True))
         return result
 
-    def retrieve(
-        self,
-        queries: Mapping[str, str],
-        documents: Mapping[str, str],
-        depth: int,
-    ) -> Run:
+    def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
         """Searches the whole corpus exactly; see `System.retrieve`.
 
         Every document is scored. Where no part has vectors, documents that
@@ -465,7 +456,7 @@ def choose_weights(
         parts: Name -> part, see `Mixture`. Its order has an effect only on
             weightings that are equal in measure and evenness.
         task: The dev queries; never those that the mixture is tested on. A
-            `ListTask` measures in expectation over ties.
+            task of mode `"lists"` measures in expectation over ties.
         measure: The measure to maximise, one of `task.measures`.
         steps: Number of steps from 0 to 1. Default 20: weights of 0.05.
 
@@ -579,10 +570,7 @@ class _CachedScores(System):
             )
 
     def list_scores(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
+        self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Returns the weighted scores; see `System.list_scores`."""
         lists = {}
@@ -592,12 +580,7 @@ class _CachedScores(System):
             lists[query_id] = dict(zip(ids, total, strict=True))
         return lists
 
-    def retrieve(
-        self,
-        queries: Mapping[str, str],
-        documents: Mapping[str, str],
-        depth: int,
-    ) -> Run:
+    def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
         """Ranks the best documents of the parts of weight above 0."""
         used = np.array(self.weights) > 0
         run = {}

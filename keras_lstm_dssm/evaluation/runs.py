@@ -24,6 +24,12 @@ are float32 numbers, so that programs that read 32 bits see the same order."""
 Qrels = dict[str, dict[str, int]]
 """Query id -> document id -> grade (0: judged and not relevant)."""
 
+Texts = Mapping[str, str]
+"""Id of a query or document -> text."""
+
+Candidates = Mapping[str, Sequence[str]]
+"""Query id -> ids of documents."""
+
 ListScores = dict[str, dict[str, float]]
 """Query id -> document id -> score, as a system gave it: in the order of the
 input, and with ties."""
@@ -185,10 +191,7 @@ class System(ABC):
 
     @abstractmethod
     def list_scores(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
+        self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Scores the candidates of each query.
 
@@ -204,10 +207,7 @@ class System(ABC):
         """
 
     def rerank(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
+        self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> Run:
         """Orders the candidates of each query by their `list_scores`.
 
@@ -216,12 +216,7 @@ class System(ABC):
         """
         return rank_lists(self.list_scores(queries, candidates, documents))
 
-    def retrieve(
-        self,
-        queries: Mapping[str, str],
-        documents: Mapping[str, str],
-        depth: int,
-    ) -> Run:
+    def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
         """Retrieves the best documents of the whole corpus.
 
         Args:

@@ -4,7 +4,7 @@
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,9 +19,11 @@ from keras_lstm_dssm.evaluation.index import (
     unit_vectors,
 )
 from keras_lstm_dssm.evaluation.runs import (
+    Candidates,
     ListScores,
     Run,
     System,
+    Texts,
     TieBreaker,
     strictly_descending,
 )
@@ -49,10 +51,7 @@ class CorpusSystem(System):
         """Yields the `Scores` of all titles for each query in turn."""
 
     def list_scores(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
+        self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Scores candidates; see `System.list_scores`."""
         row = {document_id: i for i, document_id in enumerate(documents)}
@@ -65,12 +64,7 @@ class CorpusSystem(System):
             lists[query_id] = dict(zip(ids, of_ids.tolist(), strict=True))
         return lists
 
-    def retrieve(
-        self,
-        queries: Mapping[str, str],
-        documents: Mapping[str, str],
-        depth: int,
-    ) -> Run:
+    def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
         """Searches the whole corpus; see `System.retrieve`."""
         ties = TieBreaker(list(documents))
         scored = self.scores(list(queries.values()), tuple(documents.values()))
@@ -103,10 +97,7 @@ class DenseSystem(System):
         self.encode_document = encode_document
 
     def list_scores(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
+        self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Scores candidates; see `System.list_scores`."""
         needed = dict.fromkeys(d for ids in candidates.values() for d in ids)
@@ -124,12 +115,7 @@ class DenseSystem(System):
             lists[query_id] = dict(zip(ids, scores.tolist(), strict=True))
         return lists
 
-    def retrieve(
-        self,
-        queries: Mapping[str, str],
-        documents: Mapping[str, str],
-        depth: int,
-    ) -> Run:
+    def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
         """Searches the whole corpus exactly; see `System.retrieve`."""
         index = Index(
             self.encode_document,
@@ -181,10 +167,7 @@ class PairSystem(System):
         self.candidates = candidates
 
     def list_scores(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
+        self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Scores candidates; see `System.list_scores`."""
         pairs = [
@@ -203,12 +186,7 @@ class PairSystem(System):
             lists[query_id][document_id] = score
         return lists
 
-    def retrieve(
-        self,
-        queries: Mapping[str, str],
-        documents: Mapping[str, str],
-        depth: int,
-    ) -> Run:
+    def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
         """Reorders the documents that the first stage retrieves.
 
         Raises:

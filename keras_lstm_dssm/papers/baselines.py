@@ -64,13 +64,7 @@ class TfidfSystem(CorpusSystem):
         self.tokenizer = tokenizer
 
     def fit(self, texts: Sequence[str]) -> "TfidfSystem":
-        """Counts the training texts of each word.
-
-        Args:
-            texts: The texts to train on.
-
-        Returns:
-            This object.
+        """Counts the texts of each word, and returns this object.
 
         Raises:
             InputError: `texts` is not a sequence of strings, no word is in
@@ -93,14 +87,9 @@ class TfidfSystem(CorpusSystem):
         return self
 
     def encode(self, texts: Sequence[str]) -> Any:
-        """Computes the vectors of texts.
+        """Computes vectors: float32 `[n, words]`, a CSR matrix of SciPy.
 
-        Args:
-            texts: n strings.
-
-        Returns:
-            float32 sparse matrix of SciPy `[n, words]`, in CSR format; rows
-            have length 1, or 0 for a text without a known word.
+        Rows have length 1, or 0 for a text without a known word.
 
         Raises:
             InputError: `fit` was not called.
@@ -174,13 +163,7 @@ class LSASystem(DenseSystem):
         return self
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Computes the vectors of texts.
-
-        Args:
-            texts: n strings.
-
-        Returns:
-            float32 `[n, components]`.
+        """Computes the vectors of n texts, float32 `[n, components]`.
 
         Raises:
             InputError: `fit` was not called.

@@ -192,20 +192,14 @@ class LoopTurns(asyncio.Lock):
 class RequestSlots(Executor):
     """Computes a bounded number of requests of one protocol at a time.
 
-    Models run in threads, so that no request waits for a slow model.
-    A short request runs in the thread of the event loop if the last one of
-    its key was quick: this saves two changes of threads, which take longer
-    than such a request. After a request of `_SLOW_FACTOR` times the limit, no
-    other one of its key does so for `_SLOW_SECONDS`.
+    Models run in threads, so that no request waits for a slow model. A short
+    request runs in the thread of the event loop if the last one of its key was
+    quick: two changes of threads take longer than such a request. After one of
+    `_SLOW_FACTOR` times the limit, no other of its key does for
+    `_SLOW_SECONDS`.
 
-    A slot is held until the work ends, also if the client goes before. Only
-    the event loop may use the object.
-
-    Args:
-        threads: The threads, which several slots may share.
-        max_requests: Maximum number of requests that run or wait.
-        turns: The turns of requests that run in the event loop, which all
-            slots of a server share.
+    A slot is held until the work ends, also if the client goes before. Only the
+    event loop may use the object.
     """
 
     def __init__(
@@ -226,11 +220,7 @@ class RequestSlots(Executor):
     def submit(
         self, function: Callable[..., T], /, *args: Any, **kwargs: Any
     ) -> "Future[T]":
-        """Starts a request in a thread.
-
-        Raises:
-            StatusError: All slots are taken (RESOURCE_EXHAUSTED, 429).
-        """
+        """Starts a request in a thread."""
         self._check()
         job = self._threads.submit(function, *args, **kwargs)
         self._jobs.add(job)
@@ -238,16 +228,10 @@ class RequestSlots(Executor):
         return job
 
     async def run(self, key: Hashable, work: Callable[[], T]) -> T:
-        """Runs a request, and returns its result.
+        """Runs a request in a slot; raises RESOURCE_EXHAUSTED if all are taken.
 
-        Args:
-            key: What requests of about the same time have in common, such as
-                model and signature; None for one that must not run in the
-                loop because it is long, or names no model.
-            work: The request.
-
-        Raises:
-            StatusError: All slots are taken (RESOURCE_EXHAUSTED, 429).
+        Requests of one `key` take about the same time, such as those of a model
+        and signature; None is for one that must not run in the event loop.
         """
         if key is None:
             return await asyncio.wrap_future(self.submit(work))

@@ -303,12 +303,9 @@ def make_plan(
         negatives = HardNegatives(
             folder / "hard_negatives.json.gz",
             clicks,
-            recipe.hard_negatives,
-            recipe.mine_every,
-            recipe.mine_top,
+            recipe,
             seed,
             from_start=continued,
-            clusters=recipe.mine_clusters,
             known=replay.log if replay else (),
         )
     return TrainingPlan(

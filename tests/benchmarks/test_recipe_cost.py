@@ -7,7 +7,7 @@ import pytest
 
 from keras_lstm_dssm.benchmarks import recipe_cost
 from keras_lstm_dssm.benchmarks.click_data import write_log
-from keras_lstm_dssm.evaluation.index import TitleClusters
+from keras_lstm_dssm.evaluation.index import IVFIndex
 from keras_lstm_dssm.models import PRESETS
 
 
@@ -29,13 +29,13 @@ def test_mining_and_preparation_are_counted(
 
     monkeypatch.setattr(recipe_cost, "fit_seconds", fit_seconds)
     read: list[int] = []
-    nearest = TitleClusters.nearest
+    nearest = IVFIndex.nearest
 
-    def nearest_titles(self: TitleClusters, *given: Any) -> Any:
+    def nearest_titles(self: IVFIndex, *given: Any) -> Any:
         read.append(given[-1])
         return nearest(self, *given)
 
-    monkeypatch.setattr(TitleClusters, "nearest", nearest_titles)
+    monkeypatch.setattr(IVFIndex, "nearest", nearest_titles)
     log = tmp_path / "clicks.tsv"
     write_log(log, 60)
     costs = recipe_cost.measure_recipe(str(log), "small", 7, clusters)

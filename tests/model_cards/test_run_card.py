@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_lstm_dssm.analysis.tower_report import card_section
+from keras_lstm_dssm.analysis.report import card_section
 from keras_lstm_dssm.data import ClickLog, Document, write_documents
 from keras_lstm_dssm.data.statistics import (
     data_statistics,
