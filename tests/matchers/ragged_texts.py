@@ -153,7 +153,8 @@ def check_central_differences(
 ) -> list[np.ndarray]:
     """Compare up to 20 entries of each gradient, and return the gradients.
 
-    `traced` is the loss by a graph, where there is one already.
+    `traced` is the loss by a graph, where one is traced already: it is called,
+    not traced again.
     """
     with tf.GradientTape() as tape:
         value = loss()
@@ -161,7 +162,7 @@ def check_central_differences(
         tf.convert_to_tensor(gradient).numpy()
         for gradient in tape.gradient(value, variables)
     ]
-    graph = traced or tf.function(loss).get_concrete_function()
+    graph = tf.function(traced or loss).get_concrete_function()
     step, random = 1e-6, np.random.default_rng(0)
     for variable, gradient in zip(variables, gradients, strict=True):
         assert gradient.any()
